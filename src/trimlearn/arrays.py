@@ -1,0 +1,89 @@
+"""The few array operations the array API lacks, in one place.
+
+Everything else in trimlearn is written against the array API standard through array-api-compat, so that NumPy
+arrays and torch tensors take the same path: what comes in decides what comes out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+
+Array = Any  # a numpy.ndarray or a torch.Tensor: the array API has no static type of its own
+
+__all__ = [
+    "Array",
+    "asarray_like",
+    "eps_of",
+    "index_like",
+    "kth_smallest",
+    "namespace",
+    "norm",
+    "segment_sum",
+    "sum64",
+    "to_numpy",
+    "zeros",
+]
+
+
+def namespace(*arrays: Array) -> Any:
+    """The array API namespace of ``arrays``."""
+    return array_namespace(*arrays)
+
+
+def to_numpy(a: Array) -> np.ndarray:
+    """``a`` as a NumPy array, without a copy where memory is shared."""
+    if is_numpy_array(a):
+        return a
+    if is_torch_array(a):
+        return a.detach().cpu().numpy()
+    return np.asarray(a)
+
+
+def asarray_like(a: Any, like: Array, dtype: Any = None) -> Array:
+    """``a`` in the namespace, on the device and, unless ``dtype`` says otherwise, in the dtype of ``like``."""
+    xp = namespace(like)
+    device = like.device if is_torch_array(like) else None
+    return xp.asarray(a, dtype=like.dtype if dtype is None else dtype, device=device)
+
+
+def zeros(shape: tuple[int, ...], like: Array) -> Array:
+    """Zeros of ``shape`` in the namespace, on the device and in the dtype of ``like``."""
+    return namespace(like).zeros(shape, dtype=like.dtype, device=device(like))
+
+
+def index_like(rows: np.ndarray, like: Array) -> Array:
+    """Row numbers as an index into arrays that live where ``like`` does."""
+    return rows if is_numpy_array(like) else asarray_like(rows, like, namespace(like).int64)
+
+
+def sum64(a: Array) -> float:
+    """Σ a, accumulated in float64."""
+    xp = namespace(a)
+    return float(xp.sum(a, dtype=xp.float64))
+
+
+def norm(a: Array) -> float:
+    """‖a‖, accumulated in float64."""
+    return float(sum64(a * a) ** 0.5)
+
+
+def eps_of(a: Array) -> float:
+    """The rounding unit of the dtype of ``a``."""
+    return float(namespace(a).finfo(a.dtype).eps)
+
+
+def segment_sum(values: Array, index: Array, count: int) -> Array:
+    """The sums over groups: entry g, for g < ``count``, adds up the 1-D ``values`` whose ``index`` is g."""
+    if is_torch_array(values):
+        return values.new_zeros(count).index_add(0, index, values)
+    return np.bincount(index, weights=values, minlength=count).astype(values.dtype, copy=False)
+
+
+def kth_smallest(a: Array, k: int) -> Array:
+    """The value at position ``k`` (from 0) of a 1-D ``a`` in sorted order, without sorting it; ``a`` holds no NaN."""
+    if is_torch_array(a):
+        return a.kthvalue(k + 1).values
+    return np.partition(a, k)[k]

@@ -1,0 +1,82 @@
+"""What ``trimlearn demo`` does: wrong labels found among digits, outlying judges found among judges."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from trimlearn._version import __version__
+from trimlearn.demo.digits import DigitsResult, bundled_digits, find_wrong_labels, mnist_digits
+from trimlearn.demo.judges import JudgesResult, find_outlying_judges
+from trimlearn.files import replacing
+
+__all__ = ["DemoResult", "run"]
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """Both experiments, and the files they were written to."""
+
+    digits: DigitsResult
+    judges: JudgesResult
+    files: tuple[Path, ...]
+
+
+def run(out: Path, data_home: str | os.PathLike[str] | None = None, *, progress: bool = False) -> DemoResult:
+    """Run both experiments and write results.json, weights.csv and, where matplotlib is, demo.png into ``out``.
+
+    The digits are scikit-learn's, which come with it; with ``data_home`` they are MNIST's.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    data = bundled_digits() if data_home is None else mnist_digits(data_home)
+    digits = find_wrong_labels(data, progress=progress)
+    judges = find_outlying_judges()
+    files = [_write_results(out / "results.json", digits, judges), _write_weights(out / "weights.csv", digits, judges)]
+    if importlib.util.find_spec("matplotlib"):
+        from trimlearn.demo.picture import draw
+
+        files.append(draw(out / "demo.png", digits, judges))
+    return DemoResult(digits, judges, tuple(files))
+
+
+def _write_results(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
+    """What was found, in numbers and names, as JSON."""
+    results: dict[str, Any] = {
+        "trimlearn": __version__,
+        "digits": {
+            "data": digits.data.name,
+            "rows": len(digits.data.t),
+            "wrong_labels": int(digits.data.is_wrong.sum()),
+            "h": digits.h,
+            "plain": asdict(digits.plain),
+            "trimmed": asdict(digits.trimmed),
+        },
+        "judges": {
+            "source": judges.table.source,
+            "h": judges.h,
+            "objective": judges.objective,
+            "status": judges.status,
+            "outlying": list(judges.outlying),
+        },
+    }
+    with replacing(path) as temporary:
+        temporary.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    return path
+
+
+def _write_weights(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
+    """One line per example: its weight w and its loss f at the trimmed fit, and for digits the label it looks like."""
+    with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["data", "row", "name", "suggestion", "weight", "loss"])
+        for row, given in enumerate(digits.data.t):
+            w, f = float(digits.w[row]), float(digits.f[row])
+            writer.writerow(["digits", row, given, digits.suggestion[row], w, f])
+        for row, name in enumerate(judges.table.names):
+            writer.writerow(["judges", row, name, "", float(judges.w[row]), float(judges.f[row])])
+    return path

@@ -1,0 +1,123 @@
+"""The seam: where the n examples live.
+
+Algorithm 1 holds x and a few vectors of its size. All that has one entry per example (data, w, f, y) lives in an
+engine, and every operation below is a map over rows followed by one sum of numbers or of vectors of x's size: what a
+process does with its own rows, a GPU with one kernel each, and a cluster with one task per worker and a tree reduction.
+docs/architecture.md walks through CUDA and Dask.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import isinf
+from typing import Any
+
+import numpy as np
+
+from trimlearn.arrays import Array, to_numpy
+from trimlearn.problem import Problem
+from trimlearn.smart.draws import Draws, Rows, Stream
+from trimlearn.smart.method import Reweighed
+from trimlearn.weights import WeightSet
+
+__all__ = ["Counts", "Engine"]
+
+
+@dataclass
+class Counts:
+    """What a run has cost: the columns of the paper's Table 1, and draws that cost nothing because w = 0."""
+
+    gradients: int = 0
+    functions: int = 0
+    prox_r1: int = 0
+    prox_r2: int = 0
+    skipped: int = 0
+
+
+class Engine(ABC):
+    """The examples, their weights w, their losses f and their duals y."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
+        self.counts = Counts()
+        s = problem.s
+        self._cumulative = None if s is None else np.cumsum(to_numpy(s), dtype=np.float64)
+
+    @property
+    def passes(self) -> float:
+        """Rows whose residual was evaluated / n."""
+        return self.counts.gradients / self.problem.n
+
+    @property
+    def h(self) -> float:
+        """Σ sᵢwᵢ at present."""
+        return self.problem.S if isinf(self.r1.h) else self.r1.h
+
+    def draws(self, seed: int, k: int, stream: Stream = Stream.ITERATION) -> Draws:
+        """Iteration k's random numbers."""
+        return Draws(seed, k, self.problem.n, self._cumulative, stream)
+
+    @abstractmethod
+    def use_duals(self, kind: str | None) -> None:
+        """Choose the representation of y, before the first evaluation."""
+
+    @property
+    @abstractmethod
+    def keeps_duals(self) -> bool:
+        """Whether the mean of y is part of the estimator."""
+
+    @property
+    @abstractmethod
+    def weights(self) -> Array:
+        """w, gathered."""
+
+    @abstractmethod
+    def set_weights(self, w: Any) -> None:
+        """w ← the given one."""
+
+    @property
+    @abstractmethod
+    def losses(self) -> Array:
+        """fᵢ at the x last evaluated, gathered."""
+
+    @abstractmethod
+    def evaluate(self, x: Array) -> float:
+        """fᵢ ← fᵢ(x) for all i, and what `renew` needs; returns 1/S Σ sᵢwᵢfᵢ."""
+
+    @abstractmethod
+    def reweigh(self, tau: float) -> Reweighed:
+        """w ← prox_{τ r1}(w − τ/S · f)."""
+
+    @abstractmethod
+    def gap(self) -> float:
+        """1/S Σ sᵢ(wᵢ − ŵᵢ)fᵢ over |F|, ŵ the best weights for f: how far w is from stationary."""
+
+    @abstractmethod
+    def renew(self) -> Array:
+        """yᵢ ← wᵢ∇fᵢ(x) for all i, at the x last evaluated; returns the mean of y."""
+
+    @abstractmethod
+    def mean_duals(self) -> Array:
+        """The mean of y, summed afresh."""
+
+    @abstractmethod
+    def difference(self, x: Array, batch: Rows, refresh: Rows) -> tuple[Array, Array]:
+        """1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ), and then yᵢ ← wᵢ∇fᵢ(x) for i ∈ D: the change of the mean of y."""
+
+    @abstractmethod
+    def value_gradient(self, x: Array) -> tuple[float, Array]:
+        """1/S Σ sᵢwᵢfᵢ(x) and its gradient; leaves f and y alone."""
+
+    @abstractmethod
+    def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
+        """The Hessian of 1/b Σ_{i∈I} wᵢfᵢ at x, times u."""
+
+    @abstractmethod
+    def column_moments(self) -> tuple[Array, Array] | None:
+        """Second and fourth moments of the design's columns under w, shaped like x; None where there is no design."""
+
+    @abstractmethod
+    def minimise(self, x: Array) -> Array | None:
+        """The minimiser over x of F(w, ·) in closed form, or None where there is none."""

@@ -1,0 +1,138 @@
+"""All examples in this process: NumPy arrays, CSR, memory maps, torch tensors."""
+
+from __future__ import annotations
+
+from math import isinf, nan, sqrt
+from typing import Any, final
+
+import numpy as np
+
+from trimlearn.arrays import Array, asarray_like, index_like, namespace, to_numpy, zeros
+from trimlearn.engines.base import Engine
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.problem import Problem
+from trimlearn.smart.draws import ALL, Rows
+from trimlearn.smart.duals import make_duals
+from trimlearn.smart.method import Reweighed
+
+__all__ = ["LocalEngine"]
+
+TINY = 1e-300
+
+
+@final
+class LocalEngine(Engine):
+    """The in-process engine."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem)
+        self._like = problem.loss.like
+        self.use_duals(None)
+        self._f = zeros((problem.n,), self._like)
+        self._w = asarray_like(problem.r1.start(problem.n, problem.s), self._like)
+
+    def use_duals(self, kind: str | None) -> None:
+        self._duals = make_duals(kind, self.problem.loss)
+
+    @property
+    def keeps_duals(self) -> bool:
+        return self._duals.keeps
+
+    @property
+    def weights(self) -> Array:
+        return self._w
+
+    def set_weights(self, w: Any) -> None:
+        self._w = asarray_like(w, self._like)
+
+    @property
+    def losses(self) -> Array:
+        return self._f
+
+    def evaluate(self, x: Array) -> float:
+        self._f = self._duals.evaluate(x)
+        self.counts.gradients += self.problem.n
+        self.counts.functions += self.problem.n
+        return self.problem.weighted_mean(self._w, self._f)
+
+    def reweigh(self, tau: float) -> Reweighed:
+        f, s = self._f, self.problem.s
+        best = self.r1.minimise(f, s)
+        gap, residual = self._gap(best), nan
+        if isinf(tau):
+            self._w = best
+        else:
+            self._w = self._prox(tau)
+            residual = self._norm(self._w - self._prox(tau)) / tau
+        self.counts.prox_r1 += 1
+        return Reweighed(self.problem.weighted_mean(self._w, f), gap, residual)
+
+    def gap(self) -> float:
+        return self._gap(self.r1.minimise(self._f, self.problem.s))
+
+    def _gap(self, best: Array) -> float:
+        value, least = self.problem.weighted_mean(self._w, self._f), self.problem.weighted_mean(best, self._f)
+        return (value - least) / max(abs(value), TINY)
+
+    def _prox(self, tau: float) -> Array:
+        xp = namespace(self._f)
+        largest = xp.finfo(self._f.dtype).max ** 0.5  # an infinite loss must not become inf − inf in the projection
+        f = xp.where(xp.isfinite(self._f), self._f, xp.full_like(self._f, largest))
+        return self.r1.prox(self._w - (tau / self.problem.S) * f, self.problem.s)
+
+    def _norm(self, v: Array) -> float:
+        return sqrt(self.problem.mean(v * v) * self.problem.S)
+
+    def renew(self) -> Array:
+        return self.mean_duals()
+
+    def mean_duals(self) -> Array:
+        return self._duals.mean(self._shares(ALL))
+
+    def difference(self, x: Array, batch: Rows, refresh: Rows) -> tuple[Array, Array]:
+        rows, shares = self._active(batch)
+        difference = self._duals.difference(x, shares, rows) if shares.shape[0] else zeros(x.shape, x)
+        self.counts.gradients += shares.shape[0] * self._duals.cost
+        if self._duals.recursive:
+            return difference, difference
+        if not isinstance(refresh, slice) and len(refresh) == 0:
+            return difference, zeros(x.shape, x)
+        renewed = rows if refresh is batch else self._active(refresh)[0]
+        if renewed is not rows:
+            self.counts.gradients += self.problem.n if isinstance(renewed, slice) else renewed.shape[0]
+        return difference, self._duals.refresh(x, self._shares(renewed), renewed)
+
+    def value_gradient(self, x: Array) -> tuple[float, Array]:
+        self.counts.gradients += self.problem.n
+        self.counts.functions += self.problem.n
+        return self.problem.loss.value_gradient(x, self._shares(ALL))
+
+    def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
+        rows, shares = self._active(batch)
+        self.counts.gradients += shares.shape[0]
+        if not shares.shape[0]:
+            return zeros(x.shape, x)
+        return self.problem.loss.hessp(x, u, shares, rows)
+
+    def column_moments(self) -> tuple[Array, Array] | None:
+        if not isinstance(self.problem.loss, PredictionLoss):
+            return None
+        return self.problem.loss.linear.column_moments(self._shares(ALL))
+
+    def minimise(self, x: Array) -> Array | None:
+        return self.problem.loss.minimiser(self._shares(ALL), self.problem.r2, x)
+
+    def _shares(self, rows: Any) -> Array:
+        """sᵢwᵢ/S: what a row counts in the mean."""
+        s = self.problem.s
+        return (self._w[rows] if s is None else self._w[rows] * s[rows]) / self.problem.S
+
+    def _active(self, drawn: Rows) -> tuple[Any, Array]:
+        """The distinct rows of positive weight among those drawn, and what each counts in 1/b Σ: w·(times drawn)/b."""
+        if isinstance(drawn, slice):
+            return drawn, self._shares(drawn)
+        alive = drawn[to_numpy(self._w)[drawn] > 0]
+        self.counts.skipped += len(drawn) - len(alive)
+        rows, times = np.unique(alive, return_counts=True)
+        rows = index_like(rows, self._w)
+        return rows, self._w[rows] * asarray_like(times / len(drawn), self._w)

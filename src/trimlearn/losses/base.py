@@ -1,0 +1,202 @@
+"""The losses f₁..fₙ: what a solver may ask of any of them, and of those that see x through a linear prediction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from hashlib import sha256
+from math import prod
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from array_api_compat import device
+
+from trimlearn.arrays import Array, asarray_like, eps_of, namespace, norm, sum64, to_numpy
+from trimlearn.losses.linear import Linear
+from trimlearn.losses.storage import Rows
+
+if TYPE_CHECKING:
+    from trimlearn.regularizers import Regularizer
+
+__all__ = ["Loss", "PredictionLoss", "chunks", "select"]
+
+CHUNK = 8192
+
+
+class Loss(ABC):
+    """n losses fᵢ of a model x: their values and weighted sums of their gradients.
+
+    In every method ``rows`` is None (all), a slice, or a 1-D integer index array with entries in [0, n); m is the
+    number of rows it selects. A subclass sets the three attributes in its constructor.
+
+    Attributes
+    ----------
+    n : int
+        How many losses there are.
+    x_shape : tuple of int
+        The shape of x.
+    like : Array
+        An array (its content does not matter) with the namespace, device and dtype that x has.
+    """
+
+    n: int
+    x_shape: tuple[int, ...]
+    like: Array
+
+    @abstractmethod
+    def values(self, x: Array, rows: Rows = None) -> Array:
+        """fᵢ(x), of shape (m,)."""
+
+    @abstractmethod
+    def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
+        """Σ cᵢ ∇fᵢ(x) over ``rows``, in the shape of x; c is (m,).
+
+        A row with cᵢ = 0 adds nothing, also where its own gradient is infinite or NaN.
+        """
+
+    @abstractmethod
+    def lipschitz(self) -> Array:
+        """Lᵢ, the Lipschitz constants of ∇fᵢ, of shape (n,): infinity where there is none that holds for all x."""
+
+    @property
+    def intercept(self) -> bool:
+        """Whether the last row of x is an intercept, which no regularizer touches."""
+        return False
+
+    @property
+    def minimal(self) -> int:
+        """How many examples determine x, if they are in general position."""
+        return prod(self.x_shape)
+
+    def gradients(self, x: Array, rows: Rows = None) -> Array:
+        r"""∇fᵢ(x) one by one, of shape (m, \*x_shape)."""
+        xp = namespace(x)
+        numbers = xp.arange(self.n, device=device(x))
+        one = xp.ones(1, dtype=x.dtype, device=device(x))
+        return xp.stack([self.gradient(x, one, i[None]) for i in (numbers if rows is None else numbers[rows])])
+
+    def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
+        """Σ cᵢ fᵢ(x), in float64, and Σ cᵢ ∇fᵢ(x), over all rows; a row with cᵢ = 0 adds nothing to either."""
+        xp = namespace(c)
+        f = self.values(x)
+        return sum64(c * xp.where(c == 0, xp.zeros_like(f), f)), self.gradient(x, c)
+
+    def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
+        """Σ cᵢ ∇²fᵢ(x) u over ``rows``: a central difference of gradients, unless a subclass knows better."""
+        h = eps_of(x) ** (1 / 3) * (1 + norm(x)) / max(norm(u), 1e-30)
+        return (self.gradient(x + h * u, c, rows) - self.gradient(x - h * u, c, rows)) / (2 * h)
+
+    def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
+        """The x that minimises Σ cᵢfᵢ(x) + r2(x), where there is a closed form, else None; ``x`` is the present one."""
+        return None
+
+    def fingerprint(self) -> str:
+        """A short text that tells this loss, its data included, from others."""
+        values = to_numpy(self.values(self.start()))
+        return f"{type(self).__name__}-{sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:16]}"
+
+    def start(self) -> Array:
+        """x₀, where a solver starts unless told otherwise: zero. It does not depend on the order of the rows."""
+        xp = namespace(self.like)
+        return xp.zeros(self.x_shape, dtype=self.like.dtype, device=device(self.like))
+
+
+class PredictionLoss(Loss):
+    """Losses fᵢ(x) = φᵢ(zᵢ) of a linear prediction zᵢ = Aᵢx ∈ R^K, so that ∇fᵢ(x) = Aᵢᵀ∇φᵢ(zᵢ).
+
+    A full pass over the data is two matrix products, and a dual variable yᵢ = wᵢ∇fᵢ(x) is stored as the K numbers of
+    its residual ∇φᵢ(zᵢ), never as a gradient. A subclass says what φ is (`evaluate`) and how curved (`curvature`).
+    """
+
+    def __init__(self, linear: Linear) -> None:
+        self.linear = linear
+        self.n, self.x_shape, self.like = linear.n, linear.x_shape, linear.like
+
+    @abstractmethod
+    def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
+        """φᵢ(zᵢ), of shape (m,), and the residuals ∇φᵢ(zᵢ), of shape (m, K), at predictions z (m, K), left as is."""
+
+    @abstractmethod
+    def curvature(self) -> float | Array:
+        """A bound on ‖∇²φᵢ‖, one for all or of shape (n,): infinity when there is none."""
+
+    @abstractmethod
+    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+        """∇²φᵢ(zᵢ)uᵢ, of shape (m, K).
+
+        Robust losses give instead the curvature of the parabola that touches φ at zᵢ and lies above it, as iteratively
+        reweighted least squares does: a Hessian that vanishes or is negative says nothing about how far to step.
+        """
+
+    @property
+    def K(self) -> int:
+        """How many numbers a prediction has."""
+        return self.linear.K or 1
+
+    @property
+    def intercept(self) -> bool:
+        return self.linear.intercept
+
+    @property
+    def minimal(self) -> int:
+        return prod(self.x_shape) // self.K
+
+    @final
+    def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
+        block = self.linear.block(rows)
+        bent = self.bend(block.predict(x), block.predict(u), rows)
+        return block.adjoint(bent * asarray_like(c, self.like)[:, None])
+
+    @final
+    def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
+        total, gradient = 0.0, 0.0
+        for rows in chunks(self.n):
+            z = self.linear.predict(x, rows)
+            f, r = self.evaluate(z, rows)
+            kept = c[rows] != 0
+            xp = namespace(z)
+            total += sum64(xp.where(kept, f * c[rows], xp.zeros_like(f)))
+            r = xp.where(kept[:, None], r * c[rows][:, None], xp.zeros_like(r))
+            gradient = gradient + self.linear.adjoint(r, rows)
+        return total, gradient
+
+    @final
+    def phi(self, z: Array, rows: Rows = None) -> Array:
+        """φᵢ(zᵢ), of shape (m,)."""
+        return self.evaluate(z, rows)[0]
+
+    @final
+    def residual(self, z: Array, rows: Rows = None) -> Array:
+        """∇φᵢ(zᵢ), of shape (m, K)."""
+        return self.evaluate(z, rows)[1]
+
+    @final
+    def values(self, x: Array, rows: Rows = None) -> Array:
+        return self.phi(self.linear.predict(x, rows), rows)
+
+    @final
+    def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
+        xp = namespace(self.like)
+        block = self.linear.block(rows)
+        r = self.residual(block.predict(x), rows)
+        c = asarray_like(c, self.like)[:, None]
+        return block.adjoint(xp.where(c == 0, xp.zeros_like(r), r) * c)  # where: 0·inf would be NaN
+
+    @final
+    def lipschitz(self) -> Array:
+        """Lᵢ = ‖∇²φᵢ‖·‖Aᵢ‖², of shape (n,)."""
+        xp = namespace(self.like)
+        norms2 = self.linear.row_norms2()
+        empty = norms2 == 0  # such a loss is constant, however curved φ is
+        L = asarray_like(self.curvature(), self.like) * xp.where(empty, xp.ones_like(norms2), norms2)
+        return xp.where(empty, xp.zeros_like(L), L)
+
+
+def chunks(n: int) -> Iterator[slice]:
+    """0 … n − 1 in pieces whose predictions and residuals may be held at a time."""
+    return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
+
+
+def select(a: Array, rows: Rows) -> Array:
+    """a[rows]: the entries of a per-example array."""
+    return a if rows is None else a[rows]

@@ -1,0 +1,260 @@
+"""The linear layer: from the model x to one prediction zᵢ per example, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import copy
+from typing import Any, TypedDict
+
+import numpy as np
+from array_api_compat import device
+
+from trimlearn.arrays import Array, asarray_like, namespace, sum64, to_numpy, zeros
+from trimlearn.losses.storage import Rows, open_storage
+from trimlearn.validation import check_count, check_matrix, check_vector
+
+__all__ = ["Block", "Layer", "Linear"]
+
+
+class Layer(TypedDict, total=False):
+    """The options of `Linear` that a loss hands on."""
+
+    intercept: bool
+    center: Any
+    scale: Any
+
+
+class Linear:
+    """The map x ↦ Z = ((V − center)/scale) X + intercept, whose row i is zᵢ = Aᵢx ∈ R^K, and its adjoint.
+
+    Centre, scale and intercept live here, so that V is never copied and a sparse V never centred:
+    ((V − c)/s) X = V (X/s) − cᵀ(X/s).
+
+    Parameters
+    ----------
+    V : (n, p)
+        NumPy array, np.memmap, torch tensor, or scipy CSR (other sparse formats are converted to CSR). Row-major
+        (C order) is the one to choose: rows of a column-major V are some 20 times slower to gather.
+        Integer, bool and 16-bit float V are converted piece by piece, never as a whole: 8- and 16-bit types to
+        float32, the rest to float64.
+    K : int or None
+        How many numbers a prediction has. None: one, and x is a vector.
+    intercept : bool
+        Whether x has one more row, the last, that is added to every prediction.
+    center, scale : (p,), optional
+        Subtracted from, then divided into, the columns of V. In float32, centre by what is not much larger than the
+        spread of a column: the difference is taken after the product.
+    transpose : bool
+        Whether x is stored as (K, p) and not as (p, K).
+    name : str
+        What error messages call V.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> layer = Linear(np.array([[1.0, 2.0], [3.0, 4.0]]), intercept=True)
+    >>> layer.x_shape
+    (3,)
+    >>> layer.predict(np.array([1.0, 0.0, 10.0]))
+    array([[11.],
+           [13.]])
+    >>> layer.adjoint(np.array([[1.0], [1.0]]))
+    array([4., 6., 2.])
+    """
+
+    def __init__(
+        self,
+        V: Any,
+        *,
+        K: int | None = None,
+        intercept: bool = False,
+        center: Any = None,
+        scale: Any = None,
+        transpose: bool = False,
+        name: str = "V",
+    ) -> None:
+        self.storage = open_storage(check_matrix(V, name))
+        self.n, self.p, self.like = self.storage.n, self.storage.p, self.storage.like
+        self.K = K if K is None else check_count(K, "K")
+        self.intercept = intercept
+        self.center = None if center is None else check_vector(center, self.p, self.like, "center")
+        self.scale = None if scale is None else check_vector(scale, self.p, self.like, "scale", positive=True)
+        if transpose and K is None:
+            raise ValueError("transpose=True needs K: a vector x has no transpose.")
+        self.transpose = transpose
+
+    @property
+    def x_shape(self) -> tuple[int, ...]:
+        """The shape of x."""
+        rows = self.p + self.intercept
+        if self.K is None:
+            return (rows,)
+        return (self.K, rows) if self.transpose else (rows, self.K)
+
+    def widened(self, K: int) -> Linear:
+        """The same layer with K predictions per row."""
+        other = copy(self)
+        other.K = check_count(K, "K")
+        return other
+
+    def block(self, rows: Rows = None) -> Block:
+        """The layer restricted to ``rows``, read once for the two products."""
+        return Block(self, rows)
+
+    def predict(self, x: Array, rows: Rows = None) -> Array:
+        """Z of shape (m, K), 2-D also when K is None."""
+        return self.block(rows).predict(x)
+
+    def adjoint(self, r: Array, rows: Rows = None) -> Array:
+        """Σ Aᵢᵀ rᵢ over ``rows``, in the shape of x; r is (m, K)."""
+        return self.block(rows).adjoint(r)
+
+    def row_norms2(self) -> Array:
+        """‖Aᵢ‖² for every row, intercept included, summed in float64."""
+        xp = namespace(self.like)
+        parts = [Q @ xp.ones_like(q) + (xp.sum(q) + self.intercept) for _, Q, q in self._squares()]
+        return xp.astype(xp.concat(parts), self.like.dtype)
+
+    def column_moments(self, c: Array) -> tuple[Array, Array]:
+        """Σ cᵢa_ij² and Σ cᵢa_ij⁴ over Σ cᵢ for every coordinate j of x, in a shape that broadcasts to x."""
+        xp = namespace(self.like)
+        blank = zeros((self.p,), self.like)
+        center = blank if self.center is None else self.center
+        scale = blank + 1 if self.scale is None else self.scale
+        second, fourth = self._float64(0.0, self.p), self._float64(0.0, self.p)
+        for rows in self.storage.cut_slice(slice(0, self.n)):
+            Q, q = self.storage.squares(rows, center, scale)
+            linear, total = c[rows] @ Q, xp.sum(c[rows])
+            second = second + linear + total * q
+            fourth = fourth + c[rows] @ (Q * Q) + 2 * q * linear + total * q * q
+        return self._coordinates(second / sum64(c)), self._coordinates(fourth / sum64(c))
+
+    def _coordinates(self, columns: Array) -> Array:
+        """A number per column of V, one for the intercept, as an array that broadcasts to x."""
+        xp = namespace(self.like)
+        columns = xp.astype(columns, self.like.dtype)
+        if self.intercept:
+            columns = xp.concat([columns, xp.ones_like(columns[:1])])
+        if self.K is None:
+            return columns
+        return columns[None, :] if self.transpose else columns[:, None]
+
+    def design(self, rows: Array) -> np.ndarray:
+        """The rows Aᵢ (for K = 1) written out, in float64."""
+        A = self.storage.written_out(rows)
+        if self.center is not None:
+            A -= to_numpy(self.center)
+        if self.scale is not None:
+            A /= to_numpy(self.scale)
+        return np.column_stack([A, np.ones(len(A))]) if self.intercept else A
+
+    def fold(self, x: Array) -> tuple[Array, Array | None]:
+        """(W, offset) with Z = V W + offset; None where there is none."""
+        if tuple(x.shape) != self.x_shape:
+            raise ValueError(f"x must have shape {self.x_shape}, got {tuple(x.shape)}.")
+        X = namespace(self.like).astype(x, self.like.dtype, copy=False)
+        if self.K is None:
+            X = X[:, None]
+        elif self.transpose:
+            X = X.T
+        W, offset = X[: self.p], X[self.p] if self.intercept else None
+        if self.scale is not None:
+            W = W / self.scale[:, None]
+        if self.center is not None:
+            shift = self.center @ W
+            offset = -shift if offset is None else offset - shift
+        return W, offset
+
+    def unfold(self, G: Array, r: Array) -> Array:
+        """Σ Aᵢᵀ rᵢ from G = rᵀV (K, p): the adjoint of `fold`."""
+        xp = namespace(self.like)
+        if self.intercept or self.center is not None:
+            total = xp.astype(xp.sum(r, axis=0, dtype=xp.float64), self.like.dtype)[:, None]
+        if self.center is not None:
+            G = G - total * self.center
+        if self.scale is not None:
+            G = G / self.scale
+        if self.intercept:
+            G = xp.concat([G, total], axis=1)
+        if self.K is None:
+            return G[0]
+        return G if self.transpose else G.T
+
+    def _squares(self) -> Iterator[tuple[slice, Array, Array]]:
+        """The squared entries of the design, piece by piece (see `Storage.squares`)."""
+        center = self._float64(0.0 if self.center is None else self.center, self.p)
+        scale = self._float64(1.0 if self.scale is None else self.scale, self.p)
+        for rows in self.storage.cut_slice(slice(0, self.n)):
+            yield rows, *self.storage.squares(rows, center, scale)
+
+    def _float64(self, a: Array | float, length: int) -> Array:
+        """``a`` as ``length`` numbers in float64, on the device of V."""
+        xp = namespace(self.like)
+        return xp.zeros(length, dtype=xp.float64, device=device(self.like)) + asarray_like(a, self.like, xp.float64)
+
+
+class Block:
+    """Some rows of a `Linear` layer, read once: `predict`, then `adjoint`, cost one pass over the memory of V.
+
+    Rows of a NumPy array that were gathered by index lie in a buffer the layer uses again: such a block is good
+    until the next gather, and raises RuntimeError after it. Blocks of slices, of torch and of CSR rows last.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> layer = Linear(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+    >>> block = layer.block(np.array([0, 2]))
+    >>> z = block.predict(np.array([1.0, 1.0]))
+    >>> z
+    array([[ 3.],
+           [11.]])
+    >>> block.adjoint(z - 1.0)
+    array([52., 64.])
+    """
+
+    def __init__(self, linear: Linear, rows: Rows) -> None:
+        storage = linear.storage
+        if rows is None or isinstance(rows, slice):
+            start, stop, stride = (rows or slice(None)).indices(linear.n)
+            if stride < 1:
+                raise ValueError(f"rows must be a slice with a step >= 1, got {rows}.")
+            rows = slice(start, max(start, stop), stride)
+            self.m = len(range(linear.n)[rows])
+        else:
+            self.m = len(rows)
+        self.linear = linear
+        self._pieces = storage.cut(rows)
+        self._kept = storage.fetch(self._pieces[0]) if len(self._pieces) == 1 else None
+        self._generation = None if isinstance(rows, slice) else storage.generation
+
+    def predict(self, x: Array) -> Array:
+        """Z of shape (m, K)."""
+        W, offset = self.linear.fold(x)
+        parts = [B @ W for B in self._matrices()]
+        Z = parts[0] if len(parts) == 1 else namespace(self.linear.like).concat(parts)
+        if offset is not None:
+            Z += offset
+        return Z
+
+    def adjoint(self, r: Array) -> Array:
+        """Σ Aᵢᵀ rᵢ in the shape of x; r is (m, K)."""
+        K = self.linear.K or 1
+        if tuple(r.shape) != (self.m, K):
+            raise ValueError(f"r must have shape {(self.m, K)}, got {tuple(r.shape)}.")
+        r = namespace(self.linear.like).astype(r, self.linear.like.dtype, copy=False)
+        G, start = 0.0, 0
+        for B in self._matrices():
+            stop = start + B.shape[0]
+            G = r[start:stop].T @ B + G
+            start = stop
+        return self.linear.unfold(G, r)
+
+    def _matrices(self) -> Iterator[Array]:
+        """The rows, piece by piece. One piece was kept from the start; more would not fit and are read again."""
+        storage = self.linear.storage
+        if self._kept is None:
+            yield from map(storage.fetch, self._pieces)
+            return
+        if self._generation is not None and self._generation != storage.generation:
+            raise RuntimeError("This block's rows were overwritten by a later gather; use one block at a time.")
+        yield self._kept

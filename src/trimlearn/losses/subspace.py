@@ -1,0 +1,73 @@
+"""Principal components."""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+
+from trimlearn.arrays import Array, asarray_like, namespace
+from trimlearn.losses.base import PredictionLoss, select
+from trimlearn.losses.exact import leading_subspace
+from trimlearn.losses.linear import Linear
+from trimlearn.losses.storage import Rows
+from trimlearn.regularizers import Regularizer, Stiefel
+from trimlearn.validation import check_count
+
+__all__ = ["Subspace"]
+
+OVERSAMPLING = 10
+POWER_STEPS = 8
+
+
+@final
+class Subspace(PredictionLoss):
+    """PCA (the paper's section 4.2): x = U, p × k with orthonormal columns, and z = Uᵀaᵢ.
+
+    φ(z) = ½(‖aᵢ‖² − ‖z‖²), which is half the squared distance of aᵢ to span U while UᵀU = I: pair it with the `Stiefel`
+    regularizer. φ is concave. The keywords center and scale are those of `trimlearn.losses.Linear`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> loss = Subspace(np.array([[3.0, 0.0], [3.0, 4.0]]), k=1)
+    >>> loss.values(np.array([[1.0], [0.0]]))
+    array([0., 8.])
+    """
+
+    def __init__(self, A: Any, k: int = 1, *, center: Any = None, scale: Any = None) -> None:
+        linear = Linear(A, center=center, scale=scale, name="A")
+        super().__init__(linear.widened(check_count(k, "k", most=linear.p)))
+        self._norms2 = linear.row_norms2()
+
+    def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
+        return 0.5 * (select(self._norms2, rows) - namespace(z).sum(z * z, axis=1)), -z
+
+    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+        return -u
+
+    def curvature(self) -> float:
+        return 1.0
+
+    @property
+    def minimal(self) -> int:
+        return self.K + 1
+
+    def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
+        return leading_subspace(self.linear, c, self.K) if isinstance(r2, Stiefel) else None
+
+    def start(self) -> Array:
+        """The leading k eigenvectors of Σ aᵢaᵢᵀ, as a few steps of block power iteration see them.
+
+        The p × p matrix is never formed. The start of the iteration is fixed, so that the outcome does not depend on
+        the order of the rows (up to rounding). Halko, Martinsson and Tropp (2011), algorithm 4.4.
+        """
+        xp = namespace(self.like)
+        p, k = self.x_shape
+        wide = self.linear.widened(min(p, k + OVERSAMPLING))
+        Q = generic = asarray_like(np.random.default_rng(0).standard_normal(wide.x_shape), self.like)
+        for _ in range(POWER_STEPS):
+            Q = xp.linalg.qr(wide.adjoint(wide.predict(Q)))[0]
+        Z = wide.predict(Q)
+        U = Q @ xp.flip(xp.linalg.eigh(Z.T @ Z)[1][:, -k:], axis=1)
+        return xp.where(generic[:, 0] @ U < 0, -U, U)  # rounding decides the sign of an eigenvector: fix it

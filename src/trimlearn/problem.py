@@ -1,0 +1,85 @@
+"""The problem: F(w, x) = 1/S · Σ sᵢ wᵢ fᵢ(x) + r1(w) + r2(x), the paper's equation (2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn.losses.base import Loss
+from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
+from trimlearn.weights import WeightSet
+
+__all__ = ["Problem"]
+
+
+class Problem:
+    """Minimise F(w, x) = 1/S · Σ sᵢ wᵢ fᵢ(x) + r1(w) + r2(x) over the example weights w and the model x.
+
+    loss: f₁ … fₙ. r1: what is known about w, e.g. ``CappedSimplex(h)``. r2: what is known about x. sample_weight: s,
+    one number ≥ 0 per row (S = Σs, so that without it S = n): weight 2 is the row twice, weight 0 its removal. An
+    intercept, which is the last row of x, is exempt from r2.
+
+    >>> import numpy as np
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> V, t = np.ones((5, 1)), np.array([1.0, 1.2, 0.8, 1.0, 50.0])
+    >>> problem = Problem(LeastSquares(V, t), CappedSimplex(4))
+    >>> round(problem.objective(np.array([1, 1, 1, 1, 0]), np.array([1.0])), 6)
+    0.008
+    """
+
+    def __init__(self, loss: Loss, r1: WeightSet, r2: Regularizer | None = None, sample_weight: Any = None) -> None:
+        for name, value, kind in (("loss", loss, Loss), ("r1", r1, WeightSet)):
+            if not isinstance(value, kind):
+                raise ValueError(f"{name} must be a {kind.__name__}, got {type(value).__name__}.")
+        r2 = Zero() if r2 is None else r2
+        if not isinstance(r2, Regularizer):
+            raise ValueError(f"r2 must be a Regularizer, got {type(r2).__name__}.")
+        self.loss = loss
+        self.s = None if sample_weight is None else _sample_weight(sample_weight, loss)
+        self.S = float(loss.n) if self.s is None else float(np.sum(to_numpy(self.s), dtype=np.float64))
+        r1.check(loss.n, self.s)
+        self.r1 = r1
+        self.r2 = ExceptIntercept(r2) if loss.intercept else r2
+        self.r2.feasible(loss.start())  # a term that cannot take this shape of x says so now, not during a run
+
+    @property
+    def n(self) -> int:
+        """The number of examples."""
+        return self.loss.n
+
+    def mean(self, values: Array) -> float:
+        """1/S · Σ sᵢ valuesᵢ, in float64."""
+        xp = namespace(values)
+        if self.s is not None:
+            values = values * self.s
+        return float(xp.sum(values, dtype=xp.float64)) / self.S
+
+    def weighted_mean(self, w: Array, f: Array) -> float:
+        """1/S · Σ sᵢ wᵢ fᵢ, in float64. A row of weight 0 counts for nothing, even where its loss is inf or NaN."""
+        xp = namespace(f)
+        return self.mean(xp.where(w > 0, w * xp.where(w > 0, f, xp.zeros_like(f)), xp.zeros_like(f)))
+
+    def objective(self, w: Any, x: Any) -> float:
+        """F(w, x), with r1 and r2 infinite outside their domains."""
+        x = asarray_like(x, self.loss.like)
+        w = asarray_like(w, x)
+        if not self.r1.contain(w, self.s):
+            return float("inf")
+        return self.weighted_mean(w, self.loss.values(x)) + self.r2.value(x)
+
+    def __repr__(self) -> str:
+        return f"Problem({type(self.loss).__name__}, n={self.n}, x={self.loss.x_shape}, r1={self.r1!r}, r2={self.r2!r})"
+
+
+def _sample_weight(sample_weight: Any, loss: Loss) -> Array:
+    s = to_numpy(sample_weight).astype(np.float64)
+    if s.shape != (loss.n,):
+        raise ValueError(f"sample_weight must have one entry per row, shape ({loss.n},), got {s.shape}.")
+    if not np.all(np.isfinite(s)) or np.any(s < 0):
+        raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
+    if not np.sum(s) > 0:
+        raise ValueError("sample_weight must not be all zero: there is nothing to fit.")
+    return asarray_like(s, loss.like)

@@ -1,0 +1,115 @@
+"""r2, what is known about the model x: the interface and the three shapes its terms come in."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import inf
+from typing import final
+
+from trimlearn.arrays import Array, namespace
+from trimlearn.regularizers._checks import check_step
+
+
+class Regularizer(ABC):
+    """A term r2(x), known through its value and its proximal map (the paper's section 2)
+
+        prox_{γ r2}(x) = argmin_u  r2(u) + 1/(2γ) ‖u − x‖².
+
+    The prox is exact. Where r2 is nonconvex and several u are optimal, one is chosen by a fixed rule, the same on
+    every call. NaN in x comes out as NaN, never as an exception: the solver sees it in the objective and steps back.
+
+    To add a term of your own, derive from `Separable`, `Indicator` or, failing these, from this class.
+    """
+
+    @property
+    @abstractmethod
+    def convex(self) -> bool:
+        """Is r2 convex?"""
+
+    @property
+    @abstractmethod
+    def separable(self) -> bool:
+        """Is r2 a sum of functions of one coordinate each?
+
+        If so its prox is exact in any diagonal metric: `gamma` may be an array that broadcasts to x.
+        """
+
+    @property
+    def smooth(self) -> bool:
+        """Is r2 differentiable everywhere? Then `gradient` and `curvature` exist."""
+        return False
+
+    @property
+    def max_step(self) -> float:
+        """1/ρ when r2 is ρ-weakly convex with ρ > 0 (SCAD, MCP), else infinity.
+
+        Below it prox is single-valued and continuous. Above it prox is still exact but jumps.
+        """
+        return inf
+
+    @abstractmethod
+    def value(self, x: Array) -> float:
+        """r2(x): infinity outside the domain, up to rounding."""
+
+    @abstractmethod
+    def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
+        """The prox of step ``gamma`` > 0 at x, and the value of r2 there."""
+
+    @abstractmethod
+    def feasible(self, x: Array) -> Array:
+        """The point of dom r2 nearest to x: x itself when r2 is finite everywhere."""
+
+    def gradient(self, x: Array) -> Array:
+        """∇r2(x), for the smooth terms."""
+        raise TypeError(f"{type(self).__name__} is not smooth and has no gradient; use prox instead.")
+
+    def curvature(self) -> float:
+        """The Lipschitz constant of ∇r2, for the smooth terms."""
+        raise TypeError(f"{type(self).__name__} is not smooth and has no finite curvature; use prox instead.")
+
+
+class Separable(Regularizer):
+    """A finite penalty r2(x) = Σⱼ ρⱼ(xⱼ)."""
+
+    separable = True
+
+    @abstractmethod
+    def _penalty(self, x: Array) -> Array:
+        """ρⱼ(xⱼ), coordinate by coordinate."""
+
+    @abstractmethod
+    def _shrink(self, x: Array, gamma: Array) -> Array:
+        """argmin_u ρⱼ(u) + (u − xⱼ)²/(2γⱼ), coordinate by coordinate; gamma broadcasts to x."""
+
+    @final
+    def value(self, x: Array) -> float:
+        xp = namespace(x)
+        return float(xp.sum(self._penalty(x), dtype=xp.float64))
+
+    @final
+    def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
+        u = self._shrink(x, check_step(gamma, x))
+        return u, self.value(u)
+
+    @final
+    def feasible(self, x: Array) -> Array:
+        return x
+
+
+class Indicator(Regularizer):
+    """r2(x) = 0 on a closed set and infinity elsewhere: prox is the projection, whatever gamma."""
+
+    separable = False
+
+    @abstractmethod
+    def contains(self, x: Array) -> bool:
+        """Is x in the set, up to rounding?"""
+
+    @final
+    def value(self, x: Array) -> float:
+        return 0.0 if self.contains(x) else inf
+
+    @final
+    def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
+        check_step(gamma, x, None if self.separable else type(self).__name__)
+        return self.feasible(x), 0.0

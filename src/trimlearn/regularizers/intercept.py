@@ -1,0 +1,70 @@
+"""A term that leaves the intercept alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from trimlearn.arrays import Array, namespace
+from trimlearn.regularizers._checks import match
+from trimlearn.regularizers.base import Regularizer
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExceptIntercept(Regularizer):
+    """r2 of all rows of x but the last, where the intercept lives.
+
+    Arrays inside ``r2`` (alpha, bounds, groups) are sized for the rows r2 sees; an array ``gamma`` for all of x.
+
+    >>> import numpy as np
+    >>> from trimlearn.regularizers import L1
+    >>> u, value = ExceptIntercept(L1(alpha=1.0)).prox(np.array([3.0, 0.5, 7.0]), 1.0)
+    >>> u.tolist(), value
+    ([2.0, 0.0, 7.0], 2.0)
+    """
+
+    r2: Regularizer
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.r2, Regularizer):
+            raise ValueError(f"r2 must be a Regularizer, got {self.r2!r}; for example ExceptIntercept(L1(0.1)).")
+
+    @property
+    def convex(self) -> bool:
+        return self.r2.convex
+
+    @property
+    def separable(self) -> bool:
+        return self.r2.separable
+
+    @property
+    def smooth(self) -> bool:
+        return self.r2.smooth
+
+    @property
+    def max_step(self) -> float:
+        return self.r2.max_step
+
+    def value(self, x: Array) -> float:
+        return self.r2.value(x[:-1, ...])
+
+    def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
+        step = match("gamma", gamma, x)
+        if step.ndim:
+            step = namespace(x).broadcast_to(step, x.shape)[:-1, ...]
+        u, value = self.r2.prox(x[:-1, ...], step)
+        return _stack(u, x[-1:, ...]), value
+
+    def feasible(self, x: Array) -> Array:
+        return _stack(self.r2.feasible(x[:-1, ...]), x[-1:, ...])
+
+    def gradient(self, x: Array) -> Array:
+        return _stack(self.r2.gradient(x[:-1, ...]), namespace(x).zeros_like(x[-1:, ...]))
+
+    def curvature(self) -> float:
+        return self.r2.curvature()
+
+
+def _stack(rows: Array, last: Array) -> Array:
+    return namespace(rows).concat([rows, last], axis=0)

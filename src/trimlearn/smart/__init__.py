@@ -1,0 +1,19 @@
+"""SMART and its relatives: Algorithm 1, its variants, its theory, and the rivals on the same problem."""
+
+from trimlearn.smart.alternating import alternating
+from trimlearn.smart.joint import prox_gradient
+from trimlearn.smart.variants import SMART, page, palm, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
+
+__all__ = [
+    "SMART",
+    "alternating",
+    "page",
+    "palm",
+    "prox_gradient",
+    "prox_saga",
+    "prox_svrg",
+    "saga",
+    "sg",
+    "svrg",
+    "variable_projection",
+]

@@ -1,0 +1,143 @@
+"""Algorithm 1 of the paper, written once. What sets its variants apart is data: see `trimlearn.smart.variants`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isfinite, isinf, nan
+from typing import TYPE_CHECKING, final
+
+from trimlearn.arrays import Array, eps_of, norm, sum64, zeros
+from trimlearn.problem import Problem
+from trimlearn.smart.draws import JLaw, Move, RowLaw, Rows, Stream
+from trimlearn.smart.method import Reweighed, Run, State
+from trimlearn.smart.metric import Metric
+from trimlearn.smart.steps import StepRule, largest_curvature
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["Algorithm1"]
+
+
+@final
+@dataclass(frozen=True)
+class Algorithm1(Run):
+    """SMART on one problem: the laws of Iₖ, jₖ, Dₖ, the step sizes γ and τ, and how the duals y are kept."""
+
+    problem: Problem
+    seed: int
+    batch: RowLaw
+    j: JLaw
+    refresh: RowLaw
+    tau: float
+    rule: StepRule
+    duals: str | None
+    metric: Metric
+    momentum: float
+    random_output: bool
+    eta: float  # stationarity is measured with the step γ/η
+    b: int
+
+    def init(self, engine: Engine, x: Array) -> State:
+        engine.use_duals(self.duals)
+        state = State(x=x)
+        value = engine.evaluate(x)
+        self._renew(engine, state, Reweighed(value, engine.gap(), nan))
+        return state
+
+    def advance(self, engine: Engine, state: State) -> None:
+        state.record = None
+        draws = engine.draws(self.seed, state.k)
+        move = self.j.draw(draws, state.k)
+        if move is Move.W:
+            self.w_step(engine, state)
+        elif move is Move.EVALUATE:
+            self.evaluation(engine, state)
+        else:
+            batch = self.batch.draw(draws, engine.problem.n, None)
+            self.x_step(engine, state, batch, self.refresh.draw(draws, engine.problem.n, batch))
+        state.k += 1
+        if self.random_output and engine.draws(self.seed, state.k, Stream.OUTPUT).uniform() * (state.k + 1) < 1:
+            state.sampled_w, state.sampled_x = engine.weights, state.x  # t₀ is uniform on 0 … k, whenever we stop
+
+    def w_step(self, engine: Engine, state: State) -> None:
+        """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x)."""
+        value = engine.evaluate(state.x) + self.problem.r2.value(state.x)
+        if self.rule.guards and not value <= state.base + 64 * eps_of(state.x) * abs(state.base):
+            self._restore(engine, state, overflow=not isfinite(value))
+            return
+        self._renew(engine, state, engine.reweigh(self.tau))
+
+    def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
+        """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
+        state.gamma = self.rule.at_x_step(state, engine.passes)
+        if state.moved or not engine.keeps_duals:
+            difference, change = engine.difference(state.x, batch, refresh)
+        else:  # x is where every yᵢ was renewed: wᵢ∇fᵢ(x) − yᵢ = 0, exactly
+            difference = change = zeros(state.x.shape, state.x)
+        g = state.y_mean + difference
+        if self.rule.guards and not isfinite(sum64(g)):
+            self._restore(engine, state, overflow=True)
+            return
+        self.metric.watch(state, difference)
+        state.y_mean = state.y_mean + change
+        x = state.x
+        ahead = x if state.previous is None or not self.momentum else x + self.momentum * (x - state.previous)
+        state.x, state.previous, state.moved = self.metric.move(state, ahead, g, self.problem.r2), x, True
+        engine.counts.prox_r2 += 1
+
+    def evaluation(self, engine: Engine, state: State) -> None:
+        """Neither w nor y changes: F and its gradient for the record, and the mean of y summed afresh."""
+        value, gradient = engine.value_gradient(state.x)
+        state.y_mean = engine.mean_duals()
+        self._note(engine, state, Reweighed(value, 0.0, nan), gradient)
+
+    def finish(self, engine: Engine, state: State) -> None:
+        if self.random_output and state.sampled_x is not None:
+            engine.set_weights(state.sampled_w)
+            state.x = state.sampled_x
+            value, gradient = engine.value_gradient(state.x)
+            self._note(engine, state, Reweighed(value, nan, nan), gradient)
+        elif state.moved:
+            if self.j.chance > 0:
+                self.w_step(engine, state)
+            else:
+                self.evaluation(engine, state)
+
+    # -- around it --------------------------------------------------------------------------------------------------
+
+    def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
+        """Every yᵢ ← wᵢ∇fᵢ(x), and all that a full evaluation gives for free: γ, the metric, the record."""
+        gradient = engine.renew()
+        state.w_steps += 1
+        state.y_mean = gradient if engine.keeps_duals else zeros(state.x.shape, state.x)
+        noise = 1.0 / (self.b * (1.0 - self.momentum))
+        self.metric.learn(engine, state, noise)
+        state.anchor, state.moved = state.x, False
+        draws = engine.draws(self.seed, state.k, Stream.PROBE)
+        state.gamma = self.rule.at_w_step(state, lambda: largest_curvature(engine, state, self.metric, draws, noise))
+        self._note(engine, state, found, gradient)
+        assert state.record is not None
+        state.base = state.record.objective
+
+    def _restore(self, engine: Engine, state: State, overflow: bool) -> None:
+        """F(w, ·) rose, or overflowed: back to the last w-step, with a smaller γ."""
+        state.x = state.previous = state.anchor
+        self.rule.back_off(state, overflow)
+        self.metric.forget(state)
+        value = engine.evaluate(state.x)
+        gradient = state.y_mean = engine.renew()
+        state.moved = False
+        self._note(engine, state, Reweighed(value, engine.gap(), nan), gradient)
+        assert state.record is not None
+        state.record = replace(state.record, restored=True)
+
+    def _note(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> None:
+        """The record of (w, x)."""
+        paper = nan if isinf(self.tau) else self._paper_residual(state, gradient)
+        self.note(engine, state, found, self.metric.residual(state, gradient, self.problem.r2), paper)
+
+    def _paper_residual(self, state: State, gradient: Array) -> float:
+        """(η/γ)‖x − x̄‖ of section 3.1."""
+        step = state.gamma / self.eta
+        return norm(state.x - self.problem.r2.prox(state.x - step * gradient, step)[0]) / step

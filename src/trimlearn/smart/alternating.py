@@ -1,0 +1,96 @@
+"""The older systems: alternating minimisation with concentration steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+from numbers import Integral
+from typing import TYPE_CHECKING, final
+
+from trimlearn.arrays import Array
+from trimlearn.problem import Problem
+from trimlearn.smart.draws import Stream
+from trimlearn.smart.inner import accelerated, lbfgs
+from trimlearn.smart.method import Method, Reweighed, Run, State
+from trimlearn.smart.metric import Euclidean
+from trimlearn.smart.steps import largest_curvature
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["Alternating", "alternating"]
+
+
+@final
+@dataclass(frozen=True)
+class Alternating(Method):
+    """See `alternating`."""
+
+    iterations: int = 20
+
+    def bind(self, problem: Problem, seed: int) -> AlternatingRun:
+        if isinstance(self.iterations, bool) or not isinstance(self.iterations, Integral) or self.iterations < 1:
+            raise ValueError(f"iterations must be an integer >= 1, got {self.iterations!r}.")
+        return AlternatingRun(problem, seed, int(self.iterations))
+
+
+def alternating(iterations: int = 20) -> Alternating:
+    """Concentration: the best w for x (τ = ∞), then the best x for w, in turn.
+
+    FAST-LTS (Rousseeuw and Van Driessen 2006) where the inner problem is least squares, which is solved exactly, as are
+    trimmed PCA and the algebraic homography; FAST-TLE (Neykov and Müller 2003) where it is a generalised linear model,
+    by at most ``iterations`` steps of L-BFGS a round; sparse LTS (Alfons, Croux and Gelper 2013) where r2 is L1, by as
+    many accelerated proximal gradient steps.
+
+    >>> alternating(iterations=5)
+    Alternating(iterations=5)
+    """
+    return Alternating(iterations)
+
+
+@final
+@dataclass(frozen=True)
+class AlternatingRun(Run):
+    """Alternating minimisation on one problem."""
+
+    problem: Problem
+    seed: int
+    iterations: int
+
+    def init(self, engine: Engine, x: Array) -> State:
+        engine.use_duals(None)
+        state = State(x=x)
+        value = engine.evaluate(x)
+        L, _ = largest_curvature(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0)
+        state.gamma = 1.0 / L if isfinite(L) and L > 0 else 1.0
+        self._renew(engine, state, Reweighed(value, engine.gap(), nan))
+        return state
+
+    def advance(self, engine: Engine, state: State) -> None:
+        """The best x for w, then the best w for x."""
+        state.x = self._fit(engine, state)
+        state.k += 1
+        engine.evaluate(state.x)
+        self._renew(engine, state, engine.reweigh(inf))
+
+    def finish(self, engine: Engine, state: State) -> None:
+        if state.moved:  # h was lowered since the last w-step
+            self._renew(engine, state, engine.reweigh(inf))
+
+    def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
+        state.y_mean, state.base, state.moved = engine.renew(), found.value, False
+        state.anchor = state.x
+        state.w_steps += 1
+        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2))
+
+    def _fit(self, engine: Engine, state: State) -> Array:
+        engine.counts.prox_r2 += 1
+        exact = engine.minimise(state.x)
+        if exact is not None:
+            return exact
+        # While a continuation still lowers h, the next w will differ anyway: a rough x will do.
+        iterations = self.iterations if engine.r1 is self.problem.r1 else min(self.iterations, 5)
+        if self.problem.r2.smooth:
+            return lbfgs(engine, state.x, state.base, state.y_mean, iterations)
+        x, state.gamma = accelerated(engine, state.x, state.base, state.y_mean, state.gamma, iterations)
+        return x

@@ -1,0 +1,264 @@
+"""What Algorithm 1 draws: jₖ, Iₖ and Dₖ, as a pure function of (seed, k).
+
+A counter-based generator (Philox, key = seed, counter = k) makes iteration k's draws without those before it: every
+engine, with any number of workers, sees the same draws, and resuming needs only k.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from math import ceil, inf
+from numbers import Integral, Real
+from typing import Any, final
+
+import numpy as np
+
+__all__ = [
+    "ALL",
+    "Coin",
+    "Cyclic",
+    "Draws",
+    "Every",
+    "Everything",
+    "Independent",
+    "JLaw",
+    "Move",
+    "Nothing",
+    "RowLaw",
+    "Rows",
+    "Same",
+    "Stream",
+    "WithReplacement",
+]
+
+Rows = Any  # an int64 index array, or the slice ALL
+ALL = slice(None)
+_NOTHING = np.empty(0, dtype=np.int64)
+
+
+class Move(Enum):
+    """What iteration k does: jₖ = 1, jₖ = 2, or an evaluation that changes neither w nor y."""
+
+    W = 1
+    X = 2
+    EVALUATE = 3
+
+
+class Stream(Enum):
+    """What the numbers are for: Algorithm 1's own draws must not depend on what else is drawn in iteration k."""
+
+    ITERATION = 0
+    PROBE = 1
+    OUTPUT = 2
+    START = 3
+
+
+@final
+class Draws:
+    """The random numbers of iteration k, and the rows they stand for (row i with probability sᵢ/S)."""
+
+    def __init__(
+        self, seed: int, k: int, n: int, cumulative: np.ndarray | None = None, stream: Stream | None = None
+    ) -> None:
+        # The counter's first word counts the blocks that iteration k consumes, its second is k, its third the stream.
+        word = (stream or Stream.ITERATION).value
+        self._uniform = np.random.Generator(np.random.Philox(key=seed, counter=(word << 128) + (k << 64))).random
+        self.k, self._n, self._cumulative = k, n, cumulative
+
+    def uniform(self) -> float:
+        """One number, uniform on [0, 1)."""
+        return float(self._uniform())
+
+    def uniforms(self, m: int) -> np.ndarray:
+        """m numbers, uniform on [0, 1)."""
+        return np.asarray(self._uniform(m))
+
+    def rows(self, b: int) -> np.ndarray:
+        """b row numbers, with replacement. Whole-number weights give the rows that repeating them would give."""
+        u = self.uniforms(b)
+        if self._cumulative is None:
+            return np.asarray(np.minimum((u * self._n).astype(np.int64), self._n - 1))
+        total = self._cumulative[-1]
+        return np.asarray(np.minimum(np.searchsorted(self._cumulative, u * total, side="right"), self._n - 1))
+
+    def normal(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Standard normal numbers (Box and Muller, as only uniforms are drawn)."""
+        u = self._uniform((2, *shape))
+        return np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
+
+
+class RowLaw(ABC):
+    """A law of Iₖ or Dₖ."""
+
+    @abstractmethod
+    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+        """The rows; ``batch`` is Iₖ when Dₖ is drawn."""
+
+    @abstractmethod
+    def rho(self, n: int, b: int) -> float:
+        """ρᵢ = P(i ∈ Dₖ), with b the size of Iₖ."""
+
+    def bind(self, n: int) -> RowLaw:
+        """The law for n rows."""
+        return self
+
+
+@final
+@dataclass(frozen=True)
+class WithReplacement(RowLaw):
+    """b rows, uniformly with replacement; b = None means ⌈n^power⌉. With ``growth``, b(1 + growth·k) at iteration k."""
+
+    b: int | None = None
+    power: float = 2 / 3
+    growth: float = 0.0
+
+    def bind(self, n: int) -> WithReplacement:
+        if self.b is None:
+            return WithReplacement(min(n, ceil(round(n**self.power, 9))), self.power, self.growth)
+        if isinstance(self.b, bool) or not isinstance(self.b, Integral) or not 1 <= self.b <= n:
+            raise ValueError(f"b must be an integer from 1 to n = {n}, got {self.b!r}.")
+        if not 0 <= self.growth < inf:
+            raise ValueError(f"growth must be a number >= 0, got {self.growth!r}.")
+        return self
+
+    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+        return draws.rows(min(n, ceil(self._size * (1 + self.growth * draws.k))))
+
+    @property
+    def _size(self) -> int:
+        assert self.b is not None, "bind the law first"
+        return int(self.b)
+
+    def rho(self, n: int, b: int) -> float:
+        return 1.0 - (1.0 - 1.0 / n) ** self._size
+
+
+@final
+@dataclass(frozen=True)
+class Everything(RowLaw):
+    """All rows."""
+
+    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+        return ALL
+
+    def rho(self, n: int, b: int) -> float:
+        return 1.0
+
+
+@final
+@dataclass(frozen=True)
+class Nothing(RowLaw):
+    """No row."""
+
+    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+        return _NOTHING
+
+    def rho(self, n: int, b: int) -> float:
+        return 0.0
+
+
+@final
+@dataclass(frozen=True)
+class Same(RowLaw):
+    """Dₖ = Iₖ."""
+
+    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+        return batch
+
+    def rho(self, n: int, b: int) -> float:
+        return 1.0 - (1.0 - 1.0 / n) ** b
+
+
+@final
+@dataclass(frozen=True)
+class Independent(RowLaw):
+    """Every row by its own coin: P(i ∈ Dₖ) = ``probability``, whatever Iₖ."""
+
+    probability: float
+
+    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+        return np.flatnonzero(draws.uniforms(n) < self.probability)
+
+    def rho(self, n: int, b: int) -> float:
+        return self.probability
+
+
+class JLaw(ABC):
+    """The law of jₖ."""
+
+    @abstractmethod
+    def draw(self, draws: Draws, k: int) -> Move:
+        """What iteration k does."""
+
+    @property
+    @abstractmethod
+    def chance(self) -> float:
+        """q = P(jₖ = 1)."""
+
+    def bind(self, n: int, b: int) -> JLaw:
+        """The law for n rows and batches of b."""
+        return self
+
+
+@final
+@dataclass(frozen=True)
+class Coin(JLaw):
+    """jₖ = 1 with probability q; with ``restart``, at every restart-th iteration for certain (Reddi et al. 2016).
+
+    q = None means 1 − (1−1/n)^draws, draws = None the batch size b: as often as that many draws hit a given row.
+    """
+
+    q: float | None = None
+    draws: int | None = None
+    restart: int | None = None
+
+    def bind(self, n: int, b: int) -> Coin:
+        q = 1.0 - (1.0 - 1.0 / n) ** (self.draws or b) if self.q is None else self.q
+        if isinstance(q, bool) or not isinstance(q, Real) or not 0 < q <= 1:
+            raise ValueError(f"q must be a number in (0, 1], got {self.q!r}.")
+        if self.restart is not None and not (isinstance(self.restart, Integral) and self.restart >= 2):
+            raise ValueError(f"restart must be an integer >= 2 or None, got {self.restart!r}.")
+        return Coin(float(q), self.draws, self.restart)
+
+    @property
+    def chance(self) -> float:
+        assert self.q is not None, "bind the law first"
+        return self.q
+
+    def draw(self, draws: Draws, k: int) -> Move:
+        heads = draws.uniform() < self.chance
+        return Move.W if heads or (self.restart is not None and (k + 1) % self.restart == 0) else Move.X
+
+
+@final
+@dataclass(frozen=True)
+class Cyclic(JLaw):
+    """w, x, w, x, …"""
+
+    @property
+    def chance(self) -> float:
+        return 0.5
+
+    def draw(self, draws: Draws, k: int) -> Move:
+        return Move.W if k % 2 == 0 else Move.X
+
+
+@final
+@dataclass(frozen=True)
+class Every(JLaw):
+    """x-steps only (q = 0), with an evaluation after every ``period`` of them; None means n draws."""
+
+    period: int | None = None
+
+    def bind(self, n: int, b: int) -> Every:
+        return Every(ceil(n / b) if self.period is None else self.period)
+
+    @property
+    def chance(self) -> float:
+        return 0.0
+
+    def draw(self, draws: Draws, k: int) -> Move:
+        assert self.period is not None, "bind the law first"
+        return Move.EVALUATE if (k + 1) % (self.period + 1) == 0 else Move.X

@@ -1,0 +1,186 @@
+"""The dual variables yᵢ = wᵢ∇fᵢ(old x), in three exact representations and two that change the estimator.
+
+w only changes at a w-step, which renews every yᵢ; between two of them yᵢ/wᵢ = ∇fᵢ(old x) is what has to be stored,
+and the weights come in as coefficients c. Rows of weight 0 are never asked for, so an infinite loss cannot leak in.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, final
+
+from trimlearn.arrays import Array, namespace, zeros
+from trimlearn.losses.base import Loss, PredictionLoss, chunks
+
+__all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "make_duals"]
+
+
+class Duals(ABC):
+    """∇fᵢ at an old x, for every i."""
+
+    cost: ClassVar[int] = 1  # residuals evaluated per row drawn
+    refreshes: ClassVar[bool] = True  # whether Dₖ may name rows
+    keeps: ClassVar[bool] = True  # whether the mean of the duals enters the estimator
+    recursive: ClassVar[bool] = False  # whether that mean is the previous estimate
+
+    @abstractmethod
+    def evaluate(self, x: Array) -> Array:
+        """fᵢ(x) for every i; from now on the old x of every row is this one."""
+
+    @abstractmethod
+    def mean(self, c: Array) -> Array:
+        """Σ cᵢ yᵢ/wᵢ over all rows."""
+
+    @abstractmethod
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        """Σ cᵢ (∇fᵢ(x) − yᵢ/wᵢ) over ``rows``."""
+
+    @abstractmethod
+    def refresh(self, x: Array, c: Array, rows: Any) -> Array:
+        """yᵢ/wᵢ ← ∇fᵢ(x) for ``rows``; returns the change of Σ cᵢ yᵢ/wᵢ."""
+
+
+@final
+class Residuals(Duals):
+    """K numbers per row, the residual ∇φᵢ(zᵢ): for losses of a linear prediction."""
+
+    def __init__(self, loss: Loss) -> None:
+        if not isinstance(loss, PredictionLoss):
+            raise ValueError(
+                f"duals='residuals' needs a loss of linear predictions, not {type(loss).__name__}; "
+                "use duals='snapshot'."
+            )
+        self.loss = loss
+        self.table = zeros((loss.n, loss.K), loss.like)
+        self._last: Any = (None, None, None)
+
+    def evaluate(self, x: Array) -> Array:
+        f = zeros((self.loss.n,), self.loss.like)
+        for rows in chunks(self.loss.n):
+            f[rows], self.table[rows] = self.loss.evaluate(self.loss.linear.predict(x, rows), rows)
+        self._last = (None, None, None)
+        return f
+
+    def mean(self, c: Array) -> Array:
+        total = 0.0
+        xp = namespace(c)
+        zero = xp.zeros_like(self.table[:1])
+        for rows in chunks(self.loss.n):
+            kept = c[rows][:, None]
+            total = total + self.loss.linear.adjoint(xp.where(kept != 0, self.table[rows] * kept, zero), rows)
+        return total
+
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        block = self.loss.linear.block(rows)
+        _, r = self.loss.evaluate(block.predict(x), rows)
+        self._last = (rows, block, r)
+        return block.adjoint((r - self.table[rows]) * c[:, None])
+
+    def refresh(self, x: Array, c: Array, rows: Any) -> Array:
+        last, block, r = self._last
+        if last is not rows:
+            block = self.loss.linear.block(rows)
+            _, r = self.loss.evaluate(block.predict(x), rows)
+        change = block.adjoint((r - self.table[rows]) * c[:, None])
+        self.table[rows] = r
+        return change
+
+
+@final
+class Gradients(Duals):
+    """The whole gradient of every row: for any loss, where n·dim(x) numbers fit in memory."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.table = zeros((loss.n, *loss.x_shape), loss.like)
+
+    def evaluate(self, x: Array) -> Array:
+        self.table[...] = self.loss.gradients(x)
+        return self.loss.values(x)
+
+    def mean(self, c: Array) -> Array:
+        return self._combine(c, self.table)
+
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        return self._combine(c, self.loss.gradients(x, rows) - self.table[rows])
+
+    def refresh(self, x: Array, c: Array, rows: Any) -> Array:
+        new = self.loss.gradients(x, rows)
+        change = self._combine(c, new - self.table[rows])
+        self.table[rows] = new
+        return change
+
+    @staticmethod
+    def _combine(c: Array, gradients: Array) -> Array:
+        xp = namespace(gradients)
+        kept = c != 0
+        return xp.tensordot(c[kept], gradients[kept], axes=1)
+
+
+class Snapshot(Duals):
+    """One old x̃ for all rows, so that nothing is stored per row and yᵢ is computed when it is needed: Dₖ = ∅ only."""
+
+    cost = 2
+    refreshes = False
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss = loss
+        self.anchor = loss.start()
+
+    @final
+    def evaluate(self, x: Array) -> Array:
+        self.anchor = x
+        return self.loss.values(x)
+
+    @final
+    def mean(self, c: Array) -> Array:
+        xp = namespace(c)
+        kept = xp.nonzero(c)[0]
+        return self.loss.gradient(self.anchor, c[kept], kept)
+
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        return self.loss.gradient(x, c, rows) - self.loss.gradient(self.anchor, c, rows)
+
+    def refresh(self, x: Array, c: Array, rows: Any) -> Array:
+        raise ValueError("a snapshot holds one old x for all rows and cannot refresh some of them; use D = Nothing().")
+
+
+@final
+class Recursive(Snapshot):
+    """PAGE's estimator: x̃ is the previous iterate, and the mean of the duals the previous estimate itself."""
+
+    recursive = True
+
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        difference = super().difference(x, c, rows)
+        self.anchor = x
+        return difference
+
+
+@final
+class Forgetful(Snapshot):
+    """No duals at all: the plain minibatch gradient of PSPG. The snapshot only serves the records."""
+
+    cost = 1
+    keeps = False
+
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        return self.loss.gradient(x, c, rows)
+
+
+DUALS: dict[str, type[Residuals | Gradients | Snapshot]] = {
+    "residuals": Residuals,
+    "gradients": Gradients,
+    "snapshot": Snapshot,
+    "recursive": Recursive,
+    "none": Forgetful,
+}
+
+
+def make_duals(kind: str | None, loss: Loss) -> Duals:
+    """The duals named ``kind``; None takes the cheapest exact one for this loss."""
+    if kind is None:
+        kind = "residuals" if isinstance(loss, PredictionLoss) else "snapshot"
+    if kind not in DUALS:
+        raise ValueError(f"duals must be one of {', '.join(map(repr, DUALS))} or None, got {kind!r}.")
+    return DUALS[kind](loss)

@@ -1,0 +1,77 @@
+"""The rival that steps in w and x jointly, both from the same point."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+from typing import TYPE_CHECKING, final
+
+from trimlearn.arrays import Array
+from trimlearn.problem import Problem
+from trimlearn.smart.draws import Stream
+from trimlearn.smart.method import Method, Reweighed, Run, State
+from trimlearn.smart.metric import Euclidean
+from trimlearn.smart.steps import check_step_size, largest_curvature
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["ProxGradient", "prox_gradient"]
+
+
+@final
+@dataclass(frozen=True)
+class ProxGradient(Method):
+    """See `prox_gradient`."""
+
+    step: str | float = "auto"
+
+    def bind(self, problem: Problem, seed: int) -> ProxGradientRun:
+        return ProxGradientRun(problem, seed, nan if self.step == "auto" else check_step_size(self.step))
+
+
+def prox_gradient(step: str | float = "auto") -> ProxGradient:
+    """Proximal gradient in (w, x): w ← prox_{γ r1}(w − γ/n·f(x)) and x ← prox_{γ r2}(x − γ/n Σ wᵢ∇fᵢ(x)) at once.
+
+    The gradient of Σ wᵢfᵢ(x) has no global Lipschitz constant, so that γ must be small (section 1.1 of the paper);
+    "auto" takes a tenth of 1/L at the start. One pass an iteration.
+
+    >>> prox_gradient(step=0.01)
+    ProxGradient(step=0.01)
+    """
+    return ProxGradient(step)
+
+
+@final
+@dataclass(frozen=True)
+class ProxGradientRun(Run):
+    """Joint proximal gradient on one problem."""
+
+    problem: Problem
+    seed: int
+    gamma: float
+
+    def init(self, engine: Engine, x: Array) -> State:
+        engine.use_duals(None)
+        state = State(x=x, gamma=self.gamma)
+        value = engine.evaluate(x)
+        if not isfinite(self.gamma):
+            L, _ = largest_curvature(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0)
+            state.gamma = 0.1 / L if isfinite(L) and L > 0 else 0.1
+        self._renew(engine, state, Reweighed(value, engine.gap(), nan))
+        return state
+
+    def advance(self, engine: Engine, state: State) -> None:
+        found = engine.reweigh(state.gamma)  # from f at the old x; the gradient below is the old w's
+        state.x, _ = self.problem.r2.prox(state.x - state.gamma * state.y_mean, state.gamma)
+        engine.counts.prox_r2 += 1
+        state.k += 1
+        self._renew(engine, state, Reweighed(engine.evaluate(state.x), engine.gap(), found.residual))
+
+    def finish(self, engine: Engine, state: State) -> None:
+        if state.moved:  # h was lowered since the last step
+            self._renew(engine, state, engine.reweigh(inf))
+
+    def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
+        state.y_mean, state.base, state.moved = engine.renew(), found.value, False
+        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2))

@@ -1,0 +1,123 @@
+"""What every method is: an iterator of states. Stopping, display, limits and checkpoints wrap it from outside."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from math import inf, isfinite, nan
+from typing import TYPE_CHECKING, final
+
+from trimlearn.arrays import Array, eps_of, norm
+from trimlearn.problem import Problem
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["Method", "Record", "Reweighed", "Run", "State"]
+
+
+@dataclass(frozen=True)
+class Record:
+    """What is known right after a w-step, at (w, x): one line of a run's history.
+
+    stationarity_w and stationarity_x are DESIGN's, relative; residual_w = ‖w − w̄‖/τ and residual_x = (η/γ)‖x − x̄‖ are
+    those of the paper's section 3.1, absolute (residual_w is NaN where τ = ∞). restored: the step was taken back.
+    """
+
+    k: int
+    passes: float
+    objective: float
+    stationarity_x: float
+    stationarity_w: float
+    h: float
+    gamma: float
+    residual_x: float = nan
+    residual_w: float = nan
+    restored: bool = False
+    seconds: float = nan
+
+
+@dataclass(frozen=True)
+class Reweighed:
+    """What a w-step found at x: the mean of w·f with the new w, how far the old one was from the best, and §3.1's
+    ‖w − w̄‖/τ at the new point (NaN when τ = ∞)."""
+
+    value: float
+    gap: float
+    residual: float
+
+
+@dataclass
+class State:
+    """Where a method stands. Arrays and numbers only, so that a checkpoint can hold it."""
+
+    x: Array  # the model xᵏ
+    k: int = 0
+    previous: Array | None = None  # xᵏ⁻¹, for momentum
+    y_mean: Array = None  # 1/S Σ sᵢyᵢ
+    anchor: Array = None  # x at the last full evaluation that was kept
+    base: float = inf  # F(w, anchor)
+    moved: bool = False  # whether x has left the anchor
+    gamma: float = nan
+    gamma0: float = nan  # where a decaying step began
+    scale: float = 1.0  # what the automatic step is multiplied by after back-offs
+    direction: Array | None = None  # of the largest curvature seen
+    metric: dict[str, Array] = field(default_factory=dict)
+    w_steps: int = 0
+    first_residual: float = nan  # stationarity_x is relative to it
+    sampled_w: Array | None = None  # (w, x) at t₀, when the output is Theorem 1's
+    sampled_x: Array | None = None
+    record: Record | None = None  # set by a step that evaluated everything, else None
+
+
+class Method(ABC):
+    """A way to minimise F, with choices that may be left open."""
+
+    @abstractmethod
+    def bind(self, problem: Problem, seed: int) -> Run:
+        """The run on ``problem``, every choice settled; ValueError where they do not go together."""
+
+
+class Run(ABC):
+    """A method at work on one problem, one iteration at a time. What changes is in the state and in the engine.
+
+    Its repr names all settings: two runs with the same text take the same steps.
+    """
+
+    @abstractmethod
+    def init(self, engine: Engine, x: Array) -> State:
+        """The state at (engine.weights, x), evaluated."""
+
+    @abstractmethod
+    def advance(self, engine: Engine, state: State) -> None:
+        """One iteration, in place."""
+
+    @abstractmethod
+    def finish(self, engine: Engine, state: State) -> None:
+        """Make w, f and the record belong to the present x, if they do not yet."""
+
+    @final
+    def note(self, engine: Engine, state: State, found: Reweighed, residual: float, residual_x: float = nan) -> None:
+        """Put the record of (w, x) into the state; ``residual`` is the x-residual, absolute."""
+        if not isfinite(state.first_residual):
+            state.first_residual = residual
+        objective = found.value + engine.problem.r2.value(state.x)
+        # A start that is stationary already gives no scale to be relative to: F over ‖x‖ does, up to rounding.
+        reference = max(state.first_residual, eps_of(state.x) ** 0.5 * abs(objective) / (1.0 + norm(state.x)))
+        state.record = Record(
+            k=state.k,
+            passes=engine.passes,
+            objective=objective,
+            stationarity_x=residual / reference if reference > 0 else 0.0,
+            stationarity_w=found.gap,
+            h=engine.h,
+            gamma=state.gamma,
+            residual_x=residual_x,
+            residual_w=found.residual,
+        )
+
+    @final
+    def resume(self, engine: Engine, state: State) -> None:
+        """Recompute what a checkpoint leaves out, f and y, by the code that computed them first."""
+        engine.evaluate(state.x)
+        state.y_mean = engine.renew()

@@ -1,0 +1,58 @@
+"""What `solve` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from trimlearn.arrays import Array
+from trimlearn.engines.base import Counts
+from trimlearn.smart.method import Record
+
+__all__ = ["Solution", "Status"]
+
+
+class Status(Enum):
+    """How a solve ended, as a sentence."""
+
+    CONVERGED = "Converged: both stationarity measures are at most tol."
+    MAX_PASSES = "Stopped after max_passes passes over the data, before both stationarity measures were at most tol."
+    MAX_SECONDS = "Stopped after max_seconds seconds, before both stationarity measures were at most tol."
+    CALLBACK = "Stopped because the callback said so."
+
+    @property
+    def converged(self) -> bool:
+        """Whether tol was reached."""
+        return self is Status.CONVERGED
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The model x, the weights w, and how they were found.
+
+    objective is F(w, x); stationarity_x and stationarity_w are relative, see docs/notation.md; history has one `Record`
+    per w-step; counts are the columns of the paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
+    """
+
+    x: Array
+    w: Array
+    objective: float
+    stationarity_x: float
+    stationarity_w: float
+    status: Status
+    history: list[Record] = field(repr=False)
+    counts: Counts
+    losses: Array = field(repr=False)
+    passes: float
+    seconds: float
+
+    def trace(self, name: str) -> np.ndarray:
+        """One column of the history, e.g. ``trace("objective")``."""
+        if name not in Record.__dataclass_fields__:
+            raise ValueError(f"name must be one of {', '.join(Record.__dataclass_fields__)}, got {name!r}.")
+        return np.array([getattr(record, name) for record in self.history])

@@ -1,0 +1,269 @@
+"""The driver: starts, stops, records, shows, saves. It wraps a method and knows nothing of how it steps."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import prod
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any
+
+from trimlearn.checkpoint import Checkpoint
+from trimlearn.engines.base import Engine
+from trimlearn.engines.local import LocalEngine
+from trimlearn.problem import Problem
+from trimlearn.progress import Show, progress_bar
+from trimlearn.smart import alternating, svrg
+from trimlearn.smart.method import Method, Record, Run, State
+from trimlearn.solution import Solution, Status
+from trimlearn.starts import MultiStart, Start, make_start
+
+__all__ = ["solve"]
+
+SMALL = 1_000_000  # n·dim(x) up to which a deterministic full-batch method is the better choice
+
+Callback = Callable[[Record], Any]
+
+
+def solve(
+    problem: Problem,
+    method: Method | None = None,
+    *,
+    start: str | Start | None = "continuation",
+    w0: Any = None,
+    x0: Any = None,
+    engine: str | Engine = "auto",
+    max_passes: float = 100,
+    max_seconds: float | None = None,
+    tol: float = 1e-4,
+    seed: int = 0,
+    callback: Callback | None = None,
+    checkpoint: str | os.PathLike[str] | Checkpoint | None = None,
+    resume: bool = True,
+    progress: bool = False,
+) -> Solution:
+    """Minimise F(w, x) = 1/S Σ sᵢwᵢfᵢ(x) + r1(w) + r2(x).
+
+    Parameters
+    ----------
+    problem : Problem
+    method : Method, optional
+        One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
+        deterministic and does not depend on the order of the rows.
+    start : {"continuation", "concentration", "multistart"}, Start or None
+        Where to start (`trimlearn.starts`). None: w = h/n and the loss's own x.
+    w0, x0 : array, optional
+        Start here, as it is. Without w0, it is the best for x0.
+    engine : {"auto", "local"} or Engine
+        Where the examples live.
+    max_passes, max_seconds : float
+        Limits. A pass is n residuals evaluated.
+    tol : float
+        Stop when both stationarity measures are at most this.
+    seed : int
+        Every run with the same seed takes the same steps.
+    callback : callable, optional
+        Called with a `Record` after every w-step; a true answer stops the run.
+    checkpoint : path or Checkpoint, optional
+        Save here every 60 seconds (`Checkpoint(path, every)`), and at the start.
+    resume : bool
+        Go on from the checkpoint file if it exists. False overwrites it.
+    progress : bool
+        Show a progress bar.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import Problem, solve
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> V = np.column_stack([np.arange(10.0), np.ones(10)])
+    >>> t = 3 * V[:, 0] + 1
+    >>> t[[2, 7]] += 100
+    >>> solution = solve(Problem(LeastSquares(V, t), CappedSimplex(8)))
+    >>> solution.x.round(6), solution.w[[2, 7]]
+    (array([3., 1.]), array([0., 0.]))
+    """
+    _check_limits(max_passes, max_seconds, tol, seed)
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a Problem, got {type(problem).__name__}.")
+    chosen = make_start(start, w0, x0, problem)
+    if isinstance(chosen, MultiStart):
+        rest: dict[str, Any] = {
+            "engine": engine,
+            "max_passes": max_passes,
+            "max_seconds": max_seconds,
+            "tol": tol,
+            "callback": callback,
+            "progress": progress,
+        }
+        return _multistart(problem, method, chosen, seed, checkpoint, rest)
+    method = _default_method(problem) if method is None else method
+    if not isinstance(method, Method):
+        raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
+    run = method.bind(problem, seed)
+    if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+        checkpoint = Checkpoint(checkpoint)  # type: ignore[arg-type]
+    driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
+    with progress_bar(progress, max_passes) as show:
+        return driver.solve(resume, show)
+
+
+@dataclass
+class _Driver:
+    """One solve."""
+
+    run: Run
+    start: Start
+    engine: Engine
+    max_passes: float
+    max_seconds: float | None
+    tol: float
+    seed: int
+    callback: Callback | None
+    checkpoint: Checkpoint | None
+    history: list[Record] = field(default_factory=list)
+    began: float = field(default_factory=perf_counter)
+    stopped: bool = False
+
+    def solve(self, resume: bool, show: Show) -> Solution:
+        state = self._begin(resume, show)
+        while (status := self._status(state)) is None:
+            self._aim(state)
+            self.run.advance(self.engine, state)
+            if state.record is not None:
+                self._note(state, show)
+                if self.checkpoint is not None and self.checkpoint.due():
+                    self._save(state)
+        self._finish(state, show)
+        return self._solution(state, status)
+
+    def _begin(self, resume: bool, show: Show) -> State:
+        if self.checkpoint is not None and resume and self.checkpoint.path.exists():
+            return self._resume()
+        x = self.start.place(self.engine, self.seed)
+        state = self.run.init(self.engine, x)
+        self._note(state, show)
+        if self.checkpoint is not None:
+            self._save(state)
+        return state
+
+    def _resume(self) -> State:
+        assert self.checkpoint is not None
+        state, self.history, seconds = self.checkpoint.load(self._identity(), self.engine)
+        counts = replace(self.engine.counts)
+        self.run.resume(self.engine, state)
+        self.engine.counts = counts
+        self.began = perf_counter() - seconds
+        state.record = self.history[-1]
+        return state
+
+    def _identity(self) -> str:
+        return f"{self.run!r}, start={self.start!r}, data={self.engine.problem.loss.fingerprint()}"
+
+    def _save(self, state: State) -> None:
+        assert self.checkpoint is not None
+        self.checkpoint.save(self._identity(), self.engine, state, self.history, self._seconds())
+
+    def _aim(self, state: State) -> None:
+        """Lower h along the continuation."""
+        problem, engine = self.engine.problem, self.engine
+        if engine.r1 is not problem.r1:
+            h = self.start.h(problem, engine.passes, state.w_steps, self.max_passes)
+            engine.r1 = problem.r1 if h <= problem.r1.h else problem.r1.at_h(h)
+
+    def _note(self, state: State, show: Show) -> None:
+        assert state.record is not None
+        state.record = replace(state.record, seconds=self._seconds())
+        self.history.append(state.record)
+        show(state.record)
+        if self.callback is not None:
+            self.stopped = bool(self.callback(state.record))
+
+    def _seconds(self) -> float:
+        return perf_counter() - self.began
+
+    def _status(self, state: State) -> Status | None:
+        """Why to stop, if at all."""
+        record, engine = state.record, self.engine
+        if self.stopped:
+            return Status.CALLBACK
+        if record is not None and self._converged(record):
+            return Status.CONVERGED
+        if engine.passes + state.moved >= self.max_passes:  # the last w-step costs a pass
+            return Status.MAX_PASSES
+        if self.max_seconds is not None and self._seconds() >= self.max_seconds:
+            return Status.MAX_SECONDS
+        return None
+
+    def _converged(self, record: Record) -> bool:
+        at_target = self.engine.r1 is self.engine.problem.r1 and record.h == self.engine.h
+        small = record.stationarity_x <= self.tol and record.stationarity_w <= self.tol
+        return at_target and small and not record.restored
+
+    def _finish(self, state: State, show: Show) -> None:
+        """w, f and the record for the x we end with, at the h we want."""
+        if self.engine.r1 is not self.engine.problem.r1:
+            self.engine.r1 = self.engine.problem.r1
+            state.moved = True
+        before = state.record
+        self.run.finish(self.engine, state)
+        if state.record is not before:
+            self.callback = None
+            self._note(state, show)
+
+    def _solution(self, state: State, status: Status) -> Solution:
+        record = self.history[-1]
+        return Solution(
+            x=state.x,
+            w=self.engine.weights,
+            objective=record.objective,
+            stationarity_x=record.stationarity_x,
+            stationarity_w=record.stationarity_w,
+            status=status,
+            history=self.history,
+            counts=self.engine.counts,
+            losses=self.engine.losses,
+            passes=self.engine.passes,
+            seconds=self._seconds(),
+        )
+
+
+def _multistart(
+    problem: Problem, method: Method | None, starts: MultiStart, seed: int, checkpoint: Any, rest: dict[str, Any]
+) -> Solution:
+    if checkpoint is not None:
+        raise ValueError("checkpoint is for one run; start='multistart' makes several. Use another start.")
+    found = [solve(problem, method, start=part, seed=seed + i, **rest) for i, part in enumerate(starts.parts())]
+    return min(found, key=lambda solution: solution.objective)
+
+
+def _default_method(problem: Problem) -> Method:
+    return alternating() if problem.n * prod(problem.loss.x_shape) <= SMALL else svrg()
+
+
+def _engine(engine: str | Engine, problem: Problem) -> Engine:
+    if isinstance(engine, Engine):
+        if engine.problem is not problem:
+            raise ValueError("engine was made for another problem; make it from this one.")
+        return engine
+    if engine not in ("auto", "local"):
+        raise ValueError(f"engine must be 'auto', 'local' or an Engine, got {engine!r}.")
+    return LocalEngine(problem)
+
+
+def _check_limits(max_passes: Any, max_seconds: Any, tol: Any, seed: Any) -> None:
+    if not _number(max_passes) or not max_passes > 0:
+        raise ValueError(f"max_passes must be a number > 0, got {max_passes!r}.")
+    if max_seconds is not None and (not _number(max_seconds) or not max_seconds > 0):
+        raise ValueError(f"max_seconds must be a number > 0 or None, got {max_seconds!r}.")
+    if not _number(tol) or not tol >= 0:
+        raise ValueError(f"tol must be a number >= 0, got {tol!r}.")
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 1 << 64:
+        raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}.")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,0 +1,182 @@
+"""Where to start. The start decides which local minimum is found."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import inf
+from typing import Any, final
+
+import numpy as np
+
+from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn.engines.base import Engine
+from trimlearn.problem import Problem
+from trimlearn.smart.draws import Stream
+from trimlearn.smart.inner import accelerated, lbfgs
+from trimlearn.weights import AllOnes
+
+__all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
+
+
+class Start(ABC):
+    """(w⁰, x⁰), and how h comes down to its target."""
+
+    @abstractmethod
+    def place(self, engine: Engine, seed: int) -> Array:
+        """Put w⁰ into the engine; returns x⁰."""
+
+    def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
+        """What h should be by now."""
+        return problem.r1.h
+
+
+@final
+@dataclass(frozen=True)
+class Continuation(Start):
+    """Start untrimmed and lower h from S to its target over ``passes`` passes, but over no fewer than ``w_steps``
+    w-steps and at most half of the passes allowed. Cheap, deterministic, and blind to the order of the rows."""
+
+    passes: float = 20.0
+    w_steps: int = 8
+
+    def place(self, engine: Engine, seed: int) -> Array:
+        problem = engine.problem
+        engine.r1 = problem.r1.at_h(problem.S)
+        engine.set_weights(engine.r1.start(problem.n, problem.s))
+        return problem.r2.feasible(problem.loss.start())
+
+    def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
+        done = min(passes / min(self.passes, max_passes / 2), w_steps / self.w_steps)
+        if passes >= max_passes / 2:
+            done = 1.0
+        return problem.r1.h + max(0.0, 1.0 - done) * (problem.S - problem.r1.h)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given(Start):
+    """The user's w⁰ and x⁰. Without w⁰ it is the best for x⁰; without either, w⁰ = h/n and the loss's own x⁰."""
+
+    w0: Any = None
+    x0: Any = None
+
+    def place(self, engine: Engine, seed: int) -> Array:
+        problem = engine.problem
+        x = problem.r2.feasible(problem.loss.start() if self.x0 is None else _model(self.x0, problem))
+        if self.w0 is not None:
+            engine.set_weights(_weights(self.w0, problem))
+        elif self.x0 is not None:
+            engine.set_weights(problem.r1.minimise(problem.loss.values(x), problem.s))
+        else:
+            engine.set_weights(problem.r1.start(problem.n, problem.s))
+        return x
+
+
+@final
+@dataclass(frozen=True)
+class Concentration(Start):
+    """The best of ``subsets`` fits to random minimal subsets, each followed by ``steps`` concentration steps; the
+    ``keep`` best get ten more (Rousseeuw and Van Driessen 2006)."""
+
+    subsets: int = 100
+    steps: int = 2
+    keep: int = 5
+
+    def place(self, engine: Engine, seed: int) -> Array:
+        tried = sorted((self._try(engine, seed, i) for i in range(self.subsets)), key=lambda found: found[0])
+        best = min((self._concentrate(engine, x, 10) for _, x in tried[: self.keep]), key=lambda found: found[0])
+        engine.evaluate(best[1])
+        engine.reweigh(inf)
+        return best[1]
+
+    def _try(self, engine: Engine, seed: int, i: int) -> tuple[float, Array]:
+        problem = engine.problem
+        w = np.zeros(problem.n)
+        w[_subset(engine, seed, i)] = 1.0
+        engine.set_weights(w)
+        return self._concentrate(engine, _fit(engine, problem.r2.feasible(problem.loss.start())), self.steps)
+
+    @staticmethod
+    def _concentrate(engine: Engine, x: Array, steps: int) -> tuple[float, Array]:
+        value = inf
+        for _ in range(steps):
+            engine.evaluate(x)
+            found = engine.reweigh(inf)
+            if not found.value < value * (1 - 1e-12):
+                break
+            value, x = found.value, _fit(engine, x)
+        return engine.evaluate(x) + engine.problem.r2.value(x), x
+
+
+@final
+@dataclass(frozen=True)
+class MultiStart(Start):
+    """The whole solve from a continuation and from ``starts`` − 1 concentrations over different subsets; the best
+    objective is kept. `trimlearn.solve` runs it; each of the runs may use all passes."""
+
+    starts: int = 5
+
+    def place(self, engine: Engine, seed: int) -> Array:
+        raise TypeError("MultiStart is a start of several solves: pass it to trimlearn.solve.")
+
+    def parts(self) -> list[Start]:
+        """The starts to try, in order."""
+        return [Continuation(), *[Concentration(subsets=20) for _ in range(self.starts - 1)]]
+
+
+def _subset(engine: Engine, seed: int, i: int) -> np.ndarray:
+    """A minimal subset: as many different rows of positive sample weight as determine x."""
+    problem = engine.problem
+    m = min(problem.loss.minimal, problem.n)
+    u = engine.draws(seed, i, Stream.START).uniforms(problem.n)
+    if problem.s is not None:
+        u = np.where(to_numpy(problem.s) > 0, u, inf)
+    return np.argpartition(u, m - 1)[:m]
+
+
+def _fit(engine: Engine, x: Array) -> Array:
+    """A good x for the weights as they are: exact where there is a closed form."""
+    exact = engine.minimise(x)
+    if exact is not None:
+        return exact
+    value, gradient = engine.value_gradient(x)
+    if engine.problem.r2.smooth:
+        return lbfgs(engine, x, value, gradient, 20)
+    return accelerated(engine, x, value, gradient, 1.0, 20)[0]
+
+
+def _model(x0: Any, problem: Problem) -> Array:
+    x = asarray_like(x0, problem.loss.like)
+    if tuple(x.shape) != problem.loss.x_shape:
+        raise ValueError(f"x0 must have shape {problem.loss.x_shape}, got {tuple(x.shape)}.")
+    if not bool(namespace(x).all(namespace(x).isfinite(x))):
+        raise ValueError("x0 must be finite, it holds NaN or infinity.")
+    return x
+
+
+def _weights(w0: Any, problem: Problem) -> Array:
+    w = asarray_like(w0, problem.loss.like)
+    if tuple(w.shape) != (problem.n,):
+        raise ValueError(f"w0 must have one entry per row, shape ({problem.n},), got {tuple(w.shape)}.")
+    if not problem.r1.contain(w, problem.s):
+        raise ValueError(f"w0 does not lie in {problem.r1!r}: weights from 0 to 1 that sum to h.")
+    return w
+
+
+def make_start(start: str | Start | None, w0: Any, x0: Any, problem: Problem) -> Start:
+    """The start meant by the arguments of `trimlearn.solve`. A given w⁰ or x⁰ is where to start, as it is."""
+    named: dict[str, Start] = {
+        "continuation": Continuation(),
+        "concentration": Concentration(),
+        "multistart": MultiStart(),
+        "given": Given(),
+    }
+    if isinstance(start, str) and start not in named:
+        raise ValueError(f"start must be one of {', '.join(map(repr, named))}, a Start or None, got {start!r}.")
+    if w0 is not None or x0 is not None:
+        if isinstance(start, Start) or start in ("concentration", "multistart"):
+            raise ValueError("start makes its own w0 and x0; leave it out when you give w0 or x0.")
+        return Given(w0, x0)
+    chosen = named["given" if start is None else start] if not isinstance(start, Start) else start
+    return Given() if isinstance(chosen, Continuation) and isinstance(problem.r1, AllOnes) else chosen

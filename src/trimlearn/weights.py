@@ -1,0 +1,436 @@
+"""r1(w), what is known about the example weights w: the sets they may lie in.
+
+Each set is known through two maps, both exact: `prox`, the projection of a w-step with τ < ∞, and `minimise`, its
+limit τ = ∞, which gives weight to the smallest losses. With sample weights s the constraint is Σ sᵢwᵢ = h and the
+metric Σ sᵢ(·)², so that weight 2 is the row twice and weight 0 its removal.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from functools import cache
+from math import ceil, inf, isfinite
+from numbers import Real
+from typing import Any, final
+
+import numpy as np
+from array_api_compat import is_array_api_obj
+
+from trimlearn.arrays import Array, asarray_like, kth_smallest, namespace, to_numpy
+
+__all__ = ["AllOnes", "CappedSimplex", "GroupCappedSimplex", "WeightSet", "snap_h"]
+
+SNAP = 1e-9  # h this close to an integer, as a share of n, is meant to be that integer
+ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a share of its total
+
+
+class WeightSet(ABC):
+    """The set W whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.
+
+    ``s`` is always the sample weights, one per row, or None for all ones. Arrays follow the namespace, device and
+    dtype of the first argument.
+    """
+
+    B: float = 1.0  # the paper's Bᵢ: |wᵢ| ≤ B for every w in the set
+
+    @property
+    @abstractmethod
+    def h(self) -> float:
+        """Σ sᵢwᵢ for every w in the set; inf where the set keeps every row, however many there are."""
+
+    @abstractmethod
+    def check(self, n: int, s: Array | None = None) -> None:
+        """Raise ValueError if the set is empty, or not defined, for ``n`` rows with sample weights ``s``."""
+
+    @abstractmethod
+    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+        """The centre of the set: every row has the same weight (its group's share h/n), as float64."""
+
+    @abstractmethod
+    def prox(self, v: Array, s: Array | None = None) -> Array:
+        """argmin over the set of ½ Σ sᵢ(wᵢ − vᵢ)². ``v`` must be finite."""
+
+    @abstractmethod
+    def minimise(self, f: Array, s: Array | None = None) -> Array:
+        """argmin over the set of Σ sᵢwᵢfᵢ; rows tied at the threshold share what is left equally.
+
+        NaN counts as +inf: rows whose loss overflowed come last.
+        """
+
+    @abstractmethod
+    def at_h(self, h: float) -> WeightSet:
+        """The same kind of set with another h: what a continuation in h walks through."""
+
+    @abstractmethod
+    def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
+        """Whether ``w`` lies in the set, up to ``tol`` per weight and ``tol`` of the total."""
+
+
+@final
+class CappedSimplex(WeightSet):
+    """{w : 0 ≤ w ≤ 1, Σ sᵢwᵢ = h}: trust h of the n examples (the paper's Δ_h).
+
+    h is real, 0 < h ≤ n (Σs with sample weights); h = n keeps every row. h within 1e-9·n of an integer is taken
+    as that integer. The projection is clip(v − λ, 0, 1), the one λ that makes the sum h found by sorting.
+
+    >>> import numpy as np
+    >>> r1 = CappedSimplex(2)
+    >>> r1.minimise(np.array([3.0, 0.1, 7.0, 0.2]))
+    array([0., 1., 0., 1.])
+    >>> r1.prox(np.array([0.5, 0.9, -0.3, 1.4]))
+    array([0.3, 0.7, 0. , 1. ])
+    """
+
+    def __init__(self, h: float) -> None:
+        self._h = _number("h", h, "CappedSimplex(h) keeps h of the n examples")
+
+    def __repr__(self) -> str:
+        return f"CappedSimplex({self._h:g})"
+
+    @property
+    def h(self) -> float:
+        return self._h
+
+    def check(self, n: int, s: Array | None = None) -> None:
+        snap_h(self._h, _total(n, s))
+
+    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+        total = _total(n, s)
+        return _present(np.full(n, snap_h(self._h, total) / total), s)
+
+    def prox(self, v: Array, s: Array | None = None) -> Array:
+        return self._solve(_project, _finite(v), s)
+
+    def minimise(self, f: Array, s: Array | None = None) -> Array:
+        return self._solve(_select, f, s)
+
+    def _solve(self, solve: Solve, values: Array, s: Array | None) -> Array:
+        total = _total(values.shape[0], s)
+        return _on_capped(solve, values, s, snap_h(self._h, total), total)
+
+    def at_h(self, h: float) -> CappedSimplex:
+        return CappedSimplex(h)
+
+    def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
+        total = _total(w.shape[0], s)
+        return _in_unit_box(w, tol) and abs(_sum(w, s) - snap_h(self._h, total)) <= tol * total
+
+    def level(self, mass: Callable[[float], float], lo: float, hi: float) -> float:
+        """The λ with mass(λ) = h, where mass(λ) = Σ sᵢ clip(vᵢ − λ, 0, 1) is only known by its values.
+
+        This is the projection where the rows lie on many machines and only scalars travel, each evaluation one
+        round. ``lo`` and ``hi`` must bracket λ: min v − 1 and max v always do. mass is nonincreasing and piecewise
+        linear, so the secant steps of Brent's method land on λ, exact to rounding, after 5 to 30 rounds.
+
+        >>> v = np.array([0.5, 0.9, -0.3, 1.4])
+        >>> round(CappedSimplex(2).level(lambda a: np.clip(v - a, 0, 1).sum(), -1.3, 1.4), 12)
+        0.2
+        """
+        from scipy.optimize import brentq  # only a cluster needs it: 0.1 s of import for everybody else
+
+        excess = cache(lambda level: float(mass(level)) - self._h)  # brentq asks for both ends again
+        above, below = excess(lo), excess(hi)
+        if above < -ROUNDING * self._h or below > ROUNDING * self._h:
+            raise ValueError(f"lo = {lo} and hi = {hi} do not bracket h = {self._h:g}; take min(v) - 1 and max(v).")
+        if above <= 0 or below >= 0:  # λ is an end, missed by rounding alone
+            return float(lo if above <= 0 else hi)
+        return float(brentq(excess, lo, hi, xtol=1e-15, rtol=1e-15, maxiter=200))
+
+
+@final
+class GroupCappedSimplex(WeightSet):
+    """{w : 0 ≤ w ≤ 1, Σ_{i in g} sᵢwᵢ = h_g for every group g}: a quota per group, so that no group is wiped out.
+
+    groups: one label per row. h: a number, split pro rata of the groups' sizes (Σs in each); or a quota per group,
+    as a dict by label or an array in the order of ``labels`` (sorted where labels can be sorted).
+
+    >>> import numpy as np
+    >>> r1 = GroupCappedSimplex(["rare", "common", "common", "common"], h={"rare": 1, "common": 2})
+    >>> r1.minimise(np.array([9.0, 0.1, 0.2, 7.0]))
+    array([1., 1., 1., 0.])
+    """
+
+    def __init__(self, groups: Iterable[Any], h: float | Mapping[Any, float] | Iterable[float]) -> None:
+        self.labels, self._codes = _factorise(groups)
+        order = np.argsort(self._codes, kind="stable")
+        self._rows = np.split(order, np.cumsum(np.bincount(self._codes))[:-1])
+        self._back = np.argsort(order)  # puts the groups' weights, one group after the other, back in row order
+        self._target = None if isinstance(h, Real) else _quotas_by_label(h, self.labels)
+        self._h = _number("h", h if self._target is None else self._target.sum(), "the groups' quotas must sum to > 0")
+
+    def __repr__(self) -> str:
+        return f"GroupCappedSimplex({len(self.labels)} groups, h={self._h:g})"
+
+    @property
+    def h(self) -> float:
+        return self._h
+
+    def quotas(self, n: int, s: Array | None = None) -> np.ndarray:
+        """h_g per group, in the order of ``labels``, for ``n`` rows with sample weights ``s``."""
+        if n != self._codes.shape[0]:
+            raise ValueError(f"groups has {self._codes.shape[0]} labels for {n} rows; give one label per row.")
+        total = _total(n, s)
+        sizes = self._sizes(s)
+        quotas = self._split(sizes, snap_h(self._h, total), total)
+        for label, quota, size in zip(self.labels, quotas, sizes, strict=True):
+            if quota > size + SNAP * total:
+                raise ValueError(f"h asks for {quota:g} of group {label!r}, which has {size:g}; lower its quota.")
+        return np.array([snap_h(min(quota, size), size) for quota, size in zip(quotas, sizes, strict=True)])
+
+    def _sizes(self, s: Array | None) -> np.ndarray:
+        return np.bincount(self._codes, weights=None if s is None else to_numpy(s)).astype(np.float64)
+
+    def _split(self, sizes: np.ndarray, h: float, total: float) -> np.ndarray:
+        """h over the groups: pro rata, or on the straight line from the full sizes to the target quotas and to 0."""
+        if self._target is None:
+            return sizes * (h / total)
+        target = float(self._target.sum())
+        if h <= target:
+            return self._target * (h / target)
+        trimmed: np.ndarray = sizes - self._target
+        return sizes - trimmed * ((total - h) / (total - target))
+
+    def check(self, n: int, s: Array | None = None) -> None:
+        self.quotas(n, s)
+
+    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+        quotas, sizes = self.quotas(n, s), self._sizes(s)
+        return _present((quotas / np.where(sizes > 0, sizes, 1.0))[self._codes], s)
+
+    def prox(self, v: Array, s: Array | None = None) -> Array:
+        return self._solve(_project, _finite(v), s)
+
+    def minimise(self, f: Array, s: Array | None = None) -> Array:
+        return self._solve(_select, f, s)
+
+    def _solve(self, solve: Solve, values: Array, s: Array | None) -> Array:
+        xp = namespace(values)
+        quotas, sizes, parts = self.quotas(values.shape[0], s), self._sizes(s), []
+        for rows, quota, size in zip(self._rows, quotas, sizes, strict=True):
+            index = asarray_like(rows, values, dtype=xp.int64)
+            part = None if s is None else s[index]
+            parts.append(_on_capped(solve, values[index], part, float(quota), float(size)))
+        return xp.concat(parts)[asarray_like(self._back, values, dtype=xp.int64)]
+
+    def at_h(self, h: float) -> GroupCappedSimplex:
+        """The quotas that sum to h: each moves in a straight line from its group's size (h = n) to its target."""
+        other = object.__new__(GroupCappedSimplex)
+        other.__dict__.update(self.__dict__, _h=_number("h", h, "h of the n examples are kept"))
+        return other
+
+    def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
+        n = w.shape[0]
+        held = to_numpy(w) if s is None else to_numpy(w) * to_numpy(s)
+        sums = np.bincount(self._codes, weights=held, minlength=len(self.labels))
+        return _in_unit_box(w, tol) and bool(np.all(np.abs(sums - self.quotas(n, s)) <= tol * _total(n, s)))
+
+
+@final
+class AllOnes(WeightSet):
+    """{w = 1}: nothing is trimmed; SMART becomes ProxSAGA or ProxSVRG (the paper's section 2.2).
+
+    >>> import numpy as np
+    >>> AllOnes().minimise(np.array([3.0, 0.1]))
+    array([1., 1.])
+    """
+
+    def __repr__(self) -> str:
+        return "AllOnes()"
+
+    @property
+    def h(self) -> float:
+        return inf
+
+    def check(self, n: int, s: Array | None = None) -> None:
+        _total(n, s)
+
+    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+        self.check(n, s)
+        return _present(np.ones(n), s)
+
+    def prox(self, v: Array, s: Array | None = None) -> Array:
+        return _where_present(namespace(v).ones_like(v), s)
+
+    def minimise(self, f: Array, s: Array | None = None) -> Array:
+        return _where_present(namespace(f).ones_like(f), s)
+
+    def at_h(self, h: float) -> AllOnes:
+        return self
+
+    def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
+        off = _where_present(w - 1, s)
+        return bool(namespace(w).all(namespace(w).abs(off) <= tol))
+
+
+def snap_h(h: float, total: float) -> float:
+    """``h`` as it is used with rows of total weight ``total`` (n, or Σs): rounding in n·(1 − contamination) undone.
+
+    >>> snap_h(60_000 * (1 - 0.9), 60_000), snap_h(34.4, 43)
+    (6000.0, 34.4)
+    """
+    nearest = float(round(h))
+    snapped = nearest if abs(h - nearest) <= SNAP * total else h
+    if snapped > total * (1 + SNAP):
+        raise ValueError(f"h = {h:g} exceeds the total weight {total:g} of the rows; choose 0 < h <= {total:g}.")
+    return min(snapped, total)
+
+
+Solve = Callable[[Array, Array, float], Array]  # (values, s, h) -> w in float64, for 0 < h < Σs
+
+
+def _on_capped(solve: Solve, values: Array, s: Array | None, h: float, total: float) -> Array:
+    """``solve`` on one capped simplex, 0 ≤ h ≤ total; at both ends one point is left. w in the dtype of ``values``."""
+    xp = namespace(values)
+    if h <= 0:
+        return xp.zeros_like(values)
+    if h >= total:
+        return _where_present(xp.ones_like(values), s)
+    s64 = None if s is None else xp.astype(s, xp.float64)
+    return _where_present(xp.astype(solve(values, s64, h), values.dtype), s)
+
+
+def _threshold(f: Array, s: Array | None, h: float) -> Array:
+    """The smallest value θ of f with Σ_{fᵢ ≤ θ} sᵢ ≥ h: the weighted h-th smallest."""
+    if s is None:
+        return kth_smallest(f, ceil(h) - 1)
+    xp = namespace(f)
+    order = xp.argsort(f, stable=False)
+    held = xp.cumulative_sum(s[order])
+    before = int(xp.count_nonzero(held < h - ROUNDING * float(held[-1])))
+    return f[order[min(before, f.shape[0] - 1)]]
+
+
+def _select(f: Array, s: Array | None, h: float) -> Array:
+    """Weight 1 below the threshold, an equal share of what is left of h at it, 0 above."""
+    xp = namespace(f)
+    f = xp.where(xp.isnan(f), inf, f)
+    theta = _threshold(f, s, h)
+    below, tied = xp.astype(f < theta, xp.float64), xp.astype(f == theta, xp.float64)
+    share = min(1.0, (h - _sum(below, s)) / _sum(tied, s))
+    return below + share * tied
+
+
+def _project(v: Array, s: Array | None, h: float) -> Array:
+    """clip(v − λ, 0, 1) with Σ s clip = h.
+
+    With c the weighted h-th largest v, mass(c) < h ≤ mass(c − 1), so λ is in [c − 1, c): rows with v ≥ c + 1 have
+    weight 1, rows with v ≤ c − 1 weight 0, and only those between are sorted. Measured from c they are at most 1,
+    however large v is, so that no digits are lost in their sums.
+    """
+    xp = namespace(v)
+    v = xp.astype(v, xp.float64)
+    x = v + _threshold(-v, s, h)
+    inside = (x > -1) & (x < 1)
+    weight = xp.ones_like(x) if s is None else s
+    rest = h - _sum(xp.astype(x >= 1, xp.float64), s)
+    return xp.clip(x - _root(x[inside], weight[inside], rest), 0, 1)
+
+
+def _root(x: Array, s: Array, rest: float) -> float:
+    """The μ in [−1, 0] with Σ s clip(x − μ, 0, 1) = rest, for −1 < x < 1, by sorting and cumulative sums.
+
+    As μ grows from −1 to 0, a row with x ≤ 0 is free (0 < w < 1) until μ = x, then at 0; one with x > 0 is at 1 until
+    μ = x − 1, then free. So each row has one breakpoint, and between two of them the sum is linear in μ.
+    """
+    xp = namespace(x)
+    low = x <= 0
+    turn = xp.where(low, x, x - 1)
+    order = xp.argsort(turn, stable=False)
+    begin = xp.full_like(x[:1], -1.0)
+    edges = xp.concat([begin, turn[order]])
+    free = xp.concat([begin + 1, xp.cumulative_sum(xp.where(low, -s, s)[order])]) + _sum(s, xp.astype(low, x.dtype))
+    mass = _sum(s, xp.clip(x + 1, 0, 1)) - xp.cumulative_sum(free[:-1] * (edges[1:] - edges[:-1]))
+    k = int(xp.count_nonzero(mass >= rest))  # λ lies on the piece that begins at edges[k]
+    left, right = float(edges[k]), float(edges[k + 1]) if k + 1 < edges.shape[0] else 0.0
+    passed = turn <= left
+    is_free, at_one = xp.astype(low != passed, x.dtype), xp.astype(~low & ~passed, x.dtype)
+    slope = _sum(s, is_free)
+    root = (_sum(s * x, is_free) + _sum(s, at_one) - rest) / slope if slope > 0 else left
+    return min(max(root, left), right)
+
+
+def _sum(a: Array, s: Array | None) -> float:
+    """Σ sᵢaᵢ in float64."""
+    xp = namespace(a)
+    return float(xp.sum(a if s is None else s * a, dtype=xp.float64))
+
+
+def _total(n: int, s: Array | None) -> float:
+    """Σs, or n; ValueError unless s is one nonnegative finite weight per row, not all 0."""
+    if s is None:
+        if n < 1:
+            raise ValueError(f"n must be at least 1 row, got {n}.")
+        return float(n)
+    if tuple(s.shape) != (n,):
+        raise ValueError(f"sample_weight must have one weight per row, shape ({n},), got shape {tuple(s.shape)}.")
+    total = _sum(s, None)
+    if not (isfinite(total) and total > 0 and bool(namespace(s).all(s >= 0))):
+        raise ValueError("sample_weight must be finite, >= 0 and not all 0.")
+    return total
+
+
+def _where_present(w: Array, s: Array | None) -> Array:
+    """w with weight 0 for the rows that s = 0 removes."""
+    if s is None:
+        return w
+    return namespace(w).where(s > 0, w, namespace(w).zeros_like(w))
+
+
+def _present(w: np.ndarray, s: Array | None) -> np.ndarray:
+    """The same for a NumPy w, wherever s lies."""
+    return w if s is None else np.where(to_numpy(s) > 0, w, 0.0)
+
+
+def _in_unit_box(w: Array, tol: float) -> bool:
+    return bool(namespace(w).all((w >= -tol) & (w <= 1 + tol)))
+
+
+def _finite(v: Array) -> Array:
+    if not bool(namespace(v).all(namespace(v).isfinite(v))):
+        raise ValueError("v must be finite to be projected; losses that overflowed need tau=inf (minimise).")
+    return v
+
+
+def _number(name: str, value: Any, meaning: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}: {meaning}.")
+    return float(value)
+
+
+def _is_missing(label: Any) -> bool:
+    """None, NaN, NaT and pandas.NA, told by how they print: their comparisons do not agree with one another."""
+    return label is None or (not isinstance(label, str) and str(label) in ("nan", "NaT", "<NA>"))
+
+
+def _factorise(groups: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
+    """The distinct labels, sorted where they can be, and each row's position among them."""
+    rows = list(to_numpy(groups) if is_array_api_obj(groups) else groups)
+    if not rows or any(map(_is_missing, rows)):
+        raise ValueError("groups must hold one label per row, none of them missing.")
+    try:
+        labels = list(dict.fromkeys(rows))
+    except TypeError as error:
+        raise ValueError("groups must be one-dimensional: one hashable label per row.") from error
+    with suppress(TypeError):  # labels of mixed kinds keep the order of their first row
+        labels.sort()
+    code = {label: g for g, label in enumerate(labels)}
+    return labels, np.array([code[label] for label in rows])
+
+
+def _quotas_by_label(h: Any, labels: list[Any]) -> np.ndarray:
+    """h per group as float64, in the order of ``labels``."""
+    if isinstance(h, Mapping):
+        if set(h) != set(labels):
+            raise ValueError(f"h must have one quota for each label of groups, {labels!r}, got {list(h)!r}.")
+        h = [h[label] for label in labels]
+    try:
+        quotas = to_numpy(h).astype(np.float64, casting="same_kind")  # refuses text, objects and complex numbers
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"h must be a number or one quota per group, got {h!r}.") from error
+    if quotas.shape != (len(labels),):
+        raise ValueError(f"h must be a number or {len(labels)} quotas, one per group, got shape {quotas.shape}.")
+    if not np.all(np.isfinite(quotas) & (quotas >= 0)):
+        raise ValueError(f"h must be finite and >= 0 in every group, got {quotas.tolist()}.")
+    return quotas

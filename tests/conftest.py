@@ -1,0 +1,23 @@
+"""What all tests share: where the data lies, and how hypothesis searches."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+# The same examples on every machine and every run: a failure seen once can be seen again.
+settings.register_profile("trimlearn", deadline=None, derandomize=True, max_examples=50, database=None)
+settings.load_profile("trimlearn")
+
+
+@pytest.fixture(scope="session")
+def data_home() -> Path:
+    """The folder with mnist/ and classic_robust/: ``$TRIMLEARN_DATA``, else ../shared/data beside the repository."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    home = Path(os.environ.get("TRIMLEARN_DATA") or beside)
+    if not (home / "mnist").is_dir():
+        pytest.skip(f"no data: set TRIMLEARN_DATA to a folder that holds mnist/ (looked in {home})")
+    return home
