@@ -385,6 +385,14 @@ class TestSubspace:
             np.testing.assert_allclose(Subspace(A[rng.permutation(200)], 5).start(), U, atol=1e-9)
             np.testing.assert_allclose(Subspace(A.astype(np.float32), 5).start(), U, atol=1e-3)
 
+    def test_start_does_not_depend_on_the_library(self) -> None:
+        """Each LAPACK has its own signs of eigenvectors."""
+        torch = pytest.importorskip("torch")
+        for seed in range(3):
+            A = np.random.default_rng(seed).standard_normal((100, 40))
+            U = Subspace(torch.asarray(A), 10).start()
+            np.testing.assert_allclose(to_numpy(U), Subspace(A, 10).start(), atol=1e-9)
+
     def test_start_with_a_sparse_centre(self) -> None:
         rng = np.random.default_rng(0)
         A = sp.csr_array(rng.standard_normal((60, 40)) * (rng.random((60, 40)) < 0.2))

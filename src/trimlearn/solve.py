@@ -16,13 +16,12 @@ from trimlearn.engines.local import LocalEngine
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar
 from trimlearn.smart import alternating, svrg
+from trimlearn.smart.alternating import SMALL
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
 
 __all__ = ["solve"]
-
-SMALL = 1_000_000  # n·dim(x) up to which a deterministic full-batch method is the better choice
 
 Callback = Callable[[Record], Any]
 
@@ -129,6 +128,7 @@ class _Driver:
     stopped: bool = False
 
     def solve(self, resume: bool, show: Show) -> Solution:
+        self.engine.max_passes = self.max_passes
         state = self._begin(resume, show)
         while (status := self._status(state)) is None:
             self._aim(state)
@@ -138,7 +138,7 @@ class _Driver:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
         self._finish(state, show)
-        return self._solution(state, status)
+        return self._solution(state, Status.CONVERGED if self._converged(self.history[-1]) else status)
 
     def _begin(self, resume: bool, show: Show) -> State:
         if self.checkpoint is not None and resume and self.checkpoint.path.exists():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import isinf
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class Engine(ABC):
         self.problem = problem
         self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
         self.counts = Counts()
+        self.max_passes = inf  # what a method with a long inner loop must not exceed by much
         s = problem.s
         self._cumulative = None if s is None else np.cumsum(to_numpy(s), dtype=np.float64)
 
@@ -49,6 +50,11 @@ class Engine(ABC):
     def passes(self) -> float:
         """Rows whose residual was evaluated / n."""
         return self.counts.gradients / self.problem.n
+
+    @property
+    def passes_left(self) -> float:
+        """How many passes may still be made, the one that ends a run aside."""
+        return self.max_passes - self.passes - 1
 
     @property
     def h(self) -> float:
@@ -113,6 +119,10 @@ class Engine(ABC):
     @abstractmethod
     def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
         """The Hessian of 1/b Σ_{i∈I} wᵢfᵢ at x, times u."""
+
+    @abstractmethod
+    def hessian(self, x: Array) -> np.ndarray:
+        """The Hessian of 1/S Σ sᵢwᵢfᵢ at x, written out: for models of few parameters. It counts as one pass."""
 
     @abstractmethod
     def column_moments(self) -> tuple[Array, Array] | None:

@@ -114,6 +114,10 @@ class LocalEngine(Engine):
             return zeros(x.shape, x)
         return self.problem.loss.hessp(x, u, shares, rows)
 
+    def hessian(self, x: Array) -> np.ndarray:
+        self.counts.gradients += self.problem.n
+        return self.problem.loss.hessian(x, self._shares(ALL))
+
     def column_moments(self) -> tuple[Array, Array] | None:
         if not isinstance(self.problem.loss, PredictionLoss):
             return None

@@ -86,6 +86,12 @@ class Loss(ABC):
         h = eps_of(x) ** (1 / 3) * (1 + norm(x)) / max(norm(u), 1e-30)
         return (self.gradient(x + h * u, c, rows) - self.gradient(x - h * u, c, rows)) / (2 * h)
 
+    def hessian(self, x: Array, c: Array) -> np.ndarray:
+        """Σ cᵢ ∇²fᵢ(x) over all rows as a matrix of order dim(x), in float64: for models of few parameters."""
+        identity = np.eye(prod(self.x_shape)).reshape(-1, *self.x_shape)
+        products = [to_numpy(self.hessp(x, asarray_like(u, x), c)).astype(np.float64).ravel() for u in identity]
+        return np.stack(products)
+
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         """The x that minimises Σ cᵢfᵢ(x) + r2(x), where there is a closed form, else None; ``x`` is the present one."""
         return None
@@ -145,7 +151,21 @@ class PredictionLoss(Loss):
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         block = self.linear.block(rows)
         bent = self.bend(block.predict(x), block.predict(u), rows)
-        return block.adjoint(bent * asarray_like(c, self.like)[:, None])
+        c = asarray_like(c, self.like)[:, None]
+        return block.adjoint(namespace(bent).where(c == 0, namespace(bent).zeros_like(bent), bent) * c)
+
+    @final
+    def hessian(self, x: Array, c: Array) -> np.ndarray:
+        if self.K > 1:
+            return super().hessian(x, c)
+        H = np.zeros((prod(self.x_shape),) * 2)
+        for rows in chunks(self.n):
+            z = self.linear.predict(x, rows)
+            bent = to_numpy(self.bend(z, namespace(z).ones_like(z), rows))[:, 0].astype(np.float64)
+            curvature = np.where(to_numpy(c[rows]) != 0, bent, 0.0) * to_numpy(c[rows])
+            A = self.linear.design(rows)
+            H += A.T @ (A * curvature[:, None])
+        return H
 
     @final
     def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:

@@ -10,7 +10,7 @@ from trimlearn.arrays import Array, asarray_like, index_like, to_numpy
 from trimlearn.losses.linear import Linear
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Ridge, Zero
 
-__all__ = ["leading_subspace", "ridge_regression"]
+__all__ = ["leading_subspace", "ridge_regression", "solve_symmetric"]
 
 DIRECT = 4_000_000  # entries of the design up to which it is written out and factored
 COLUMNS = 2_000  # columns up to which a p × p matrix is formed
@@ -31,12 +31,13 @@ def ridge_regression(linear: Linear, t: Array, c: Array, r2: Regularizer) -> Arr
         root = np.sqrt(c[rows])[:, None]
         A = np.vstack([linear.design(index_like(rows, linear.like)) * root, np.diag(np.sqrt(penalty))[penalty > 0]])
         T = np.vstack([t[rows] * root, np.zeros((np.count_nonzero(penalty), t.shape[1]))])
+        x = _least_squares(A, T)
     else:
         A, T = np.diag(penalty), np.zeros((len(penalty), t.shape[1]))
         for piece, D in _designs(linear, rows):
             A += D.T @ (D * c[piece, None])
             T += D.T @ (t[piece] * c[piece, None])
-    x = _least_squares(A, T)
+        x = solve_symmetric(A, T)
     return asarray_like(x[:, 0] if linear.K is None else x, linear.like)
 
 
@@ -75,6 +76,14 @@ def _designs(linear: Linear, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.
     for start in range(0, len(rows), ROWS):
         piece = rows[start : start + ROWS]
         yield piece, linear.design(index_like(piece, linear.like))
+
+
+def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
+    """A⁻¹T for a positive semidefinite A, its rows and columns brought to one scale first."""
+    scale = np.sqrt(np.abs(np.diag(A)))
+    scale[scale == 0] = 1.0
+    x = np.linalg.lstsq(A / np.outer(scale, scale), T / scale[:, None])[0]
+    return np.asarray(x / scale[:, None])
 
 
 def _least_squares(A: np.ndarray, T: np.ndarray) -> np.ndarray:

@@ -119,6 +119,15 @@ class LogLink(GLM):
         """Half the unit deviance and its derivative in d = log(μ/t), where log 0 counts as 0."""
 
     @final
+    def start(self) -> Array:
+        """Zero, and an intercept at the logarithm of the median target: e^z is far from linear over many decades."""
+        x = super().start()
+        if self.intercept:
+            t = to_numpy(self.t)
+            x[-1] = log(max(float(np.median(t)), float(np.mean(t)) * 1e-3, 1e-30))
+        return x
+
+    @final
     def half_deviance(self, z: Array, rows: Rows) -> tuple[Array, Array]:
         xp = namespace(z)
         f, r = self._deviance(z - select(self._log_t, rows), select(self.t, rows))

@@ -11,7 +11,7 @@ from trimlearn.problem import Problem
 from trimlearn.smart.draws import JLaw, Move, RowLaw, Rows, Stream
 from trimlearn.smart.method import Reweighed, Run, State
 from trimlearn.smart.metric import Metric
-from trimlearn.smart.steps import StepRule, largest_curvature
+from trimlearn.smart.steps import Probe, StepRule
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -115,7 +115,7 @@ class Algorithm1(Run):
         self.metric.learn(engine, state, noise)
         state.anchor, state.moved = state.x, False
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
-        state.gamma = self.rule.at_w_step(state, lambda: largest_curvature(engine, state, self.metric, draws, noise))
+        state.gamma = self.rule.at_w_step(state, Probe(engine, state, self.metric, draws, noise))
         self._note(engine, state, found, gradient)
         assert state.record is not None
         state.base = state.record.objective

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, nan
+from math import inf, isfinite, nan, prod
 from numbers import Integral
 from typing import TYPE_CHECKING, final
 
@@ -13,12 +13,16 @@ from trimlearn.smart.draws import Stream
 from trimlearn.smart.inner import accelerated, lbfgs
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metric import Euclidean
-from trimlearn.smart.steps import largest_curvature
+from trimlearn.smart.newton import newton
+from trimlearn.smart.steps import Probe
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Alternating", "alternating"]
+__all__ = ["SMALL", "Alternating", "alternating"]
+
+SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
+FEW = 300  # parameters up to which their Hessian is written out
 
 
 @final
@@ -27,25 +31,38 @@ class Alternating(Method):
     """See `alternating`."""
 
     iterations: int = 20
+    inner: str | None = None
 
     def bind(self, problem: Problem, seed: int) -> AlternatingRun:
         if isinstance(self.iterations, bool) or not isinstance(self.iterations, Integral) or self.iterations < 1:
             raise ValueError(f"iterations must be an integer >= 1, got {self.iterations!r}.")
-        return AlternatingRun(problem, seed, int(self.iterations))
+        if self.inner not in (None, "newton", "lbfgs", "proximal"):
+            raise ValueError(f"inner must be 'newton', 'lbfgs', 'proximal' or None, got {self.inner!r}.")
+        if self.inner == "lbfgs" and not problem.r2.smooth:
+            raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {type(problem.r2).__name__}.")
+        return AlternatingRun(problem, seed, int(self.iterations), self.inner or _default_inner(problem))
 
 
-def alternating(iterations: int = 20) -> Alternating:
+def _default_inner(problem: Problem) -> str:
+    parameters = prod(problem.loss.x_shape)
+    if parameters <= FEW and problem.n * parameters <= SMALL:
+        return "newton"
+    return "lbfgs" if problem.r2.smooth else "proximal"
+
+
+def alternating(iterations: int = 20, inner: str | None = None) -> Alternating:
     """Concentration: the best w for x (τ = ∞), then the best x for w, in turn.
 
     FAST-LTS (Rousseeuw and Van Driessen 2006) where the inner problem is least squares, which is solved exactly, as are
     trimmed PCA and the algebraic homography; FAST-TLE (Neykov and Müller 2003) where it is a generalised linear model,
     by at most ``iterations`` steps of L-BFGS a round; sparse LTS (Alfons, Croux and Gelper 2013) where r2 is L1, by as
-    many accelerated proximal gradient steps.
+    many accelerated proximal gradient steps. inner: "lbfgs" and "proximal" are these two, "newton" damped proximal
+    Newton steps; None takes the last where x has few parameters and the problem is small.
 
     >>> alternating(iterations=5)
-    Alternating(iterations=5)
+    Alternating(iterations=5, inner=None)
     """
-    return Alternating(iterations)
+    return Alternating(iterations, inner)
 
 
 @final
@@ -56,12 +73,13 @@ class AlternatingRun(Run):
     problem: Problem
     seed: int
     iterations: int
+    inner: str
 
     def init(self, engine: Engine, x: Array) -> State:
         engine.use_duals(None)
         state = State(x=x)
         value = engine.evaluate(x)
-        L, _ = largest_curvature(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0)
+        L, _ = Probe(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0).largest()
         state.gamma = 1.0 / L if isfinite(L) and L > 0 else 1.0
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state
@@ -89,8 +107,11 @@ class AlternatingRun(Run):
         if exact is not None:
             return exact
         # While a continuation still lowers h, the next w will differ anyway: a rough x will do.
-        iterations = self.iterations if engine.r1 is self.problem.r1 else min(self.iterations, 5)
-        if self.problem.r2.smooth:
+        rough = engine.r1 is not self.problem.r1
+        if self.inner == "newton":
+            return newton(engine, state.x, state.base, state.y_mean, 1 if rough else self.iterations)
+        iterations = min(self.iterations, 5) if rough else self.iterations
+        if self.inner == "lbfgs":
             return lbfgs(engine, state.x, state.base, state.y_mean, iterations)
         x, state.gamma = accelerated(engine, state.x, state.base, state.y_mean, state.gamma, iterations)
         return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,9 +30,9 @@ def lbfgs(engine: Engine, x: Array, value: float, gradient: Array, iterations: i
         return (f + r2.value(point), total.ravel()) if np.all(np.isfinite(total)) else (np.inf, np.zeros(total.size))
 
     flat = to_numpy(x).astype(np.float64).ravel()
-    found = minimize(
-        objective, flat, jac=True, method="L-BFGS-B", options={"maxiter": iterations, "ftol": 0.0, "gtol": 0.0}
-    )
+    most = max(1, ceil(min(engine.passes_left, 10 * iterations)))
+    options = {"maxiter": iterations, "maxfun": most, "ftol": 0.0, "gtol": 0.0}
+    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
     return asarray_like(found.x.reshape(x.shape), x)
 
 
@@ -43,6 +44,8 @@ def accelerated(
     r2 = engine.problem.r2
     best, ahead, t = value + r2.value(x), x, 1.0
     for _ in range(iterations):
+        if engine.passes_left < 1:
+            break
         gamma *= 2.0
         while True:
             new, penalty = r2.prox(ahead - gamma * gradient, gamma)

@@ -11,7 +11,7 @@ from trimlearn.problem import Problem
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metric import Euclidean
-from trimlearn.smart.steps import check_step_size, largest_curvature
+from trimlearn.smart.steps import Probe, check_step_size
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -56,7 +56,7 @@ class ProxGradientRun(Run):
         state = State(x=x, gamma=self.gamma)
         value = engine.evaluate(x)
         if not isfinite(self.gamma):
-            L, _ = largest_curvature(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0)
+            L, _ = Probe(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0).largest()
             state.gamma = 0.1 / L if isfinite(L) and L > 0 else 0.1
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state

@@ -7,6 +7,7 @@ gradient then joins the step.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import sqrt
 from typing import TYPE_CHECKING, final
@@ -43,6 +44,10 @@ class Metric(ABC):
     @abstractmethod
     def apply(self, state: State, g: Array) -> Array:
         """M⁻¹g."""
+
+    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
+        """A matrix with the eigenvalues of M⁻¹H, times v, where ``product`` multiplies by H; symmetric if it can be."""
+        return self.apply(state, product(v))
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         """prox^M_{γ r2}(point − γ M⁻¹g)."""
@@ -100,6 +105,11 @@ class Diagonal(Metric):
 
     def apply(self, state: State, g: Array) -> Array:
         return state.metric["inverse"] * g
+
+    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
+        """M^-½ H M^-½ v: with features of scales 10⁻⁴ and 10⁴, M⁻¹H is far too skew for power iterations."""
+        root = namespace(v).sqrt(state.metric["inverse"])
+        return root * product(root * v)
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         steps = state.gamma * state.metric["inverse"]

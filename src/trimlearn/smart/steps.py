@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, isfinite, nan
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -16,10 +15,7 @@ from trimlearn.smart.metric import Metric
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Auto", "Decaying", "Fixed", "StepRule", "check_step_size", "largest_curvature"]
-
-
-Curvature = Callable[[], tuple[float, bool]]  # measures when called: see `largest_curvature`
+__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
 
 
 class StepRule(ABC):
@@ -28,8 +24,8 @@ class StepRule(ABC):
     guards: ClassVar[bool] = False  # whether a rise of F(w, ·) between two w-steps is taken back
 
     @abstractmethod
-    def at_w_step(self, state: State, curvature: Curvature) -> float:
-        """γ for the x-steps that follow this w-step; ``curvature`` measures when called."""
+    def at_w_step(self, state: State, probe: Probe) -> float:
+        """γ for the x-steps that follow this w-step."""
 
     def at_x_step(self, state: State, passes: float) -> float:
         """γ for this x-step."""
@@ -40,34 +36,54 @@ class StepRule(ABC):
         return
 
 
-def largest_curvature(engine: Engine, state: State, metric: Metric, draws: Draws, noise: float) -> tuple[float, bool]:
-    """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over m = ⌈n^(2/3)⌉ draws; and whether H < 0 there.
+class Probe:
+    """Curvature in the metric, measured on one random minibatch of ⌈n^(2/3)⌉ rows: what x-steps see is no other."""
 
-    A few power iterations, started where the last ones ended: x-steps only ever see such minibatches, and near a
-    solution the largest curvature changes slowly. The trace, by one random vector (Hutchinson), stands for the
-    curvature of single examples, which is what a small batch feels: ν is the share of a draw in the batch.
-    """
-    rows = draws.rows(probe_size(engine.problem.n))
-    u = asarray_like(draws.normal(tuple(state.x.shape)), state.x)
-    image = metric.apply(state, engine.curvature(state.x, u, rows))
-    trace = abs(sum64(u * image))
-    first = state.direction is None
-    u = _unit(image) if first else state.direction
-    value, along = 0.0, 0.0
-    for _ in range(9 if first else 3):
-        if u is None:
-            break
-        image = metric.apply(state, engine.curvature(state.x, u, rows))
-        along = sum64(u * image)
-        value = norm(image)
-        u = _unit(image)
-    state.direction = u
-    return value + noise * trace, along < 0
+    def __init__(self, engine: Engine, state: State, metric: Metric, draws: Draws, noise: float) -> None:
+        self._engine, self._state, self._metric, self._noise = engine, state, metric, noise
+        self._rows = draws.rows(probe_size(engine.problem.n))
+        self._random = draws.normal(tuple(state.x.shape))
+
+    def largest(self) -> tuple[float, bool]:
+        """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.
+
+        A few power iterations, started where the last ones ended: from one w-step to the next the direction of largest
+        curvature changes slowly. The trace, by one random vector (Hutchinson), stands for the curvature of single
+        examples, which is what a small batch feels: ν is the share of a draw in the batch.
+        """
+        state = self._state
+        u = asarray_like(self._random, state.x)
+        image = self._curve(u)
+        trace = abs(sum64(u * image))
+        first = state.direction is None
+        direction = _unit(image) if first else state.direction
+        value, along = 0.0, 0.0
+        for _ in range(9 if first else 3):
+            if direction is None:
+                break
+            image = self._curve(direction)
+            value, along = norm(image), sum64(direction * image)
+            direction = _unit(image)
+        state.direction = direction
+        return value + self._noise * trace, along < 0
+
+    def ahead(self, gamma: float) -> float:
+        """The curvature along the next step, where that step ends: exponentials can be flat here and steep there."""
+        d = -gamma * self._metric.apply(self._state, self._state.y_mean)
+        length = -sum64(d * self._state.y_mean) / gamma  # ‖d‖² in the metric, over γ²
+        if not (isfinite(length) and length > 0):
+            return 0.0
+        bent = self._engine.curvature(self._state.x + d, d, self._rows)
+        return sum64(d * bent) / (length * gamma**2)
+
+    def _curve(self, v: Array) -> Array:
+        return self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self._rows), v)
 
 
 def probe_size(n: int) -> int:
     """⌈n^(2/3)⌉, and all rows up to 100."""
-    return max(min(n, 100), ceil(n ** (2 / 3) - 1e-9))
+    size: int = ceil(n ** (2 / 3) - 1e-9)
+    return max(min(n, 100), size)
 
 
 def _unit(v: Array) -> Array | None:
@@ -83,7 +99,7 @@ class Fixed(StepRule):
     gamma: float
     eta: float = 1.0  # the theory's: stationarity is measured with γ/η
 
-    def at_w_step(self, state: State, curvature: Curvature) -> float:
+    def at_w_step(self, state: State, probe: Probe) -> float:
         return self.gamma
 
 
@@ -95,9 +111,9 @@ class Decaying(StepRule):
     gamma: float | None = None
     half: float = 10.0
 
-    def at_w_step(self, state: State, curvature: Curvature) -> float:
+    def at_w_step(self, state: State, probe: Probe) -> float:
         if not isfinite(state.gamma0):
-            state.gamma0 = self.gamma if self.gamma is not None else _inverse(curvature()[0], state)
+            state.gamma0 = self.gamma if self.gamma is not None else _inverse(probe.largest()[0], state)
         return state.gamma if isfinite(state.gamma) else state.gamma0
 
     def at_x_step(self, state: State, passes: float) -> float:
@@ -119,12 +135,17 @@ class Auto(StepRule):
 
     guards = True
 
-    def at_w_step(self, state: State, curvature: Curvature) -> float:
-        L, concave = curvature()
+    def at_w_step(self, state: State, probe: Probe) -> float:
+        L, concave = probe.largest()
         if state.w_steps > 1:
             grown = state.scale * (2.0 if concave else self.recovery)
             state.scale = min(grown, self.concave if concave else 1.0)
-        return _inverse(L, state, state.scale)
+        gamma = _inverse(L, state, state.scale)
+        for _ in range(40):
+            if not probe.ahead(gamma) > 4.0 / gamma:
+                break
+            gamma *= 0.25
+        return gamma
 
     def back_off(self, state: State, overflow: bool) -> None:
         factor = 0.1 if overflow else 0.5

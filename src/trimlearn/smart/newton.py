@@ -1,0 +1,78 @@
+"""Damped proximal Newton steps, for models of few parameters: nothing but the Hessian costs passes over the data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trimlearn.arrays import Array, asarray_like, to_numpy
+from trimlearn.losses.exact import solve_symmetric
+from trimlearn.regularizers import Regularizer
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["newton"]
+
+PRECISE = 1e-14  # a predicted decrease below this share of F is rounding
+
+
+def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: int) -> Array:
+    """min over x of F(w, x) from x, where the mean loss and its gradient are known.
+
+    A step minimises the quadratic model of the loss, its Hessian H damped to H + λ·diag H, plus r2 itself. λ is raised
+    tenfold when F does not fall, and lowered when it does (Levenberg and Marquardt): invariant to the scales of
+    features, safe where the loss is far from its model, quadratic in the end.
+    """
+    r2 = engine.problem.r2
+    F, damping = value + r2.value(x), 0.0
+    H = engine.hessian(x)
+    for _ in range(iterations):
+        if engine.passes_left < 2:
+            break
+        new = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2)
+        engine.counts.prox_r2 += 1
+        f, g = engine.value_gradient(new)
+        F_new = f + r2.value(new)
+        if not F_new <= F:
+            damping = max(10.0 * damping, 1e-3)
+            continue
+        finished = F - F_new <= PRECISE * abs(F)
+        x, F, gradient, damping = new, F_new, g, damping / 10.0 if damping > 1e-8 else 0.0
+        if finished:
+            break
+        H = engine.hessian(x)
+    return x
+
+
+def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+    """argmin over u of ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u)."""
+    if r2.smooth:  # Zero, Ridge: ∇r2 is linear
+        ones = asarray_like(np.ones(x.shape), x)
+        alpha = to_numpy(r2.gradient(ones)).astype(np.float64).ravel()
+        total = to_numpy(gradient + r2.gradient(x)).astype(np.float64).ravel()
+        d = -solve_symmetric(H + np.diag(alpha), total[:, None])[:, 0]
+        return x + asarray_like(d.reshape(x.shape), x)
+    return _proximal(H, gradient, x, r2)
+
+
+def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+    """The same for any r2: proximal gradients on the model, in its diagonal metric where r2 is separable, with
+    momentum where r2 is convex that is dropped when it points uphill (O'Donoghue and Candès 2015)."""
+    scale = np.diag(H).copy() if r2.separable else np.full(len(H), np.trace(H) / len(H))
+    scale[scale <= 0] = 1.0
+    L = max(float(np.linalg.eigvalsh(H / np.sqrt(np.outer(scale, scale)))[-1]), 1e-12)
+    steps = asarray_like((1.0 / (L * scale)).reshape(x.shape), x) if r2.separable else 1.0 / (L * float(scale[0]))
+    u = ahead = x
+    t = 1.0
+    for _ in range(500):
+        bent = asarray_like((H @ to_numpy(ahead - x).astype(np.float64).ravel()).reshape(x.shape), x)
+        new, _ = r2.prox(ahead - steps * (gradient + bent), steps)
+        moved, uphill = to_numpy(new - u), to_numpy(ahead - new)
+        t, last = (1.0, 1.0) if float(np.sum(uphill * moved)) > 0 else ((1 + (1 + 4 * t * t) ** 0.5) / 2, t)
+        ahead = new + ((last - 1) / t if r2.convex else 0.0) * (new - u)
+        u = new
+        if np.max(np.abs(moved)) <= 1e-13 * max(1e-300, float(np.max(np.abs(to_numpy(u))))):
+            break
+    return u
