@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def lbfgs(engine: Engine, x: Array, value: float, gradient: Array, iterations: i
 
     flat = to_numpy(x).astype(np.float64).ravel()
     most = max(1, ceil(min(engine.passes_left, 10 * iterations)))
-    options = {"maxiter": iterations, "maxfun": most, "ftol": 0.0, "gtol": 0.0}
+    options: Any = {"maxiter": iterations, "maxfun": most, "ftol": 0.0, "gtol": 0.0}
     found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
     return asarray_like(found.x.reshape(x.shape), x)
 
