@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
-from trimlearn.losses.base import Loss
+from trimlearn.losses.base import Loss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
 
@@ -59,8 +59,7 @@ class Problem:
 
     def weighted_mean(self, w: Array, f: Array) -> float:
         """1/S · Σ sᵢ wᵢ fᵢ, in float64. A row of weight 0 counts for nothing, even where its loss is inf or NaN."""
-        xp = namespace(f)
-        return self.mean(xp.where(w > 0, w * xp.where(w > 0, f, xp.zeros_like(f)), xp.zeros_like(f)))
+        return self.mean(weighted(f, w))
 
     def objective(self, w: Any, x: Any) -> float:
         """F(w, x), with r1 and r2 infinite outside their domains."""

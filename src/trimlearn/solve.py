@@ -7,8 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
 from numbers import Integral, Real
+from pathlib import Path
 from time import perf_counter
 from typing import Any
+
+import numpy as np
 
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines.base import Engine
@@ -103,10 +106,13 @@ def solve(
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
     run = method.bind(problem, seed)
+    if checkpoint is not None and not run.renews:
+        raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(checkpoint)  # type: ignore[arg-type]
+        checkpoint = Checkpoint(Path(checkpoint))
     driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
-    with progress_bar(progress, max_passes) as show:
+    # A step that overflows is taken back: no reason to warn.
+    with progress_bar(progress, max_passes) as show, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         return driver.solve(resume, show)
 
 
@@ -131,7 +137,6 @@ class _Driver:
         self.engine.max_passes = self.max_passes
         state = self._begin(resume, show)
         while (status := self._status(state)) is None:
-            self._aim(state)
             self.run.advance(self.engine, state)
             if state.record is not None:
                 self._note(state, show)
@@ -181,6 +186,7 @@ class _Driver:
         show(state.record)
         if self.callback is not None:
             self.stopped = bool(self.callback(state.record))
+        self._aim(state)
 
     def _seconds(self) -> float:
         return perf_counter() - self.began
@@ -192,7 +198,7 @@ class _Driver:
             return Status.CALLBACK
         if record is not None and self._converged(record):
             return Status.CONVERGED
-        if engine.passes + state.moved >= self.max_passes:  # the last w-step costs a pass
+        if engine.passes + (record is None) >= self.max_passes:  # the last w-step costs a pass
             return Status.MAX_PASSES
         if self.max_seconds is not None and self._seconds() >= self.max_seconds:
             return Status.MAX_SECONDS
@@ -206,8 +212,7 @@ class _Driver:
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""
         if self.engine.r1 is not self.engine.problem.r1:
-            self.engine.r1 = self.engine.problem.r1
-            state.moved = True
+            self.engine.r1, state.record = self.engine.problem.r1, None
         before = state.record
         self.run.finish(self.engine, state)
         if state.record is not before:

@@ -18,7 +18,7 @@ from trimlearn.losses.storage import Rows
 if TYPE_CHECKING:
     from trimlearn.regularizers import Regularizer
 
-__all__ = ["Loss", "PredictionLoss", "chunks", "select"]
+__all__ = ["Loss", "PredictionLoss", "chunks", "select", "weighted"]
 
 CHUNK = 8192
 
@@ -77,9 +77,7 @@ class Loss(ABC):
 
     def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
         """Σ cᵢ fᵢ(x), in float64, and Σ cᵢ ∇fᵢ(x), over all rows; a row with cᵢ = 0 adds nothing to either."""
-        xp = namespace(c)
-        f = self.values(x)
-        return sum64(c * xp.where(c == 0, xp.zeros_like(f), f)), self.gradient(x, c)
+        return sum64(weighted(self.values(x), c)), self.gradient(x, c)
 
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         """Σ cᵢ ∇²fᵢ(x) u over ``rows``: a central difference of gradients, unless a subclass knows better."""
@@ -151,8 +149,7 @@ class PredictionLoss(Loss):
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         block = self.linear.block(rows)
         bent = self.bend(block.predict(x), block.predict(u), rows)
-        c = asarray_like(c, self.like)[:, None]
-        return block.adjoint(namespace(bent).where(c == 0, namespace(bent).zeros_like(bent), bent) * c)
+        return block.adjoint(weighted(bent, asarray_like(c, self.like)))
 
     @final
     def hessian(self, x: Array, c: Array) -> np.ndarray:
@@ -171,13 +168,9 @@ class PredictionLoss(Loss):
     def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
         total, gradient = 0.0, 0.0
         for rows in chunks(self.n):
-            z = self.linear.predict(x, rows)
-            f, r = self.evaluate(z, rows)
-            kept = c[rows] != 0
-            xp = namespace(z)
-            total += sum64(xp.where(kept, f * c[rows], xp.zeros_like(f)))
-            r = xp.where(kept[:, None], r * c[rows][:, None], xp.zeros_like(r))
-            gradient = gradient + self.linear.adjoint(r, rows)
+            f, r = self.evaluate(self.linear.predict(x, rows), rows)
+            total += sum64(weighted(f, c[rows]))
+            gradient = gradient + self.linear.adjoint(weighted(r, c[rows]), rows)
         return total, gradient
 
     @final
@@ -196,11 +189,9 @@ class PredictionLoss(Loss):
 
     @final
     def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
-        xp = namespace(self.like)
         block = self.linear.block(rows)
         r = self.residual(block.predict(x), rows)
-        c = asarray_like(c, self.like)[:, None]
-        return block.adjoint(xp.where(c == 0, xp.zeros_like(r), r) * c)  # where: 0·inf would be NaN
+        return block.adjoint(weighted(r, asarray_like(c, self.like)))
 
     @final
     def lipschitz(self) -> Array:
@@ -215,6 +206,13 @@ class PredictionLoss(Loss):
 def chunks(n: int) -> Iterator[slice]:
     """0 … n − 1 in pieces whose predictions and residuals may be held at a time."""
     return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
+
+
+def weighted(a: Array, c: Array) -> Array:
+    """cᵢaᵢ row by row, and 0 where cᵢ = 0 even if aᵢ is infinite or NaN."""
+    xp = namespace(a)
+    c = c if a.ndim == 1 else c[:, None]
+    return xp.where(c == 0, xp.zeros_like(a[:1]), a) * c
 
 
 def select(a: Array, rows: Rows) -> Array:

@@ -38,11 +38,17 @@ class Algorithm1(Run):
     eta: float  # stationarity is measured with the step γ/η
     b: int
 
+    @property
+    def renews(self) -> bool:
+        return self.j.chance > 0
+
     def init(self, engine: Engine, x: Array) -> State:
         engine.use_duals(self.duals)
         state = State(x=x)
         value = engine.evaluate(x)
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
+        if self.random_output:
+            state.sampled_w, state.sampled_x = engine.weights, x
         return state
 
     def advance(self, engine: Engine, state: State) -> None:
@@ -62,11 +68,8 @@ class Algorithm1(Run):
 
     def w_step(self, engine: Engine, state: State) -> None:
         """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x)."""
-        value = engine.evaluate(state.x) + self.problem.r2.value(state.x)
-        if self.rule.guards and not value <= state.base + 64 * eps_of(state.x) * abs(state.base):
-            self._restore(engine, state, overflow=not isfinite(value))
-            return
-        self._renew(engine, state, engine.reweigh(self.tau))
+        if not self._risen(engine, state, engine.evaluate(state.x)):
+            self._renew(engine, state, engine.reweigh(self.tau))
 
     def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
@@ -89,36 +92,48 @@ class Algorithm1(Run):
     def evaluation(self, engine: Engine, state: State) -> None:
         """Neither w nor y changes: F and its gradient for the record, and the mean of y summed afresh."""
         value, gradient = engine.value_gradient(state.x)
-        state.y_mean = engine.mean_duals()
-        self._note(engine, state, Reweighed(value, 0.0, nan), gradient)
+        if not self._risen(engine, state, value):
+            state.y_mean = engine.mean_duals()
+            self._adapt(engine, state, Reweighed(value, 0.0, nan), gradient)
 
     def finish(self, engine: Engine, state: State) -> None:
-        if self.random_output and state.sampled_x is not None:
+        if self.random_output:
             engine.set_weights(state.sampled_w)
             state.x = state.sampled_x
-            value, gradient = engine.value_gradient(state.x)
-            self._note(engine, state, Reweighed(value, nan, nan), gradient)
-        elif state.moved:
-            if self.j.chance > 0:
-                self.w_step(engine, state)
-            else:
-                self.evaluation(engine, state)
+            value = engine.evaluate(state.x)
+            self._note(engine, state, Reweighed(value, engine.gap(), nan), engine.renew())
+        elif state.record is None:
+            last = self.w_step if self.renews else self.evaluation
+            last(engine, state)
 
     # -- around it --------------------------------------------------------------------------------------------------
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
-        """Every yᵢ ← wᵢ∇fᵢ(x), and all that a full evaluation gives for free: γ, the metric, the record."""
+        """Every yᵢ ← wᵢ∇fᵢ(x)."""
         gradient = engine.renew()
-        state.w_steps += 1
         state.y_mean = gradient if engine.keeps_duals else zeros(state.x.shape, state.x)
+        state.moved = False
+        self._adapt(engine, state, found, gradient)
+
+    def _adapt(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> None:
+        """What a full evaluation gives besides: the metric, γ, the record, and a point to go back to."""
+        state.w_steps += 1
         noise = 1.0 / (self.b * (1.0 - self.momentum))
         self.metric.learn(engine, state, noise)
-        state.anchor, state.moved = state.x, False
+        state.anchor = state.x
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
         state.gamma = self.rule.at_w_step(state, Probe(engine, state, self.metric, draws, noise))
         self._note(engine, state, found, gradient)
         assert state.record is not None
         state.base = state.record.objective
+
+    def _risen(self, engine: Engine, state: State, value: float) -> bool:
+        """Whether F(w, ·) is above where it was at the last full evaluation; if so, we are back there."""
+        F = value + self.problem.r2.value(state.x)
+        if not self.rule.guards or F <= state.base + 64 * eps_of(state.x) * abs(state.base):
+            return False
+        self._restore(engine, state, overflow=not isfinite(F))
+        return True
 
     def _restore(self, engine: Engine, state: State, overflow: bool) -> None:
         """F(w, ·) rose, or overflowed: back to the last w-step, with a smaller γ."""

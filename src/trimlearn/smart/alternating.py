@@ -92,11 +92,11 @@ class AlternatingRun(Run):
         self._renew(engine, state, engine.reweigh(inf))
 
     def finish(self, engine: Engine, state: State) -> None:
-        if state.moved:  # h was lowered since the last w-step
+        if state.record is None:  # h was lowered since the last w-step
             self._renew(engine, state, engine.reweigh(inf))
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
-        state.y_mean, state.base, state.moved = engine.renew(), found.value, False
+        state.y_mean, state.base = engine.renew(), found.value
         state.anchor = state.x
         state.w_steps += 1
         self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2))

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, final
 
 from trimlearn.arrays import Array, namespace, zeros
-from trimlearn.losses.base import Loss, PredictionLoss, chunks
+from trimlearn.losses.base import Loss, PredictionLoss, chunks, weighted
 
 __all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "make_duals"]
 
@@ -62,13 +62,7 @@ class Residuals(Duals):
         return f
 
     def mean(self, c: Array) -> Array:
-        total = 0.0
-        xp = namespace(c)
-        zero = xp.zeros_like(self.table[:1])
-        for rows in chunks(self.loss.n):
-            kept = c[rows][:, None]
-            total = total + self.loss.linear.adjoint(xp.where(kept != 0, self.table[rows] * kept, zero), rows)
-        return total
+        return sum(self.loss.linear.adjoint(weighted(self.table[rows], c[rows]), rows) for rows in chunks(self.loss.n))
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
         block = self.loss.linear.block(rows)
@@ -134,9 +128,7 @@ class Snapshot(Duals):
 
     @final
     def mean(self, c: Array) -> Array:
-        xp = namespace(c)
-        kept = xp.nonzero(c)[0]
-        return self.loss.gradient(self.anchor, c[kept], kept)
+        return self.loss.gradient(self.anchor, c)
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
         return self.loss.gradient(x, c, rows) - self.loss.gradient(self.anchor, c, rows)

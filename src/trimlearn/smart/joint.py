@@ -69,9 +69,9 @@ class ProxGradientRun(Run):
         self._renew(engine, state, Reweighed(engine.evaluate(state.x), engine.gap(), found.residual))
 
     def finish(self, engine: Engine, state: State) -> None:
-        if state.moved:  # h was lowered since the last step
+        if state.record is None:  # h was lowered since the last step
             self._renew(engine, state, engine.reweigh(inf))
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
-        state.y_mean, state.base, state.moved = engine.renew(), found.value, False
+        state.y_mean, state.base = engine.renew(), found.value
         self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2))

@@ -84,6 +84,11 @@ class Run(ABC):
     Its repr names all settings: two runs with the same text take the same steps.
     """
 
+    @property
+    def renews(self) -> bool:
+        """Whether all duals are renewed now and then, so that a checkpoint can leave them out."""
+        return True
+
     @abstractmethod
     def init(self, engine: Engine, x: Array) -> State:
         """The state at (engine.weights, x), evaluated."""
