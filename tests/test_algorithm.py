@@ -1,4 +1,4 @@
-"""Algorithm 1 at work: what each step costs, what it may skip, what its records say, and what it gives out at the end."""
+"""Algorithm 1 at work: what a step costs, what it may skip, what its records say, and what it gives out at the end."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from trimlearn.losses import LeastSquares
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
+from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Coin, Draws, Independent, Stream, WithReplacement
 from trimlearn.smart.method import Method, Run, State
 from trimlearn.smart.steps import Auto
@@ -257,8 +258,8 @@ def test_stationarity_w_is_designs_definition() -> None:
                 F = [twin.mean(w * twin.f(x)) + 0.5 * np.sum(x * x) for w in (old, to_numpy(engine.weights))]
                 found = state.record.stationarity_w  # DESIGN leaves open whether |F| is before or after the w-step
                 assert any(found == pytest.approx(drop / value, rel=1e-9, abs=1e-15) for value in F)
-                seen += drop > 0
-        assert seen > 3
+                seen += drop > 1e-6
+        assert seen >= 2
 
 
 def test_the_papers_own_residuals_are_recorded_when_tau_is_finite() -> None:
@@ -423,7 +424,8 @@ def resumed(run: Run, engine: LocalEngine, state: State) -> tuple[LocalEngine, S
     """A fresh engine and state, from what a checkpoint holds: w and the state without y."""
     fresh, other = LocalEngine(engine.problem), deepcopy(state)
     fresh.set_weights(engine.weights)
-    fresh.use_duals(getattr(run, "duals", None))
+    if isinstance(run, Algorithm1):
+        fresh.use_duals(run.duals)
     other.y_mean = None
     run.resume(fresh, other)
     fresh.counts = deepcopy(engine.counts)
@@ -451,8 +453,7 @@ def test_resuming_at_a_w_step_changes_nothing(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["svrg", "svrg-gradients", "svrg-snapshot", "svrg-auto", "svrg-lbfgs", "saga", "page", "sg", "palm-coin", "prox_saga"]
-    + ["prox_svrg-restart", "joint"],
+    [name for name in RESUMED if "prox_saga" not in name],
 )
 def test_a_solve_that_is_stopped_and_resumed_gives_what_an_undisturbed_one_gives(name: str, tmp_path: Path) -> None:
     method, problem = RESUMED[name]
@@ -470,6 +471,13 @@ def test_a_solve_that_is_stopped_and_resumed_gives_what_an_undisturbed_one_gives
     np.testing.assert_array_equal(again.w, whole.w)
     assert again.counts == whole.counts
     np.testing.assert_array_equal(again.trace("objective"), whole.trace("objective"))
+
+
+def test_prox_saga_which_never_renews_its_duals_refuses_a_checkpoint(tmp_path: Path) -> None:
+    """A checkpoint leaves y out; without a w-step y is no function of (w, x)."""
+    with pytest.raises(ValueError, match="checkpoint"):
+        solve(ONES, prox_saga(b=7, step=0.05), checkpoint=tmp_path / "run.npz")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_period_of_prox_saga_is_n_draws() -> None:

@@ -228,7 +228,8 @@ def test_a_certain_coin() -> None:
 
 def test_the_coins_default_q() -> None:
     assert Coin().bind(1000, 100).chance == pytest.approx(1 - (1 - 1 / 1000) ** 100, rel=1e-12)
-    assert Coin(draws=1).bind(1000, 100).chance == pytest.approx(1 / 1000, rel=1e-12)
+    assert Coin("1/n").bind(1000, 100).chance == pytest.approx(1 / 1000, rel=1e-12)
+    assert Coin("b/(n+b)").bind(1000, 100).chance == pytest.approx(1 / 11, rel=1e-12)
 
 
 @pytest.mark.parametrize("q", [0, -0.1, 1.1, np.nan, np.inf, True, "0.5", [0.5]])

@@ -19,7 +19,7 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg
 from trimlearn.smart.draws import ALL, Coin, Independent, WithReplacement
-from trimlearn.smart.duals import DUALS, Gradients, Residuals, Snapshot, make_duals
+from trimlearn.smart.duals import DUALS, Gradients, Residuals, Snapshot, choose_duals
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -63,7 +63,7 @@ def test_the_estimator_is_unbiased(duals: str, kind: str, s: Any) -> None:
         x = point(engine.problem, 99)
         chance = twin.s / twin.s.sum()
         expected = sum(
-            prod(chance[list(I)]) * engine.difference(x, np.array(I), NOTHING)[0] for I in product(range(n), repeat=b)
+            prod(chance[list(J)]) * engine.difference(x, np.array(J), NOTHING)[0] for J in product(range(n), repeat=b)
         )
         full = twin.mean(twin.wG(to_numpy(engine.weights), x))
         np.testing.assert_allclose(engine.mean_duals() + expected, full, rtol=1e-12, atol=1e-13)
@@ -91,7 +91,7 @@ def test_plain_minibatches_are_unbiased_too() -> None:
     engine.evaluate(point(engine.problem, 4))
     chance = twin.s / twin.s.sum()
     mean = sum(
-        prod(chance[list(I)]) * engine.difference(x, np.array(I), NOTHING)[0] for I in product(range(4), repeat=2)
+        prod(chance[list(J)]) * engine.difference(x, np.array(J), NOTHING)[0] for J in product(range(4), repeat=2)
     )
     np.testing.assert_allclose(mean, twin.mean(twin.wG(to_numpy(engine.weights), x)), rtol=1e-12)
     assert not engine.keeps_duals
@@ -103,10 +103,10 @@ def test_page_keeps_its_error_on_average() -> None:
     old, x = point(engine.problem, 7), point(engine.problem, 8)
     chance, w = twin.s / twin.s.sum(), to_numpy(engine.weights)
     mean: Any = 0.0
-    for I in product(range(3), repeat=2):
+    for J in product(range(3), repeat=2):
         engine.use_duals("recursive")
         engine.evaluate(old)
-        mean = mean + prod(chance[list(I)]) * engine.difference(x, np.array(I), NOTHING)[0]
+        mean = mean + prod(chance[list(J)]) * engine.difference(x, np.array(J), NOTHING)[0]
     np.testing.assert_allclose(mean, twin.mean(twin.wG(w, x) - twin.wG(w, old)), rtol=1e-12, atol=1e-14)
 
 
@@ -237,27 +237,27 @@ def test_prox_saga_representations_agree() -> None:
 
 def test_a_loss_without_predictions_takes_the_snapshot() -> None:
     problem, _ = make("least squares", CappedSimplex(5), Zero(), 8)
-    assert isinstance(make_duals(None, problem.loss), Residuals)
+    assert choose_duals(None, problem.loss, refreshes=True) == "residuals"
     for kind, cls in (("residuals", Residuals), ("gradients", Gradients), ("snapshot", Snapshot)):
-        assert type(make_duals(kind, problem.loss)) is cls
+        assert DUALS[choose_duals(kind, problem.loss, refreshes=False)] is cls
     with pytest.raises(ValueError, match="duals must be one of 'residuals', 'gradients', 'snapshot'"):
-        make_duals("table", problem.loss)
+        choose_duals("table", problem.loss, refreshes=False)
     with pytest.raises(ValueError, match="cannot refresh"):
-        make_duals("snapshot", problem.loss).refresh(point(problem), np.ones(1), np.array([0]))
+        DUALS["snapshot"](problem.loss).refresh(point(problem), np.ones(1), np.array([0]))
 
 
 def test_the_residual_table_is_small() -> None:
     """K numbers per row, never p·K."""
     V, t = textbook.table("softmax", 30, p=7)
     loss = Softmax(V, t)
-    assert make_duals("residuals", loss).table.shape == (30, 3)
-    assert make_duals("gradients", loss).table.shape == (30, 7, 3)
-    assert make_duals("residuals", Logistic(V, t > 0)).table.shape == (30, 1)
+    assert DUALS["residuals"](loss).table.shape == (30, 3)
+    assert DUALS["gradients"](loss).table.shape == (30, 7, 3)
+    assert DUALS["residuals"](Logistic(V, t > 0)).table.shape == (30, 1)
 
 
 # ---- a row of weight 0 cannot leak ----
 
-# Rows like (1e308, −1e308, …) have predictions inf − inf = NaN, infinite residuals and losses: finite data all the same.
+# Finite data, but predictions inf − inf = NaN, infinite residuals and infinite losses.
 POISON = np.array([1e308, -1e308, 1e308])
 SILENT = {
     "saga": saga(b=6, q=0.2, step=0.1),
@@ -288,7 +288,8 @@ def test_a_row_of_weight_0_has_no_influence_even_where_its_loss_is_not_a_number(
         problem = Problem(LeastSquares(V.copy(), t.copy()), CappedSimplex(16.5), Ridge(0.1))
         w = np.where(np.isin(np.arange(24), bad), 0.0, 16.5 / 21)
         with np.errstate(all="ignore"):
-            results.append([next(run) for run in [iterates(method, problem, 20 + point(problem), w=w)] for _ in range(40)])
+            run = iterates(method, problem, 20 + point(problem), w=w)
+            results.append([next(run) for _ in range(40)])
     for (w, x), (w_tame, x_tame) in zip(*results, strict=True):
         np.testing.assert_array_equal(w[bad], 0.0)
         np.testing.assert_allclose(w, w_tame, rtol=1e-12, atol=1e-12)

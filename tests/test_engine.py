@@ -40,7 +40,9 @@ METHODS: dict[str, Method] = {
 }
 LOSSES: dict[str, Callable[..., Loss]] = {
     "least squares": LeastSquares,
-    "softmax": lambda V, t: Softmax(V, to_numpy(t).astype(int), intercept=True, center=np.arange(4.0), scale=[1, 2, 3, 4]),
+    "softmax": lambda V, t: Softmax(
+        V, to_numpy(t).astype(int), intercept=True, center=np.arange(4.0), scale=[1, 2, 3, 4]
+    ),
 }
 
 
@@ -126,12 +128,13 @@ def test_auto_survives_large_entries_in_float32(method: Method) -> None:
     V = V * [1e10, 1.0, 1e-5, 1.0]
     problem = Problem(LeastSquares(V.astype(np.float32), t.astype(np.float32)), CappedSimplex(40))
     engine = LocalEngine(problem)
-    run = method.bind(problem, 0)
-    state = run.init(engine, problem.loss.start())
-    records = [state.record]
-    for _ in range(400):
-        run.advance(engine, state)
-        records += [state.record] if state.record is not None else []
+    with np.errstate(all="ignore"):  # as in solve
+        run = method.bind(problem, 0)
+        state = run.init(engine, problem.loss.start())
+        records = [state.record]
+        for _ in range(400):
+            run.advance(engine, state)
+            records += [state.record] if state.record is not None else []
     assert np.all(np.isfinite(state.x))
     assert records[-1].objective < 0.1 * records[0].objective
 
@@ -145,8 +148,8 @@ def test_auto_survives_large_entries_in_float32(method: Method) -> None:
 def test_a_weighted_row_is_the_row_repeated(method: str, kind: str, tau: float) -> None:
     """Iterate by iterate: the same b, q and seed draw the same rows; every copy has the weight of the original.
 
-    SAGA is left out: it has one dual for all copies of a row, so that drawing one refreshes them all. (Its own form with
-    sample weights is tested against the textbook.)
+    SAGA is left out: it has one dual for all copies of a row, so that drawing one refreshes them all. (With sample
+    weights it is tested against its textbook form.)
     """
     n = 20
     V, t = textbook.table(kind, n)
@@ -240,7 +243,6 @@ def test_reweigh_is_the_prox_of_the_w_step() -> None:
         value = engine.evaluate(x)
         f = twin.f(x)
         assert value == pytest.approx(twin.mean(w * f), rel=1e-13)
-        assert engine.gap() == pytest.approx(twin.mean((w - twin.best(f)) * f) / value, rel=1e-12)
         for tau in (0.1, 5.0, 1e4, inf):
             engine.set_weights(w)
             found = engine.reweigh(tau)
@@ -286,9 +288,9 @@ def test_column_moments_are_weighted_means_of_powers() -> None:
     w = np.random.default_rng(0).random(24)
     engine.set_weights(w)
     share = twin.s * w / sum(twin.s * w)
-    second, fourth = engine.column_moments()
+    second, ratio = engine.column_moments()
     np.testing.assert_allclose(second, share @ twin.V**2, rtol=1e-12)
-    np.testing.assert_allclose(fourth, share @ twin.V**4, rtol=1e-12)
+    np.testing.assert_allclose(ratio, share @ twin.V**4 / (share @ twin.V**2), rtol=1e-12)
 
 
 def test_draws_of_the_engine_are_those_of_seed_k_and_the_sample_weights() -> None:
@@ -301,7 +303,8 @@ def test_draws_of_the_engine_are_those_of_seed_k_and_the_sample_weights() -> Non
 def test_two_engines_on_one_problem_do_not_disturb_each_other() -> None:
     problem, _ = make("softmax", CappedSimplex(13.3), Ridge(0.1), 24)
     x = point(problem)
-    alone = [next(run)[1] for run in [iterates(saga(b=5, q=0.2, step=0.1), problem, x)] for _ in range(30)]
+    run = iterates(saga(b=5, q=0.2, step=0.1), problem, x)
+    alone = [next(run)[1] for _ in range(30)]
     together = iterates(saga(b=5, q=0.2, step=0.1), problem, x), iterates(svrg(b=7, q=0.2, step=0.1), problem, x)
     for expected, (_, found), _ in zip(alone, *together, strict=False):
         np.testing.assert_array_equal(found, expected)

@@ -94,7 +94,7 @@ UNTRIMMED_METHODS: dict[str, Pair] = {
 }
 
 
-def compare(method: Method, twin_method: Callable[..., Any], terms: tuple[Any, ...], steps: int = 40) -> None:
+def compare(method: Method, twin_method: Callable[..., Any], terms: tuple[Any, ...], steps: int = 30) -> None:
     kind, r1, r2, s = terms
     problem, twin = make(kind, r1, r2, N, s)
     x = point(problem)
@@ -161,7 +161,7 @@ def test_palm_is_saga_that_draws_everything() -> None:
     x = point(problem)
     method = SMART(Everything(), Coin(0.5), Everything(), step=g, tau=8.0)
     for _, a, b in zip(
-        range(30), iterates(method, problem, x), iterates(palm(g, 8.0, cyclic=False), problem, x), strict=False
+        range(30), iterates(method, problem, x), iterates(palm(step=g, tau=8.0, cyclic=False), problem, x), strict=False
     ):
         np.testing.assert_array_equal(a[1], b[1])
 
@@ -249,7 +249,9 @@ def test_prox_saga_has_a_theory_step_too() -> None:
 def test_the_theory_step_does_not_see_removed_rows() -> None:
     """s = 0 is removal: neither the row's own L nor its presence changes γ (same b, same q)."""
     V, t = textbook.table("least squares", N)
-    removed = Problem(LeastSquares(np.vstack([V, 1e3 * V[:1]]), np.append(t, 0.0)), CappedSimplex(16), None, [1] * N + [0])
+    removed = Problem(
+        LeastSquares(np.vstack([V, 1e3 * V[:1]]), np.append(t, 0.0)), CappedSimplex(16), None, [1] * N + [0]
+    )
     without = Problem(LeastSquares(V, t), CappedSimplex(16))
     gammas = [svrg(b=8, q=0.2, step="theory").bind(problem, 0).rule.gamma for problem in (removed, without)]
     assert gammas[0] == pytest.approx(gammas[1], rel=1e-6)
@@ -293,6 +295,22 @@ class Wavy(Loss):
 
 
 WAVY = Problem(Wavy(*textbook.table("least squares", N)), CappedSimplex(16))
+
+
+@pytest.mark.parametrize("options", [{"step": 0.05}, {"step": 0.05, "tau": 9.0, "momentum": 0.6}])
+def test_a_loss_without_predictions_runs_from_a_snapshot_or_a_table(options: dict[str, Any]) -> None:
+    V, t = textbook.table("least squares", N)
+    f, G = (lambda x: 1 - np.cos(V @ x - t)), (lambda x: np.sin(V @ x - t)[:, None] * V)
+    twin = textbook.Twin(V, f, G, *textbook.weights_twin(WAVY.r1, np.ones(N), V), lambda x, _: x, np.ones(N), False)
+    x, w = point(WAVY), np.full(N, 16 / N)
+    plain = {"gamma": 0.05, "tau": options.get("tau", inf)}
+    for duals in (None, "snapshot", "gradients"):
+        theirs = textbook.svrg(twin, w, x, b=5, q=0.2, beta=options.get("momentum", 0.0), **plain)
+        assert_same(iterates(svrg(b=5, q=0.2, duals=duals, **options), WAVY, x), theirs, 40)
+    if "momentum" not in options:
+        ours = iterates(saga(b=5, q=0.2, duals="gradients", **options), WAVY, x)
+        assert_same(ours, textbook.saga(twin, w, x, b=5, q=0.2, **plain), 40)
+
 
 BAD: list[tuple[str, Callable[[], Method], Problem, str]] = [
     *[(f"b={b}", partial(svrg, b=b), TRIMMED, "b must be") for b in (0, -3, N + 1, 2.5, 3.0, True, "4", nan)],

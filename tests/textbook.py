@@ -197,9 +197,7 @@ def assert_same(ours: Iterates, theirs: Iterates, steps: int, rtol: float = 1e-1
 # ---- the methods ----
 
 
-def saga(
-    T: Twin, w: Vector, x: Vector, seed: int = 3, *, b: int, q: float, gamma: float, tau: float = inf
-) -> Iterates:
+def saga(T: Twin, w: Vector, x: Vector, seed: int = 3, *, b: int, q: float, gamma: float, tau: float = inf) -> Iterates:
     """Algorithm 1 with Dₖ = Iₖ, a table of all yᵢ."""
     y = T.wG(w, x)
     for k in count():
@@ -330,10 +328,8 @@ def sg(
         yield w, x
 
 
-def page(
-    T: Twin, w: Vector, x: Vector, seed: int = 3, *, b: int, q: float, gamma: float, tau: float = inf
-) -> Iterates:
-    """Li et al.: g ← ∇F with probability q, else g + 1/b Σ(wᵢ∇fᵢ(xᵏ) − wᵢ∇fᵢ(xᵏ⁻¹)), and x moves whenever w does not."""
+def page(T: Twin, w: Vector, x: Vector, seed: int = 3, *, b: int, q: float, gamma: float, tau: float = inf) -> Iterates:
+    """Li et al.: g ← ∇F with probability q, else g + 1/b Σ wᵢ(∇fᵢ(xᵏ) − ∇fᵢ(xᵏ⁻¹)); x moves where w does not."""
     g, last = T.mean(T.wG(w, x)), x
     for k in count():
         draws = T.draws(seed, k)

@@ -66,8 +66,8 @@ class Engine(ABC):
         return Draws(seed, k, self.problem.n, self._cumulative, stream)
 
     @abstractmethod
-    def use_duals(self, kind: str | None) -> None:
-        """Choose the representation of y, before the first evaluation."""
+    def use_duals(self, kind: str) -> None:
+        """Choose the representation of y, a key of `trimlearn.smart.duals.DUALS`, before the first evaluation."""
 
     @property
     @abstractmethod
@@ -98,7 +98,7 @@ class Engine(ABC):
 
     @abstractmethod
     def gap(self) -> float:
-        """1/S Σ sᵢ(wᵢ − ŵᵢ)fᵢ over |F|, ŵ the best weights for f: how far w is from stationary."""
+        """1/S Σ sᵢ(wᵢ − ŵᵢ)fᵢ, ŵ the best weights for f: how far w is from stationary."""
 
     @abstractmethod
     def renew(self) -> Array:
@@ -125,8 +125,8 @@ class Engine(ABC):
         """The Hessian of 1/S Σ sᵢwᵢfᵢ at x, written out: for models of few parameters. It counts as one pass."""
 
     @abstractmethod
-    def column_moments(self) -> tuple[Array, Array] | None:
-        """Second and fourth moments of the design's columns under w, shaped like x; None where there is no design."""
+    def column_moments(self) -> tuple[Array, Array]:
+        """The second moments m₂ of the design's columns under w, and m₄/m₂, in a shape that broadcasts to x."""
 
     @abstractmethod
     def minimise(self, x: Array) -> Array | None:

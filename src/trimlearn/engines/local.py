@@ -12,12 +12,10 @@ from trimlearn.engines.base import Engine
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.draws import ALL, Rows
-from trimlearn.smart.duals import make_duals
+from trimlearn.smart.duals import DUALS, Duals, choose_duals
 from trimlearn.smart.method import Reweighed
 
 __all__ = ["LocalEngine"]
-
-TINY = 1e-300
 
 
 @final
@@ -27,12 +25,12 @@ class LocalEngine(Engine):
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
         self._like = problem.loss.like
-        self.use_duals(None)
+        self.use_duals(choose_duals(None, problem.loss, refreshes=False))
         self._f = zeros((problem.n,), self._like)
         self._w = asarray_like(problem.r1.start(problem.n, problem.s), self._like)
 
-    def use_duals(self, kind: str | None) -> None:
-        self._duals = make_duals(kind, self.problem.loss)
+    def use_duals(self, kind: str) -> None:
+        self._duals: Duals = DUALS[kind](self.problem.loss)
 
     @property
     def keeps_duals(self) -> bool:
@@ -72,7 +70,7 @@ class LocalEngine(Engine):
 
     def _gap(self, best: Array) -> float:
         value, least = self.problem.weighted_mean(self._w, self._f), self.problem.weighted_mean(best, self._f)
-        return (value - least) / max(abs(value), TINY)
+        return value - least
 
     def _prox(self, tau: float) -> Array:
         xp = namespace(self._f)
@@ -93,6 +91,7 @@ class LocalEngine(Engine):
         rows, shares = self._active(batch)
         difference = self._duals.difference(x, shares, rows) if shares.shape[0] else zeros(x.shape, x)
         self.counts.gradients += shares.shape[0] * self._duals.cost
+        self._duals.advance(x)
         if self._duals.recursive:
             return difference, difference
         if not isinstance(refresh, slice) and len(refresh) == 0:
@@ -118,9 +117,8 @@ class LocalEngine(Engine):
         self.counts.gradients += self.problem.n
         return self.problem.loss.hessian(x, self._shares(ALL))
 
-    def column_moments(self) -> tuple[Array, Array] | None:
-        if not isinstance(self.problem.loss, PredictionLoss):
-            return None
+    def column_moments(self) -> tuple[Array, Array]:
+        assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"
         return self.problem.loss.linear.column_moments(self._shares(ALL))
 
     def minimise(self, x: Array) -> Array | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from array_api_compat import device
 
-from trimlearn.arrays import Array, asarray_like, eps_of, namespace, norm, sum64, to_numpy
+from trimlearn.arrays import Array, asarray_like, eps_of, namespace, norm, sum64, to_numpy, zeros
 from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
 
@@ -69,11 +69,14 @@ class Loss(ABC):
         return prod(self.x_shape)
 
     def gradients(self, x: Array, rows: Rows = None) -> Array:
-        r"""∇fᵢ(x) one by one, of shape (m, \*x_shape)."""
+        """∇fᵢ(x) one by one, of shape (m, ...) with the shape of x behind m."""
         xp = namespace(x)
-        numbers = xp.arange(self.n, device=device(x))
+        numbers = select(xp.arange(self.n, device=device(x)), rows)
+        table = zeros((numbers.shape[0], *self.x_shape), x)
         one = xp.ones(1, dtype=x.dtype, device=device(x))
-        return xp.stack([self.gradient(x, one, i[None]) for i in (numbers if rows is None else numbers[rows])])
+        for k in range(numbers.shape[0]):
+            table[k, ...] = self.gradient(x, one, numbers[k : k + 1])
+        return table
 
     def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
         """Σ cᵢ fᵢ(x), in float64, and Σ cᵢ ∇fᵢ(x), over all rows; a row with cᵢ = 0 adds nothing to either."""

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 import numpy as np
 from array_api_compat import device
 
-from trimlearn.arrays import Array, asarray_like, namespace, sum64, to_numpy, zeros
+from trimlearn.arrays import Array, asarray_like, namespace, sum64, to_numpy
 from trimlearn.losses.storage import Rows, open_storage
 from trimlearn.validation import check_count, check_matrix, check_vector
 
@@ -116,18 +116,22 @@ class Linear:
         return xp.astype(xp.concat(parts), self.like.dtype)
 
     def column_moments(self, c: Array) -> tuple[Array, Array]:
-        """Σ cᵢa_ij² and Σ cᵢa_ij⁴ over Σ cᵢ for every coordinate j of x, in a shape that broadcasts to x."""
+        """m₂ = Σ cᵢa_ij²/Σ cᵢ for every coordinate j of x, and m₄/m₂, m₄ the same of fourth powers; 0 where m₂ is.
+
+        Both broadcast to x. Rows with cᵢ = 0 are not looked at. Summed in float64.
+        """
         xp = namespace(self.like)
-        blank = zeros((self.p,), self.like)
-        center = blank if self.center is None else self.center
-        scale = blank + 1 if self.scale is None else self.scale
-        second, fourth = self._float64(0.0, self.p), self._float64(0.0, self.p)
+        center, scale = self._transform()
+        second = fourth = self._float64(0.0, self.p)
         for rows in self.storage.cut_slice(slice(0, self.n)):
-            Q, q = self.storage.squares(rows, center, scale)
-            linear, total = c[rows] @ Q, xp.sum(c[rows])
+            kept = xp.nonzero(c[rows])[0]
+            share = xp.astype(c[rows][kept], xp.float64)
+            Q, q = self.storage.squares(kept + rows.start, center, scale)
+            linear, total = share @ Q, xp.sum(share)
             second = second + linear + total * q
-            fourth = fourth + c[rows] @ (Q * Q) + 2 * q * linear + total * q * q
-        return self._coordinates(second / sum64(c)), self._coordinates(fourth / sum64(c))
+            fourth = fourth + share @ (Q * Q) + 2 * q * linear + total * q * q
+        ratio = fourth / xp.where(second > 0, second, xp.ones_like(second))
+        return self._coordinates(second / sum64(c)), self._coordinates(ratio)
 
     def _coordinates(self, columns: Array) -> Array:
         """A number per column of V, one for the intercept, as an array that broadcasts to x."""
@@ -182,10 +186,14 @@ class Linear:
 
     def _squares(self) -> Iterator[tuple[slice, Array, Array]]:
         """The squared entries of the design, piece by piece (see `Storage.squares`)."""
-        center = self._float64(0.0 if self.center is None else self.center, self.p)
-        scale = self._float64(1.0 if self.scale is None else self.scale, self.p)
+        center, scale = self._transform()
         for rows in self.storage.cut_slice(slice(0, self.n)):
             yield rows, *self.storage.squares(rows, center, scale)
+
+    def _transform(self) -> tuple[Array, Array]:
+        """Centre and scale in float64."""
+        center, scale = 0.0 if self.center is None else self.center, 1.0 if self.scale is None else self.scale
+        return self._float64(center, self.p), self._float64(scale, self.p)
 
     def _float64(self, a: Array | float, length: int) -> Array:
         """``a`` as ``length`` numbers in float64, on the device of V."""

@@ -40,7 +40,7 @@ class Storage(ABC):
         """V[rows] in the working dtype, as an operand of ``@``: a view where it can be."""
 
     @abstractmethod
-    def squares(self, rows: slice, center: Array, scale: Array) -> tuple[Array, Array]:
+    def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
         """(Q, q), in the dtype of ``center``, with ((v_ij − c_j)/s_j)² = Q_ij + q_j: a sparse V keeps Q sparse."""
 
     @abstractmethod
@@ -75,15 +75,18 @@ class Dense(Storage):
     def _gather(self, rows: Array) -> Array:
         """V[rows] for an index array, in V's dtype."""
 
-    @final
-    def fetch(self, rows: slice | Array) -> Array:
-        B = self.V[rows] if isinstance(rows, slice) else self._gather(rows)
-        return namespace(self.like).astype(B, self.like.dtype, copy=False)
+    def _raw(self, rows: slice | Array) -> Array:
+        """V[rows] in V's dtype."""
+        return self.V[rows] if isinstance(rows, slice) else self._gather(rows)
 
     @final
-    def squares(self, rows: slice, center: Array, scale: Array) -> tuple[Array, Array]:
+    def fetch(self, rows: slice | Array) -> Array:
+        return namespace(self.like).astype(self._raw(rows), self.like.dtype, copy=False)
+
+    @final
+    def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
         xp = namespace(self.like)
-        Q = ((xp.astype(self.V[rows], center.dtype) - center) / scale) ** 2
+        Q = ((xp.astype(self._raw(rows), center.dtype) - center) / scale) ** 2
         return Q, xp.zeros_like(center)
 
     @final
@@ -133,8 +136,10 @@ class Csr(Storage):
     """A scipy CSR array."""
 
     def fetch(self, rows: slice | Array) -> Array:
-        B = self._view(rows) if isinstance(rows, slice) else self.V[_check_index(rows, self.n)]
-        return B.astype(self.like.dtype, copy=False)
+        return self._raw(rows).astype(self.like.dtype, copy=False)
+
+    def _raw(self, rows: slice | Array) -> Array:
+        return self._view(rows) if isinstance(rows, slice) else self.V[_check_index(rows, self.n)]
 
     def _view(self, rows: slice) -> Array:
         """V[a:b] on V's own memory; scipy's slice is a copy."""
@@ -148,8 +153,8 @@ class Csr(Storage):
         B.indptr = self.V.indptr[start : stop + 1] - first
         return B
 
-    def squares(self, rows: slice, center: Array, scale: Array) -> tuple[Array, Array]:
-        Q = self._view(rows).astype(center.dtype, copy=True)
+    def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
+        Q = self._raw(rows).astype(center.dtype, copy=True)
         Q.sum_duplicates()  # v = v' + v'': the square of the sum
         j = Q.indices
         Q.data *= (Q.data - 2 * center[j]) / scale[j] ** 2

@@ -31,7 +31,7 @@ class Algorithm1(Run):
     refresh: RowLaw
     tau: float
     rule: StepRule
-    duals: str | None
+    duals: str
     metric: Metric
     momentum: float
     random_output: bool
@@ -42,8 +42,11 @@ class Algorithm1(Run):
     def renews(self) -> bool:
         return self.j.chance > 0
 
-    def init(self, engine: Engine, x: Array) -> State:
+    def prepare(self, engine: Engine) -> None:
         engine.use_duals(self.duals)
+
+    def init(self, engine: Engine, x: Array) -> State:
+        self.prepare(engine)
         state = State(x=x)
         value = engine.evaluate(x)
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
@@ -102,16 +105,18 @@ class Algorithm1(Run):
             state.x = state.sampled_x
             value = engine.evaluate(state.x)
             self._note(engine, state, Reweighed(value, engine.gap(), nan), engine.renew())
-        elif state.record is None:
-            last = self.w_step if self.renews else self.evaluation
-            last(engine, state)
+        elif state.record is None and self.renews:
+            self.w_step(engine, state)
+        elif not self.renews:  # once more, for the losses
+            value = engine.evaluate(state.x)
+            self._note(engine, state, Reweighed(value, 0.0, nan), engine.renew())
 
     # -- around it --------------------------------------------------------------------------------------------------
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
         """Every yᵢ ← wᵢ∇fᵢ(x)."""
         gradient = engine.renew()
-        state.y_mean = gradient if engine.keeps_duals else zeros(state.x.shape, state.x)
+        state.y_mean = self.mean_of(engine, gradient)
         state.moved = False
         self._adapt(engine, state, found, gradient)
 
@@ -141,8 +146,8 @@ class Algorithm1(Run):
         self.rule.back_off(state, overflow)
         self.metric.forget(state)
         value = engine.evaluate(state.x)
-        gradient = state.y_mean = engine.renew()
-        state.moved = False
+        gradient = engine.renew()
+        state.y_mean, state.moved = self.mean_of(engine, gradient), False
         self._note(engine, state, Reweighed(value, engine.gap(), nan), gradient)
         assert state.record is not None
         state.record = replace(state.record, restored=True)
@@ -150,7 +155,8 @@ class Algorithm1(Run):
     def _note(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> None:
         """The record of (w, x)."""
         paper = nan if isinf(self.tau) else self._paper_residual(state, gradient)
-        self.note(engine, state, found, self.metric.residual(state, gradient, self.problem.r2), paper)
+        residual = self.metric.residual(state, gradient, self.problem.r2, state.gamma / self.eta)
+        self.note(engine, state, found, residual, paper)
 
     def _paper_residual(self, state: State, gradient: Array) -> float:
         """(η/γ)‖x − x̄‖ of section 3.1."""

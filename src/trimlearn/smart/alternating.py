@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, final
 from trimlearn.arrays import Array
 from trimlearn.problem import Problem
 from trimlearn.smart.draws import Stream
+from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import accelerated, lbfgs
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metric import Euclidean
@@ -75,8 +76,11 @@ class AlternatingRun(Run):
     iterations: int
     inner: str
 
+    def prepare(self, engine: Engine) -> None:
+        engine.use_duals(choose_duals(None, self.problem.loss, refreshes=False))
+
     def init(self, engine: Engine, x: Array) -> State:
-        engine.use_duals(None)
+        self.prepare(engine)
         state = State(x=x)
         value = engine.evaluate(x)
         L, _ = Probe(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0).largest()
@@ -99,7 +103,7 @@ class AlternatingRun(Run):
         state.y_mean, state.base = engine.renew(), found.value
         state.anchor = state.x
         state.w_steps += 1
-        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2))
+        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
 
     def _fit(self, engine: Engine, state: State) -> Array:
         engine.counts.prox_r2 += 1

@@ -115,12 +115,12 @@ class WithReplacement(RowLaw):
     growth: float = 0.0
 
     def bind(self, n: int) -> WithReplacement:
+        if not isinstance(self.growth, Real) or not 0 <= self.growth < inf:
+            raise ValueError(f"growth must be a number >= 0, got {self.growth!r}.")
         if self.b is None:
             return WithReplacement(min(n, ceil(round(n**self.power, 9))), self.power, self.growth)
         if isinstance(self.b, bool) or not isinstance(self.b, Integral) or not 1 <= self.b <= n:
             raise ValueError(f"b must be an integer from 1 to n = {n}, got {self.b!r}.")
-        if not 0 <= self.growth < inf:
-            raise ValueError(f"growth must be a number >= 0, got {self.growth!r}.")
         return self
 
     def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
@@ -207,24 +207,26 @@ class JLaw(ABC):
 class Coin(JLaw):
     """jₖ = 1 with probability q; with ``restart``, at every restart-th iteration for certain (Reddi et al. 2016).
 
-    q = None means 1 − (1−1/n)^draws, draws = None the batch size b: as often as that many draws hit a given row.
+    q may be left to the problem: None means 1 − (1−1/n)^b, the chance that a batch holds a given row, "1/n" is the
+    theory's for SAGA, and "b/(n+b)" PAGE's.
     """
 
-    q: float | None = None
-    draws: int | None = None
+    q: float | str | None = None
     restart: int | None = None
 
     def bind(self, n: int, b: int) -> Coin:
-        q = 1.0 - (1.0 - 1.0 / n) ** (self.draws or b) if self.q is None else self.q
-        if isinstance(q, bool) or not isinstance(q, Real) or not 0 < q <= 1:
+        left_open = {"": 1.0 - (1.0 - 1.0 / n) ** b, "1/n": 1.0 / n, "b/(n+b)": b / (n + b)}
+        name = "" if self.q is None else self.q
+        q = left_open.get(name, name) if isinstance(name, str) else name
+        if isinstance(q, bool) or not isinstance(q, Real) or not 0 < float(q) <= 1:
             raise ValueError(f"q must be a number in (0, 1], got {self.q!r}.")
         if self.restart is not None and not (isinstance(self.restart, Integral) and self.restart >= 2):
             raise ValueError(f"restart must be an integer >= 2 or None, got {self.restart!r}.")
-        return Coin(float(q), self.draws, self.restart)
+        return Coin(float(q), self.restart)
 
     @property
     def chance(self) -> float:
-        assert self.q is not None, "bind the law first"
+        assert isinstance(self.q, float), "bind the law first"
         return self.q
 
     def draw(self, draws: Draws, k: int) -> Move:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, final
 from trimlearn.arrays import Array, namespace, zeros
 from trimlearn.losses.base import Loss, PredictionLoss, chunks, weighted
 
-__all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "make_duals"]
+__all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "choose_duals"]
 
 
 class Duals(ABC):
@@ -35,6 +35,10 @@ class Duals(ABC):
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
         """Σ cᵢ (∇fᵢ(x) − yᵢ/wᵢ) over ``rows``."""
 
+    def advance(self, x: Array) -> None:
+        """An x-step has used the gradients at ``x``."""
+        return
+
     @abstractmethod
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:
         """yᵢ/wᵢ ← ∇fᵢ(x) for ``rows``; returns the change of Σ cᵢ yᵢ/wᵢ."""
@@ -45,11 +49,7 @@ class Residuals(Duals):
     """K numbers per row, the residual ∇φᵢ(zᵢ): for losses of a linear prediction."""
 
     def __init__(self, loss: Loss) -> None:
-        if not isinstance(loss, PredictionLoss):
-            raise ValueError(
-                f"duals='residuals' needs a loss of linear predictions, not {type(loss).__name__}; "
-                "use duals='snapshot'."
-            )
+        assert isinstance(loss, PredictionLoss), "choose_duals sees to that"
         self.loss = loss
         self.table = zeros((loss.n, loss.K), loss.like)
         self._last: Any = (None, None, None)
@@ -68,14 +68,14 @@ class Residuals(Duals):
         block = self.loss.linear.block(rows)
         _, r = self.loss.evaluate(block.predict(x), rows)
         self._last = (rows, block, r)
-        return block.adjoint((r - self.table[rows]) * c[:, None])
+        return block.adjoint(weighted(r - self.table[rows], c))
 
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:
         last, block, r = self._last
         if last is not rows:
             block = self.loss.linear.block(rows)
             _, r = self.loss.evaluate(block.predict(x), rows)
-        change = block.adjoint((r - self.table[rows]) * c[:, None])
+        change = block.adjoint(weighted(r - self.table[rows], c))
         self.table[rows] = r
         return change
 
@@ -143,10 +143,8 @@ class Recursive(Snapshot):
 
     recursive = True
 
-    def difference(self, x: Array, c: Array, rows: Any) -> Array:
-        difference = super().difference(x, c, rows)
+    def advance(self, x: Array) -> None:
         self.anchor = x
-        return difference
 
 
 @final
@@ -169,10 +167,19 @@ DUALS: dict[str, type[Residuals | Gradients | Snapshot]] = {
 }
 
 
-def make_duals(kind: str | None, loss: Loss) -> Duals:
-    """The duals named ``kind``; None takes the cheapest exact one for this loss."""
+def choose_duals(kind: str | None, loss: Loss, refreshes: bool) -> str:
+    """The name of the duals meant by ``kind``, None being the cheapest; ``refreshes``: whether D is not empty."""
     if kind is None:
         kind = "residuals" if isinstance(loss, PredictionLoss) else "snapshot"
-    if kind not in DUALS:
+    if not isinstance(kind, str) or kind not in DUALS:
         raise ValueError(f"duals must be one of {', '.join(map(repr, DUALS))} or None, got {kind!r}.")
-    return DUALS[kind](loss)
+    if DUALS[kind] is Residuals and not isinstance(loss, PredictionLoss):
+        raise ValueError(
+            f"duals='residuals' needs a loss of linear predictions, not {type(loss).__name__}; use duals='snapshot'."
+        )
+    if refreshes and not DUALS[kind].refreshes:
+        raise ValueError(
+            f"duals={kind!r} cannot refresh single rows, and this variant does (D is not empty); "
+            "use duals='residuals' or 'gradients', or svrg."
+        )
+    return kind

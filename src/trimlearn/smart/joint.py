@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 from trimlearn.arrays import Array
 from trimlearn.problem import Problem
 from trimlearn.smart.draws import Stream
+from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metric import Euclidean
 from trimlearn.smart.steps import Probe, check_step_size
@@ -51,8 +52,11 @@ class ProxGradientRun(Run):
     seed: int
     gamma: float
 
+    def prepare(self, engine: Engine) -> None:
+        engine.use_duals(choose_duals(None, self.problem.loss, refreshes=False))
+
     def init(self, engine: Engine, x: Array) -> State:
-        engine.use_duals(None)
+        self.prepare(engine)
         state = State(x=x, gamma=self.gamma)
         value = engine.evaluate(x)
         if not isfinite(self.gamma):
@@ -74,4 +78,4 @@ class ProxGradientRun(Run):
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
         state.y_mean, state.base = engine.renew(), found.value
-        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2))
+        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))

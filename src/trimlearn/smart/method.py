@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array, eps_of, norm
+from trimlearn.arrays import Array, eps_of, norm, zeros
 from trimlearn.problem import Problem
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["Method", "Record", "Reweighed", "Run", "State"]
+
+TINY = 1e-300  # stands for |F| where F = 0
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ class Record:
 
 @dataclass(frozen=True)
 class Reweighed:
-    """What a w-step found at x: the mean of w·f with the new w, how far the old one was from the best, and §3.1's
-    ‖w − w̄‖/τ at the new point (NaN when τ = ∞)."""
+    """What a w-step found at x: the mean of w·f with the new w, by how much the old one exceeded the least possible,
+    and §3.1's ‖w − w̄‖/τ at the new point (NaN when τ = ∞)."""
 
     value: float
     gap: float
@@ -90,6 +92,10 @@ class Run(ABC):
         return True
 
     @abstractmethod
+    def prepare(self, engine: Engine) -> None:
+        """Tell the engine how to keep y."""
+
+    @abstractmethod
     def init(self, engine: Engine, x: Array) -> State:
         """The state at (engine.weights, x), evaluated."""
 
@@ -114,7 +120,7 @@ class Run(ABC):
             passes=engine.passes,
             objective=objective,
             stationarity_x=residual / reference if reference > 0 else 0.0,
-            stationarity_w=found.gap,
+            stationarity_w=found.gap / max(abs(objective), TINY),
             h=engine.h,
             gamma=state.gamma,
             residual_x=residual_x,
@@ -124,5 +130,11 @@ class Run(ABC):
     @final
     def resume(self, engine: Engine, state: State) -> None:
         """Recompute what a checkpoint leaves out, f and y, by the code that computed them first."""
+        self.prepare(engine)
         engine.evaluate(state.x)
-        state.y_mean = engine.renew()
+        state.y_mean = self.mean_of(engine, engine.renew())
+
+    @final
+    def mean_of(self, engine: Engine, gradient: Array) -> Array:
+        """The mean of y, where every yᵢ = wᵢ∇fᵢ(x) and their mean is ``gradient``: 0 where there are no duals."""
+        return gradient if engine.keeps_duals else zeros(gradient.shape, gradient)

@@ -53,10 +53,9 @@ class Metric(ABC):
         """prox^M_{γ r2}(point − γ M⁻¹g)."""
         return r2.prox(point - state.gamma * self.apply(state, g), state.gamma)[0]
 
-    def residual(self, state: State, g: Array, r2: Regularizer) -> float:
-        """‖x − prox_{γ r2}(x − γg)‖/γ, zero where x is stationary for the gradient g."""
-        v = (state.x - r2.prox(state.x - state.gamma * g, state.gamma)[0]) / state.gamma
-        return norm(v)
+    def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
+        """‖x − prox_{s r2}(x − s g)‖/s, s the step: zero where x is stationary for the gradient g."""
+        return norm((state.x - r2.prox(state.x - step * g, step)[0]) / step)
 
 
 @final
@@ -91,13 +90,9 @@ class Diagonal(Metric):
         w_steps = state.w_steps
         if w_steps & (w_steps - 1):  # again only after 1, 2, 4, 8, … w-steps: a moment costs as much as a product
             return
-        moments = engine.column_moments()
-        if moments is None:
-            raise ValueError("metric='diagonal' needs a loss of linear predictions; use metric=None or 'lbfgs'.")
-        second, fourth = moments
+        second, ratio = engine.column_moments()
         xp = namespace(second)
-        empty = second <= 0
-        M = second + noise * fourth / xp.where(empty, xp.ones_like(second), second)
+        M = second + noise * ratio
         largest = xp.max(M)
         if not largest > 0:
             M, largest = xp.ones_like(M), xp.ones_like(largest)
@@ -115,10 +110,11 @@ class Diagonal(Metric):
         steps = state.gamma * state.metric["inverse"]
         return r2.prox(point - steps * g, steps)[0]
 
-    def residual(self, state: State, g: Array, r2: Regularizer) -> float:
+    def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
         """The same in the metric, so that a feature of small scale counts as much as any other."""
-        v = (state.x - self.move(state, state.x, g, r2)) / state.gamma
-        return norm(v / namespace(v).sqrt(state.metric["inverse"]))
+        inverse = state.metric["inverse"]
+        v = (state.x - r2.prox(state.x - step * inverse * g, step * inverse)[0]) / step
+        return norm(v / namespace(v).sqrt(inverse))
 
 
 @final

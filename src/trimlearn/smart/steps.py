@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import ceil, isfinite, nan
+from math import ceil, inf, isfinite
+from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from trimlearn.arrays import Array, asarray_like, norm, sum64
@@ -162,10 +163,6 @@ def _inverse(L: float, state: State, scale: float = 1.0) -> float:
 
 def check_step_size(step: Any) -> float:
     """``step`` as a number > 0."""
-    try:
-        gamma = float(step)
-    except (TypeError, ValueError):
-        gamma = nan
-    if isinstance(step, bool) or not (isfinite(gamma) and gamma > 0):
+    if isinstance(step, bool) or not isinstance(step, Real) or not 0 < float(step) < inf:
         raise ValueError(f"step must be 'auto', 'theory', a StepRule or a number > 0, got {step!r}.")
-    return gamma
+    return float(step)

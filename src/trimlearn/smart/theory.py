@@ -124,8 +124,10 @@ def theorem1(
     q: float,
     eps0: float = EPS0,
     tau: float | None = None,
+    s: Array | None = None,
 ) -> Rates:
-    """The largest γ of Theorem 1 and its η. L, B and rho are numbers or one value per example.
+    """The largest γ of Theorem 1 and its η. L, B and rho are numbers or one value per example, s the
+    sample weights, under which all means over examples are taken.
 
     The theorem puts no bound on τ beyond the prox being defined: with the sets of `trimlearn.weights` any τ will do,
     inf too. None takes τ = (q'/q)·γ/η, for which w counts no less than x.
@@ -134,7 +136,7 @@ def theorem1(
     >>> round(rates.gamma, 4), round(rates.eta, 2)
     (0.0799, 3.48)
     """
-    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=False)
+    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=False, s=s)
 
 
 def theorem2(
@@ -147,6 +149,7 @@ def theorem2(
     q: float,
     eps0: float = EPS0,
     tau: float | None = None,
+    s: Array | None = None,
 ) -> Rates:
     """The γ and η of Theorem 2, which gives a linear rate, `Rates.delta`, where an error bound holds.
 
@@ -158,7 +161,7 @@ def theorem2(
     >>> round(rates.delta(mu=0.5), 4)
     0.9985
     """
-    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=True)
+    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=True, s=s)
 
 
 def saga_theory(
@@ -272,21 +275,30 @@ def _rates(
     eps0: float,
     tau: float | None,
     error_bound: bool,
+    s: Array | None = None,
 ) -> Rates:
     _check_sizes(n, b)
-    _check_open_unit("q", q, "the chance of a w-step")
+    if q != 0:  # 0 where w is fixed: ProxSAGA
+        _check_open_unit("q", q, "the chance of a w-step")
     _check_open_unit("eps0", eps0, "a constant of the proof, smaller is better")
     BL = _per_example("B", B, n) * _lipschitz(L, n)
     fade = _log_fade(_per_example("rho", rho, n), q, error_bound)
+    if np.any(fade == 0):
+        raise ValueError("q must be in (0, 1) where rho is 0: these dual variables would never be renewed.")
     theta = np.exp(fade / 4) * -np.expm1(fade / 4) if error_bound else -np.expm1(fade / 2)
-    spread = float(np.sqrt(np.mean((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2))))  # a'
-    mean = float(np.mean(BL))  # ℓ
+    weights = None if s is None else to_numpy(s).astype(np.float64)
+    spread = float(np.sqrt(_mean((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2), weights)))  # a'
+    mean = float(_mean(BL, weights))  # ℓ
     if mean == 0:
         raise ValueError("L and B must not be 0 for every example: the losses are constant and any step works.")
     gamma = 1 / (4 * spread + mean)
     eta = 2 + 4 * gamma * (spread + mean)
     memory = float(np.exp(fade / 2).max())
-    return Rates(n, b, q, gamma, eta, _tau(tau, (1 - q) / q * gamma / eta), memory, error_bound)
+    return Rates(n, b, q, gamma, eta, _tau(tau, (1 - q) / q * gamma / eta if q else inf), memory, error_bound)
+
+
+def _mean(values: np.ndarray, weights: np.ndarray | None) -> float:
+    return float(np.average(np.broadcast_to(values, np.shape(values if weights is None else weights)), weights=weights))
 
 
 def _log_fade(rho: np.ndarray, q: float, error_bound: bool) -> np.ndarray:

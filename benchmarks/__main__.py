@@ -1,0 +1,67 @@
+"""`python -m benchmarks floor|rates|growth|small|report`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import floor, growth, rates, report, small
+from benchmarks.common import RESULTS, Result, digits, render, save
+
+__all__ = ["main"]
+
+Options = argparse.Namespace
+
+
+def _floor(options: Options) -> Result:
+    data = digits(options.data, options.quick)
+    return floor.run(data, repetitions=2, passes=4) if options.quick else floor.run(data)
+
+
+def _rates(options: Options) -> Result:
+    data = digits(options.data, options.quick)
+    return rates.run(data, rates.QUICK) if options.quick else rates.run(data)
+
+
+def _growth(options: Options) -> Result:
+    return growth.run(growth.QUICK) if options.quick else growth.run()
+
+
+def _small(options: Options) -> Result:
+    return small.run(repetitions=1) if options.quick else small.run()
+
+
+BENCHMARKS: dict[str, Callable[[Options], Result]] = {
+    "floor": _floor,
+    "rates": _rates,
+    "growth": _growth,
+    "small": _small,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one benchmark, print its tables and write its JSON; or write the report."""
+    options = _parser().parse_args(arguments)
+    out = options.out or RESULTS
+    if options.benchmark == "report":
+        print(f"wrote {report.write(out).name}")
+        return 0
+    result = BENCHMARKS[options.benchmark](options)
+    print(render(result.as_json()))
+    if options.out is not None or not options.quick:  # a quick try must not replace what the report is made from
+        print(f"\nwrote {save(result, out).name}")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("benchmark", choices=[*BENCHMARKS, "report"], help="report: docs/performance.md from the JSON")
+    parser.add_argument("--data", type=Path, help="the folder that holds mnist/ (default: $TRIMLEARN_DATA, ../shared/data)")
+    parser.add_argument("--out", type=Path, help="where the JSON goes (default: benchmarks/results)")
+    parser.add_argument("--quick", action="store_true", help="small data, few repetitions: does it run, not how fast")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

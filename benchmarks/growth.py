@@ -1,0 +1,126 @@
+"""growth: how the gradient evaluations to a fixed stationarity grow with n, rows of one distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+
+import numpy as np
+
+from benchmarks.common import Result, Table, Target
+from trimlearn import Problem, Solution, solve
+from trimlearn.losses import Logistic
+from trimlearn.smart import SMART, page, palm, svrg
+from trimlearn.weights import CappedSimplex
+
+__all__ = ["QUICK", "Plan", "run"]
+
+SMART_EXPONENT, PALM_EXPONENT = 0.75, 1.15
+ITERATIONS = 100  # at least as many must be needed at every n
+WRONG = 0.05  # share of the rows that are outliers, and are trimmed
+AUTO, PALM = "svrg, auto", "palm, auto, momentum 0.9"
+
+# The same momentum for all, so that the methods differ in what an iteration costs and not in how many they need.
+METHODS: dict[str, Callable[[], SMART]] = {
+    AUTO: svrg,
+    "svrg, γ = 0.1, momentum 0.9": lambda: svrg(step=0.1, momentum=0.9),
+    "page, auto": page,
+    PALM: lambda: palm(momentum=0.9),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sizes; the level of ‖∇ₓF(w, x)‖ to reach, and stationarity_w; seeds (PALM draws nothing: one)."""
+
+    sizes: tuple[int, ...] = tuple(round(10 ** (3 + k / 2)) for k in range(7))
+    level: float = 4e-4
+    level_w: float = 1e-4
+    seeds: tuple[int, ...] = (0, 1, 2)
+    d: int = 20
+    correlation: float = 0.97
+    max_passes: float = 20_000
+
+
+QUICK = Plan(sizes=(300, 1000, 3000), level=4e-3, seeds=(0,), d=5, correlation=0.9)
+
+
+def run(plan: Plan = Plan()) -> Result:
+    """Gradient evaluations at every n, and the exponents fitted to them."""
+    table = Table(
+        f"to ‖∇ₓF‖ ≤ {plan.level:g}, means over the seeds",
+        ["method", "n", "gradient evaluations", "passes", "iterations", "w-steps", "seconds", "reached"],
+    )
+    costs: dict[str, list[tuple[int, float]]] = {name: [] for name in METHODS}
+    fewest = inf
+    for n in plan.sizes:
+        for name, method in METHODS.items():
+            seeds = plan.seeds if name != PALM else plan.seeds[:1]
+            runs = [reach(method(), n, seed, plan) for seed in seeds]
+            reached = all(ok for _, ok in runs)
+            columns = np.mean([_columns(solution) for solution, _ in runs], axis=0)
+            table.rows.append([name, n, *map(float, columns), reached])
+            costs[name].append((n, float(columns[0]) if reached else inf))
+            if name == AUTO:
+                fewest = min(fewest, float(columns[2]))
+    fits = {name: exponent(points) for name, points in costs.items()}
+    fitted = Table("fitted exponents: gradient evaluations ~ n^exponent", ["method", "exponent", "from n ≥ 10⁴ on"])
+    fitted.rows += [[name, fits[name], exponent(points, 10_000)] for name, points in costs.items()]
+    return Result(
+        benchmark="growth",
+        settings={"d": plan.d, "correlation": plan.correlation, "level": plan.level, "seeds": list(plan.seeds)},
+        targets=[
+            Target("exponent of SMART (svrg, auto)", fits[AUTO], SMART_EXPONENT),
+            Target("exponent of PALM, about 1", abs(fits[PALM] - 1), PALM_EXPONENT - 1),
+            Target(f"{ITERATIONS} / the fewest iterations of SMART at any n", ITERATIONS / fewest, 1.0),
+        ],
+        tables=[fitted, table],
+    )
+
+
+def exponent(points: list[tuple[int, float]], least: int = 0) -> float:
+    """The slope of log cost over log n by least squares; inf where a run did not reach the level."""
+    n, cost = np.array([point for point in points if point[0] >= least] or points).T
+    return float(np.polyfit(np.log(n), np.log(cost), 1)[0]) if np.all(np.isfinite(cost)) and len(n) > 1 else inf
+
+
+def reach(method: SMART, n: int, seed: int, plan: Plan) -> tuple[Solution, bool]:
+    """Solve from w = h/n, x = 0 to the level, which is the same at every n; and whether it was reached."""
+    problem = trimmed_logistic(n, seed, plan)
+    x0 = problem.loss.start()
+    first = float(np.linalg.norm(problem.loss.gradient(x0, np.full(n, problem.r1.h / n**2, dtype=np.float32))))
+    level = plan.level / first  # a record's stationarity_x is relative to its first value
+    solution = solve(
+        problem,
+        method,
+        start=None,
+        max_passes=plan.max_passes,
+        tol=0,
+        seed=seed,
+        callback=lambda record: record.stationarity_x <= level and record.stationarity_w <= plan.level_w,
+    )
+    return solution, solution.stationarity_x <= level and solution.stationarity_w <= plan.level_w
+
+
+def _columns(solution: Solution) -> tuple[float, ...]:
+    last = solution.history[-1]
+    return solution.counts.gradients, solution.passes, last.k, len(solution.history), solution.seconds
+
+
+def trimmed_logistic(n: int, seed: int, plan: Plan) -> Problem:
+    """Logistic regression, correlations ϱ^|i−j| between features (condition number about 900), float32.
+
+    A twentieth of the rows lie five times as far out and on the wrong side: what is trimmed.
+    """
+    rng = np.random.Generator(np.random.SFC64(seed))
+    i = np.arange(plan.d)
+    C = plan.correlation ** np.abs(i[:, None] - i)
+    V = rng.standard_normal((n, plan.d), dtype=np.float32) @ np.linalg.cholesky(C).T.astype(np.float32)
+    x = (-1.0) ** i
+    z = V @ (2 * x / np.sqrt(x @ C @ x)).astype(np.float32)  # of standard deviation 2
+    t = rng.random(n, dtype=np.float32) < 1 / (1 + np.exp(-z))
+    wrong = rng.random(n, dtype=np.float32) < WRONG
+    t[wrong] = z[wrong] < 0
+    V[wrong] *= 5
+    return Problem(Logistic(V, t.astype(np.int64)), CappedSimplex((1 - WRONG) * n))

@@ -1,0 +1,109 @@
+"""SMART as a user asks for it: the laws and the choices, of which many may be left open until the problem is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from numbers import Real
+from typing import final
+
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.problem import Problem
+from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import (
+    JLaw,
+    Nothing,
+    RowLaw,
+    WithReplacement,
+)
+from trimlearn.smart.duals import choose_duals
+from trimlearn.smart.method import Method
+from trimlearn.smart.metric import LBFGS, Diagonal, Euclidean, Metric, make_metric
+from trimlearn.smart.steps import Auto, Fixed, StepRule, check_step_size
+from trimlearn.smart.theory import theorem1
+from trimlearn.weights import AllOnes
+
+__all__ = ["SMART", "Step"]
+
+Step = str | float | StepRule
+
+
+@final
+@dataclass(frozen=True)
+class SMART(Method):
+    """Algorithm 1 with any laws of Iₖ (``batch``), jₖ (``j``) and Dₖ (``refresh``).
+
+    tau: τ, inf takes the best w at once; with step="theory", "theory" takes the corollaries'. step: γ, a number,
+    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients" or "snapshot" (they
+    agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum: heavy-ball, in [0, 1). None
+    leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for any other step. output:
+    "last", or "random" for the iterate t₀ that Theorem 1 speaks of.
+
+    >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
+    >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
+    64
+    """
+
+    batch: RowLaw
+    j: JLaw
+    refresh: RowLaw
+    step: Step = "auto"
+    tau: float | str = inf
+    metric: str | Metric | None = None
+    momentum: float | None = None
+    duals: str | None = None
+    output: str = "last"
+
+    def bind(self, problem: Problem, seed: int) -> Algorithm1:
+        n = problem.n
+        batch, refresh = self.batch.bind(n), self.refresh.bind(n)
+        b = batch.b if isinstance(batch, WithReplacement) and batch.b is not None else n
+        j = self.j.bind(n, b)
+        if j.chance == 0 and not isinstance(problem.r1, AllOnes):
+            raise ValueError(f"a method that never renews w (q = 0) needs r1 = AllOnes(), got {problem.r1!r}.")
+        rule, tau = self._step_sizes(problem, b, refresh.rho(n, b), j.chance)
+        metric, momentum = self._metric(problem, rule, refresh), self._momentum(problem, rule)
+        duals = choose_duals(self.duals, problem.loss, refreshes=not isinstance(refresh, Nothing))
+        if self.output not in ("last", "random"):
+            raise ValueError(f"output must be 'last' or 'random', got {self.output!r}.")
+        eta = rule.eta if isinstance(rule, Fixed) else 1.0
+        random_output = self.output == "random"
+        return Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
+
+    def _step_sizes(self, problem: Problem, b: int, rho: float, q: float) -> tuple[StepRule, float]:
+        tau = self.tau
+        if self.step == "theory":
+            rates = theorem1(problem.n, b, problem.loss.lipschitz(), problem.r1.B, rho, q=q, s=problem.s)
+            return Fixed(rates.gamma, rates.eta), rates.tau if tau == "theory" else _check_tau(tau)
+        if self.step == "auto":
+            return Auto(), _check_tau(tau)
+        return self.step if isinstance(self.step, StepRule) else Fixed(check_step_size(self.step)), _check_tau(tau)
+
+    def _metric(self, problem: Problem, rule: StepRule, refresh: RowLaw) -> Metric:
+        scalable = isinstance(rule, Auto) and problem.r2.separable and isinstance(problem.loss, PredictionLoss)
+        metric = make_metric(self.metric, Diagonal() if scalable else Euclidean())
+        metric.check(problem.r2)
+        if isinstance(metric, Diagonal) and not isinstance(problem.loss, PredictionLoss):
+            raise ValueError("metric='diagonal' needs a loss of linear predictions; use metric=None or 'lbfgs'.")
+        if isinstance(metric, LBFGS) and not (isinstance(refresh, Nothing) and self.duals not in ("none", "recursive")):
+            raise ValueError(
+                "metric='lbfgs' reads its secants off the estimator and needs duals with D = Nothing(), "
+                "as in svrg; use metric='diagonal' or None."
+            )
+        return metric
+
+    def _momentum(self, problem: Problem, rule: StepRule) -> float:
+        if self.momentum is None:
+            return 0.9 if isinstance(rule, Auto) and problem.r2.convex else 0.0
+        number = isinstance(self.momentum, Real) and not isinstance(self.momentum, bool)
+        if not number or not 0 <= self.momentum < 1:
+            raise ValueError(f"momentum must be a number in [0, 1) or None, got {self.momentum!r}.")
+        if self.momentum > 0 and not problem.r2.convex:
+            raise ValueError(f"momentum needs a convex r2, {type(problem.r2).__name__} is not; use momentum=0.")
+        return float(self.momentum)
+
+
+def _check_tau(tau: float | str) -> float:
+    if isinstance(tau, bool) or not isinstance(tau, Real) or not float(tau) > 0:
+        raise ValueError(f"tau must be a number > 0 or inf, or 'theory' together with step='theory'; got {tau!r}.")
+    return float(tau)

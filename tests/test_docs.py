@@ -1,0 +1,258 @@
+"""The documentation says what is true: its examples run and print what they promise, its names and links exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import trimlearn
+from trimlearn import losses, regularizers, smart, weights
+from trimlearn.engines import Counts, Engine
+from trimlearn.smart.method import Record, State
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PACKAGE = Path(trimlearn.__file__).parent
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+SAYS = "#> "  # a line of a python block that begins so is what the block prints
+
+
+def page_name(page: Path) -> str:
+    return page.name
+
+
+def blocks(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def run(page: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each block with the names known after it: the blocks of a page are one session."""
+    names: dict[str, Any] = {"__name__": page.name}
+    for number, block in enumerate(blocks(page), start=1):
+        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+        yield block, names
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=page_name)
+def test_every_example_runs_and_prints_what_it_says(
+    page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # examples may write files
+    for block, _ in run(page):
+        printed = capsys.readouterr().out.splitlines()
+        promised = [line.removeprefix(SAYS) for line in block.splitlines() if line.startswith(SAYS)]
+        assert printed == promised or not promised
+
+
+def test_the_readme_example_finds_the_wrong_labels_in_ten_lines() -> None:
+    (block, names) = next(run(ROOT / "README.md"))
+    assert len([line for line in block.splitlines() if line.strip() and not line.startswith(SAYS)]) <= 11
+    digits, suspects = names["digits"], names["suspects"]
+    assert names["solution"].status.converged
+    assert suspects[digits.is_wrong].mean() > 0.9
+    assert suspects[~digits.is_wrong].mean() < 0.15
+
+
+# -- links ------------------------------------------------------------------------------------------------------------
+
+
+def prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, by GitHub's rule."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_relative_link_resolves(page: Path) -> None:
+    targets = re.findall(r"\]\(([^)\s]+)\)", prose(page))
+    for target in (t for t in targets if not t.startswith(("http://", "https://"))):
+        name, _, anchor = target.partition("#")
+        path = page if not name else page.parent / name
+        assert path.exists(), f"{page.name} links to {target}, which is not there"
+        assert not anchor or anchor in anchors(path), f"{page.name} links to {target}: no such heading"
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    for page in DOCS.glob("*.md"):
+        assert page.name == "index.md" or f"({page.name})" in index
+
+
+# -- the names in docs/notation.md ------------------------------------------------------------------------------------
+
+
+def rows(page: Path, columns: int) -> list[list[str]]:
+    """The cells of every table row with so many columns; an escaped bar is part of its cell."""
+    lines = [line for line in prose(page).splitlines() if line.startswith("|") and not line.startswith("|---")]
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines]
+    return [row for row in cells if len(row) == columns]
+
+
+def code(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def notation() -> list[tuple[str, str, list[str]]]:
+    """(symbol, code name, files) for each code name of the table: its last two columns are names and files."""
+    return [(row[0], name, code(row[3])) for row in rows(DOCS / "notation.md", 4) for name in code(row[2])]
+
+
+@cache
+def module(file: str) -> ModuleType:
+    return importlib.import_module(".".join(["trimlearn", *Path(file).with_suffix("").parts]))
+
+
+@cache
+def defined_in(file: str) -> set[str]:
+    """What a file itself defines at its top level; imports do not count."""
+    found = set()
+    for node in ast.parse((PACKAGE / file).read_text(encoding="utf-8")).body:
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
+            found.add(node.name)
+        elif isinstance(node, (ast.Assign, ast.AnnAssign)):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found.update(target.id for target in targets if isinstance(target, ast.Name))
+    return found
+
+
+def set_on_self(cls: type) -> set[str]:
+    """The attributes that the methods of a class assign."""
+    tree = ast.parse(inspect.getsource(cls))
+    stores = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store))
+    return {node.attr for node in stores if isinstance(node.value, ast.Name) and node.value.id == "self"}
+
+
+def has_member(owner: Any, name: str) -> bool:
+    """An attribute or field of a class, or a parameter or variable of a function."""
+    if inspect.isfunction(owner):
+        return name in owner.__code__.co_varnames
+    if not inspect.isclass(owner):
+        return False
+    family = [cls for cls in owner.__mro__ if cls.__module__.startswith("trimlearn")]
+    return any(
+        name in vars(cls) or name in inspect.get_annotations(cls) or name in set_on_self(cls) for cls in family
+    )
+
+
+def is_defined(name: str, file: str) -> bool:
+    """Whether `Class.method.variable`, `function.parameter`, … is to be found in the file."""
+    first, *rest = name.split(".")
+    if first not in defined_in(file):
+        return False
+    owner = getattr(module(file), first)
+    for part in rest:
+        if not has_member(owner, part):
+            return False
+        owner = inspect.getattr_static(owner, part, None)
+    return True
+
+
+def test_the_search_for_names_can_fail() -> None:
+    assert is_defined("State.x", "smart/method.py")
+    assert is_defined("Problem.S", "problem.py")
+    assert is_defined("Algorithm1.x_step.g", "smart/algorithm.py")
+    assert not is_defined("State.nothing", "smart/method.py")
+    assert not is_defined("Algorithm1.x_step.nothing", "smart/algorithm.py")
+    assert not is_defined("State", "smart/algorithm.py")  # imported there, not defined
+
+
+def test_every_file_in_the_notation_exists() -> None:
+    files = {file for _, _, where in notation() for file in where}
+    assert len(files) > 15
+    assert [file for file in sorted(files) if not (PACKAGE / file).is_file()] == []
+
+
+def test_every_name_in_the_notation_is_defined_where_it_says() -> None:
+    named = notation()
+    assert len(named) > 100
+    lost = [(symbol, name) for symbol, name, files in named if not any(is_defined(name, file) for file in files)]
+    assert lost == []
+
+
+def test_every_name_has_a_file_and_every_row_a_meaning() -> None:
+    for symbol, meaning, names, files in rows(DOCS / "notation.md", 4)[1:]:
+        assert symbol and meaning, (symbol, meaning)
+        assert bool(code(names)) == bool(code(files)), symbol
+
+
+SYMBOLS = (
+    "w x f_i n r1 r2 F Δ_h h B_i L I_k j_k D_k q q' ρ_i b y_i φ_i γ γ_k τ η ε ε₀ a β_i α_i θ_i δ μ κ t₀ T x̄ w̄ z̄ V_i^k "
+    "v^k K X v_i e_j λ LSE U A a_i H b_{1,i} k δ_{r1} R_w̄ X_k Y_k"
+).split()
+
+
+def test_every_symbol_of_the_paper_has_a_row() -> None:
+    listed = {symbol for row in rows(DOCS / "notation.md", 4) for symbol in row[0].split(", ")}
+    assert [symbol for symbol in SYMBOLS if symbol not in listed] == []
+
+
+@pytest.mark.parametrize("kind", [State, Record, Counts], ids=lambda kind: kind.__name__)
+def test_every_field_a_reader_meets_is_explained(kind: Any) -> None:
+    named = {name for _, name, _ in notation()}
+    assert [field for field in kind.__dataclass_fields__ if f"{kind.__name__}.{field}" not in named] == []
+
+
+# -- docs/methods.md and docs/architecture.md against the package ------------------------------------------------------
+
+INFRASTRUCTURE = {"Block", "Linear", "Loss", "PredictionLoss", "Regularizer", "Separable", "Indicator", "WeightSet"}
+
+
+@pytest.mark.parametrize("part", [losses, weights, regularizers, smart], ids=lambda part: part.__name__)
+def test_methods_names_everything_public(part: ModuleType) -> None:
+    text = (DOCS / "methods.md").read_text(encoding="utf-8")
+    assert [name for name in set(part.__all__) - INFRASTRUCTURE if f"`{name}" not in text] == []
+
+
+def test_the_table_of_regularizers_has_their_properties() -> None:
+    """Its columns convex, separable and smooth are the classes' own."""
+    said = {code(row[0])[0].split("(")[0]: row[3:] for row in rows(DOCS / "methods.md", 6) if code(row[0])}
+    terms = set(regularizers.__all__) - INFRASTRUCTURE - {"ExceptIntercept"}
+    assert said.keys() == terms
+    for name, (convex, separable, smooth) in said.items():
+        r2 = regularizers.L0(alpha=1.0) if name == "L0" else getattr(regularizers, name)()
+        for word, fact in ((convex, r2.convex), (separable, r2.separable), (smooth, r2.smooth)):
+            assert word.startswith("yes" if fact else "no"), name
+
+
+def test_the_seam_is_walked_through_whole() -> None:
+    walked = {name for row in rows(DOCS / "architecture.md", 4) for name in code(row[0])}
+    assert Engine.__abstractmethods__ - walked == set()
+
+
+def layer(file: Path) -> str:
+    path = file.relative_to(PACKAGE)
+    return path.parts[0] if len(path.parts) > 1 else path.stem
+
+
+def imported(file: Path) -> set[str]:
+    """The layers a file imports, those that only type checkers see left out."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    modules = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    modules += [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    ours = [name.split(".") for name in modules if name.split(".")[0] == "trimlearn"]
+    return {parts[1] if len(parts) > 1 else "trimlearn" for parts in ours} - {layer(file)}
+
+
+def test_layers_import_only_what_the_architecture_allows() -> None:
+    allowed = {name: set(code(row[2])) for row in rows(DOCS / "architecture.md", 3) for name in code(row[0])}
+    for file in PACKAGE.rglob("*.py"):
+        if file == PACKAGE / "__init__.py":
+            continue
+        assert layer(file) in allowed, f"{layer(file)} is in no layer"
+        assert imported(file) <= allowed[layer(file)], f"{file.name}: {imported(file) - allowed[layer(file)]}"
