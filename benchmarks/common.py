@@ -22,6 +22,7 @@ __all__ = ["Digits", "Result", "Table", "Target", "digits", "interleave", "load"
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
+LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else None  # before the benchmark adds its own
 BESIDE = ROOT.parent / "shared" / "data"  # where this project keeps MNIST, unless --data or $TRIMLEARN_DATA says else
 
 Cell = str | float | int | None
@@ -154,7 +155,7 @@ def machine() -> dict[str, Any]:
         "cpu": _cpu(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "blas": "; ".join(names) or "unknown",
-        "load_average": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
+        "load_before": LOAD,
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "versions": {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "trimlearn")},
     }

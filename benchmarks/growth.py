@@ -66,7 +66,7 @@ def run(plan: Plan = Plan()) -> Result:
                 fewest = min(fewest, float(columns[2]))
     fits = {name: exponent(points) for name, points in costs.items()}
     fitted = Table("fitted exponents: gradient evaluations ~ n^exponent", ["method", "exponent", "from n ≥ 10⁴ on"])
-    fitted.rows += [[name, fits[name], exponent(points, 10_000)] for name, points in costs.items()]
+    fitted.rows.extend([name, fits[name], exponent(points, 10_000)] for name, points in costs.items())
     return Result(
         benchmark="growth",
         settings={"d": plan.d, "correlation": plan.correlation, "level": plan.level, "seeds": list(plan.seeds)},
@@ -109,7 +109,7 @@ def _columns(solution: Solution) -> tuple[float, ...]:
 
 
 def trimmed_logistic(n: int, seed: int, plan: Plan) -> Problem:
-    """Logistic regression, correlations ϱ^|i−j| between features (condition number about 900), float32.
+    """Logistic regression, correlations ϱ^|i−j| between features (condition number about 1,100), float32.
 
     A twentieth of the rows lie five times as far out and on the wrong side: what is trimmed.
     """

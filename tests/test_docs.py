@@ -58,8 +58,8 @@ def test_the_readme_example_finds_the_wrong_labels_in_ten_lines() -> None:
     assert len([line for line in block.splitlines() if line.strip() and not line.startswith(SAYS)]) <= 11
     digits, suspects = names["digits"], names["suspects"]
     assert names["solution"].status.converged
-    assert suspects[digits.is_wrong].mean() > 0.9
-    assert suspects[~digits.is_wrong].mean() < 0.15
+    assert suspects[digits.is_wrong].mean() > 0.97
+    assert suspects[~digits.is_wrong].mean() < 0.1
 
 
 # -- links ------------------------------------------------------------------------------------------------------------
@@ -106,8 +106,9 @@ def code(cell: str) -> list[str]:
 
 
 def notation() -> list[tuple[str, str, list[str]]]:
-    """(symbol, code name, files) for each code name of the table: its last two columns are names and files."""
-    return [(row[0], name, code(row[3])) for row in rows(DOCS / "notation.md", 4) for name in code(row[2])]
+    """(symbol, code name, files) for each code name: the last two columns of all tables are names and files."""
+    tables = rows(DOCS / "notation.md", 4) + rows(DOCS / "notation.md", 5)
+    return [(row[0], name, code(row[-1])) for row in tables for name in code(row[-2])]
 
 
 @cache
@@ -188,15 +189,15 @@ def test_every_name_has_a_file_and_every_row_a_meaning() -> None:
         assert bool(code(names)) == bool(code(files)), symbol
 
 
-SYMBOLS = (
-    "w x f_i n r1 r2 F Δ_h h B_i L I_k j_k D_k q q' ρ_i b y_i φ_i γ γ_k τ η ε ε₀ a β_i α_i θ_i δ μ κ t₀ T x̄ w̄ z̄ V_i^k "
-    "v^k K X v_i e_j λ LSE U A a_i H b_{1,i} k δ_{r1} R_w̄ X_k Y_k"
-).split()
+SYMBOLS = """
+    w x f_i n r1 r2 F Δ_h h B_i L I_k j_k D_k q q' ρ_i b y_i φ_i γ γ_k τ η ε ε₀ a β_i α_i θ_i δ μ κ t₀ T x̄ w̄ z̄ V_i^k
+    v^k K X v_i e_j λ LSE U A a_i H b_{1,i} k δ_{r1} R_w̄ X_k Y_k
+"""
 
 
 def test_every_symbol_of_the_paper_has_a_row() -> None:
     listed = {symbol for row in rows(DOCS / "notation.md", 4) for symbol in row[0].split(", ")}
-    assert [symbol for symbol in SYMBOLS if symbol not in listed] == []
+    assert [symbol for symbol in SYMBOLS.split() if symbol not in listed] == []
 
 
 @pytest.mark.parametrize("kind", [State, Record, Counts], ids=lambda kind: kind.__name__)

@@ -100,6 +100,13 @@ def test_rows_stay_in_range_at_the_largest_uniform(monkeypatch: pytest.MonkeyPat
         assert s[draws.rows(1)[0]] > 0
 
 
+def test_a_boundary_belongs_to_the_row_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """u·S on a boundary is drawn as repeating would draw it; u = 0 never falls on a first row of weight 0."""
+    draws = Draws(0, 0, 5, np.cumsum([0.0, 1.0, 2.0, 0.0, 1.0]))
+    monkeypatch.setattr(draws, "_uniform", lambda m: np.array([0.0, 0.25, 0.75]))
+    assert draws.rows(3).tolist() == [1, 2, 4]
+
+
 def test_sample_weights_set_the_frequencies() -> None:
     s = np.array([0.5, 3.0, 0.0, 1.25, 2.0, 0.0])
     rows = np.concatenate([Draws(1, k, 6, np.cumsum(s)).rows(100) for k in range(300)])

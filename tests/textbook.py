@@ -244,7 +244,7 @@ def svrg(
 def scaled_svrg(
     T: Twin, w: Vector, x: Vector, seed: int = 3, *, b: int, q: float, gamma: float, beta: float = 0.0
 ) -> Iterates:
-    """SVRG in the metric M = m₂ + ν·m₄/m₂, scaled to a smallest M⁻¹ of 1, renewed after 1, 2, 4, 8, … w-steps."""
+    """SVRG in the metric M = m₂ + ν·m₄/m₂, scaled to a smallest M⁻¹ of 1, renewed after 1, 4, 16, … w-steps."""
 
     def inverse() -> Vector:
         share = T.s * w / sum(T.s * w)
@@ -257,7 +257,7 @@ def scaled_svrg(
         draws = T.draws(seed, k)
         if draws.uniform() < q:
             w, anchor, w_steps = T.w_step(w, x, inf), x, w_steps + 1
-            inv = inverse() if w_steps in (1, 2, 4, 8, 16, 32) else inv
+            inv = inverse() if w_steps in (1, 4, 16, 64) else inv
         else:
             here, there = T.wG(w, x), T.wG(w, anchor)
             g = sum(here[i] - there[i] for i in draws.rows(b)) / b + T.mean(there)
@@ -314,17 +314,17 @@ def sg(
     tau: float = inf,
 ) -> Iterates:
     """Minibatch proximal gradients, γₖ = γ/(1 + passes/half), batches of min(n, ⌈b(1 + growth·k)⌉)."""
-    passes = 1.0  # the start is evaluated
+    passes, moved = 1.0, False  # the start is evaluated
     for k in count():
         draws = T.draws(seed, k)
         if draws.uniform() < q:
             w = T.w_step(w, x, tau)
-            passes += 1
+            passes, moved = passes + moved, False
         else:
             batch, all_ = draws.rows(min(T.n, ceil(b * (1 + growth * k)))), T.wG(w, x)
             step = gamma / (1 + passes / half)
             x = T.prox(x - step * sum(all_[i] for i in batch) / len(batch), step)
-            passes += len({i for i in batch if w[i] > 0}) / T.n
+            passes, moved = passes + len({i for i in batch if w[i] > 0}) / T.n, True
         yield w, x
 
 

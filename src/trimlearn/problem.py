@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,15 @@ class Problem:
         if not self.r1.contain(w, self.s):
             return float("inf")
         return self.weighted_mean(w, self.loss.values(x)) + self.r2.value(x)
+
+    def fingerprint(self) -> str:
+        """A short text that tells this problem, data included, from others: what its terms do at one generic point."""
+        x = self.loss.generic()
+        f = self.loss.values(x)
+        w = self.r1.minimise(f, self.s)
+        seen = (f, w, self.r2.prox(x, 1.0)[0], f if self.s is None else self.s)
+        digest = sha256(b"".join(np.ascontiguousarray(to_numpy(a)).tobytes() for a in seen))
+        return digest.hexdigest()[:16]
 
     def __repr__(self) -> str:
         return f"Problem({type(self.loss).__name__}, n={self.n}, x={self.loss.x_shape}, r1={self.r1!r}, r2={self.r2!r})"

@@ -39,8 +39,8 @@ class Solution:
     per w-step; counts are the columns of the paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
     """
 
-    x: Array
-    w: Array
+    x: Array = field(repr=False)
+    w: Array = field(repr=False)
     objective: float
     stationarity_x: float
     stationarity_w: float

@@ -55,7 +55,7 @@ def solve(
         One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
         deterministic and does not depend on the order of the rows.
     start : {"continuation", "concentration", "multistart"}, Start or None
-        Where to start (`trimlearn.starts`). None: w = h/n and the loss's own x.
+        Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0.
     w0, x0 : array, optional
         Start here, as it is. Without w0, it is the best for x0.
     engine : {"auto", "local"} or Engine
@@ -166,7 +166,7 @@ class _Driver:
         return state
 
     def _identity(self) -> str:
-        return f"{self.run!r}, start={self.start!r}, data={self.engine.problem.loss.fingerprint()}"
+        return f"{self.run!r}, start={self.start!r}, data={self.engine.problem.fingerprint()}"
 
     def _save(self, state: State) -> None:
         assert self.checkpoint is not None

@@ -87,7 +87,7 @@ class CappedSimplex(WeightSet):
         self._h = _number("h", h, "CappedSimplex(h) keeps h of the n examples")
 
     def __repr__(self) -> str:
-        return f"CappedSimplex({self._h:g})"
+        return f"CappedSimplex({self._h!r})"
 
     @property
     def h(self) -> float:
@@ -161,7 +161,7 @@ class GroupCappedSimplex(WeightSet):
         self._h = _number("h", h if self._target is None else self._target.sum(), "the groups' quotas must sum to > 0")
 
     def __repr__(self) -> str:
-        return f"GroupCappedSimplex({len(self.labels)} groups, h={self._h:g})"
+        return f"GroupCappedSimplex({len(self.labels)} groups, h={self._h!r})"
 
     @property
     def h(self) -> float:

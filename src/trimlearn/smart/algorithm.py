@@ -71,8 +71,9 @@ class Algorithm1(Run):
 
     def w_step(self, engine: Engine, state: State) -> None:
         """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x)."""
-        if not self._risen(engine, state, engine.evaluate(state.x)):
-            self._renew(engine, state, engine.reweigh(self.tau))
+        if state.moved and self._risen(engine, state, engine.evaluate(state.x)):
+            return
+        self._renew(engine, state, engine.reweigh(self.tau))  # where x has not moved, f is known
 
     def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""

@@ -215,9 +215,11 @@ class Coin(JLaw):
     restart: int | None = None
 
     def bind(self, n: int, b: int) -> Coin:
-        left_open = {"": 1.0 - (1.0 - 1.0 / n) ** b, "1/n": 1.0 / n, "b/(n+b)": b / (n + b)}
-        name = "" if self.q is None else self.q
-        q = left_open.get(name, name) if isinstance(name, str) else name
+        q: Any = self.q
+        if q is None:
+            q = 1.0 - (1.0 - 1.0 / n) ** b
+        elif isinstance(q, str):
+            q = {"1/n": 1.0 / n, "b/(n+b)": b / (n + b)}.get(q, q)
         if isinstance(q, bool) or not isinstance(q, Real) or not 0 < float(q) <= 1:
             raise ValueError(f"q must be a number in (0, 1], got {self.q!r}.")
         if self.restart is not None and not (isinstance(self.restart, Integral) and self.restart >= 2):

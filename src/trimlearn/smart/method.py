@@ -23,7 +23,7 @@ class Record:
     """What is known right after a w-step, at (w, x): one line of a run's history.
 
     stationarity_w and stationarity_x are DESIGN's, relative; residual_w = ‖w − w̄‖/τ and residual_x = (η/γ)‖x − x̄‖ are
-    those of the paper's section 3.1, absolute (residual_w is NaN where τ = ∞). restored: the step was taken back.
+    those of the paper's section 3.1, absolute (NaN where τ = ∞). restored: the step was taken back.
     """
 
     k: int

@@ -87,8 +87,8 @@ class Diagonal(Metric):
             raise ValueError(f"metric='diagonal' needs a separable r2, {type(r2).__name__} is not; use metric=None.")
 
     def learn(self, engine: Engine, state: State, noise: float) -> None:
-        w_steps = state.w_steps
-        if w_steps & (w_steps - 1):  # again only after 1, 2, 4, 8, … w-steps: a moment costs as much as a product
+        # Again only after 1, 4, 16, 64, … w-steps: the moments cost more than a product with the design.
+        if state.w_steps & (state.w_steps - 1) or state.w_steps.bit_length() % 2 == 0:
             return
         second, ratio = engine.column_moments()
         xp = namespace(second)
