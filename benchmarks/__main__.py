@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("benchmark", choices=[*BENCHMARKS, "report"], help="report: docs/performance.md from the JSON")
-    parser.add_argument("--data", type=Path, help="the folder that holds mnist/ (default: $TRIMLEARN_DATA, ../shared/data)")
+    parser.add_argument("--data", type=Path, help="the folder with mnist/ (default: $TRIMLEARN_DATA, ../shared/data)")
     parser.add_argument("--out", type=Path, help="where the JSON goes (default: benchmarks/results)")
     parser.add_argument("--quick", action="store_true", help="small data, few repetitions: does it run, not how fast")
     return parser

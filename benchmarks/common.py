@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
@@ -18,7 +20,7 @@ from threadpoolctl import threadpool_info
 
 from trimlearn.datasets import load_mnist
 
-__all__ = ["Digits", "Result", "Table", "Target", "digits", "interleave", "load", "machine", "render", "save"]
+__all__ = ["Digits", "Result", "Table", "Target", "digits", "interleave", "load", "machine", "render", "save", "say"]
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -107,7 +109,7 @@ class Timing:
     @property
     def ratios(self) -> np.ndarray:
         """The cost in units of the reference, one per repetition, so that a slow moment hits both."""
-        return self.seconds / self.reference
+        return np.asarray(self.seconds / self.reference)
 
     @property
     def ratio(self) -> float:
@@ -131,7 +133,7 @@ def interleave(reference: Callable[[], Any], tasks: dict[str, Task], repetitions
         for name, (prepare, task) in tasks.items():
             prepared = prepare()
             base = clock(reference)
-            taken = clock(lambda task=task, prepared=prepared: task(prepared))
+            taken = clock(partial(task, prepared))
             if repetition:  # the first time warms up caches and buffers
                 found[name].append((taken, base))
     return {name: Timing(*np.array(pairs).T) for name, pairs in found.items()}
@@ -164,7 +166,8 @@ def machine() -> dict[str, Any]:
 def _cpu() -> str:
     info = Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.processor()
 
 
 @dataclass(frozen=True)
@@ -229,6 +232,11 @@ def text_of(value: Cell) -> str:
     return f"{value:,}" if isinstance(value, int) else value
 
 
+def say(text: str) -> None:
+    """How far a long benchmark is, beside what it prints in the end."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def render(found: dict[str, Any]) -> str:
     """The tables of a result, then its targets, as plain text."""
     blocks = [_plain(table["title"], table["columns"], table["rows"]) for table in found["tables"]]
@@ -240,12 +248,11 @@ TARGET_COLUMNS = ["target", "measured", "limit", "verdict"]
 
 def target_rows(targets: list[dict[str, Any]]) -> list[list[Cell]]:
     """What was to be reached, and whether it was."""
-    verdict = {True: "met", False: "not met"}
-    return [
-        [target["what"] + (" (goal)" if target["goal"] else ""), target["measured"], target["limit"]]
-        + [verdict[target["met"]]]
-        for target in targets
-    ]
+    rows: list[list[Cell]] = []
+    for target in targets:
+        what = f"{target['what']}{' (goal)' if target['goal'] else ''}"
+        rows.append([what, target["measured"], target["limit"], "met" if target["met"] else "not met"])
+    return rows
 
 
 def _plain(title: str, columns: Sequence[str], rows: list[list[Cell]]) -> str:

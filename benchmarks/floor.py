@@ -34,13 +34,14 @@ def run(data: Digits, repetitions: int = 15, passes: float = 12) -> Result:
     """One pass of x-steps and one w-step against V·X and Vᵀ·R; memory against (2K + 6) numbers a row + 30·p·K."""
     n, p = data.V.shape
     K = int(data.t.max()) + 1
+    b = svrg().bind(_problem(data, 1.0), seed=0).b
     timed = {"all threads": measure(data, repetitions)}
     with threadpool_limits(1, user_api="blas"):
         timed["one thread"] = measure(data, repetitions)
     memory, targets = _memory(data, K, passes)
     return Result(
         benchmark="floor",
-        settings={"data": data.name, "n": n, "p": p, "K": K, "b": svrg().bind(_problem(data, 1.0), 0).b, "repetitions": repetitions},
+        settings={"data": data.name, "n": n, "p": p, "K": K, "b": b, "repetitions": repetitions},
         targets=[target for name, timings in timed.items() for target in _targets(name, timings)] + targets,
         tables=[_table(name, timings) for name, timings in timed.items()] + [memory],
     )
@@ -56,7 +57,8 @@ def _targets(threads: str, timings: dict[str, Timing]) -> list[Target]:
 def _table(threads: str, timings: dict[str, Timing]) -> Table:
     reference = 1e3 * float(np.median(np.concatenate([timing.reference for timing in timings.values()])))
     rows: list[list[Any]] = [["the two products V·X and Vᵀ·R", reference, 1.0, 1.0, 1.0, 1.0]]
-    return Table(f"one pass of x-steps, and one w-step: {threads}", COLUMNS, rows + [t.row(k) for k, t in timings.items()])
+    rows += [timing.row(name) for name, timing in timings.items()]
+    return Table(f"one pass of x-steps, and one w-step: {threads}", COLUMNS, rows)
 
 
 def measure(data: Digits, repetitions: int) -> dict[str, Timing]:
@@ -171,28 +173,28 @@ class Bench:
 
 def _memory(data: Digits, K: int, passes: float) -> tuple[Table, list[Target]]:
     n, p = data.V.shape
-    size = data.V.itemsize
+    size = int(data.V.itemsize)
     small = 30 * p * K
     allowed = size * ((2 * K + 6) * n + small)
-    table = Table("memory beside V and t", ["what", "MB", "numbers a row, beyond 30·p·K", "of what is allowed"])
-
-    def row(name: str, peak: int) -> float:
-        table.rows.append([name, peak / 1e6, (peak / size - small) / n, peak / allowed])
-        return peak / allowed
-
-    row("allowed: (2K + 6) numbers a row + 30·p·K", allowed)
-    peaks = {}
-    for name, method in {"svrg": svrg(), "saga": saga()}.items():
-        problem = _problem(data, KEPT)  # a new one: a loss keeps the buffer its rows are gathered in
-        peak = _peak(lambda p=problem, m=method: solve(p, m, start=None, max_passes=passes, tol=0))  # type: ignore[misc]
-        peaks[name] = row(f"solve, {name}: peak", peak)
-    row("Problem(Softmax(V, t), …): peak", _peak(lambda: _problem(data, KEPT)))
-    row("V itself", data.V.nbytes)
-    copied = not np.shares_memory(problem.loss.linear.storage.V, data.V)  # type: ignore[attr-defined]
-    return table, [
-        Target("solver memory beside the data / allowed", max(peaks.values()), 1.0),
+    peaks = {name: _solve_peak(data, method, passes) for name, method in {"svrg": svrg(), "saga": saga()}.items()}
+    whole = {
+        "allowed: (2K + 6) numbers a row + 30·p·K": allowed,
+        **{f"solve, {name}: peak": peak for name, peak in peaks.items()},
+        "Problem(Softmax(V, t), …): peak": _peak(lambda: _problem(data, KEPT)),
+        "V itself": data.V.nbytes,
+    }
+    rows = [[name, held / 1e6, (held / size - small) / n, held / allowed] for name, held in whole.items()]
+    columns = ["what", "MB", "numbers a row, beyond 30·p·K", "of what is allowed"]
+    copied = not np.shares_memory(_problem(data, KEPT).loss.linear.storage.V, data.V)  # type: ignore[attr-defined]
+    return Table("memory beside V and t", columns, rows), [
+        Target("solver memory beside the data / allowed", max(peaks.values()) / allowed, 1.0),
         Target("copies of V", float(copied), 0.0),
     ]
+
+
+def _solve_peak(data: Digits, method: SMART, passes: float) -> int:
+    problem = _problem(data, KEPT)  # a new one: a loss keeps the buffer its rows are gathered in
+    return _peak(lambda: solve(problem, method, start=None, max_passes=passes, tol=0))
 
 
 def _peak(task: Callable[[], Any]) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from math import exp, inf, log
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Digits, Result, Table, Target
+from benchmarks.common import Digits, Result, Table, Target, say
 from trimlearn import Problem, Solution, solve
 from trimlearn.datasets import shift_labels
 from trimlearn.losses import Softmax
@@ -19,13 +19,14 @@ from trimlearn.smart.method import Method
 from trimlearn.smart.steps import Decaying
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["QUICK", "Plan", "Run", "run"]
+__all__ = ["QUICK", "Entry", "Plan", "Run", "run"]
 
 # Passes SMART may need for what the rival has at the end, as a share of the rival's own.
 PALM, SG, ALTERNATING, ALTERNATING_GOAL, BY_HAND = 1 / 6, 1.0, 1.0, 1 / 2, 1.5
 OVERTRIM = 0.1  # as in the paper: 10 points more are trimmed than are wrong
 SMARTS = ("svrg, auto", "saga, auto")
 SMART_BY_HAND = "svrg, γ by hand"
+PALM_WITH_MOMENTUM = "palm, momentum 0.9"  # not PALM any more: shows what the sampling alone is worth
 RIVALS = ("palm", "sg", "alternating")
 
 
@@ -37,37 +38,49 @@ class Plan:
     passes: float = 60
     seeds: tuple[int, ...] = (0, 1)
     palm_steps: tuple[float, ...] = (0.5, 1, 2, 4, 8)
-    sg_steps: tuple[float, ...] = (0.1, 0.3, 1, 3)
+    sg_steps: tuple[float, ...] = (0.1, 0.3, 1, 3, 10)
     sg_halves: tuple[float, ...] = (5, 20, 1e9)
-    inner: tuple[int, ...] = (5, 10, 20)
+    inner: tuple[int, ...] = (3, 5, 10, 20, 40)
     by_hand: tuple[float, ...] = (0.3, 0.5, 1, 1.5, 2, 3)
-    by_hand_momentum: tuple[float, ...] = (0.03, 0.1, 0.2, 0.3, 0.5)
+    by_hand_momentum: tuple[float, ...] = (0.03, 0.1, 0.2, 0.3, 0.5, 1, 2, 4)
 
 
-QUICK = Plan((0.2,), 10, (0,), (2, 4), (0.3, 3), (1e9,), (5,), (1,), (0.3,))
+FULL = Plan()
+QUICK = Plan((0.2,), 10, (0,), (2, 4), (0.3, 3), (1e9,), (5,), (1,), (0.1, 0.3))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method to run: its name, the settings that others of that name do not share, and where it starts."""
+
+    name: str
+    settings: str
+    method: Method
+    seed: int = 0
+    start: str | None = None
+    at_end: bool = False  # of its grid: a better setting may lie beyond
 
 
 @dataclass(frozen=True)
 class Run:
-    """One method on one problem: its name, its settings, and what came out."""
+    """What came out."""
 
-    name: str
-    settings: str
-    seed: int
+    entry: Entry
     solution: Solution
     passes: float  # allowed
 
     @property
+    def name(self) -> str:
+        """The method's."""
+        return self.entry.name
+
+    @property
     def final(self) -> float:
         """F after the passes allowed: a method that looks at F more rarely than that is interpolated, in log F."""
-        before, after = None, None
-        for record in self.solution.history:
-            if record.passes <= self.passes:
-                before = record
-            elif after is None:
-                after = record
-        assert before is not None
-        if after is None or not 0 < after.objective < inf or not before.objective > 0:
+        history = self.solution.history
+        before = max((record for record in history if record.passes <= self.passes), key=lambda record: record.passes)
+        after = next((record for record in history if record.passes > self.passes), None)
+        if after is None or before.passes == self.passes or not (before.objective > 0 and 0 < after.objective < inf):
             return before.objective
         share = (self.passes - before.passes) / (after.passes - before.passes)
         return exp((1 - share) * log(before.objective) + share * log(after.objective))
@@ -78,7 +91,7 @@ class Run:
         return next(shown, inf)
 
 
-def run(data: Digits, plan: Plan = Plan()) -> Result:
+def run(data: Digits, plan: Plan = FULL) -> Result:
     """Every share of wrong labels: a table and the targets."""
     targets: list[Target] = []
     tables: list[Table] = []
@@ -86,43 +99,46 @@ def run(data: Digits, plan: Plan = Plan()) -> Result:
         t, shifted = shift_labels(data.t, wrong, 10, seed=0)
         n = len(t)
         problem = Problem(Softmax(data.V, t), CappedSimplex(n * (1 - wrong - OVERTRIM)), Ridge(0.01 / n))
-        runs = [_solve(problem, plan, *entry) for entry in _entries(plan)]
+        runs = [_solve(problem, plan, entry) for entry in _entries(plan)]
         best = _best(runs)
         targets += _targets(wrong, plan, runs, best)
         tables.append(_table(wrong, data, shifted, plan, runs, best))
-    settings: dict[str, Any] = {"data": data.name, "n": len(data.t), "passes": plan.passes, "seeds": list(plan.seeds)}
-    grids = {name: list(getattr(plan, name)) for name in Plan.__dataclass_fields__ if name not in ("wrong", "seeds", "passes")}
-    return Result("rates", settings | grids, targets, tables)
-
-
-Entry = tuple[str, str, Method, int, str | None]  # name, settings, method, seed, start
+    grids = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(plan).items()}
+    return Result("rates", {"data": data.name, "n": len(data.t), **grids}, targets, tables)
 
 
 def _entries(plan: Plan) -> Iterator[Entry]:
     for seed in plan.seeds:
         for name, make in {"svrg": svrg, "saga": saga, "page": page}.items():
-            yield f"{name}, auto", f"seed {seed}", make(), seed, None
-        yield "svrg, auto, continuation", f"seed {seed}", svrg(), seed, "continuation"
-    for gamma in plan.by_hand:
-        yield SMART_BY_HAND, f"γ = {gamma:g}", svrg(step=gamma, momentum=0.0), 0, None
-    for gamma in plan.by_hand_momentum:
-        yield SMART_BY_HAND, f"γ = {gamma:g}, momentum 0.9", svrg(step=gamma, momentum=0.9), 0, None
-    yield "palm", "auto", palm(), 0, None
-    for gamma in plan.palm_steps:
-        yield "palm", f"γ = {gamma:g}", palm(step=gamma), 0, None
-    for gamma in plan.sg_steps:
+            yield Entry(f"{name}, auto", f"seed {seed}", make(), seed)
+        yield Entry("svrg, auto, continuation", f"seed {seed}", svrg(), seed, "continuation")
+    yield Entry(PALM_WITH_MOMENTUM, "auto", palm(momentum=0.9))
+    yield Entry("palm", "auto", palm())
+    for gamma, end in _grid(plan.palm_steps):
+        yield Entry("palm", f"γ = {gamma:g}", palm(step=gamma), at_end=end)
+    for gamma, end in _grid(plan.sg_steps):
         for half in plan.sg_halves:
-            yield "sg", f"γ = {gamma:g}, halved after {half:g} passes", sg(step=Decaying(gamma, half)), 0, None
-    for iterations in plan.inner:
-        yield "alternating", f"{iterations} L-BFGS steps a round", alternating(iterations), 0, None
+            settings = f"γ = {gamma:g}, halved after {half:g} passes"
+            yield Entry("sg", settings, sg(step=Decaying(gamma, half)), at_end=end)
+    for iterations, end in _grid(plan.inner):
+        yield Entry("alternating", f"{iterations} L-BFGS steps a round", alternating(iterations), at_end=end)
+    for momentum, gammas in ((0.0, plan.by_hand), (0.9, plan.by_hand_momentum)):
+        for gamma, end in _grid(gammas):
+            settings = f"γ = {gamma:g}, momentum {momentum:g}"
+            yield Entry(SMART_BY_HAND, settings, svrg(step=gamma, momentum=momentum), at_end=end)
 
 
-def _solve(
-    problem: Problem, plan: Plan, name: str, settings: str, method: Method, seed: int, start: str | None
-) -> Run:
+def _grid(values: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
+    """The values, and whether each is the first or the last."""
+    return ((value, value in (values[0], values[-1])) for value in values)
+
+
+def _solve(problem: Problem, plan: Plan, entry: Entry) -> Run:
     with np.errstate(over="ignore", invalid="ignore"):  # a grid holds steps that diverge
-        solution = solve(problem, method, start=start, max_passes=plan.passes, tol=0, seed=seed)
-    return Run(name, settings, seed, solution, plan.passes)
+        solution = solve(problem, entry.method, start=entry.start, max_passes=plan.passes, tol=0, seed=entry.seed)
+    run = Run(entry, solution, plan.passes)
+    say(f"{problem.r1!r}: {entry.name}, {entry.settings}: F = {run.final:.3g}, {solution.seconds:.1f} s")
+    return run
 
 
 def _best(runs: list[Run]) -> dict[str, Run]:
@@ -166,11 +182,14 @@ def _table(wrong: float, data: Digits, shifted: np.ndarray, plan: Plan, runs: li
         f"{wrong:.0%} of the labels wrong, {wrong + OVERTRIM:.0%} trimmed",
         [*columns, "test accuracy %", "detected %", "false positives %", "seconds"],
     )
-    shown = [run for run in runs if "auto" in run.name and run.settings != "auto"]
-    for run in [*shown, *(best[name] for name in (SMART_BY_HAND, *RIVALS))]:
+    tuned = [best[name] for name in (SMART_BY_HAND, *RIVALS)]
+    untuned = [run for run in runs if run.name not in (SMART_BY_HAND, *RIVALS)]
+    for run in [*untuned, *tuned]:
+        settings = run.entry.settings + (" (end of the grid)" if run.entry.at_end else "")
         needs = [_worst(runs, smart, run.final) for smart in SMARTS]
-        rated = _rated(run.solution, data, shifted)
-        table.rows.append([run.name, run.settings, run.final, *needs, *rated, run.solution.seconds])
+        table.rows.append(
+            [run.name, settings, run.final, *needs, *_rated(run.solution, data, shifted), run.solution.seconds]
+        )
     return table
 
 

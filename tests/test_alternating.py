@@ -360,7 +360,7 @@ def test_backtracking_stays_within_the_passes() -> None:
 
 
 def test_accelerated_never_rises() -> None:
-    engine, x, f, g = begin(Logistic(V * [1, 3, 10, 30], LABELS), L1(0.01))
+    engine, x, *_ = begin(Logistic(V * [1, 3, 10, 30], LABELS), L1(0.01))
     values, gamma = [inf], 1.0
     for _ in range(30):
         x, gamma = accelerated(engine, x, *engine.value_gradient(x), gamma, 4)

@@ -99,7 +99,7 @@ def test_badly_scaled_features_are_no_obstacle(kind: str) -> None:
         "logistic": lambda V, s: Problem(Logistic(V, labels), CappedSimplex(6400), Ridge(1e-2 * s**2)),
         "l1": lambda V, s: Problem(LeastSquares(V, t), CappedSimplex(6400), L1(1e-2 * s)),
     }[kind]
-    scaled = solve(make(Z * scales, scales))
+    scaled = solve(make(Z * scales, scales), max_passes=200)
     assert scaled.status is Status.CONVERGED
     standard = make(Z, np.ones_like(scales))
     optimum = solve(standard, alternating(), w0=scaled.w, x0=scaled.x * scales, tol=1e-6, max_passes=500)
@@ -154,7 +154,7 @@ NONCONVEX: dict[str, Regularizer] = {
 
 
 @pytest.mark.parametrize("r2", NONCONVEX.values(), ids=NONCONVEX)
-@pytest.mark.parametrize("method", [svrg, saga, page, palm])
+@pytest.mark.parametrize("method", [svrg, palm])
 def test_nonconvex_r2(r2: Regularizer, method: Callable[[], Method]) -> None:
     rng = np.random.default_rng(4)
     n, p = 3000, 30
@@ -207,7 +207,7 @@ METHODS: dict[str, Callable[[], Method]] = {
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_loss_runs_under_every_method(name: str, method: Callable[[], Method]) -> None:
     problem = PROBLEMS[name](V.astype(np.float32))
-    found = solve(problem, method(), max_passes=15)
+    found = solve(problem, method(), max_passes=8)
     start = problem.objective(problem.r1.start(N), problem.r2.feasible(problem.loss.start()))
     assert found.objective <= start * (1 + 1e-6)
     assert found.x.dtype == found.w.dtype == found.losses.dtype == np.float32
@@ -219,9 +219,9 @@ def test_every_loss_runs_under_every_method(name: str, method: Callable[[], Meth
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name not in ("homography", "printed")])
 def test_so_it_does_on_torch_and_csr(name: str) -> None:
     torch = pytest.importorskip("torch")
-    expected = solve(PROBLEMS[name](V), svrg(), max_passes=8)
+    expected = solve(PROBLEMS[name](V), svrg(), max_passes=6)
     for data in (torch.asarray(V), sp.csr_array(V)):
-        found = solve(PROBLEMS[name](data), svrg(), max_passes=8)
+        found = solve(PROBLEMS[name](data), svrg(), max_passes=6)
         assert type(found.x) is (torch.Tensor if isinstance(data, torch.Tensor) else np.ndarray)
         assert str(found.x.dtype).endswith("float64")
         np.testing.assert_allclose(to_numpy(found.x), expected.x, atol=1e-6)
@@ -242,34 +242,45 @@ FAR: dict[str, Callable[[], Loss]] = {
 }
 
 
-@pytest.mark.parametrize("far", [10.0, 1e3, -1e6])
-@pytest.mark.parametrize("method", [svrg, saga, page, palm, lambda: svrg(metric="lbfgs"), alternating])
+@pytest.mark.parametrize("method", [svrg, page, palm, lambda: svrg(metric="lbfgs"), alternating])
 @pytest.mark.parametrize("name", FAR)
-def test_a_start_far_away_does_not_end_farther_away(name: str, method: Callable[[], Method], far: float) -> None:
+def test_a_start_far_away_does_not_end_farther_away(name: str, method: Callable[[], Method]) -> None:
     problem = Problem(FAR[name](), CappedSimplex(h), Ridge(1e-3))
-    found = solve(problem, method(), x0=np.full(problem.loss.x_shape, far), max_passes=30)
-    assert np.all(np.isfinite(found.x))
-    assert np.all(np.isfinite(found.trace("objective")))
-    assert found.objective <= found.history[0].objective
-    assert problem.r1.contain(found.w)
-    assert risen(found) <= 1e-12
+    for far in (10.0, -1e6):
+        found = solve(problem, method(), x0=np.full(problem.loss.x_shape, far), max_passes=15)
+        assert np.all(np.isfinite(found.x))
+        assert np.all(np.isfinite(found.trace("objective")))
+        assert found.objective <= found.history[0].objective
+        assert problem.r1.contain(found.w)
+        assert risen(found) <= 1e-12
 
 
-@pytest.mark.parametrize("far", [30.0, 1e3])
+@pytest.mark.parametrize("far", [40.0, 1e3])
 @pytest.mark.parametrize("r2", [Ridge(1e-2), L1(1e-2), Box(-2000.0, 2000.0)], ids=["ridge", "l1", "box"])
-@pytest.mark.parametrize("method", [svrg, palm, alternating])
+@pytest.mark.parametrize("method", [svrg, palm])
 def test_a_flat_loss_is_not_taken_for_stationary(method: Callable[[], Method], r2: Regularizer, far: float) -> None:
-    """Where a logistic loss saturates it has no curvature but a gradient: the step is huge, and x/γ says nothing."""
-    problem = Problem(Logistic(V, LABELS), AllOnes(), r2)
-    x0 = np.full(P, far)
-    found = solve(problem, method(), x0=x0, max_passes=300)
+    """Where a logistic loss saturates it has a gradient and no curvature: γ is huge, and a residual over γ tiny."""
+    rng = np.random.default_rng(6)
+    W = rng.choice([-1.0, 1.0], (N, 5))  # an odd number of them: their sum is never 0
+    labels = (W @ np.array([1.0, -1.0, 1.0, 0.5, 0.0]) + rng.logistic(size=N) > 0).astype(float)
+    x0 = np.full(5, far)
+    found = solve(Problem(Logistic(W, labels), AllOnes(), r2), method(), x0=x0, max_passes=60)
 
     def residual(x: np.ndarray) -> float:
-        gradient = V.T @ (1 / (1 + np.exp(-V @ x)) - LABELS) / N
+        gradient = W.T @ (0.5 + 0.5 * np.tanh(W @ x / 2) - labels) / N
         return float(np.linalg.norm(x - r2.prox(x - gradient, 1.0)[0]))
 
-    with np.errstate(over="ignore"):
-        assert found.status is not Status.CONVERGED or residual(found.x) <= 1e-2 * residual(x0)
+    assert found.status is not Status.CONVERGED or residual(found.x) <= 1e-2 * residual(x0)
+
+
+def test_counts_beyond_all_measure_raise_no_error() -> None:
+    """Exponentials of 1000: the curvature is 10^150 and the step as small."""
+    rng = np.random.default_rng(7)
+    W = rng.standard_normal((2000, 6))
+    problem = Problem(Poisson(W, rng.poisson(np.exp(W[:, 0])).astype(float)), CappedSimplex(1600), Ridge(1e-3))
+    for method in (svrg(), palm(), alternating()):
+        found = solve(problem, method, x0=np.full(6, 1e3), max_passes=20)
+        assert found.objective <= found.history[0].objective
 
 
 @pytest.mark.parametrize("name", ["least squares", "huber", "student", "logistic"])
@@ -362,32 +373,35 @@ def test_what_none_means() -> None:
 # ---- probes ----
 
 
-def probing(loss: Loss, x: np.ndarray, metric: Metric, noise: float = 0.0) -> tuple[Probe, State, np.ndarray, Any]:
-    """A probe at (w, x) of a trimmed problem; the Hessian over the rows it looks at, and M⁻¹."""
+def probing(loss: Loss, x: np.ndarray, metric: Metric) -> tuple[Probe, State, Any, Callable[[np.ndarray], np.ndarray]]:
+    """A probe at (w, x) of a trimmed problem, M⁻¹, and the Hessian over the rows that the probe looks at."""
     problem = Problem(loss, CappedSimplex(h))
     engine = LocalEngine(problem)
     w = problem.r1.minimise(loss.values(x))
     engine.set_weights(w)
     engine.evaluate(x)
     state = State(x=x, anchor=x, y_mean=engine.renew(), w_steps=1)
-    metric.learn(engine, state, noise)
-    rows = engine.draws(3, 0, Stream.PROBE).rows(probe_size(N))
-    H = loss.hessian(x, np.bincount(rows, minlength=N) * w / len(rows))
-    probe = Probe(engine, state, metric, engine.draws(3, 0, Stream.PROBE), noise)
-    return probe, state, H, np.diag(state.metric["inverse"]) if metric == Diagonal() else np.eye(len(H))
+    metric.learn(engine, state, 0.0)
+    probe = Probe(engine, state, metric, engine.draws(3, 0, Stream.PROBE), 0.0)
+
+    def hessian(at: np.ndarray) -> np.ndarray:
+        return loss.hessian(at, np.bincount(probe.rows, minlength=N) * w / len(probe.rows))
+
+    return probe, state, np.diag(state.metric["inverse"]) if metric == Diagonal() else np.eye(P), hessian
 
 
 def test_probe_size() -> None:
-    assert [probe_size(n) for n in (1, 2, 50, 100, 1000, 8000, 60_000, 10**6)] == [1, 2, 50, 100, 100, 400, 1533, 10_000]
+    assert [probe_size(n) for n in (1000, 8000, 60_000, 10**6)] == [100, 400, 1533, 10_000]
+    assert all(n ** (2 / 3) - 1e-9 <= probe_size(n) <= n for n in range(1, 300))
 
 
 @pytest.mark.parametrize("metric", [Euclidean(), Diagonal()], ids=["euclidean", "diagonal"])
 @pytest.mark.parametrize("name", ["least squares", "logistic", "poisson", "gamma"])
 def test_largest_is_the_largest_eigenvalue_in_the_metric(name: str, metric: Metric) -> None:
-    probe, _, H, inverse = probing(FAR[name](), 0.3 * BETA, metric)
-    root = np.sqrt(inverse)
-    expected = np.linalg.eigvalsh(root @ H @ root)[-1]
+    probe, state, inverse, hessian = probing(FAR[name](), 0.3 * BETA, metric)
     L, concave = probe.largest()
+    root = np.sqrt(inverse)
+    expected = np.linalg.eigvalsh(root @ hessian(state.x) @ root)[-1]
     assert L == pytest.approx(expected, rel=0.1)
     assert L <= expected * (1 + 1e-9)
     assert not concave
@@ -398,7 +412,7 @@ def test_largest_is_the_largest_eigenvalue_in_the_metric(name: str, metric: Metr
 
 def test_the_noise_adds_a_share_of_the_trace() -> None:
     traces = []
-    for seed in range(200):
+    for seed in range(100):
         problem = Problem(LeastSquares(V, T), AllOnes())
         engine = LocalEngine(problem)
         x = np.zeros(P)
@@ -408,7 +422,7 @@ def test_the_noise_adds_a_share_of_the_trace() -> None:
             state = State(x=x, y_mean=engine.renew())
             levels.append(Probe(engine, state, Euclidean(), engine.draws(seed, 0, Stream.PROBE), noise).largest()[0])
         traces.append(levels[1] - levels[0])
-    assert np.mean(traces) == pytest.approx(np.trace(V.T @ V) / N, rel=0.1)
+    assert np.mean(traces) == pytest.approx(np.trace(V.T @ V) / N, rel=0.2)
 
 
 def test_a_concave_loss_is_recognised() -> None:
@@ -424,14 +438,11 @@ def test_a_concave_loss_is_recognised() -> None:
 @pytest.mark.parametrize("metric", [Euclidean(), Diagonal()], ids=["euclidean", "diagonal"])
 @pytest.mark.parametrize("gamma", [1e-3, 0.1, 2.0])
 def test_ahead_is_the_curvature_along_the_step_where_it_ends(metric: Metric, gamma: float) -> None:
-    loss, x = Poisson(V, COUNTS), 0.3 * BETA
-    probe, state, _, inverse = probing(loss, x, metric)
+    probe, state, inverse, hessian = probing(Poisson(V, COUNTS), 0.3 * BETA, metric)
     direction = inverse @ state.y_mean
-    w = probe._engine.weights
-    rows = probe._rows
-    H = loss.hessian(x - gamma * direction, np.bincount(rows, minlength=N) * w / len(rows))
-    length = state.y_mean @ inverse @ state.y_mean
-    assert probe.ahead(gamma) == pytest.approx(direction @ H @ direction / length, rel=1e-8)
+    found = probe.ahead(gamma)
+    curvature = direction @ hessian(state.x - gamma * direction) @ direction
+    assert found == pytest.approx(curvature / (state.y_mean @ direction), rel=1e-8)
 
 
 @pytest.mark.parametrize("gamma", [1e-250, 1e-170, 1e150])
@@ -444,7 +455,7 @@ def test_ahead_survives_any_step(gamma: float) -> None:
 def test_nothing_to_measure() -> None:
     """Weights of 0, features of 0: a step is found all the same."""
     problem = Problem(LeastSquares(np.zeros((N, 2)), T), CappedSimplex(h))
-    for method in (svrg(), saga(), palm(), svrg(metric="euclidean"), svrg(metric="lbfgs"), sg(), prox_gradient(), None):
+    for method in (svrg(), saga(), palm(), svrg(metric="euclidean"), svrg(metric="lbfgs"), sg(), None):
         found = solve(problem, method)
         np.testing.assert_array_equal(found.x, 0)
         assert found.status is Status.CONVERGED

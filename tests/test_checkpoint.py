@@ -89,11 +89,12 @@ def interrupted(path: Path, records: int, problem: Problem, method: Method | Non
 @pytest.mark.parametrize("name", METHODS)
 def test_a_resumed_run_is_the_undisturbed_one(name: str, tmp_path: Path) -> None:
     method, path = METHODS[name], tmp_path / "run.npz"
-    undisturbed = solve(PROBLEM, method, **KW)
-    for records in (1, 2, len(undisturbed.history) // 2, len(undisturbed.history) - 2):
+    short = {"max_passes": 10} if name == "svrg-gradients" else {}  # row by row, and so slow
+    undisturbed = solve(PROBLEM, method, **{**KW, **short})
+    for records in (1, len(undisturbed.history) // 2, len(undisturbed.history) - 2):
         path.unlink(missing_ok=True)
-        interrupted(path, records, PROBLEM, method)
-        assert_same(solve(PROBLEM, method, checkpoint=path, **KW), undisturbed)
+        interrupted(path, records, PROBLEM, method, **short)
+        assert_same(solve(PROBLEM, method, checkpoint=path, **{**KW, **short}), undisturbed)
 
 
 @pytest.mark.parametrize("kind", ["float32", "torch", "weights", "l1", "groups", "softmax", "given", "untrimmed"])
@@ -315,7 +316,7 @@ def test_the_checkpoint_of_another_run_is_refused(change: str, tmp_path: Path) -
     interrupted(path, 3, PROBLEM, svrg())
     before = path.read_bytes()
     problem, method, options = CHANGES[change]
-    with pytest.raises(ValueError, match="checkpoint .* belongs to another run; give another path or resume=False"):
+    with pytest.raises(ValueError, match=r"checkpoint .* belongs to another run; give another path or resume=False"):
         solve(problem(), method, checkpoint=Checkpoint(path, 0.0), **{**KW, **options})
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
@@ -326,7 +327,7 @@ def differing(a: Problem, b: Problem, tmp_path: Path, **options: Any) -> None:
     path = tmp_path / "run.npz"
     first, second = options.pop("first", {}), options.pop("second", {})
     interrupted(path, 3, a, svrg(), **first)
-    with pytest.raises(ValueError, match="checkpoint .* belongs to another run"):
+    with pytest.raises(ValueError, match=r"checkpoint .* belongs to another run"):
         solve(b, svrg(), checkpoint=path, **KW, **second)
 
 
@@ -433,7 +434,7 @@ def test_a_broken_file_is_refused_and_left_as_it_is(kind: str, tmp_path: Path) -
     content = BROKEN[kind](tmp_path)
     path = tmp_path / "run.npz"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="checkpoint .*run.npz.*resume=False"):
+    with pytest.raises(ValueError, match=r"checkpoint .*run.npz.*resume=False"):
         solve(PROBLEM, svrg(), checkpoint=path, **KW)
     assert path.read_bytes() == content
     assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
@@ -491,13 +492,9 @@ def test_a_method_that_cannot_be_resumed_says_so(tmp_path: Path) -> None:
     """prox_saga never renews all of y: a checkpoint that leaves y out could not go on bit for bit."""
     problem = Problem(Logistic(V, T), AllOnes(), Ridge(1e-2))
     path = tmp_path / "run.npz"
-    try:
-        interrupted(path, 3, problem, prox_saga())
-    except ValueError as error:
-        assert "checkpoint" in str(error)
-        assert not list(tmp_path.iterdir())
-        return
-    assert_same(solve(problem, prox_saga(), checkpoint=path, **KW), solve(problem, prox_saga(), **KW))
+    with pytest.raises(ValueError, match="checkpoint needs a method that renews its duals"):
+        solve(problem, prox_saga(), checkpoint=path, **KW)
+    assert not list(tmp_path.iterdir())
 
 
 def test_given_starts_are_told_apart() -> None:

@@ -228,11 +228,6 @@ def test_the_coin_shows_one_with_probability_q(q: float) -> None:
     assert binomtest(heads, 6000, q).pvalue > 1e-4
 
 
-def test_a_certain_coin() -> None:
-    coin = Coin(1.0).bind(10, 3)
-    assert all(coin.draw(Draws(6, k, 10), k) is Move.W for k in range(100))
-
-
 def test_the_coins_default_q() -> None:
     assert Coin().bind(1000, 100).chance == pytest.approx(1 - (1 - 1 / 1000) ** 100, rel=1e-12)
     assert Coin("1/n").bind(1000, 100).chance == pytest.approx(1 / 1000, rel=1e-12)

@@ -231,6 +231,16 @@ def test_a_row_with_sample_weight_0_may_hold_anything() -> None:
             np.testing.assert_allclose(a[1], b[1], rtol=1e-12, atol=1e-12)
 
 
+def test_a_removed_row_has_no_influence_even_where_w0_gives_it_weight() -> None:
+    """w₃ = 1 satisfies Σ sᵢwᵢ = h all the same; its loss is infinite and must not become inf·0."""
+    problem = Problem(LeastSquares(np.ones((4, 1)), np.array([0, 1, 2, 1e200])), CappedSimplex(2), None, [1, 1, 1, 0])
+    engine = LocalEngine(problem)
+    engine.set_weights(np.array([1.0, 1.0, 0.0, 1.0]))
+    with np.errstate(all="ignore"):
+        assert engine.evaluate(np.zeros(1)) == pytest.approx(1 / 6, rel=1e-12)
+        assert problem.objective(engine.weights, np.zeros(1)) == pytest.approx(1 / 6, rel=1e-12)
+
+
 # ---- the operations, one by one ----
 
 

@@ -34,7 +34,9 @@ SMOOTH = {name: case for name, case in CASES.items() if name not in ROBUST}
 smooth_case = pytest.mark.parametrize("case", SMOOTH.values(), ids=SMOOTH)
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 robust_case = pytest.mark.parametrize("case", [CASES[name] for name in ROBUST], ids=ROBUST)
-some_rows = pytest.mark.parametrize("rows", [None, slice(3, 20), np.array([5, 5, 0, 39])], ids=["all", "slice", "index"])
+some_rows = pytest.mark.parametrize(
+    "rows", [None, slice(3, 20), np.array([5, 5, 0, 39])], ids=["all", "slice", "index"]
+)
 
 
 def coefficients(rows: Any = None) -> np.ndarray:
@@ -441,7 +443,7 @@ def test_a_fingerprint_is_the_same_for_the_same_data(case: Case) -> None:
 @every_case
 def test_a_fingerprint_tells_data_apart(case: Case) -> None:
     """One entry, a little different: another problem."""
-    changed = case(OTHER) if not case(V).x_shape == (3, 3) else case(np.roll(V, 1, axis=0))
+    changed = case(OTHER) if case(V).x_shape != (3, 3) else case(np.roll(V, 1, axis=0))
     assert changed.fingerprint() != case(V).fingerprint()
 
 

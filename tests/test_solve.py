@@ -41,7 +41,7 @@ METHODS: dict[str, Callable[[], Method | None]] = {
     "default": lambda: None,
     "svrg": svrg,
     "svrg-lbfgs": lambda: svrg(metric="lbfgs"),
-    "svrg-tau": lambda: svrg(tau=50.0),
+    "svrg-tau": lambda: svrg(tau=5e3),
     "svrg-theory": lambda: svrg(step="theory", tau="theory"),
     "saga": saga,
     "page": page,
@@ -144,10 +144,13 @@ def test_another_seed_takes_other_steps(method: Callable[[], Method]) -> None:
 
 
 def test_the_default_does_not_depend_on_the_seed() -> None:
-    """Small problems are solved without random numbers (γ alone, which only scales a measure, is estimated by some)."""
-    first, second = solve(TRIMMED, seed=1), solve(TRIMMED, seed=2)
-    np.testing.assert_array_equal(first.x, second.x)
-    np.testing.assert_array_equal(first.w, second.w)
+    """Small problems are solved without random numbers: no step may depend on one, nor the schedule of h."""
+    for problem in (TRIMMED, LOGISTIC):
+        runs = [solve(problem, seed=seed) for seed in range(4)]
+        for other in runs[1:]:
+            np.testing.assert_array_equal(other.x, runs[0].x)
+            np.testing.assert_array_equal(other.w, runs[0].w)
+            np.testing.assert_array_equal(other.trace("h"), runs[0].trace("h"))
 
 
 def test_large_problems_take_svrg_and_small_ones_do_not() -> None:
@@ -173,45 +176,45 @@ def test_converged(method: Callable[[], Method | None]) -> None:
 
 
 @every_method
-@pytest.mark.parametrize("max_passes", [0.5, 1, 3, 4.5, 7, 12, 25])
-def test_max_passes(method: Callable[[], Method | None], max_passes: float) -> None:
-    """One more pass at most, for the last evaluation; and the curvature is probed once more, on n^(2/3) rows."""
-    found = solve(LOGISTIC, method(), max_passes=max_passes, tol=0.0)
-    assert found.status is Status.MAX_PASSES
-    probe = 12 * probe_size(N) / N
-    assert found.passes <= max_passes + 1 + probe
-    assert LOGISTIC.r1.contain(found.w)
-    assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
-    assert found.history[-1].h == LOGISTIC.r1.h
+def test_max_passes(method: Callable[[], Method | None]) -> None:
+    """One more pass at most, for the last evaluation, and a last probe of the curvature on n^(2/3) rows."""
+    probe = 6 * probe_size(N) / N
+    for max_passes in (0.5, 3, 4.5, 7, 12):
+        found = solve(LOGISTIC, method(), max_passes=max_passes, tol=0.0)
+        assert found.status is Status.MAX_PASSES
+        assert found.passes <= max(max_passes, found.history[0].passes) + 1 + probe
+        assert LOGISTIC.r1.contain(found.w), max_passes
+        assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
+        assert found.history[-1].h == LOGISTIC.r1.h
 
 
-@pytest.mark.parametrize("method", [svrg, saga, page, palm, sg, alternating, prox_gradient])
+@pytest.mark.parametrize("method", [svrg, page, palm, sg, alternating, prox_gradient])
 def test_max_passes_to_within_one_where_n_is_large(method: Callable[[], Method]) -> None:
-    V, t = contaminated(30_000, 3)
-    problem = Problem(Logistic(V, t > 1), CappedSimplex(25_000), Ridge(1e-2))
-    for max_passes in (2, 5.5, 10):
+    V, t = contaminated(20_000, 3)
+    problem = Problem(Logistic(V, t > 1), CappedSimplex(16_000), Ridge(1e-2))
+    for max_passes in (2, 5.5):
         found = solve(problem, method(), max_passes=max_passes, tol=0.0)
         assert max_passes - 1.3 <= found.passes <= max_passes + 1.3
         assert problem.r1.contain(found.w)
 
 
 @every_method
-@pytest.mark.parametrize("records", [1, 2, 5])
-def test_a_callbacks_word_ends_the_run(method: Callable[[], Method | None], records: int) -> None:
-    seen: list[Record] = []
+def test_a_callbacks_word_ends_the_run(method: Callable[[], Method | None]) -> None:
+    for records in (1, 2, 5):
+        seen: list[Record] = []
 
-    def callback(record: Record) -> Any:
-        seen.append(record)
-        return "enough" if len(seen) == records else None
+        def callback(record: Record, seen: list[Record] = seen, records: int = records) -> Any:
+            seen.append(record)
+            return "enough" if len(seen) == records else None
 
-    found = solve(LOGISTIC, method(), callback=callback, tol=0.0)
-    assert found.status is Status.CALLBACK
-    assert len(seen) == records
-    assert found.history[:records] == seen
-    assert len(found.history) <= records + 1  # one more where w, still at another h, has to be brought to the target
-    assert LOGISTIC.r1.contain(found.w)
-    assert found.history[-1].h == LOGISTIC.r1.h
-    assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
+        found = solve(LOGISTIC, method(), callback=callback, tol=0.0)
+        assert found.status is Status.CALLBACK
+        assert len(seen) == records
+        assert repr(found.history[:records]) == repr(seen)
+        assert len(found.history) <= records + 1  # one more where w, still at another h, is brought to the target
+        assert LOGISTIC.r1.contain(found.w)
+        assert found.history[-1].h == LOGISTIC.r1.h
+        assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
 
 
 @every_method
@@ -221,6 +224,16 @@ def test_max_seconds(method: Callable[[], Method | None]) -> None:
     assert found.passes < 12
     assert LOGISTIC.r1.contain(found.w)
     assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("step", [0.1, "auto"])
+def test_a_method_that_would_take_no_x_step_is_refused(step: Any) -> None:
+    """q = 1: w would be renewed at the same x again and again, at no pass, for ever. The paper asks for q' > 0 too."""
+    with pytest.raises(ValueError, match="q must be"):
+        solve(LOGISTIC, svrg(q=1.0, step=step), max_passes=5, tol=0.0)
+    found = solve(LOGISTIC, svrg(q=0.99, step=step), max_passes=5, tol=0.0)
+    assert found.status is Status.MAX_PASSES
 
 
 def test_max_seconds_is_kept() -> None:
@@ -319,17 +332,23 @@ ORACLES: dict[str, tuple[Callable[..., Loss], np.ndarray, Regularizer, Callable[
 SOLVERS: dict[str, Method | None] = {"small": None, "svrg": svrg(), "saga": saga(), "page": page(), "palm": palm()}
 
 
-@pytest.mark.parametrize("name", ORACLES)
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("r1", [AllOnes(), CappedSimplex(100)], ids=["all", "trimmed"])
-def test_the_fit_is_scikit_learns_on_the_kept_rows(name: str, solver: str, r1: WeightSet) -> None:
+@pytest.mark.parametrize(
+    ("name", "solver", "trimmed"),
+    [
+        *[(name, "small", trimmed) for name in ORACLES for trimmed in (False, True)],
+        *[(name, "svrg", True) for name in ORACLES],
+        *[(name, solver, name == "lasso") for name in ("logistic", "lasso") for solver in ("saga", "page", "palm")],
+    ],
+)
+def test_the_fit_is_scikit_learns_on_the_kept_rows(name: str, solver: str, trimmed: bool) -> None:
     loss, t, r2, estimator = ORACLES[name]
-    found = solve(Problem(loss(U, t, intercept=True), r1, r2), SOLVERS[solver], tol=1e-8, max_passes=2000)
+    r1 = CappedSimplex(100) if trimmed else AllOnes()
+    found = solve(Problem(loss(U, t, intercept=True), r1, r2), SOLVERS[solver], tol=1e-7, max_passes=2000)
     assert found.status is Status.CONVERGED
     kept = found.w == 1
-    assert np.sum(kept) == (100 if isinstance(r1, CappedSimplex) else M)
+    assert np.sum(kept) == (100 if trimmed else M)
     expected = estimator(M / np.sum(kept)).fit(U[kept], t[kept])
-    np.testing.assert_allclose(found.x, np.append(expected.coef_, expected.intercept_), atol=2e-6)
+    np.testing.assert_allclose(found.x, np.append(expected.coef_, expected.intercept_), atol=1e-5)
     assert np.max(found.losses[kept]) <= np.min(found.losses[~kept], initial=inf)
 
 
@@ -345,7 +364,9 @@ def test_softmax_is_scikit_learns() -> None:
     found = solve(Problem(Softmax(U, labels, intercept=True), AllOnes(), Ridge(A)), tol=1e-8)
     expected = LogisticRegression(C=1 / (M * A), tol=1e-10, max_iter=500).fit(U, labels)
     np.testing.assert_allclose(found.x[:-1], expected.coef_.T, atol=2e-6)
-    np.testing.assert_allclose(found.x[-1] - found.x[-1].mean(), expected.intercept_ - expected.intercept_.mean(), atol=2e-6)
+    np.testing.assert_allclose(
+        found.x[-1] - found.x[-1].mean(), expected.intercept_ - expected.intercept_.mean(), atol=2e-6
+    )
 
 
 # ---- small problems ----
@@ -388,12 +409,15 @@ def test_fewer_kept_rows_than_columns_give_their_fit_of_least_norm() -> None:
     np.testing.assert_allclose(found.x, np.linalg.pinv(V[kept]) @ t[kept], atol=1e-10)
 
 
-@pytest.mark.parametrize("method", [None, svrg(), saga(), page(), palm(), sg(), alternating(inner="proximal"), prox_gradient()])
+@pytest.mark.parametrize(
+    "method", [None, svrg(), saga(), page(), palm(), sg(), alternating(inner="proximal"), prox_gradient()]
+)
 @pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.timeout(10)
 def test_one_row_and_two(method: Method | None, n: int) -> None:
     V, t = np.array([[2.0], [1.0]])[:n], np.array([4.0, 2.0])[:n]
     for r1 in (CappedSimplex(n), CappedSimplex(0.5), AllOnes()):
-        found = solve(Problem(LeastSquares(V, t), r1), method, max_passes=300)
+        found = solve(Problem(LeastSquares(V, t), r1), method, max_passes=50)
         assert r1.contain(found.w)
         assert np.isfinite(found.objective)
         if method is None:
@@ -456,26 +480,24 @@ R1: dict[str, Callable[[np.ndarray], WeightSet]] = {
 
 
 @pytest.mark.parametrize("r1", R1.values(), ids=R1)
-@pytest.mark.parametrize(
-    "loss", [LeastSquares, lambda V, t: Logistic(V, t > 1)], ids=["least squares", "logistic"]
-)
+@pytest.mark.parametrize("loss", [LeastSquares, lambda V, t: Logistic(V, t > 1)], ids=["least squares", "logistic"])
 @pytest.mark.parametrize("method", [None, svrg(), palm()], ids=["small", "svrg", "palm"])
 def test_weight_2_is_the_row_twice_and_weight_0_its_removal(
     method: Method | None, loss: Callable[..., Loss], r1: Callable[[np.ndarray], WeightSet]
 ) -> None:
     weighted, repeated, rows = weighted_pair(loss, r1)
-    kw: dict[str, Any] = {"tol": 1e-8, "max_passes": 1500}
+    kw: dict[str, Any] = {"tol": 1e-7, "max_passes": 1500}
     first, second = solve(weighted, method, **kw), solve(repeated, method, **kw)
     if not isinstance(weighted.r1, AllOnes):  # svrg may end in another local minimum: start where the first ended
         second = solve(repeated, method, x0=first.x, **kw) if method is not None else second
-    np.testing.assert_allclose(first.x, second.x, atol=1e-6)
-    np.testing.assert_allclose(first.w[rows], second.w, atol=1e-6)
+    np.testing.assert_allclose(first.x, second.x, atol=1e-5)
+    np.testing.assert_allclose(first.w[rows], second.w, atol=1e-5)
     assert first.objective == pytest.approx(second.objective, rel=1e-8)
     assert np.all(first.w[np.setdiff1d(np.arange(N), rows)] == 0)
 
 
 def test_small_problems_are_solved_alike_with_weights_and_repetitions() -> None:
-    weighted, repeated, rows = weighted_pair(LeastSquares, R1["capped"])
+    weighted, repeated, _ = weighted_pair(LeastSquares, R1["capped"])
     first, second = solve(weighted), solve(repeated)
     np.testing.assert_allclose(first.x, second.x, atol=1e-10)
     np.testing.assert_allclose(first.trace("objective"), second.trace("objective"), rtol=1e-9)
@@ -484,8 +506,10 @@ def test_small_problems_are_solved_alike_with_weights_and_repetitions() -> None:
 # ---- other kinds of data ----
 
 
-@pytest.mark.parametrize("method", [None, svrg(), saga(), page(), palm(), sg(), prox_gradient()])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("method", "dtype"),
+    [(None, np.float64), (None, np.float32), (svrg(), np.float64), (saga(), np.float32), (palm(), np.float64)],
+)
 def test_torch_in_torch_out(method: Method | None, dtype: Any) -> None:
     torch = pytest.importorskip("torch")
     data, target = V.astype(dtype), T.astype(dtype)
@@ -577,7 +601,7 @@ BAD: list[tuple[str, dict[str, Any], str]] = [
     ("x0 text", {"x0": ["a"] * 4}, "x0"),
     ("w0 shape", {"w0": W0[1:]}, r"w0 must have one entry per row, shape \(300,\)"),
     ("w0 NaN", {"w0": W0 * nan}, "w0"),
-    ("w0 sum", {"w0": W0 * 0.9}, r"w0 does not lie in CappedSimplex\(240\)"),
+    ("w0 sum", {"w0": W0 * 0.9}, r"w0 does not lie in CappedSimplex\(240"),
     ("w0 > 1", {"w0": np.where(np.arange(N) < 120, 2.0, 0.0)}, "w0 does not lie in"),
     ("w0 text", {"w0": ["a"] * N}, "w0"),
     ("x0 and a start", {"x0": X0, "start": "concentration"}, "start makes its own w0 and x0"),

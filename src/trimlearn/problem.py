@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn.arrays import Array, asarray_like, sum64, to_numpy
 from trimlearn.losses.base import Loss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
@@ -44,7 +44,7 @@ class Problem:
         r1.check(loss.n, self.s)
         self.r1 = r1
         self.r2 = ExceptIntercept(r2) if loss.intercept else r2
-        self.r2.feasible(loss.start())  # a term that cannot take this shape of x says so now, not during a run
+        self.r2.prox(self.r2.feasible(loss.start()), 1.0)  # a term that cannot take this shape of x says so now
 
     @property
     def n(self) -> int:
@@ -53,14 +53,11 @@ class Problem:
 
     def mean(self, values: Array) -> float:
         """1/S · Σ sᵢ valuesᵢ, in float64."""
-        xp = namespace(values)
-        if self.s is not None:
-            values = values * self.s
-        return float(xp.sum(values, dtype=xp.float64)) / self.S
+        return sum64(values if self.s is None else values * self.s) / self.S
 
     def weighted_mean(self, w: Array, f: Array) -> float:
         """1/S · Σ sᵢ wᵢ fᵢ, in float64. A row of weight 0 counts for nothing, even where its loss is inf or NaN."""
-        return self.mean(weighted(f, w))
+        return sum64(weighted(f, w if self.s is None else w * self.s)) / self.S
 
     def objective(self, w: Any, x: Any) -> float:
         """F(w, x), with r1 and r2 infinite outside their domains."""
@@ -84,7 +81,13 @@ class Problem:
 
 
 def _sample_weight(sample_weight: Any, loss: Loss) -> Array:
-    s = to_numpy(sample_weight).astype(np.float64)
+    try:
+        s = np.asarray(to_numpy(sample_weight))
+    except ValueError:
+        s = np.empty(0, dtype=object)
+    if s.dtype.kind not in "buif":
+        raise ValueError("sample_weight must be an array of real numbers, one per row.")
+    s = s.astype(np.float64)
     if s.shape != (loss.n,):
         raise ValueError(f"sample_weight must have one entry per row, shape ({loss.n},), got {s.shape}.")
     if not np.all(np.isfinite(s)) or np.any(s < 0):

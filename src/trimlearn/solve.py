@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import prod
 from numbers import Integral, Real
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from trimlearn.checkpoint import Checkpoint
+from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
 from trimlearn.problem import Problem
@@ -102,6 +101,8 @@ def solve(
             "progress": progress,
         }
         return _multistart(problem, method, chosen, seed, checkpoint, rest)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"callback must be callable, got {callback!r}.")
     method = _default_method(problem) if method is None else method
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
@@ -109,7 +110,7 @@ def solve(
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
-        checkpoint = Checkpoint(Path(checkpoint))
+        checkpoint = Checkpoint(checkpoint)
     driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     with progress_bar(progress, max_passes) as show, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -131,10 +132,10 @@ class _Driver:
     checkpoint: Checkpoint | None
     history: list[Record] = field(default_factory=list)
     began: float = field(default_factory=perf_counter)
+    spent: float = 0.0  # passes that the start has made
     stopped: bool = False
 
     def solve(self, resume: bool, show: Show) -> Solution:
-        self.engine.max_passes = self.max_passes
         state = self._begin(resume, show)
         while (status := self._status(state)) is None:
             self.run.advance(self.engine, state)
@@ -146,9 +147,11 @@ class _Driver:
         return self._solution(state, Status.CONVERGED if self._converged(self.history[-1]) else status)
 
     def _begin(self, resume: bool, show: Show) -> State:
-        if self.checkpoint is not None and resume and self.checkpoint.path.exists():
+        if self.checkpoint is not None and resume and self.checkpoint.file.exists():
             return self._resume()
         x = self.start.place(self.engine, self.seed)
+        self.spent = self.engine.passes
+        self.engine.max_passes = self.spent + self.max_passes
         state = self.run.init(self.engine, x)
         self._note(state, show)
         if self.checkpoint is not None:
@@ -157,11 +160,12 @@ class _Driver:
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
-        state, self.history, seconds = self.checkpoint.load(self._identity(), self.engine)
+        state, self.history, clock = self.checkpoint.load(self._identity(), self.engine)
         counts = replace(self.engine.counts)
         self.run.resume(self.engine, state)
         self.engine.counts = counts
-        self.began = perf_counter() - seconds
+        self.began, self.spent = perf_counter() - clock.seconds, clock.start_passes
+        self.engine.max_passes = self.spent + self.max_passes
         state.record = self.history[-1]
         return state
 
@@ -170,13 +174,13 @@ class _Driver:
 
     def _save(self, state: State) -> None:
         assert self.checkpoint is not None
-        self.checkpoint.save(self._identity(), self.engine, state, self.history, self._seconds())
+        self.checkpoint.save(self._identity(), self.engine, state, self.history, Clock(self._seconds(), self.spent))
 
     def _aim(self, state: State) -> None:
         """Lower h along the continuation."""
         problem, engine = self.engine.problem, self.engine
         if engine.r1 is not problem.r1:
-            h = self.start.h(problem, engine.passes, state.w_steps, self.max_passes)
+            h = self.start.h(problem, engine.passes - self.spent, state.w_steps, self.max_passes)
             engine.r1 = problem.r1 if h <= problem.r1.h else problem.r1.at_h(h)
 
     def _note(self, state: State, show: Show) -> None:
@@ -198,7 +202,7 @@ class _Driver:
             return Status.CALLBACK
         if record is not None and self._converged(record):
             return Status.CONVERGED
-        if engine.passes + (record is None) >= self.max_passes:  # the last w-step costs a pass
+        if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
             return Status.MAX_PASSES
         if self.max_seconds is not None and self._seconds() >= self.max_seconds:
             return Status.MAX_SECONDS
@@ -211,8 +215,9 @@ class _Driver:
 
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""
-        if self.engine.r1 is not self.engine.problem.r1:
-            self.engine.r1, state.record = self.engine.problem.r1, None
+        self.engine.r1 = self.engine.problem.r1
+        if self.history[-1].h != self.engine.h:
+            state.record = None
         before = state.record
         self.run.finish(self.engine, state)
         if state.record is not before:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import inf
+from hashlib import sha256
+from math import inf, prod
+from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
@@ -12,8 +14,11 @@ import numpy as np
 from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn.engines.base import Engine
 from trimlearn.problem import Problem
+from trimlearn.regularizers import Zero
+from trimlearn.smart.alternating import FEW
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.inner import accelerated, lbfgs
+from trimlearn.smart.newton import newton
 from trimlearn.weights import AllOnes
 
 __all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
@@ -40,6 +45,11 @@ class Continuation(Start):
     passes: float = 20.0
     w_steps: int = 8
 
+    def __post_init__(self) -> None:
+        if isinstance(self.passes, bool) or not isinstance(self.passes, Real) or not self.passes > 0:
+            raise ValueError(f"passes must be a number > 0, got {self.passes!r}.")
+        _check_count("w_steps", self.w_steps)
+
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
         engine.r1 = problem.r1.at_h(problem.S)
@@ -61,6 +71,10 @@ class Given(Start):
     w0: Any = None
     x0: Any = None
 
+    def __repr__(self) -> str:
+        """With a digest for an array: a checkpoint must tell one start from another."""
+        return f"Given(w0={_digest(self.w0)}, x0={_digest(self.x0)})"
+
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
         x = problem.r2.feasible(problem.loss.start() if self.x0 is None else _model(self.x0, problem))
@@ -77,36 +91,30 @@ class Given(Start):
 @dataclass(frozen=True)
 class Concentration(Start):
     """The best of ``subsets`` fits to random minimal subsets, each followed by ``steps`` concentration steps; the
-    ``keep`` best get ten more (Rousseeuw and Van Driessen 2006)."""
+    ``keep`` best get ten more (Rousseeuw and Van Driessen 2006). Its passes are counted, but max_passes is for what
+    follows."""
 
     subsets: int = 100
     steps: int = 2
     keep: int = 5
 
+    def __post_init__(self) -> None:
+        for name in ("subsets", "steps", "keep"):
+            _check_count(name, getattr(self, name))
+
     def place(self, engine: Engine, seed: int) -> Array:
         tried = sorted((self._try(engine, seed, i) for i in range(self.subsets)), key=lambda found: found[0])
-        best = min((self._concentrate(engine, x, 10) for _, x in tried[: self.keep]), key=lambda found: found[0])
-        engine.evaluate(best[1])
+        x = min((_concentrate(engine, x, 10) for _, x in tried[: self.keep]), key=lambda found: found[0])[1]
+        engine.evaluate(x)
         engine.reweigh(inf)
-        return best[1]
+        return x
 
     def _try(self, engine: Engine, seed: int, i: int) -> tuple[float, Array]:
         problem = engine.problem
         w = np.zeros(problem.n)
         w[_subset(engine, seed, i)] = 1.0
         engine.set_weights(w)
-        return self._concentrate(engine, _fit(engine, problem.r2.feasible(problem.loss.start())), self.steps)
-
-    @staticmethod
-    def _concentrate(engine: Engine, x: Array, steps: int) -> tuple[float, Array]:
-        value = inf
-        for _ in range(steps):
-            engine.evaluate(x)
-            found = engine.reweigh(inf)
-            if not found.value < value * (1 - 1e-12):
-                break
-            value, x = found.value, _fit(engine, x)
-        return engine.evaluate(x) + engine.problem.r2.value(x), x
+        return _concentrate(engine, _fit(engine, problem.r2.feasible(problem.loss.start())), self.steps)
 
 
 @final
@@ -116,6 +124,9 @@ class MultiStart(Start):
     objective is kept. `trimlearn.solve` runs it; each of the runs may use all passes."""
 
     starts: int = 5
+
+    def __post_init__(self) -> None:
+        _check_count("starts", self.starts)
 
     def place(self, engine: Engine, seed: int) -> Array:
         raise TypeError("MultiStart is a start of several solves: pass it to trimlearn.solve.")
@@ -135,19 +146,48 @@ def _subset(engine: Engine, seed: int, i: int) -> np.ndarray:
     return np.argpartition(u, m - 1)[:m]
 
 
+def _concentrate(engine: Engine, x: Array, steps: int) -> tuple[float, Array]:
+    """The best w for x and a good x for w in turn; the objective reached, and x."""
+    value = inf
+    for _ in range(steps):
+        engine.evaluate(x)
+        found = engine.reweigh(inf)
+        if not found.value < value * (1 - 1e-12):
+            break
+        value, x = found.value, _fit(engine, x)
+    engine.evaluate(x)
+    return engine.reweigh(inf).value + engine.problem.r2.value(x), x
+
+
 def _fit(engine: Engine, x: Array) -> Array:
-    """A good x for the weights as they are: exact where there is a closed form."""
+    """A good x for the weights as they are. Only a start: where r2 forbids a closed form, that without r2 will do."""
+    r2 = engine.problem.r2
     exact = engine.minimise(x)
+    if exact is None:
+        exact = engine.minimise(x, Zero())
     if exact is not None:
-        return exact
+        return r2.feasible(exact)
     value, gradient = engine.value_gradient(x)
-    if engine.problem.r2.smooth:
+    if prod(x.shape) <= FEW:
+        return newton(engine, x, value, gradient, 4)
+    if r2.smooth:
         return lbfgs(engine, x, value, gradient, 20)
     return accelerated(engine, x, value, gradient, 1.0, 20)[0]
 
 
+def _check_count(name: str, value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
+
+
+def _digest(a: Any) -> str:
+    if a is None:
+        return "None"
+    return sha256(np.ascontiguousarray(to_numpy(a), dtype=np.float64).tobytes()).hexdigest()[:16]
+
+
 def _model(x0: Any, problem: Problem) -> Array:
-    x = asarray_like(x0, problem.loss.like)
+    x = _numbers("x0", x0, problem)
     if tuple(x.shape) != problem.loss.x_shape:
         raise ValueError(f"x0 must have shape {problem.loss.x_shape}, got {tuple(x.shape)}.")
     if not bool(namespace(x).all(namespace(x).isfinite(x))):
@@ -155,8 +195,15 @@ def _model(x0: Any, problem: Problem) -> Array:
     return x
 
 
+def _numbers(name: str, value: Any, problem: Problem) -> Array:
+    try:
+        return asarray_like(value, problem.loss.like)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of real numbers, got {type(value).__name__}.") from error
+
+
 def _weights(w0: Any, problem: Problem) -> Array:
-    w = asarray_like(w0, problem.loss.like)
+    w = _numbers("w0", w0, problem)
     if tuple(w.shape) != (problem.n,):
         raise ValueError(f"w0 must have one entry per row, shape ({problem.n},), got {tuple(w.shape)}.")
     if not problem.r1.contain(w, problem.s):
@@ -172,7 +219,7 @@ def make_start(start: str | Start | None, w0: Any, x0: Any, problem: Problem) ->
         "multistart": MultiStart(),
         "given": Given(),
     }
-    if isinstance(start, str) and start not in named:
+    if not (start is None or isinstance(start, Start) or (isinstance(start, str) and start in named)):
         raise ValueError(f"start must be one of {', '.join(map(repr, named))}, a Start or None, got {start!r}.")
     if w0 is not None or x0 is not None:
         if isinstance(start, Start) or start in ("concentration", "multistart"):

@@ -17,6 +17,7 @@ import numpy as np
 
 from trimlearn.arrays import Array, to_numpy
 from trimlearn.problem import Problem
+from trimlearn.regularizers import Regularizer
 from trimlearn.smart.draws import Draws, Rows, Stream
 from trimlearn.smart.method import Reweighed
 from trimlearn.weights import WeightSet
@@ -129,5 +130,5 @@ class Engine(ABC):
         """The second moments m₂ of the design's columns under w, and m₄/m₂, in a shape that broadcasts to x."""
 
     @abstractmethod
-    def minimise(self, x: Array) -> Array | None:
-        """The minimiser over x of F(w, ·) in closed form, or None where there is none."""
+    def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
+        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none."""

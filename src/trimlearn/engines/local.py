@@ -11,6 +11,7 @@ from trimlearn.arrays import Array, asarray_like, index_like, namespace, to_nump
 from trimlearn.engines.base import Engine
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
+from trimlearn.regularizers import Regularizer
 from trimlearn.smart.draws import ALL, Rows
 from trimlearn.smart.duals import DUALS, Duals, choose_duals
 from trimlearn.smart.method import Reweighed
@@ -102,9 +103,16 @@ class LocalEngine(Engine):
         return difference, self._duals.refresh(x, self._shares(renewed), renewed)
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
-        self.counts.gradients += self.problem.n
-        self.counts.functions += self.problem.n
-        return self.problem.loss.value_gradient(x, self._shares(ALL))
+        rows, shares = self._rows_that_count()
+        self.counts.gradients += shares.shape[0]
+        self.counts.functions += shares.shape[0]
+        return self.problem.loss.value_gradient(x, shares, rows)
+
+    def _rows_that_count(self) -> tuple[Any, Array]:
+        """The rows of positive weight and their shares, where they are few; else all rows, as they lie in memory."""
+        shares = self._shares(ALL)
+        kept = namespace(shares).nonzero(shares)[0]
+        return (kept, shares[kept]) if 4 * kept.shape[0] < self.problem.n else (None, shares)
 
     def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
         rows, shares = self._active(batch)
@@ -121,8 +129,8 @@ class LocalEngine(Engine):
         assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"
         return self.problem.loss.linear.column_moments(self._shares(ALL))
 
-    def minimise(self, x: Array) -> Array | None:
-        return self.problem.loss.minimiser(self._shares(ALL), self.problem.r2, x)
+    def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
+        return self.problem.loss.minimiser(self._shares(ALL), self.problem.r2 if r2 is None else r2, x)
 
     def _shares(self, rows: Any) -> Array:
         """sᵢwᵢ/S: what a row counts in the mean."""

@@ -78,9 +78,9 @@ class Loss(ABC):
             table[k, ...] = self.gradient(x, one, numbers[k : k + 1])
         return table
 
-    def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
-        """Σ cᵢ fᵢ(x), in float64, and Σ cᵢ ∇fᵢ(x), over all rows; a row with cᵢ = 0 adds nothing to either."""
-        return sum64(weighted(self.values(x), c)), self.gradient(x, c)
+    def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
+        """Σ cᵢ fᵢ(x), in float64, and Σ cᵢ ∇fᵢ(x), over ``rows``; a row with cᵢ = 0 adds nothing to either."""
+        return sum64(weighted(self.values(x, rows), c)), self.gradient(x, c, rows)
 
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         """Σ cᵢ ∇²fᵢ(x) u over ``rows``: a central difference of gradients, unless a subclass knows better."""
@@ -173,12 +173,15 @@ class PredictionLoss(Loss):
         return H
 
     @final
-    def value_gradient(self, x: Array, c: Array) -> tuple[float, Array]:
+    def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
         total, gradient = 0.0, 0.0
-        for rows in chunks(self.n):
-            f, r = self.evaluate(self.linear.predict(x, rows), rows)
-            total += sum64(weighted(f, c[rows]))
-            gradient = gradient + self.linear.adjoint(weighted(r, c[rows]), rows)
+        numbers: Array = namespace(self.like).arange(self.n)[rows] if isinstance(rows, slice) else rows
+        for part in chunks(c.shape[0]):
+            chosen = part if numbers is None else numbers[part]
+            block = self.linear.block(chosen)
+            f, r = self.evaluate(block.predict(x), chosen)
+            total += sum64(weighted(f, c[part]))
+            gradient = gradient + block.adjoint(weighted(r, c[part]))
         return total, gradient
 
     @final

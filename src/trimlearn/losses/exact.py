@@ -79,11 +79,11 @@ def _designs(linear: Linear, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.
 
 
 def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """A⁻¹T for a positive semidefinite A, its rows and columns brought to one scale first."""
+    """A⁻¹T for a positive semidefinite A, of least norm if A is singular; else brought to one scale first."""
     scale = np.sqrt(np.abs(np.diag(A)))
     scale[scale == 0] = 1.0
-    x = np.linalg.lstsq(A / np.outer(scale, scale), T / scale[:, None])[0]
-    return np.asarray(x / scale[:, None])
+    x, _, rank, _ = np.linalg.lstsq(A / np.outer(scale, scale), T / scale[:, None])
+    return np.asarray(x / scale[:, None] if rank == len(A) else np.linalg.lstsq(A, T)[0])
 
 
 def _least_squares(A: np.ndarray, T: np.ndarray) -> np.ndarray:

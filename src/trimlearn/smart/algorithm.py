@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, final
 from trimlearn.arrays import Array, eps_of, norm, sum64, zeros
 from trimlearn.problem import Problem
 from trimlearn.smart.draws import JLaw, Move, RowLaw, Rows, Stream
-from trimlearn.smart.method import Reweighed, Run, State
+from trimlearn.smart.method import Record, Reweighed, Run, State
 from trimlearn.smart.metric import Metric
 from trimlearn.smart.steps import Probe, StepRule
 
@@ -50,8 +50,6 @@ class Algorithm1(Run):
         state = State(x=x)
         value = engine.evaluate(x)
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
-        if self.random_output:
-            state.sampled_w, state.sampled_x = engine.weights, x
         return state
 
     def advance(self, engine: Engine, state: State) -> None:
@@ -66,14 +64,14 @@ class Algorithm1(Run):
             batch = self.batch.draw(draws, engine.problem.n, None)
             self.x_step(engine, state, batch, self.refresh.draw(draws, engine.problem.n, batch))
         state.k += 1
-        if self.random_output and engine.draws(self.seed, state.k, Stream.OUTPUT).uniform() * (state.k + 1) < 1:
-            state.sampled_w, state.sampled_x = engine.weights, state.x  # t₀ is uniform on 0 … k, whenever we stop
+        if self.random_output:
+            self._sample(engine, state)
 
-    def w_step(self, engine: Engine, state: State) -> None:
+    def w_step(self, engine: Engine, state: State, last: bool = False) -> None:
         """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x)."""
         if state.moved and self._risen(engine, state, engine.evaluate(state.x)):
             return
-        self._renew(engine, state, engine.reweigh(self.tau))  # where x has not moved, f is known
+        self._renew(engine, state, engine.reweigh(self.tau), last)  # where x has not moved, f is known
 
     def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
@@ -98,40 +96,47 @@ class Algorithm1(Run):
         value, gradient = engine.value_gradient(state.x)
         if not self._risen(engine, state, value):
             state.y_mean = engine.mean_duals()
-            self._adapt(engine, state, Reweighed(value, 0.0, nan), gradient)
+            self._adapt(engine, state)
+            self._note(engine, state, Reweighed(value, 0.0, nan), gradient)
 
     def finish(self, engine: Engine, state: State) -> None:
-        if self.random_output:
+        if state.sampled_x is not None:
             engine.set_weights(state.sampled_w)
             state.x = state.sampled_x
             value = engine.evaluate(state.x)
             self._note(engine, state, Reweighed(value, engine.gap(), nan), engine.renew())
         elif state.record is None and self.renews:
-            self.w_step(engine, state)
+            self.w_step(engine, state, last=True)
         elif not self.renews:  # once more, for the losses
             value = engine.evaluate(state.x)
             self._note(engine, state, Reweighed(value, 0.0, nan), engine.renew())
 
+    def _sample(self, engine: Engine, state: State) -> None:
+        """Keep the present (w, x) with a chance that makes t₀ uniform on all iterates so far, whenever we stop."""
+        if state.since is not None:
+            age = state.k - state.since
+            if engine.draws(self.seed, state.k, Stream.OUTPUT).uniform() * (age + 1) < 1:
+                state.sampled_w, state.sampled_x = engine.weights, state.x
+
     # -- around it --------------------------------------------------------------------------------------------------
 
-    def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
-        """Every yᵢ ← wᵢ∇fᵢ(x)."""
+    def _renew(self, engine: Engine, state: State, found: Reweighed, last: bool = False) -> None:
+        """Every yᵢ ← wᵢ∇fᵢ(x). No step follows the last one."""
         gradient = engine.renew()
-        state.y_mean = self.mean_of(engine, gradient)
-        state.moved = False
-        self._adapt(engine, state, found, gradient)
+        state.y_mean, state.moved = self.mean_of(engine, gradient), False
+        if not last:
+            self._adapt(engine, state)
+        self._note(engine, state, found, gradient)
+        if self.random_output and state.since is None and engine.r1 is self.problem.r1:
+            state.since, state.sampled_w, state.sampled_x = state.k, engine.weights, state.x
 
-    def _adapt(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> None:
-        """What a full evaluation gives besides: the metric, γ, the record, and a point to go back to."""
+    def _adapt(self, engine: Engine, state: State) -> None:
+        """Bring the metric and γ up to date after a full evaluation."""
         state.w_steps += 1
         noise = 1.0 / (self.b * (1.0 - self.momentum))
         self.metric.learn(engine, state, noise)
-        state.anchor = state.x
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
         state.gamma = self.rule.at_w_step(state, Probe(engine, state, self.metric, draws, noise))
-        self._note(engine, state, found, gradient)
-        assert state.record is not None
-        state.base = state.record.objective
 
     def _risen(self, engine: Engine, state: State, value: float) -> bool:
         """Whether F(w, ·) is above where it was at the last full evaluation; if so, we are back there."""
@@ -149,15 +154,16 @@ class Algorithm1(Run):
         value = engine.evaluate(state.x)
         gradient = engine.renew()
         state.y_mean, state.moved = self.mean_of(engine, gradient), False
-        self._note(engine, state, Reweighed(value, engine.gap(), nan), gradient)
-        assert state.record is not None
-        state.record = replace(state.record, restored=True)
+        record = self._note(engine, state, Reweighed(value, engine.gap(), nan), gradient)
+        state.record = replace(record, restored=True)
 
-    def _note(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> None:
-        """The record of (w, x)."""
+    def _note(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> Record:
+        """The record of (w, x), the point to go back to."""
         paper = nan if isinf(self.tau) else self._paper_residual(state, gradient)
         residual = self.metric.residual(state, gradient, self.problem.r2, state.gamma / self.eta)
-        self.note(engine, state, found, residual, paper)
+        record = self.note(engine, state, found, residual, paper)
+        state.anchor, state.base = state.x, record.objective
+        return record
 
     def _paper_residual(self, state: State, gradient: Array) -> float:
         """(η/γ)‖x − x̄‖ of section 3.1."""

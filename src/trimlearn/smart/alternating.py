@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, isfinite, nan, prod
+from math import inf, nan, prod
 from numbers import Integral
 from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import Stream
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import accelerated, lbfgs
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metric import Euclidean
 from trimlearn.smart.newton import newton
-from trimlearn.smart.steps import Probe
+from trimlearn.smart.steps import first_step
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["SMALL", "Alternating", "alternating"]
+__all__ = ["FEW", "SMALL", "Alternating", "alternating"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
 FEW = 300  # parameters up to which their Hessian is written out
@@ -83,8 +82,7 @@ class AlternatingRun(Run):
         self.prepare(engine)
         state = State(x=x)
         value = engine.evaluate(x)
-        L, _ = Probe(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0).largest()
-        state.gamma = 1.0 / L if isfinite(L) and L > 0 else 1.0
+        state.gamma = first_step(engine, x)
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state
 

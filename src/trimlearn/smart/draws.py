@@ -178,6 +178,11 @@ class Independent(RowLaw):
 
     probability: float
 
+    def bind(self, n: int) -> Independent:
+        if not isinstance(self.probability, Real) or not 0 <= self.probability <= 1:
+            raise ValueError(f"probability must be a number in [0, 1], got {self.probability!r}.")
+        return self
+
     def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
         return np.flatnonzero(draws.uniforms(n) < self.probability)
 
@@ -207,8 +212,8 @@ class JLaw(ABC):
 class Coin(JLaw):
     """jₖ = 1 with probability q; with ``restart``, at every restart-th iteration for certain (Reddi et al. 2016).
 
-    q may be left to the problem: None means 1 − (1−1/n)^b, the chance that a batch holds a given row, "1/n" is the
-    theory's for SAGA, and "b/(n+b)" PAGE's.
+    q may be left to the problem: None means 1 − (1−1/n)^b, the chance that a batch holds a given row, but at most ½;
+    "1/n" is the theory's for SAGA, and "b/(n+b)" PAGE's.
     """
 
     q: float | str | None = None
@@ -217,11 +222,11 @@ class Coin(JLaw):
     def bind(self, n: int, b: int) -> Coin:
         q: Any = self.q
         if q is None:
-            q = 1.0 - (1.0 - 1.0 / n) ** b
+            q = min(1.0 - (1.0 - 1.0 / n) ** b, 0.5)
         elif isinstance(q, str):
             q = {"1/n": 1.0 / n, "b/(n+b)": b / (n + b)}.get(q, q)
-        if isinstance(q, bool) or not isinstance(q, Real) or not 0 < float(q) <= 1:
-            raise ValueError(f"q must be a number in (0, 1], got {self.q!r}.")
+        if isinstance(q, bool) or not isinstance(q, Real) or not 0 < float(q) < 1:
+            raise ValueError(f"q must be a number in (0, 1), got {self.q!r}: both w and x must have their turn.")
         if self.restart is not None and not (isinstance(self.restart, Integral) and self.restart >= 2):
             raise ValueError(f"restart must be an integer >= 2 or None, got {self.restart!r}.")
         return Coin(float(q), self.restart)
@@ -257,7 +262,10 @@ class Every(JLaw):
     period: int | None = None
 
     def bind(self, n: int, b: int) -> Every:
-        return Every(ceil(n / b) if self.period is None else self.period)
+        period = ceil(n / b) if self.period is None else self.period
+        if isinstance(period, bool) or not isinstance(period, Integral) or period < 1:
+            raise ValueError(f"period must be an integer >= 1 or None, got {self.period!r}.")
+        return Every(int(period))
 
     @property
     def chance(self) -> float:

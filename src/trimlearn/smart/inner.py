@@ -44,26 +44,41 @@ def accelerated(
     r2 = engine.problem.r2
     best, ahead, t = value + r2.value(x), x, 1.0
     for _ in range(iterations):
-        if engine.passes_left < 1:
+        found = _descend(engine, ahead, value, gradient, 2.0 * gamma)
+        if found is None:
             break
-        gamma *= 2.0
-        while True:
-            new, penalty = r2.prox(ahead - gamma * gradient, gamma)
-            engine.counts.prox_r2 += 1
-            f, g = engine.value_gradient(new)
-            d = new - ahead
-            if f <= value + sum64(gradient * d) + sum64(d * d) / (2 * gamma) + 1e-12 * abs(value) or gamma < 1e-300:
+        new, f, g, gamma = found
+        F = f + r2.value(new)
+        if F > best and t > 1.0:  # extrapolated too far: once more from x itself
+            if engine.passes_left < 1:
                 break
-            gamma *= 0.5
-        moved = norm(d)
-        if f + penalty > best and t > 1.0:  # extrapolated too far: once more from x itself
             ahead, t = x, 1.0
             value, gradient = engine.value_gradient(x)
             continue
         faster = (1 + (1 + 4 * t * t) ** 0.5) / 2
         push = (t - 1) / faster if r2.convex else 0.0
-        x, best, ahead, t = new, f + penalty, new + push * (new - x), faster
-        if moved <= 1e-12 * (1.0 + norm(x)):
+        step = new - x
+        x, best, ahead, t = new, F, new + push * step, faster
+        if norm(step) <= 1e-14 * norm(x) or engine.passes_left < 1:
             break
         value, gradient = (f, g) if push == 0.0 else engine.value_gradient(ahead)
     return x, gamma
+
+
+def _descend(
+    engine: Engine, point: Array, value: float, gradient: Array, gamma: float
+) -> tuple[Array, float, Array, float] | None:
+    """One proximal gradient step from ``point``, its γ halved until 1/γ bounds the curvature along the step; None where
+    no pass is left for it."""
+    r2 = engine.problem.r2
+    while engine.passes_left >= 1:
+        new, _ = r2.prox(point - gamma * gradient, gamma)
+        engine.counts.prox_r2 += 1
+        f, g = engine.value_gradient(new)
+        d = new - point
+        bound = sum64(d * d) / (2 * gamma)
+        # The second test says the same of gradients: near the minimum the values differ by rounding alone.
+        if f <= value + sum64(gradient * d) + bound or sum64((g - gradient) * d) <= bound:
+            return new, f, g, gamma
+        gamma *= 0.5
+    return None

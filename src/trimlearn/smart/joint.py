@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import Stream
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metric import Euclidean
-from trimlearn.smart.steps import Probe, check_step_size
+from trimlearn.smart.steps import check_step_size, first_step
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -60,8 +59,7 @@ class ProxGradientRun(Run):
         state = State(x=x, gamma=self.gamma)
         value = engine.evaluate(x)
         if not isfinite(self.gamma):
-            L, _ = Probe(engine, state, Euclidean(), engine.draws(self.seed, 0, Stream.PROBE), 0.0).largest()
-            state.gamma = 0.1 / L if isfinite(L) and L > 0 else 0.1
+            state.gamma = 0.1 * first_step(engine, x)
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state
 
@@ -78,4 +76,5 @@ class ProxGradientRun(Run):
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
         state.y_mean, state.base = engine.renew(), found.value
+        state.w_steps += 1
         self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))

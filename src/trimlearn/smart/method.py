@@ -67,6 +67,7 @@ class State:
     metric: dict[str, Array] = field(default_factory=dict)
     w_steps: int = 0
     first_residual: float = nan  # stationarity_x is relative to it
+    since: int | None = None  # the iteration from which on w lies in r1: where a continuation ended
     sampled_w: Array | None = None  # (w, x) at t₀, when the output is Theorem 1's
     sampled_x: Array | None = None
     record: Record | None = None  # set by a step that evaluated everything, else None
@@ -108,8 +109,8 @@ class Run(ABC):
         """Make w, f and the record belong to the present x, if they do not yet."""
 
     @final
-    def note(self, engine: Engine, state: State, found: Reweighed, residual: float, residual_x: float = nan) -> None:
-        """Put the record of (w, x) into the state; ``residual`` is the x-residual, absolute."""
+    def note(self, engine: Engine, state: State, found: Reweighed, residual: float, residual_x: float = nan) -> Record:
+        """The record of (w, x), also put into the state; ``residual`` is the x-residual, absolute."""
         if not isfinite(state.first_residual):
             state.first_residual = residual
         objective = found.value + engine.problem.r2.value(state.x)
@@ -126,6 +127,7 @@ class Run(ABC):
             residual_x=residual_x,
             residual_w=found.residual,
         )
+        return state.record
 
     @final
     def resume(self, engine: Engine, state: State) -> None:

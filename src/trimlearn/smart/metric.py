@@ -41,6 +41,10 @@ class Metric(ABC):
         """Drop what was learned from steps that were taken back."""
         return
 
+    def least(self, state: State) -> float:
+        """The least curvature to believe in: where a loss has saturated, its Hessian says nothing about a step."""
+        return 0.0
+
     @abstractmethod
     def apply(self, state: State, g: Array) -> Array:
         """M⁻¹g."""
@@ -97,6 +101,11 @@ class Diagonal(Metric):
         if not largest > 0:
             M, largest = xp.ones_like(M), xp.ones_like(largest)
         state.metric["inverse"] = largest / xp.where(M > 0, M, xp.ones_like(M) * largest)
+        state.metric["largest"] = largest
+
+    def least(self, state: State) -> float:
+        """A millionth of the curvature that φ″ = 1 would give."""
+        return 1e-6 * float(state.metric["largest"])
 
     def apply(self, state: State, g: Array) -> Array:
         return state.metric["inverse"] * g

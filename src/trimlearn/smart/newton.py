@@ -26,11 +26,11 @@ def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: 
     features, safe where the loss is far from its model, quadratic in the end.
     """
     r2 = engine.problem.r2
-    F, damping = value + r2.value(x), 0.0
-    H = engine.hessian(x)
+    F, damping, H = value + r2.value(x), 0.0, None
     for _ in range(iterations):
         if engine.passes_left < 2:
             break
+        H = engine.hessian(x) if H is None else H
         new = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2)
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
@@ -39,10 +39,9 @@ def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: 
             damping = max(10.0 * damping, 1e-3)
             continue
         finished = F - F_new <= PRECISE * abs(F)
-        x, F, gradient, damping = new, F_new, g, damping / 10.0 if damping > 1e-8 else 0.0
+        x, F, gradient, damping, H = new, F_new, g, damping / 10.0 if damping > 1e-8 else 0.0, None
         if finished:
             break
-        H = engine.hessian(x)
     return x
 
 

@@ -9,14 +9,14 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from trimlearn.arrays import Array, asarray_like, norm, sum64
-from trimlearn.smart.draws import Draws
+from trimlearn.smart.draws import ALL, Draws
 from trimlearn.smart.method import State
 from trimlearn.smart.metric import Metric
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
+__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size", "first_step"]
 
 
 class StepRule(ABC):
@@ -42,8 +42,15 @@ class Probe:
 
     def __init__(self, engine: Engine, state: State, metric: Metric, draws: Draws, noise: float) -> None:
         self._engine, self._state, self._metric, self._noise = engine, state, metric, noise
-        self._rows = draws.rows(probe_size(engine.problem.n))
-        self._random = draws.normal(tuple(state.x.shape))
+        self._draws = draws
+        self._rows: Any = None
+
+    @property
+    def rows(self) -> Any:
+        """The minibatch, drawn when first asked for."""
+        if self._rows is None:
+            self._rows = self._draws.rows(probe_size(self._engine.problem.n))
+        return self._rows
 
     def largest(self) -> tuple[float, bool]:
         """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.
@@ -53,7 +60,7 @@ class Probe:
         examples, which is what a small batch feels: ν is the share of a draw in the batch.
         """
         state = self._state
-        u = asarray_like(self._random, state.x)
+        u = asarray_like(self._draws.normal(tuple(state.x.shape)), state.x)
         image = self._curve(u)
         trace = abs(sum64(u * image))
         first = state.direction is None
@@ -66,23 +73,25 @@ class Probe:
             value, along = norm(image), sum64(direction * image)
             direction = _unit(image)
         state.direction = direction
-        return value + self._noise * trace, along < 0
+        return max(value + self._noise * trace, self._metric.least(state)), along < 0
 
     def ahead(self, gamma: float) -> float:
         """The curvature along the next step, where that step ends: exponentials can be flat here and steep there."""
-        d = -gamma * self._metric.apply(self._state, self._state.y_mean)
-        length = -sum64(d * self._state.y_mean) / gamma  # ‖d‖² in the metric, over γ²
+        state = self._state
+        v = self._metric.apply(state, state.y_mean)
+        length = norm(v)
         if not (isfinite(length) and length > 0):
             return 0.0
-        bent = self._engine.curvature(self._state.x + d, d, self._rows)
-        return sum64(d * bent) / (length * gamma**2)
+        u = v / length
+        bent = self._engine.curvature(state.x - gamma * v, u, self.rows)
+        return sum64(u * bent) * length / sum64(u * state.y_mean)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv is the mean of y
 
     def _curve(self, v: Array) -> Array:
-        return self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self._rows), v)
+        return self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self.rows), v)
 
 
 def probe_size(n: int) -> int:
-    """⌈n^(2/3)⌉, and all rows up to 100."""
+    """⌈n^(2/3)⌉, and at least 100 where there are as many."""
     size: int = ceil(n ** (2 / 3) - 1e-9)
     return max(min(n, 100), size)
 
@@ -90,6 +99,13 @@ def probe_size(n: int) -> int:
 def _unit(v: Array) -> Array | None:
     length = norm(v)
     return v / length if isfinite(length) and length > 0 else None
+
+
+def first_step(engine: Engine, x: Array) -> float:
+    """1 over the curvature along the gradient at x, over all rows: a pass, and the same whatever the order of rows."""
+    u = _unit(engine.renew())
+    L = 0.0 if u is None else abs(sum64(u * engine.curvature(x, u, ALL)))
+    return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
 
 
 @final
@@ -155,7 +171,7 @@ class Auto(StepRule):
 
 
 def _inverse(L: float, state: State, scale: float = 1.0) -> float:
-    if isfinite(L) and L > 0:
+    if isfinite(L) and L > 0 and 0 < scale / L < inf:
         return scale / L
     # No curvature in sight (all weight on rows that are flat here): go on with the last step, or a unit one.
     return state.gamma if isfinite(state.gamma) else scale
