@@ -236,7 +236,7 @@ def test_the_coins_default_q() -> None:
 
 @pytest.mark.parametrize("q", [0, -0.1, 1.1, np.nan, np.inf, True, "0.5", [0.5]])
 def test_a_bad_q_is_refused(q: Any) -> None:
-    with pytest.raises(ValueError, match=r"^q must be a number in \(0, 1\]"):
+    with pytest.raises(ValueError, match=r"^q must be a number in \(0, 1\)"):
         Coin(q).bind(10, 3)
 
 

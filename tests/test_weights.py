@@ -391,7 +391,7 @@ def test_contain_sees_each_violation() -> None:
 
 def test_repr_names_the_set() -> None:
     assert repr(CappedSimplex(34.4)) == "CappedSimplex(34.4)"
-    assert repr(GroupCappedSimplex("aab", 2)) == "GroupCappedSimplex(2 groups, h=2)"
+    assert repr(GroupCappedSimplex("aab", 2)) == "GroupCappedSimplex(2 groups, h=2.0)"
     assert repr(AllOnes()) == "AllOnes()"
 
 

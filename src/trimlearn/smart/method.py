@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array, eps_of, norm, zeros
+from trimlearn.arrays import Array, eps_of, zeros
 from trimlearn.problem import Problem
 
 if TYPE_CHECKING:
@@ -114,8 +114,9 @@ class Run(ABC):
         if not isfinite(state.first_residual):
             state.first_residual = residual
         objective = found.value + engine.problem.r2.value(state.x)
-        # A start that is stationary already gives no scale to be relative to: F over ‖x‖ does, up to rounding.
-        reference = max(state.first_residual, eps_of(state.x) ** 0.5 * abs(objective) / (1.0 + norm(state.x)))
+        # A start that is stationary already gives no scale to be relative to. √(2F/γ), which bounds the gradient of a
+        # loss F ≥ 0 of curvature 1/γ, does: a gradient as small against it as rounding makes it is zero.
+        reference = max(state.first_residual, (2.0 * eps_of(state.x) * abs(objective) / state.gamma) ** 0.5)
         state.record = Record(
             k=state.k,
             passes=engine.passes,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["newton"]
 
-PRECISE = 1e-14  # a predicted decrease below this share of F is rounding
+PRECISE = 1e-13  # a change of F below this share of it is rounding
 
 
 def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: int) -> Array:
@@ -35,11 +35,11 @@ def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: 
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
         F_new = f + r2.value(new)
-        if not F_new <= F:
+        finished = abs(F - F_new) <= PRECISE * abs(F)
+        if F_new <= F:
+            x, F, gradient, damping, H = new, F_new, g, damping / 10.0 if damping > 1e-8 else 0.0, None
+        else:
             damping = max(10.0 * damping, 1e-3)
-            continue
-        finished = F - F_new <= PRECISE * abs(F)
-        x, F, gradient, damping, H = new, F_new, g, damping / 10.0 if damping > 1e-8 else 0.0, None
         if finished:
             break
     return x
