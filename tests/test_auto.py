@@ -257,7 +257,7 @@ def test_a_start_far_away_does_not_end_farther_away(name: str, method: Callable[
 
 @pytest.mark.parametrize("far", [40.0, 1e3])
 @pytest.mark.parametrize("r2", [Ridge(1e-2), L1(1e-2), Box(-2000.0, 2000.0)], ids=["ridge", "l1", "box"])
-@pytest.mark.parametrize("method", [svrg, palm])
+@pytest.mark.parametrize("method", [svrg, palm, lambda: svrg(metric="euclidean")], ids=["svrg", "palm", "euclidean"])
 def test_a_flat_loss_is_not_taken_for_stationary(method: Callable[[], Method], r2: Regularizer, far: float) -> None:
     """Where a logistic loss saturates it has a gradient and no curvature: γ is huge, and a residual over γ tiny."""
     rng = np.random.default_rng(6)
@@ -472,6 +472,9 @@ class Stub:
 
     def largest(self) -> tuple[float, bool]:
         return self.L, self.concave
+
+    def reach(self) -> float:
+        return inf
 
 
 def at_w_step(rule: Any, state: State, probe: Stub) -> float:

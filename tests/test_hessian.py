@@ -24,8 +24,8 @@ from trimlearn.losses import (
     Softmax,
     StudentT,
     Subspace,
-    base,
     exact,
+    linear,
 )
 from trimlearn.regularizers import L1, Box, ExceptIntercept, Ridge, Sphere, Stiefel, Zero
 
@@ -138,7 +138,7 @@ def test_hessian_and_value_gradient_do_not_depend_on_the_pieces(case: Case, monk
     loss = case(V)
     x, c = point(loss), coefficients()
     H, (f, g) = loss.hessian(x, c), loss.value_gradient(x, c)
-    monkeypatch.setattr(base, "CHUNK", 7)
+    monkeypatch.setattr(linear, "CHUNK", 7)
     np.testing.assert_allclose(loss.hessian(x, c), H, rtol=1e-10, atol=1e-10)
     assert loss.value_gradient(x, c)[0] == pytest.approx(f, rel=1e-12)
     np.testing.assert_allclose(loss.value_gradient(x, c)[1], g, rtol=1e-10, atol=1e-10)

@@ -153,7 +153,7 @@ class TestBlock:
         np.testing.assert_array_equal(lasting.predict(np.ones(P)), (sample()[1:3] @ np.ones(P))[:, None])
 
     def test_large_batch_is_cut(self, backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(storage, "BATCH_BYTES", 100)
+        monkeypatch.setattr(storage, "GATHER_BYTES", 100)
         layer = Linear(backend.matrix(sample()), K=K, intercept=True)
         rows = np.arange(N)[::-1].copy()
         assert len(layer.storage.cut(rows)) > 3

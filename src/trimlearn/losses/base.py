@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from hashlib import sha256
 from math import prod
 from typing import TYPE_CHECKING, final
@@ -12,15 +12,13 @@ import numpy as np
 from array_api_compat import device
 
 from trimlearn.arrays import Array, asarray_like, eps_of, namespace, norm, sum64, to_numpy, zeros
-from trimlearn.losses.linear import Linear
+from trimlearn.losses.linear import Block, Linear
 from trimlearn.losses.storage import Rows
 
 if TYPE_CHECKING:
     from trimlearn.regularizers import Regularizer
 
-__all__ = ["Loss", "PredictionLoss", "chunks", "select", "weighted"]
-
-CHUNK = 8192
+__all__ = ["Loss", "PredictionLoss", "select", "weighted"]
 
 
 class Loss(ABC):
@@ -155,16 +153,17 @@ class PredictionLoss(Loss):
 
     @final
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
-        block = self.linear.block(rows)
-        bent = self.bend(block.predict(x), block.predict(u), rows)
-        return block.adjoint(weighted(bent, asarray_like(c, self.like)))
+        c = asarray_like(c, self.like)
+        return self.pull(
+            rows, lambda block, piece, part: weighted(self.bend(block.predict(x), block.predict(u), piece), c[part])
+        )
 
     @final
     def hessian(self, x: Array, c: Array) -> np.ndarray:
         if self.K > 1:
             return super().hessian(x, c)
         H = np.zeros((prod(self.x_shape),) * 2)
-        for rows in chunks(self.n):
+        for _, rows in self.linear.pieces():
             z = self.linear.predict(x, rows)
             bent = to_numpy(self.bend(z, namespace(z).ones_like(z), rows))[:, 0].astype(np.float64)
             curvature = np.where(to_numpy(c[rows]) != 0, bent, 0.0) * to_numpy(c[rows])
@@ -174,15 +173,27 @@ class PredictionLoss(Loss):
 
     @final
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
-        total, gradient = 0.0, 0.0
-        numbers: Array = namespace(self.like).arange(self.n)[rows] if isinstance(rows, slice) else rows
-        for part in chunks(c.shape[0]):
-            chosen = part if numbers is None else numbers[part]
-            block = self.linear.block(chosen)
-            f, r = self.evaluate(block.predict(x), chosen)
-            total += sum64(weighted(f, c[part]))
-            gradient = gradient + block.adjoint(weighted(r, c[part]))
-        return total, gradient
+        values: list[float] = []
+
+        def residuals(block: Block, piece: Rows, part: slice) -> Array:
+            f, r = self.evaluate(block.predict(x), piece)
+            values.append(sum64(weighted(f, c[part])))
+            return weighted(r, c[part])
+
+        gradient = self.pull(rows, residuals)
+        return sum(values), gradient
+
+    @final
+    def pull(self, rows: Rows, residuals: Callable[[Block, Rows, slice], Array]) -> Array:
+        """Σ Aᵢᵀrᵢ over ``rows``, a piece at a time, with r = residuals(block, piece, part): every row is read once.
+
+        ``part`` is where ``piece`` stands among the rows.
+        """
+        total = zeros(self.x_shape, self.like)
+        for part, piece in self.linear.pieces(rows):
+            block = self.linear.block(piece)
+            total = total + block.adjoint(residuals(block, piece, part))
+        return total
 
     @final
     def phi(self, z: Array, rows: Rows = None) -> Array:
@@ -200,9 +211,8 @@ class PredictionLoss(Loss):
 
     @final
     def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
-        block = self.linear.block(rows)
-        r = self.residual(block.predict(x), rows)
-        return block.adjoint(weighted(r, asarray_like(c, self.like)))
+        c = asarray_like(c, self.like)
+        return self.pull(rows, lambda block, piece, part: weighted(self.residual(block.predict(x), piece), c[part]))
 
     @final
     def lipschitz(self) -> Array:
@@ -212,11 +222,6 @@ class PredictionLoss(Loss):
         empty = norms2 == 0  # such a loss is constant, however curved φ is
         L = asarray_like(self.curvature(), self.like) * xp.where(empty, xp.ones_like(norms2), norms2)
         return xp.where(empty, xp.zeros_like(L), L)
-
-
-def chunks(n: int) -> Iterator[slice]:
-    """0 … n − 1 in pieces whose predictions and residuals may be held at a time."""
-    return (slice(start, min(start + CHUNK, n)) for start in range(0, n, CHUNK))
 
 
 def weighted(a: Array, c: Array) -> Array:

@@ -10,10 +10,12 @@ import numpy as np
 from array_api_compat import device
 
 from trimlearn.arrays import Array, asarray_like, namespace, sum64, to_numpy
-from trimlearn.losses.storage import Rows, open_storage
+from trimlearn.losses.storage import SQUARE_BYTES, Rows, open_storage
 from trimlearn.validation import check_count, check_matrix, check_vector
 
 __all__ = ["Block", "Layer", "Linear"]
+
+CHUNK = 8192  # rows whose predictions and residuals are held at a time
 
 
 class Layer(TypedDict, total=False):
@@ -97,6 +99,21 @@ class Linear:
         other.K = check_count(K, "K")
         return other
 
+    def pieces(self, rows: Rows = None) -> Iterator[tuple[slice, Rows]]:
+        """``rows`` in pieces to be held at a time, each with where it stands among them.
+
+        Slices are cut where their predictions would fill memory, index arrays already where the rows gathered would.
+        """
+        if rows is None or isinstance(rows, slice):
+            numbers: Any = range(self.n)[rows or slice(None)]
+            step = CHUNK
+        else:
+            numbers, step = rows, self.storage.gathered_at_a_time
+        for start in range(0, len(numbers), step):
+            part = slice(start, min(start + step, len(numbers)))
+            piece = numbers[part]
+            yield part, slice(piece.start, piece.stop, piece.step) if isinstance(piece, range) else piece
+
     def block(self, rows: Rows = None) -> Block:
         """The layer restricted to ``rows``, read once for the two products."""
         return Block(self, rows)
@@ -123,7 +140,7 @@ class Linear:
         xp = namespace(self.like)
         center, scale = self._transform()
         second = fourth = self._float64(0.0, self.p)
-        for rows in self.storage.cut_slice(slice(0, self.n)):
+        for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):
             kept = xp.nonzero(c[rows])[0]
             share = xp.astype(c[rows][kept], xp.float64)
             Q, q = self.storage.squares(kept + rows.start, center, scale)
@@ -187,7 +204,7 @@ class Linear:
     def _squares(self) -> Iterator[tuple[slice, Array, Array]]:
         """The squared entries of the design, piece by piece (see `Storage.squares`)."""
         center, scale = self._transform()
-        for rows in self.storage.cut_slice(slice(0, self.n)):
+        for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):
             yield rows, *self.storage.squares(rows, center, scale)
 
     def _transform(self) -> tuple[Array, Array]:

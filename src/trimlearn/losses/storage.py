@@ -17,7 +17,8 @@ __all__ = ["Rows", "Storage", "open_storage"]
 Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index array with entries in [0, n)
 
 PIECE_BYTES = 1 << 20  # rows converted at a time: they stay in the level-2 cache for the product that follows
-BATCH_BYTES = 1 << 26  # rows gathered at a time: an ordinary batch fits, a share of all rows is cut
+GATHER_BYTES = 1 << 21  # rows gathered at a time
+SQUARE_BYTES = 1 << 17  # rows squared at a time: in float64, with a few temporaries
 
 BAD_ROWS = "rows must be integers in [0, {n}); turn a mask into its nonzero positions."
 
@@ -56,15 +57,20 @@ class Storage(ABC):
     def cut(self, rows: slice | Array) -> list[slice | Array]:
         """``rows`` in pieces that may be fetched one at a time. What is no copy is not cut."""
         if not isinstance(rows, slice):
-            step = max(1, BATCH_BYTES // self.row_bytes)
+            step = self.gathered_at_a_time
             return [rows[i : i + step] for i in range(0, len(rows), step)] or [rows]
-        return self.cut_slice(rows) if self.converts else [rows]
+        return self.cut_slice(rows, PIECE_BYTES) if self.converts else [rows]
+
+    @property
+    def gathered_at_a_time(self) -> int:
+        """How many rows a gather may hold."""
+        return max(1, GATHER_BYTES // self.row_bytes)
 
     @final
-    def cut_slice(self, rows: slice) -> list[slice | Array]:
-        """A slice in pieces of about PIECE_BYTES."""
+    def cut_slice(self, rows: slice, size: int) -> list[slice | Array]:
+        """A slice in pieces of about ``size`` bytes."""
         start, stop, stride = rows.indices(self.n)
-        step = stride * max(1, PIECE_BYTES // self.row_bytes)
+        step = stride * max(1, size // self.row_bytes)
         return [slice(i, min(i + step, stop), stride) for i in range(start, stop, step)] or [rows]
 
 

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, final
 
 from trimlearn.arrays import Array, namespace, zeros
-from trimlearn.losses.base import Loss, PredictionLoss, chunks, weighted
+from trimlearn.losses.base import Loss, PredictionLoss, weighted
+from trimlearn.losses.linear import Block
 
 __all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "choose_duals"]
 
@@ -52,31 +53,34 @@ class Residuals(Duals):
         assert isinstance(loss, PredictionLoss), "choose_duals sees to that"
         self.loss = loss
         self.table = zeros((loss.n, loss.K), loss.like)
-        self._last: Any = (None, None, None)
+        self._last: tuple[Any, Array] = (None, None)  # rows, and their residuals at the x of the step under way
 
     def evaluate(self, x: Array) -> Array:
         f = zeros((self.loss.n,), self.loss.like)
-        for rows in chunks(self.loss.n):
+        for _, rows in self.loss.linear.pieces():
             f[rows], self.table[rows] = self.loss.evaluate(self.loss.linear.predict(x, rows), rows)
-        self._last = (None, None, None)
+        self._last = (None, None)
         return f
 
     def mean(self, c: Array) -> Array:
-        return sum(self.loss.linear.adjoint(weighted(self.table[rows], c[rows]), rows) for rows in chunks(self.loss.n))
+        return self.loss.pull(None, lambda block, piece, part: weighted(self.table[part], c[part]))
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
-        block = self.loss.linear.block(rows)
-        _, r = self.loss.evaluate(block.predict(x), rows)
-        self._last = (rows, block, r)
-        return block.adjoint(weighted(r - self.table[rows], c))
+        new = zeros((c.shape[0], self.loss.K), self.table)
+
+        def residuals(block: Block, piece: Any, part: slice) -> Array:
+            new[part] = self.loss.residual(block.predict(x), piece)
+            return weighted(new[part] - self.table[piece], c[part])
+
+        self._last = (rows, new)
+        return self.loss.pull(rows, residuals)
 
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:
-        last, block, r = self._last
-        if last is not rows:
-            block = self.loss.linear.block(rows)
-            _, r = self.loss.evaluate(block.predict(x), rows)
-        change = block.adjoint(weighted(r - self.table[rows], c))
-        self.table[rows] = r
+        if self._last[0] is not rows:
+            self.difference(x, c, rows)
+        new = self._last[1]
+        change = self.loss.pull(rows, lambda block, piece, part: weighted(new[part] - self.table[piece], c[part]))
+        self.table[rows] = new
         return change
 
 

@@ -13,6 +13,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array, namespace, norm, sum64
+from trimlearn.losses.base import PredictionLoss
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.method import State
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "make_metric"]
+
+SATURATED = 1e-6  # of the curvature that φ″ = 1 would give
 
 
 class Metric(ABC):
@@ -41,7 +44,7 @@ class Metric(ABC):
         """Drop what was learned from steps that were taken back."""
         return
 
-    def least(self, state: State) -> float:
+    def least(self, engine: Engine, state: State) -> float:
         """The least curvature to believe in: where a loss has saturated, its Hessian says nothing about a step."""
         return 0.0
 
@@ -73,6 +76,12 @@ class Euclidean(Metric):
     def learn(self, engine: Engine, state: State, noise: float) -> None:
         return
 
+    def least(self, engine: Engine, state: State) -> float:
+        if "largest" not in state.metric and isinstance(engine.problem.loss, PredictionLoss):
+            second, _ = engine.column_moments()
+            state.metric["largest"] = namespace(second).max(second)
+        return SATURATED * float(state.metric.get("largest", 0.0))
+
     def apply(self, state: State, g: Array) -> Array:
         return g
 
@@ -103,9 +112,8 @@ class Diagonal(Metric):
         state.metric["inverse"] = largest / xp.where(M > 0, M, xp.ones_like(M) * largest)
         state.metric["largest"] = largest
 
-    def least(self, state: State) -> float:
-        """A millionth of the curvature that φ″ = 1 would give."""
-        return 1e-6 * float(state.metric["largest"])
+    def least(self, engine: Engine, state: State) -> float:
+        return SATURATED * float(state.metric["largest"])
 
     def apply(self, state: State, g: Array) -> Array:
         return state.metric["inverse"] * g

@@ -73,7 +73,7 @@ class Probe:
             value, along = norm(image), sum64(direction * image)
             direction = _unit(image)
         state.direction = direction
-        return max(value + self._noise * trace, self._metric.least(state)), along < 0
+        return max(value + self._noise * trace, self._metric.least(self._engine, state)), along < 0
 
     def ahead(self, gamma: float) -> float:
         """The curvature along the next step, where that step ends: exponentials can be flat here and steep there."""
