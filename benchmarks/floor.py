@@ -135,7 +135,7 @@ class Bench:
         return replace(self._moved)
 
     def anchored(self) -> State:
-        """Where a w-step evaluates, finds F as it was, and so takes nothing back; not one at which the metric learns."""
+        """Where a w-step evaluates, finds F as it was and takes nothing back; not one at which the metric learns."""
         return replace(self._at_anchor, w_steps=2, moved=True)
 
     def rows(self) -> list[np.ndarray]:

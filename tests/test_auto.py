@@ -557,3 +557,20 @@ def test_lbfgs_forgets_what_was_taken_back() -> None:
     LBFGS().forget(state)
     g = np.array([1.0, 2.0])
     np.testing.assert_array_equal(LBFGS().apply(state, g), g)
+
+
+def test_reach_bounds_a_step_where_the_loss_has_saturated_and_nowhere_else() -> None:
+    """4f/‖g‖² ≥ 2/L wherever 0 ≤ f is L-smooth; far out, where a logistic loss is flat, it is far below 1/curvature."""
+    rng = np.random.default_rng(8)
+    W = rng.choice([-1.0, 1.0], (200, 3))  # an odd number of them: their sum is never 0
+    problem = Problem(Logistic(W, rng.random(200) < 0.5), AllOnes())
+    L = 0.25 * np.linalg.eigvalsh(W.T @ W / 200)[-1]
+    for far, saturated in ((0.0, False), (1.0, False), (40.0, True)):
+        engine, x = LocalEngine(problem), np.full(3, far)
+        value = engine.evaluate(x)
+        state = State(x=x, y_mean=engine.renew(), gamma=1.0)
+        probe = Probe(engine, state, Euclidean(), engine.draws(0, 0), 0.0, value)
+        assert probe.reach() == pytest.approx(4 * value / np.sum(state.y_mean**2), rel=1e-12)
+        assert probe.reach() >= 2 / L
+        largest = probe.largest()[0]
+        assert (probe.reach() < 1e-3 / max(largest, 1e-300)) == saturated

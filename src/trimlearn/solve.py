@@ -185,7 +185,8 @@ class _Driver:
 
     def _note(self, state: State, show: Show) -> None:
         assert state.record is not None
-        state.record = replace(state.record, seconds=self._seconds())
+        h = self.history[-1].h if state.record.restored else state.record.h  # after a restore w is the old one
+        state.record = replace(state.record, seconds=self._seconds(), h=h)
         self.history.append(state.record)
         show(state.record)
         if self.callback is not None:

@@ -67,11 +67,11 @@ class Algorithm1(Run):
         if self.random_output:
             self._sample(engine, state)
 
-    def w_step(self, engine: Engine, state: State, last: bool = False) -> None:
+    def w_step(self, engine: Engine, state: State) -> None:
         """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x)."""
         if state.moved and self._risen(engine, state, engine.evaluate(state.x)):
             return
-        self._renew(engine, state, engine.reweigh(self.tau), last)  # where x has not moved, f is known
+        self._renew(engine, state, engine.reweigh(self.tau))  # where x has not moved, f is known
 
     def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
@@ -96,7 +96,7 @@ class Algorithm1(Run):
         value, gradient = engine.value_gradient(state.x)
         if not self._risen(engine, state, value):
             state.y_mean = engine.mean_duals()
-            self._adapt(engine, state)
+            self._adapt(engine, state, value)
             self._note(engine, state, Reweighed(value, 0.0, nan), gradient)
 
     def finish(self, engine: Engine, state: State) -> None:
@@ -106,7 +106,9 @@ class Algorithm1(Run):
             value = engine.evaluate(state.x)
             self._note(engine, state, Reweighed(value, engine.gap(), nan), engine.renew())
         elif state.record is None and self.renews:
-            self.w_step(engine, state, last=True)
+            if state.moved:
+                self._risen(engine, state, engine.evaluate(state.x))  # if so, we are back where f is known
+            self._renew(engine, state, engine.reweigh(self.tau), last=True)
         elif not self.renews:  # once more, for the losses
             value = engine.evaluate(state.x)
             self._note(engine, state, Reweighed(value, 0.0, nan), engine.renew())
@@ -125,18 +127,18 @@ class Algorithm1(Run):
         gradient = engine.renew()
         state.y_mean, state.moved = self.mean_of(engine, gradient), False
         if not last:
-            self._adapt(engine, state)
+            self._adapt(engine, state, found.value)
         self._note(engine, state, found, gradient)
         if self.random_output and state.since is None and engine.r1 is self.problem.r1:
             state.since, state.sampled_w, state.sampled_x = state.k, engine.weights, state.x
 
-    def _adapt(self, engine: Engine, state: State) -> None:
+    def _adapt(self, engine: Engine, state: State, value: float) -> None:
         """Bring the metric and γ up to date after a full evaluation."""
         state.w_steps += 1
         noise = 1.0 / (self.b * (1.0 - self.momentum))
         self.metric.learn(engine, state, noise)
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
-        state.gamma = self.rule.at_w_step(state, Probe(engine, state, self.metric, draws, noise))
+        state.gamma = self.rule.at_w_step(state, Probe(engine, state, self.metric, draws, noise, value))
 
     def _risen(self, engine: Engine, state: State, value: float) -> bool:
         """Whether F(w, ·) is above where it was at the last full evaluation; if so, we are back there."""

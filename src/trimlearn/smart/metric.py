@@ -13,7 +13,6 @@ from math import sqrt
 from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array, namespace, norm, sum64
-from trimlearn.losses.base import PredictionLoss
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.method import State
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "make_metric"]
-
-SATURATED = 1e-6  # of the curvature that φ″ = 1 would give
 
 
 class Metric(ABC):
@@ -43,10 +40,6 @@ class Metric(ABC):
     def forget(self, state: State) -> None:
         """Drop what was learned from steps that were taken back."""
         return
-
-    def least(self, engine: Engine, state: State) -> float:
-        """The least curvature to believe in: where a loss has saturated, its Hessian says nothing about a step."""
-        return 0.0
 
     @abstractmethod
     def apply(self, state: State, g: Array) -> Array:
@@ -76,12 +69,6 @@ class Euclidean(Metric):
     def learn(self, engine: Engine, state: State, noise: float) -> None:
         return
 
-    def least(self, engine: Engine, state: State) -> float:
-        if "largest" not in state.metric and isinstance(engine.problem.loss, PredictionLoss):
-            second, _ = engine.column_moments()
-            state.metric["largest"] = namespace(second).max(second)
-        return SATURATED * float(state.metric.get("largest", 0.0))
-
     def apply(self, state: State, g: Array) -> Array:
         return g
 
@@ -110,10 +97,6 @@ class Diagonal(Metric):
         if not largest > 0:
             M, largest = xp.ones_like(M), xp.ones_like(largest)
         state.metric["inverse"] = largest / xp.where(M > 0, M, xp.ones_like(M) * largest)
-        state.metric["largest"] = largest
-
-    def least(self, engine: Engine, state: State) -> float:
-        return SATURATED * float(state.metric["largest"])
 
     def apply(self, state: State, g: Array) -> Array:
         return state.metric["inverse"] * g

@@ -38,10 +38,15 @@ class StepRule(ABC):
 
 
 class Probe:
-    """Curvature in the metric, measured on one random minibatch of ⌈n^(2/3)⌉ rows: what x-steps see is no other."""
+    """Curvature in the metric, measured on one random minibatch of ⌈n^(2/3)⌉ rows: what x-steps see is no other.
 
-    def __init__(self, engine: Engine, state: State, metric: Metric, draws: Draws, noise: float) -> None:
-        self._engine, self._state, self._metric, self._noise = engine, state, metric, noise
+    ``value`` is the mean loss at x.
+    """
+
+    def __init__(
+        self, engine: Engine, state: State, metric: Metric, draws: Draws, noise: float, value: float = inf
+    ) -> None:
+        self._engine, self._state, self._metric, self._noise, self._value = engine, state, metric, noise, value
         self._draws = draws
         self._rows: Any = None
 
@@ -73,7 +78,18 @@ class Probe:
             value, along = norm(image), sum64(direction * image)
             direction = _unit(image)
         state.direction = direction
-        return max(value + self._noise * trace, self._metric.least(self._engine, state)), along < 0
+        return value + self._noise * trace, along < 0
+
+    def reach(self) -> float:
+        """4f/⟨g, M⁻¹g⟩, f and g the mean loss and its gradient: no step need be longer.
+
+        Where 0 ≤ f has curvature at most L everywhere, ‖g‖² ≤ 2Lf, so that this is never less than 2/L. Where f has
+        saturated, flat and large, the curvature here says nothing about a step, and this does.
+        """
+        g = self._state.y_mean
+        length = sum64(g * self._metric.apply(self._state, g))
+        reach = 4.0 * self._value / length if 0 < length < inf else inf
+        return reach if reach > 0 else inf
 
     def ahead(self, gamma: float) -> float:
         """The curvature along the next step, where that step ends: exponentials can be flat here and steep there."""
@@ -158,6 +174,7 @@ class Auto(StepRule):
             grown = state.scale * (2.0 if concave else self.recovery)
             state.scale = min(grown, self.concave if concave else 1.0)
         gamma = _inverse(L, state, state.scale)
+        gamma = gamma if concave else min(gamma, probe.reach())
         for _ in range(40):
             if not probe.ahead(gamma) > 4.0 / gamma:
                 break
