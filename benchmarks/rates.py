@@ -38,11 +38,11 @@ class Plan:
     passes: float = 60
     seeds: tuple[int, ...] = (0, 1)
     palm_steps: tuple[float, ...] = (0.5, 1, 2, 4, 8)
-    sg_steps: tuple[float, ...] = (0.1, 0.3, 1, 3, 10)
+    sg_steps: tuple[float, ...] = (0.1, 0.3, 1, 3, 10, 30)
     sg_halves: tuple[float, ...] = (5, 20, 1e9)
     inner: tuple[int, ...] = (3, 5, 10, 20, 40)
     by_hand: tuple[float, ...] = (0.3, 0.5, 1, 1.5, 2, 3)
-    by_hand_momentum: tuple[float, ...] = (0.03, 0.1, 0.2, 0.3, 0.5, 1, 2, 4)
+    by_hand_momentum: tuple[float, ...] = (0.1, 0.3, 0.5, 1, 2, 4, 8)
 
 
 FULL = Plan()

@@ -45,8 +45,15 @@ def to_numpy(a: Array) -> np.ndarray:
 def asarray_like(a: Any, like: Array, dtype: Any = None) -> Array:
     """``a`` in the namespace, on the device and, unless ``dtype`` says otherwise, in the dtype of ``like``."""
     xp = namespace(like)
-    device = like.device if is_torch_array(like) else None
-    return xp.asarray(a, dtype=like.dtype if dtype is None else dtype, device=device)
+    dtype = like.dtype if dtype is None else dtype
+    if not is_torch_array(like):
+        return xp.asarray(to_numpy(a), dtype=dtype)
+    if is_torch_array(a):
+        return a.detach().to(dtype=dtype, device=like.device)
+    plain = np.array(a)  # torch takes no negative strides, foreign byte orders, read-only or extended numbers
+    if plain.dtype.kind == "f" and plain.dtype not in (np.float16, np.float32, np.float64):
+        plain = plain.astype(np.float64)
+    return xp.asarray(plain, dtype=dtype, device=like.device)
 
 
 def zeros(shape: tuple[int, ...], like: Array) -> Array:

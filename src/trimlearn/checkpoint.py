@@ -49,8 +49,9 @@ class Checkpoint:
         if not isinstance(self.path, (str, os.PathLike)):
             raise ValueError(f"checkpoint must be a path, got {self.path!r}.")
         self.file = Path(self.path)
-        if self.file.is_dir() or not self.file.absolute().parent.is_dir():
-            raise ValueError(f"checkpoint must be a file in an existing folder, got {str(self.file)!r}.")
+        folder = self.file.absolute().parent
+        if self.file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise ValueError(f"checkpoint must be a file in an existing folder that can be written to, got {str(self.file)!r}.")
         if isinstance(self.every, bool) or not isinstance(self.every, Real) or not self.every >= 0:
             raise ValueError(f"every must be a number of seconds >= 0, got {self.every!r}.")
 

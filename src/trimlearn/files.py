@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 
 __all__ = ["replacing"]
 
@@ -22,7 +23,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ...     target.read_text()
     '{}'
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{get_ident()}.part")
     try:
         yield temporary
         temporary.replace(path)

@@ -44,6 +44,7 @@ class Problem:
         r1.check(loss.n, self.s)
         self.r1 = r1
         self.r2 = ExceptIntercept(r2) if loss.intercept else r2
+        loss.check(self.r2)
         self.r2.prox(self.r2.feasible(loss.start()), 1.0)  # a term that cannot take this shape of x says so now
 
     @property
@@ -63,6 +64,8 @@ class Problem:
         """F(w, x), with r1 and r2 infinite outside their domains."""
         x = asarray_like(x, self.loss.like)
         w = asarray_like(w, x)
+        if tuple(w.shape) != (self.n,):
+            raise ValueError(f"w must have one entry per row, shape ({self.n},), got {tuple(w.shape)}.")
         if not self.r1.contain(w, self.s):
             return float("inf")
         return self.weighted_mean(w, self.loss.values(x)) + self.r2.value(x)
@@ -72,9 +75,9 @@ class Problem:
         x = self.loss.generic()
         f = self.loss.values(x)
         w = self.r1.minimise(f, self.s)
-        seen = (f, w, self.r2.prox(x, 1.0)[0], f if self.s is None else self.s)
+        seen = (w, self.r2.prox(x, 1.0)[0], f if self.s is None else self.s)
         digest = sha256(b"".join(np.ascontiguousarray(to_numpy(a)).tobytes() for a in seen))
-        return digest.hexdigest()[:16]
+        return f"{self.loss.fingerprint()}-{digest.hexdigest()[:16]}"
 
     def __repr__(self) -> str:
         return f"Problem({type(self.loss).__name__}, n={self.n}, x={self.loss.x_shape}, r1={self.r1!r}, r2={self.r2!r})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import prod
+from math import isfinite, prod
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
@@ -106,7 +106,7 @@ def solve(
     method = _default_method(problem) if method is None else method
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
-    run = method.bind(problem, seed)
+    run = method.bind(problem, int(seed))
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
@@ -136,6 +136,7 @@ class _Driver:
     stopped: bool = False
 
     def solve(self, resume: bool, show: Show) -> Solution:
+        self.engine.reset()
         state = self._begin(resume, show)
         while (status := self._status(state)) is None:
             self.run.advance(self.engine, state)
@@ -201,6 +202,8 @@ class _Driver:
         record, engine = state.record, self.engine
         if self.stopped:
             return Status.CALLBACK
+        if record is not None and record.k > 0 and not isfinite(record.objective):
+            return Status.DIVERGED
         if record is not None and self._converged(record):
             return Status.CONVERGED
         if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
@@ -235,7 +238,7 @@ class _Driver:
             stationarity_w=record.stationarity_w,
             status=status,
             history=self.history,
-            counts=self.engine.counts,
+            counts=replace(self.engine.counts),
             losses=self.engine.losses,
             passes=self.engine.passes,
             seconds=self._seconds(),
@@ -247,7 +250,11 @@ def _multistart(
 ) -> Solution:
     if checkpoint is not None:
         raise ValueError("checkpoint is for one run; start='multistart' makes several. Use another start.")
-    found = [solve(problem, method, start=part, seed=seed + i, **rest) for i, part in enumerate(starts.parts())]
+    found: list[Solution] = []
+    for i, part in enumerate(starts.parts()):
+        found.append(solve(problem, method, start=part, seed=(int(seed) + i) % (1 << 64), **rest))
+        if found[-1].status is Status.CALLBACK:
+            break
     return min(found, key=lambda solution: solution.objective)
 
 

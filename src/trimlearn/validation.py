@@ -41,6 +41,8 @@ def as_numeric(a: Any, name: str) -> Array:
             raise TypeError(f"{name} is a sparse torch tensor; pass a scipy.sparse CSR array instead.")
         a = a.detach()
     elif is_numpy_array(a) or not is_array_api_obj(a):
+        if isinstance(a, np.ma.MaskedArray) and np.ma.is_masked(a):
+            raise ValueError(f"{name} is a masked array with masked entries; drop those rows or fill them in first.")
         try:
             a = np.asarray(a)  # also strips np.memmap and np.matrix down to a plain view
         except ValueError as error:

@@ -47,6 +47,10 @@ class Engine(ABC):
         s = problem.s
         self._cumulative = None if s is None else np.cumsum(to_numpy(s), dtype=np.float64)
 
+    def reset(self) -> None:
+        """Forget an earlier run."""
+        self.r1, self.counts, self.max_passes = self.problem.r1, Counts(), inf
+
     @property
     def passes(self) -> float:
         """Rows whose residual was evaluated / n."""

@@ -42,7 +42,7 @@ class LocalEngine(Engine):
         return self._w
 
     def set_weights(self, w: Any) -> None:
-        self._w = asarray_like(w, self._like)
+        self._w = asarray_like(w, self._like) + 0  # a copy: the caller's array is not ours
 
     @property
     def losses(self) -> Array:
@@ -77,7 +77,8 @@ class LocalEngine(Engine):
         xp = namespace(self._f)
         largest = xp.finfo(self._f.dtype).max ** 0.5  # an infinite loss must not become inf − inf in the projection
         f = xp.where(xp.isfinite(self._f), self._f, xp.full_like(self._f, largest))
-        return self.r1.prox(self._w - (tau / self.problem.S) * f, self.problem.s)
+        v = self._w - (tau / self.problem.S) * f
+        return self.r1.prox(xp.clip(v, -largest, largest), self.problem.s)
 
     def _norm(self, v: Array) -> float:
         return sqrt(self.problem.mean(v * v) * self.problem.S)

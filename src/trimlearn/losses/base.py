@@ -85,6 +85,10 @@ class Loss(ABC):
         h = eps_of(x) ** (1 / 3) * (1 + norm(x)) / max(norm(u), 1e-30)
         return (self.gradient(x + h * u, c, rows) - self.gradient(x - h * u, c, rows)) / (2 * h)
 
+    def check(self, r2: Regularizer) -> None:
+        """Raise ValueError where the problem with this r2 makes no sense."""
+        return
+
     def hessian(self, x: Array, c: Array) -> np.ndarray:
         """Σ cᵢ ∇²fᵢ(x) over all rows as a matrix of order dim(x), in float64: for models of few parameters."""
         identity = np.eye(prod(self.x_shape)).reshape(-1, *self.x_shape)
@@ -103,7 +107,8 @@ class Loss(ABC):
     def fingerprint(self) -> str:
         """A short text that tells this loss, its data included, from others."""
         values = np.ascontiguousarray(to_numpy(self.values(self.generic())))
-        return f"{type(self).__name__}-{sha256(values.tobytes()).hexdigest()[:16]}"
+        settings = sorted((k, v) for k, v in vars(self).items() if isinstance(v, (bool, int, float, str)))
+        return f"{type(self).__name__}-{sha256(values.tobytes() + repr(settings).encode()).hexdigest()[:16]}"
 
     def start(self) -> Array:
         """x₀, where a solver starts unless told otherwise: zero. It does not depend on the order of the rows."""

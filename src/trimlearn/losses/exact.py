@@ -79,16 +79,31 @@ def _designs(linear: Linear, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.
 
 
 def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """A⁻¹T for a positive semidefinite A, of least norm if A is singular; else brought to one scale first."""
-    scale = np.sqrt(np.abs(np.diag(A)))
-    scale[scale == 0] = 1.0
-    x, _, rank, _ = np.linalg.lstsq(A / np.outer(scale, scale), T / scale[:, None])
-    return np.asarray(x / scale[:, None] if rank == len(A) else np.linalg.lstsq(A, T)[0])
+    """A⁻¹T for a positive semidefinite A, of least norm if A is singular, whatever the scales of its columns."""
+    scale = _positive(np.sqrt(np.abs(np.diag(A))))
+    return _least_norm(A / np.outer(scale, scale), T / scale[:, None], scale)
 
 
 def _least_squares(A: np.ndarray, T: np.ndarray) -> np.ndarray:
-    """The least-squares solution of A x = T; columns are brought to one scale first, unless x is not unique."""
-    scale = np.linalg.norm(A, axis=0)
-    scale[scale == 0] = 1.0
-    x, _, rank, _ = np.linalg.lstsq(A / scale, T)
-    return np.asarray(x / scale[:, None] if rank == A.shape[1] else np.linalg.lstsq(A, T)[0])
+    """The least-squares solution of A x = T, of least norm if it is not unique, whatever the scales of A's columns."""
+    scale = _positive(np.linalg.norm(A, axis=0))
+    return _least_norm(A / scale, T, scale)
+
+
+def _positive(scale: np.ndarray) -> np.ndarray:
+    return np.where(scale > 0, scale, 1.0)
+
+
+def _least_norm(A: np.ndarray, T: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """x = u/scale for the least-squares solution u of A u = T that makes x shortest.
+
+    The rank is judged on A, whose columns are of one scale; a cut-off on the unscaled matrix would take a feature of
+    small scale for nothing.
+    """
+    U, s, Vt = np.linalg.svd(A, full_matrices=len(A) < A.shape[1])
+    rank = int(np.count_nonzero(s > s.max(initial=0.0) * max(A.shape) * np.finfo(np.float64).eps))
+    u = Vt[:rank].T @ ((U[:, :rank].T @ T) / s[:rank, None])
+    if rank < A.shape[1]:
+        null = Vt[rank:].T
+        u = u - null @ np.linalg.lstsq(null / scale[:, None], u / scale[:, None])[0]
+    return np.asarray(u / scale[:, None])

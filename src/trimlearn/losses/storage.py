@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from threading import get_ident
 from typing import final
 
 import numpy as np
@@ -34,7 +35,12 @@ class Storage(ABC):
         self.V, self.like = V, like
         self.n, self.p = V.shape
         self.converts = bool(V.dtype != like.dtype)
-        self.generation = 0  # counts the gathers that overwrote an earlier one
+        self._generations: dict[int, int] = {}
+
+    @property
+    def generation(self) -> int:
+        """Counts, for this thread, the gathers that overwrote an earlier one."""
+        return self._generations.get(get_ident(), 0)
 
     @abstractmethod
     def fetch(self, rows: slice | Array) -> Array:
@@ -110,18 +116,20 @@ class NumpyDense(Dense):
 
     def __init__(self, V: Array, like: Array) -> None:
         super().__init__(V, like)
-        self._buffer = np.empty((0, self.p), dtype=V.dtype)
+        self._buffers: dict[int, np.ndarray] = {}  # one per thread: solves may share a loss
 
     def _gather(self, rows: Array) -> Array:
         rows = _check_index(rows, self.n)
         if not (self.V.flags.c_contiguous and self.V.flags.aligned):
             return self.V[rows]  # np.take would copy the whole of V first
-        if len(rows) > len(self._buffer):
-            self._buffer = np.empty((len(rows), self.p), dtype=self.V.dtype)
-        self.generation += 1
+        thread = get_ident()
+        buffer = self._buffers.get(thread)
+        if buffer is None or len(rows) > len(buffer):
+            buffer = self._buffers[thread] = np.empty((len(rows), self.p), dtype=self.V.dtype)
+        self._generations[thread] = self.generation + 1
         # Memory that is already mapped saves a page fault for every 4 kB; mode="clip" is the one that writes
         # straight to it (the entries were checked above).
-        return np.take(self.V, rows, axis=0, out=self._buffer[: len(rows)], mode="clip")
+        return np.take(self.V, rows, axis=0, out=buffer[: len(rows)], mode="clip")
 
 
 @final

@@ -11,7 +11,7 @@ from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.exact import leading_subspace
 from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
-from trimlearn.regularizers import Regularizer, Stiefel
+from trimlearn.regularizers import Regularizer, Sphere, Stiefel
 from trimlearn.validation import check_count
 
 __all__ = ["Subspace"]
@@ -52,6 +52,12 @@ class Subspace(PredictionLoss):
     @property
     def minimal(self) -> int:
         return self.K + 1
+
+    def check(self, r2: Regularizer) -> None:
+        if not (isinstance(r2, Stiefel) or (self.K == 1 and isinstance(r2, Sphere))):
+            raise ValueError(
+                f"r2 must be Stiefel() for Subspace, got {r2.name}: without UᵀU = I the loss has no bound."
+            )
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         return leading_subspace(self.linear, c, self.K) if isinstance(r2, Stiefel) else None

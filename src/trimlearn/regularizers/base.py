@@ -35,6 +35,11 @@ class Regularizer(ABC):
         """
 
     @property
+    def name(self) -> str:
+        """What messages call it."""
+        return type(self).__name__
+
+    @property
     def smooth(self) -> bool:
         """Is r2 differentiable everywhere? Then `gradient` and `curvature` exist."""
         return False

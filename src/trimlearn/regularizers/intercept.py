@@ -31,6 +31,10 @@ class ExceptIntercept(Regularizer):
             raise ValueError(f"r2 must be a Regularizer, got {self.r2!r}; for example ExceptIntercept(L1(0.1)).")
 
     @property
+    def name(self) -> str:
+        return self.r2.name
+
+    @property
     def convex(self) -> bool:
         return self.r2.convex
 

@@ -47,7 +47,7 @@ class Algorithm1(Run):
 
     def init(self, engine: Engine, x: Array) -> State:
         self.prepare(engine)
-        state = State(x=x)
+        state = State(x=x, began=engine.passes)
         value = engine.evaluate(x)
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state
@@ -75,7 +75,7 @@ class Algorithm1(Run):
 
     def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
-        state.gamma = self.rule.at_x_step(state, engine.passes)
+        state.gamma = self.rule.at_x_step(state, engine.passes - state.began)
         if state.moved or not engine.keeps_duals:
             difference, change = engine.difference(state.x, batch, refresh)
         else:  # x is where every yᵢ was renewed: wᵢ∇fᵢ(x) − yᵢ = 0, exactly
@@ -96,7 +96,7 @@ class Algorithm1(Run):
         value, gradient = engine.value_gradient(state.x)
         if not self._risen(engine, state, value):
             state.y_mean = engine.mean_duals()
-            self._adapt(engine, state, value)
+            self._adapt(engine, state, value, gradient)
             self._note(engine, state, Reweighed(value, 0.0, nan), gradient)
 
     def finish(self, engine: Engine, state: State) -> None:
@@ -127,18 +127,20 @@ class Algorithm1(Run):
         gradient = engine.renew()
         state.y_mean, state.moved = self.mean_of(engine, gradient), False
         if not last:
-            self._adapt(engine, state, found.value)
+            self._adapt(engine, state, found.value, gradient)
         self._note(engine, state, found, gradient)
-        if self.random_output and state.since is None and engine.r1 is self.problem.r1:
-            state.since, state.sampled_w, state.sampled_x = state.k, engine.weights, state.x
+        self.settle(engine, state)
+        if self.random_output and state.since is not None and state.sampled_x is None:
+            state.sampled_w, state.sampled_x = engine.weights, state.x
 
-    def _adapt(self, engine: Engine, state: State, value: float) -> None:
+    def _adapt(self, engine: Engine, state: State, value: float, gradient: Array) -> None:
         """Bring the metric and γ up to date after a full evaluation."""
         state.w_steps += 1
         noise = 1.0 / (self.b * (1.0 - self.momentum))
         self.metric.learn(engine, state, noise)
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
-        state.gamma = self.rule.at_w_step(state, Probe(engine, state, self.metric, draws, noise, value))
+        probe = Probe(engine, state, self.metric, draws, noise, value, gradient)
+        state.gamma = self.rule.at_w_step(state, probe)
 
     def _risen(self, engine: Engine, state: State, value: float) -> bool:
         """Whether F(w, ·) is above where it was at the last full evaluation; if so, we are back there."""

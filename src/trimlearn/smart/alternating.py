@@ -39,7 +39,7 @@ class Alternating(Method):
         if self.inner not in (None, "newton", "lbfgs", "proximal"):
             raise ValueError(f"inner must be 'newton', 'lbfgs', 'proximal' or None, got {self.inner!r}.")
         if self.inner == "lbfgs" and not problem.r2.smooth:
-            raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {type(problem.r2).__name__}.")
+            raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {problem.r2.name}.")
         return AlternatingRun(problem, seed, int(self.iterations), self.inner or _default_inner(problem))
 
 
@@ -102,6 +102,7 @@ class AlternatingRun(Run):
         state.anchor = state.x
         state.w_steps += 1
         self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
+        self.settle(engine, state)
 
     def _fit(self, engine: Engine, state: State) -> Array:
         engine.counts.prox_r2 += 1

@@ -78,3 +78,4 @@ class ProxGradientRun(Run):
         state.y_mean, state.base = engine.renew(), found.value
         state.w_steps += 1
         self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
+        self.settle(engine, state)

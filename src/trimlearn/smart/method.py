@@ -66,7 +66,10 @@ class State:
     direction: Array | None = None  # of the largest curvature seen
     metric: dict[str, Array] = field(default_factory=dict)
     w_steps: int = 0
-    first_residual: float = nan  # stationarity_x is relative to it
+    first_residual: float = nan  # stationarity_x is relative to it: of the first record at the target h
+    initial_residual: float = nan  # of the very first record, as its objective: what rounding is measured against
+    initial_objective: float = nan
+    began: float = 0.0  # passes that were made before the run
     since: int | None = None  # the iteration from which on w lies in r1: where a continuation ended
     sampled_w: Array | None = None  # (w, x) at t₀, when the output is Theorem 1's
     sampled_x: Array | None = None
@@ -111,24 +114,35 @@ class Run(ABC):
     @final
     def note(self, engine: Engine, state: State, found: Reweighed, residual: float, residual_x: float = nan) -> Record:
         """The record of (w, x), also put into the state; ``residual`` is the x-residual, absolute."""
-        if not isfinite(state.first_residual):
+        objective, eps = found.value + engine.problem.r2.value(state.x), eps_of(state.x)
+        if not isfinite(state.initial_residual):
+            state.initial_residual, state.initial_objective = residual, abs(objective)
+        if state.since is None:
             state.first_residual = residual
-        objective = found.value + engine.problem.r2.value(state.x)
         # A start that is stationary already gives no scale to be relative to. √(2F/γ), which bounds the gradient of a
-        # loss F ≥ 0 of curvature 1/γ, does: a gradient as small against it as rounding makes it is zero.
-        reference = max(state.first_residual, (2.0 * eps_of(state.x) * abs(objective) / state.gamma) ** 0.5)
+        # loss F ≥ 0 of curvature 1/γ, does, and so does the very first residual: a gradient as small against either as
+        # rounding makes it is zero.
+        rounding = max((2.0 * eps * abs(objective) / state.gamma) ** 0.5, eps**0.5 * state.initial_residual)
+        reference = max(state.first_residual, rounding)
+        least = max((256 * eps) ** 2 * state.initial_objective, TINY)  # F of a fit that is exact up to rounding
         state.record = Record(
             k=state.k,
             passes=engine.passes,
             objective=objective,
             stationarity_x=residual / reference if reference > 0 else 0.0,
-            stationarity_w=found.gap / max(abs(objective), TINY),
+            stationarity_w=found.gap / max(abs(objective), least),
             h=engine.h,
             gamma=state.gamma,
             residual_x=residual_x,
             residual_w=found.residual,
         )
         return state.record
+
+    @final
+    def settle(self, engine: Engine, state: State) -> None:
+        """w lies in r1 from now on, if a continuation has come to its end: call it after every record of a w-step."""
+        if state.since is None and engine.r1 is engine.problem.r1:
+            state.since = state.k
 
     @final
     def resume(self, engine: Engine, state: State) -> None:

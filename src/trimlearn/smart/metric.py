@@ -84,7 +84,7 @@ class Diagonal(Metric):
 
     def check(self, r2: Regularizer) -> None:
         if not r2.separable:
-            raise ValueError(f"metric='diagonal' needs a separable r2, {type(r2).__name__} is not; use metric=None.")
+            raise ValueError(f"metric='diagonal' needs a separable r2, {r2.name} is not; use metric=None.")
 
     def learn(self, engine: Engine, state: State, noise: float) -> None:
         # Again only after 1, 4, 16, 64, … w-steps: the moments cost more than a product with the design.
@@ -93,6 +93,8 @@ class Diagonal(Metric):
         second, ratio = engine.column_moments()
         xp = namespace(second)
         M = second + noise * ratio
+        most = xp.finfo(M.dtype).max ** 0.5
+        M = xp.where(M < most, M, xp.full_like(M, most))  # also where moments have overflowed
         largest = xp.max(M)
         if not largest > 0:
             M, largest = xp.ones_like(M), xp.ones_like(largest)
@@ -130,10 +132,7 @@ class LBFGS(Metric):
 
     def check(self, r2: Regularizer) -> None:
         if not r2.smooth:
-            raise ValueError(
-                f"metric='lbfgs' needs a smooth r2 (Zero, Ridge), not {type(r2).__name__}; "
-                "use metric='diagonal' or None."
-            )
+            raise ValueError(f"metric='lbfgs' needs a smooth r2 (Zero, Ridge), not {r2.name}; use metric=None.")
 
     def watch(self, state: State, difference: Array) -> None:
         if state.moved and state.anchor is not None:

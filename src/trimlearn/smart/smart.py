@@ -99,7 +99,7 @@ class SMART(Method):
         if not number or not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must be a number in [0, 1) or None, got {self.momentum!r}.")
         if self.momentum > 0 and not problem.r2.convex:
-            raise ValueError(f"momentum needs a convex r2, {type(problem.r2).__name__} is not; use momentum=0.")
+            raise ValueError(f"momentum needs a convex r2, {problem.r2.name} is not; use momentum=0.")
         return float(self.momentum)
 
 

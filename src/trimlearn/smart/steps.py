@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import ceil, inf, isfinite
+from math import ceil, inf, isfinite, nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -40,13 +40,21 @@ class StepRule(ABC):
 class Probe:
     """Curvature in the metric, measured on one random minibatch of ⌈n^(2/3)⌉ rows: what x-steps see is no other.
 
-    ``value`` is the mean loss at x.
+    ``value`` and ``gradient`` are the mean loss at x and its gradient, the mean of y unless given.
     """
 
     def __init__(
-        self, engine: Engine, state: State, metric: Metric, draws: Draws, noise: float, value: float = inf
+        self,
+        engine: Engine,
+        state: State,
+        metric: Metric,
+        draws: Draws,
+        noise: float,
+        value: float = inf,
+        gradient: Array | None = None,
     ) -> None:
         self._engine, self._state, self._metric, self._noise, self._value = engine, state, metric, noise, value
+        self._gradient = state.y_mean if gradient is None else gradient
         self._draws = draws
         self._rows: Any = None
 
@@ -86,7 +94,7 @@ class Probe:
         Where 0 ≤ f has curvature at most L everywhere, ‖g‖² ≤ 2Lf, so that this is never less than 2/L. Where f has
         saturated, flat and large, the curvature here says nothing about a step, and this does.
         """
-        g = self._state.y_mean
+        g = self._gradient
         length = sum64(g * self._metric.apply(self._state, g))
         reach = 4.0 * self._value / length if 0 < length < inf else inf
         return reach if reach > 0 else inf
@@ -94,13 +102,13 @@ class Probe:
     def ahead(self, gamma: float) -> float:
         """The curvature along the next step, where that step ends: exponentials can be flat here and steep there."""
         state = self._state
-        v = self._metric.apply(state, state.y_mean)
+        v = self._metric.apply(state, self._gradient)
         length = norm(v)
         if not (isfinite(length) and length > 0):
             return 0.0
         u = v / length
         bent = self._engine.curvature(state.x - gamma * v, u, self.rows)
-        return sum64(u * bent) * length / sum64(u * state.y_mean)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv is the mean of y
+        return sum64(u * bent) * length / sum64(u * self._gradient)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv = g
 
     def _curve(self, v: Array) -> Array:
         return self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self.rows), v)
@@ -146,7 +154,8 @@ class Decaying(StepRule):
 
     def at_w_step(self, state: State, probe: Probe) -> float:
         if not isfinite(state.gamma0):
-            state.gamma0 = self.gamma if self.gamma is not None else _inverse(probe.largest()[0], state)
+            L, concave = (nan, False) if self.gamma is not None else probe.largest()
+            state.gamma0 = self.gamma or _no_further(probe, _inverse(L, state), concave)
         return state.gamma if isfinite(state.gamma) else state.gamma0
 
     def at_x_step(self, state: State, passes: float) -> float:
@@ -173,18 +182,22 @@ class Auto(StepRule):
         if state.w_steps > 1:
             grown = state.scale * (2.0 if concave else self.recovery)
             state.scale = min(grown, self.concave if concave else 1.0)
-        gamma = _inverse(L, state, state.scale)
-        gamma = gamma if concave else min(gamma, probe.reach())
-        for _ in range(40):
-            if not probe.ahead(gamma) > 4.0 / gamma:
-                break
-            gamma *= 0.25
-        return gamma
+        return _no_further(probe, _inverse(L, state, state.scale), concave)
 
     def back_off(self, state: State, overflow: bool) -> None:
         factor = 0.1 if overflow else 0.5
         state.scale *= factor
         state.gamma *= factor
+
+
+def _no_further(probe: Probe, gamma: float, concave: bool) -> float:
+    """γ cut to what the loss is worth (`Probe.reach`), and until the curvature where the step ends allows it."""
+    gamma = gamma if concave else min(gamma, probe.reach())
+    for _ in range(40):
+        if not probe.ahead(gamma) > 4.0 / gamma:
+            break
+        gamma *= 0.25
+    return gamma
 
 
 def _inverse(L: float, state: State, scale: float = 1.0) -> float:
