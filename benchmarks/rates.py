@@ -98,7 +98,7 @@ def run(data: Digits, plan: Plan = FULL) -> Result:
     for wrong in plan.wrong:
         t, shifted = shift_labels(data.t, wrong, 10, seed=0)
         n = len(t)
-        problem = Problem(Softmax(data.V, t), CappedSimplex(n * (1 - wrong - OVERTRIM)), Ridge(0.01 / n))
+        problem = Problem(Softmax(data.V, t), CappedSimplex(round(n * (1 - wrong - OVERTRIM))), Ridge(0.01 / n))
         runs = [_solve(problem, plan, entry) for entry in _entries(plan)]
         best = _best(runs)
         targets += _targets(wrong, plan, runs, best)

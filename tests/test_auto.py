@@ -296,7 +296,7 @@ def test_a_start_not_so_far_away_finds_the_same_optimum(name: str) -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_every_seed_trims_the_outliers(seed: int) -> None:
-    found = solve(Problem(LeastSquares(V, T), CappedSimplex(h)), svrg(), seed=seed)
+    found = solve(Problem(LeastSquares(V, T), CappedSimplex(h)), svrg(), seed=seed, max_passes=200)
     assert found.status is Status.CONVERGED
     assert not np.any(found.w[:45])
     np.testing.assert_allclose(found.x, BETA, atol=0.2)

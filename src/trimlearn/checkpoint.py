@@ -51,7 +51,9 @@ class Checkpoint:
         self.file = Path(self.path)
         folder = self.file.absolute().parent
         if self.file.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-            raise ValueError(f"checkpoint must be a file in an existing folder that can be written to, got {str(self.file)!r}.")
+            raise ValueError(
+                f"checkpoint must be a file in an existing folder one may write to, got {str(self.file)!r}."
+            )
         if isinstance(self.every, bool) or not isinstance(self.every, Real) or not self.every >= 0:
             raise ValueError(f"every must be a number of seconds >= 0, got {self.every!r}.")
 

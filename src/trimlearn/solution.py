@@ -21,9 +21,7 @@ class Status(Enum):
     MAX_PASSES = "Stopped after max_passes passes over the data, before both stationarity measures were at most tol."
     MAX_SECONDS = "Stopped after max_seconds seconds, before both stationarity measures were at most tol."
     CALLBACK = "Stopped because the callback said so."
-    DIVERGED = (
-        "Stopped because F is no longer a finite number: the step is too large. Use step='auto', or less."
-    )
+    DIVERGED = "Stopped because F is no longer a finite number: the step is too large. Use step='auto', or less."
 
     @property
     def converged(self) -> bool:

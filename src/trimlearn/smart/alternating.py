@@ -96,6 +96,11 @@ class AlternatingRun(Run):
     def finish(self, engine: Engine, state: State) -> None:
         if state.record is None:  # h was lowered since the last w-step
             self._renew(engine, state, engine.reweigh(inf))
+        elif state.record.stationarity_w > 0:  # the last w-step changed w: x is still the best for the one before
+            exact = engine.minimise(state.x)
+            if exact is not None:
+                state.x = exact
+                self._renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan))
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
         state.y_mean, state.base = engine.renew(), found.value
