@@ -13,7 +13,7 @@ import torch
 
 from trimlearn import Checkpoint, Problem, Status, solve
 from trimlearn.engines import LocalEngine
-from trimlearn.losses import Huber, LeastSquares, Poisson, Softmax, Subspace
+from trimlearn.losses import Huber, LeastSquares, Poisson, SmoothL1, Softmax, Subspace
 from trimlearn.regularizers import L1, Sphere, Stiefel
 from trimlearn.smart import prox_gradient, saga, sg, svrg
 from trimlearn.starts import MultiStart
@@ -84,7 +84,7 @@ def test_stochastic_gradients_survive_exponentials() -> None:
 
 def test_a_decaying_step_does_not_count_the_passes_of_the_start() -> None:
     V, _, t = line()
-    found = solve(Problem(Huber(V, t), CappedSimplex(300)), sg(), start="concentration", max_passes=10, tol=0.0)
+    found = solve(Problem(SmoothL1(V, t), CappedSimplex(300)), sg(), start="concentration", max_passes=10, tol=0.0)
     assert found.history[0].passes > 20
     assert found.trace("gamma")[1] > 0.5 * found.trace("gamma")[0]
 
