@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
 
@@ -30,6 +31,8 @@ __all__ = [
 
 def namespace(*arrays: Array) -> Any:
     """The array API namespace of ``arrays``."""
+    if len(arrays) == 1 and type(arrays[0]) is np.ndarray:  # asked dozens of times a step: 0.1 µs for 4 µs
+        return numpy_namespace
     return array_namespace(*arrays)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
+from math import ceil
 from typing import Any, TypedDict
 
 import numpy as np
@@ -109,6 +110,7 @@ class Linear:
             step = CHUNK
         else:
             numbers, step = rows, self.storage.gathered_at_a_time
+        step = ceil(len(numbers) / max(1, ceil(len(numbers) / step))) or 1  # pieces of one size
         for start in range(0, len(numbers), step):
             part = slice(start, min(start + step, len(numbers)))
             piece = numbers[part]

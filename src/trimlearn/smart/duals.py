@@ -69,8 +69,11 @@ class Residuals(Duals):
         new = zeros((c.shape[0], self.loss.K), self.table)
 
         def residuals(block: Block, piece: Any, part: slice) -> Array:
-            new[part] = self.loss.residual(block.predict(x), piece)
-            return weighted(new[part] - self.table[piece], c[part])
+            r = new[part] = self.loss.residual(block.predict(x), piece)
+            change = r - self.table[piece]
+            return weighted(change, c[part]) if isinstance(piece, slice) else change * c[part][:, None]
+
+        # Rows drawn have positive weight; a slice may hold others, whose residuals may be infinite.
 
         self._last = (rows, new)
         return self.loss.pull(rows, residuals)
