@@ -39,7 +39,9 @@ every repetition gives one ratio, and the median of the ratios is judged, for th
 What limits it:
 
 - An x-step gathers its rows, b·p numbers from all over V, which a full product need not do. NumPy gathers with one
-  thread: with more BLAS threads the products shrink and the gather does not, which is why one thread looks better.
+  thread: with more BLAS threads the products shrink and the gather does not, which is why one thread looks better. A
+  second thread for the gather was tried and made an x-step almost twice as slow: OpenBLAS's threads spin between
+  products and leave it no core.
 - Softmax, the sort that finds rows drawn twice, the draws and the prox are a few dozen small NumPy calls a step.
 - A w-step adds softmax and a partition to the two products, and saves some of that by the order Rᵀ·V, which reads V
   along its rows. The curvature probe of `step="auto"` is a handful of products with n^(2/3) rows.
@@ -76,8 +78,9 @@ pays n for each.
 
 What limits it: the evaluations at both ends and the wait for the last w-step cost n each, and w settles by w-steps,
 not by iterations. Where that leaves only a dozen w-steps, their n dominates and the exponent creeps towards 1. So it
-is for large n (the second column of exponents) and with "rows near the threshold", for which no target is set: labels
-flipped at random instead of far outliers, so that w-steps keep exchanging rows.
+is for large n (the second column of exponents), and on "an easier problem", which has no target: correlation 0.9,
+which needs a third of the iterations, and labels flipped at random instead of far outliers, so that w-steps go on
+exchanging rows.
 """,
     "small": """## Small problems
 

@@ -18,7 +18,7 @@ __all__ = ["Rows", "Storage", "open_storage"]
 Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index array with entries in [0, n)
 
 PIECE_BYTES = 1 << 20  # rows converted at a time: they stay in the level-2 cache for the product that follows
-GATHER_BYTES = 5 << 19  # rows gathered at a time: fewer pieces cost less, but the buffer counts as solver memory
+GATHER_BYTES = 1 << 21  # rows gathered at a time: fewer pieces cost less, but the buffer counts as solver memory
 SQUARE_BYTES = 1 << 17  # rows squared at a time: in float64, with a few temporaries
 
 BAD_ROWS = "rows must be integers in [0, {n}); turn a mask into its nonzero positions."
