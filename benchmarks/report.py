@@ -43,8 +43,8 @@ What limits it:
   second thread for the gather was tried and made an x-step almost twice as slow: OpenBLAS's threads spin between
   products and leave it no core.
 - With several threads the small products of an x-step depend on whether those threads still spin or have gone to sleep
-  between them: runs of this page read anything from 1.7 to 3.2. One thread is steady. Larger pieces (all of a batch at
-  once: 1.7) would help and cost the memory bound; so would one BLAS thread for x-steps alone.
+  between them: runs of this page read anything from 1.8 to 3.2. One thread is steady. Larger pieces (two a batch for
+  three: 1.75) help and break the memory bound; one BLAS thread for x-steps alone has not been tried.
 - Softmax, the sort that finds rows drawn twice, the draws and the prox are a few dozen small NumPy calls a step.
 - A w-step adds softmax and a partition to the two products, and saves some of that by the order Rᵀ·V, which reads V
   along its rows. The curvature probe of `step="auto"` is a handful of products with n^(2/3) rows.
