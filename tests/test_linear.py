@@ -322,7 +322,8 @@ class TestErrors:
             Linear(V)
 
     def test_large_numbers_are_finite(self) -> None:
-        Linear(np.full((4, 4), 3e38, dtype=np.float32))  # the sum is not
+        layer = Linear(np.full((4, 4), 3e38, dtype=np.float32))  # the sum is not
+        assert layer.n == layer.p == 4
 
     @pytest.mark.parametrize(
         ("options", "message"),

@@ -376,7 +376,7 @@ def test_what_cannot_be_right_is_refused_before_any_work(
 
 def test_what_is_right_is_not_refused() -> None:
     for method in (svrg(b=1), svrg(b=N), svrg(q=0.999), svrg(step=np.float32(0.1)), svrg(step=1), svrg(momentum=0)):
-        method.bind(TRIMMED, 0)
+        assert method.bind(TRIMMED, 0).problem is TRIMMED
     svrg(metric="lbfgs").bind(TRIMMED, 0)
     svrg(momentum=0, metric="euclidean").bind(ON_SPHERE, 0)
     svrg(duals="gradients").bind(WAVY, 0)
