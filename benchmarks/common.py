@@ -12,7 +12,7 @@ from functools import partial
 from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -126,6 +126,9 @@ class Timing:
 Task = tuple[Callable[[], Any], Callable[[Any], Any]]  # prepare, outside the clock; and what is timed, given that
 
 
+REST = 0.25  # seconds between two timings: OpenBLAS's threads go on spinning for 0.1 s after a product
+
+
 def interleave(reference: Callable[[], Any], tasks: dict[str, Task], repetitions: int) -> dict[str, Timing]:
     """Reference, task, reference, next task, …: on a machine that others use too, only neighbours compare."""
     found: dict[str, list[tuple[float, float]]] = {name: [] for name in tasks}
@@ -133,6 +136,7 @@ def interleave(reference: Callable[[], Any], tasks: dict[str, Task], repetitions
         for name, (prepare, task) in tasks.items():
             prepared = prepare()
             base = clock(reference)
+            sleep(REST)
             taken = clock(partial(task, prepared))
             if repetition:  # the first time warms up caches and buffers
                 found[name].append((taken, base))

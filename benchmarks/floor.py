@@ -18,6 +18,7 @@ from trimlearn.losses import Softmax
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import SMART, saga, svrg
 from trimlearn.smart.method import State
+from trimlearn.threads import team
 from trimlearn.weights import CappedSimplex
 
 __all__ = ["run"]
@@ -87,7 +88,7 @@ def measure(data: Digits, repetitions: int) -> dict[str, Timing]:
         RENEWAL: (whole.state, whole.renewal),
         TRIMMED: (trimmed.state, trimmed.renewal),
         "w-step with the curvature probe of step='auto'": (whole.anchored, whole.w_step),
-        "the column moments of its metric (w-steps 1, 4, 16, …)": (_nothing, lambda _: whole.engine.column_moments()),
+        "the column moments of its metric (w-steps 1, 4, 16, …)": (_nothing, lambda _: whole.moments()),
     }
     return interleave(products, tasks, repetitions)
 
@@ -114,7 +115,7 @@ def _problem(data: Digits, kept: float) -> Problem:
 
 
 class Bench:
-    """A run of SMART that stands still: each repetition begins at the same state."""
+    """A run of SMART that stands still: each repetition begins at the same state, on the threads `solve` would use."""
 
     def __init__(self, data: Digits, method: SMART, kept: float) -> None:
         self.problem = _problem(data, kept)
@@ -147,6 +148,7 @@ class Bench:
         """Both, made before the clock starts."""
         return self.state(), self.rows()
 
+    @team()
     def x_steps(self, state: State, rows: list[np.ndarray] | None = None) -> None:
         """One pass of x-steps."""
         for k in range(self.steps):
@@ -157,15 +159,22 @@ class Bench:
         batch = self.algorithm.batch.draw(draws, self.problem.n, None) if rows is None else rows
         self.algorithm.x_step(self.engine, state, batch, self.algorithm.refresh.draw(draws, self.problem.n, batch))
 
+    @team()
     def renewal(self, state: State) -> None:
         """What Algorithm 1 asks of a w-step: f, w, y."""
         self.engine.evaluate(state.x)
         self.engine.reweigh(inf)
         self.engine.renew()
 
+    @team()
     def w_step(self, state: State) -> None:
         """A w-step with all that is done on its occasion."""
         self.algorithm.w_step(self.engine, state)
+
+    @team()
+    def moments(self) -> None:
+        """What the diagonal metric learns from."""
+        self.engine.column_moments()
 
 
 # -- memory ---------------------------------------------------------------------------------------------------------

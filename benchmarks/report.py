@@ -38,14 +38,12 @@ every repetition gives one ratio, and the median of the ratios is judged, for th
 
 What limits it:
 
-- An x-step gathers its rows, b·p numbers from all over V, which a full product need not do. NumPy gathers with one
-  thread: with more BLAS threads the products shrink and the gather does not, which is why one thread looks better. A
-  second thread for the gather was tried and made an x-step almost twice as slow: OpenBLAS's threads spin between
-  products and leave it no core.
-- With several threads the small products of an x-step depend on whether those threads still spin or have gone to sleep
-  between them: runs of this page read anything from 1.8 to 3.2. One thread is steady. Larger pieces (two a batch for
-  three: 1.75) help, and break the memory bound as the buffer grows now, the old one held beside the new. One BLAS
-  thread for x-steps alone would read about 2.1.
+- An x-step gathers its rows, b·p numbers from all over V, which a full product need not do. A large solve cuts the rows
+  into pieces of about 1 MB and gives each thread its share, gather, softmax and both products, with one BLAS thread
+  (`trimlearn.threads`). Before that, with BLAS's own threads, this page read anything from 1.7 to 3.2: NumPy gathers with
+  one thread, and BLAS's threads spin or sleep between such short products.
+- What keeps two threads from halving the time of one is Python: a piece costs some 0.1 ms of calls during which the
+  other thread waits for the interpreter. Two pieces a batch for four would read about 1.3, and break the memory bound.
 - Softmax, the sort that finds rows drawn twice, the draws and the prox are a few dozen small NumPy calls a step.
 - A w-step adds softmax and a partition to the two products, and saves some of that by the order Rᵀ·V, which reads V
   along its rows. The curvature probe of `step="auto"` is a handful of products with n^(2/3) rows.

@@ -22,6 +22,7 @@ from trimlearn.smart.alternating import SMALL
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
+from trimlearn.threads import team
 
 __all__ = ["solve"]
 
@@ -113,7 +114,8 @@ def solve(
         checkpoint = Checkpoint(checkpoint)
     driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
-    with progress_bar(progress, max_passes) as show, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with progress_bar(progress, max_passes) as show, quiet, team(worth_it=not _small(problem)):
         return driver.solve(resume, show)
 
 
@@ -259,7 +261,11 @@ def _multistart(
 
 
 def _default_method(problem: Problem) -> Method:
-    return alternating() if problem.n * prod(problem.loss.x_shape) <= SMALL else svrg()
+    return alternating() if _small(problem) else svrg()
+
+
+def _small(problem: Problem) -> bool:
+    return problem.n * prod(problem.loss.x_shape) <= SMALL
 
 
 def _engine(engine: str | Engine, problem: Problem) -> Engine:

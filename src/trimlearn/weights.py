@@ -307,9 +307,9 @@ def _select(f: Array, s: Array | None, h: float) -> Array:
     xp = namespace(f)
     f = xp.where(xp.isnan(f), inf, f)
     theta = _threshold(f, s, h)
-    below, tied = xp.astype(f < theta, xp.float64), xp.astype(f == theta, xp.float64)
+    below, tied = f < theta, f == theta
     share = min(1.0, (h - _sum(below, s)) / _sum(tied, s))
-    return below + share * tied
+    return xp.where(tied, share, xp.astype(below, f.dtype))
 
 
 def _project(v: Array, s: Array | None, h: float) -> Array:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from array_api_compat import device
 
-from trimlearn.arrays import Array, asarray_like, eps_of, namespace, norm, sum64, to_numpy, zeros
+from trimlearn.arrays import Array, asarray_like, eps_of, index_like, namespace, norm, sum64, to_numpy, zeros
 from trimlearn.losses.linear import Block, Linear
 from trimlearn.losses.storage import Rows
+from trimlearn.threads import each, total
 
 if TYPE_CHECKING:
     from trimlearn.regularizers import Regularizer
@@ -167,26 +168,28 @@ class PredictionLoss(Loss):
     def hessian(self, x: Array, c: Array) -> np.ndarray:
         if self.K > 1:
             return super().hessian(x, c)
-        H = np.zeros((prod(self.x_shape),) * 2)
-        for _, rows in self.linear.pieces():
+
+        def term(at: tuple[slice, Rows]) -> np.ndarray:
+            rows = at[1]
             z = self.linear.predict(x, rows)
             bent = to_numpy(self.bend(z, namespace(z).ones_like(z), rows))[:, 0].astype(np.float64)
             curvature = np.where(to_numpy(c[rows]) != 0, bent, 0.0) * to_numpy(c[rows])
             A = self.linear.design(rows)
-            H += A.T @ (A * curvature[:, None])
-        return H
+            return np.asarray(A.T @ (A * curvature[:, None]))
+
+        return total(term, self.linear.pieces(), np.zeros((prod(self.x_shape),) * 2))
 
     @final
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
-        values: list[float] = []
+        values: dict[int, float] = {}
 
         def residuals(block: Block, piece: Rows, part: slice) -> Array:
             f, r = self.evaluate(block.predict(x), piece)
-            values.append(sum64(weighted(f, c[part])))
+            values[part.start] = sum64(weighted(f, c[part]))
             return weighted(r, c[part])
 
         gradient = self.pull(rows, residuals)
-        return sum(values), gradient
+        return sum(values[start] for start in sorted(values)), gradient
 
     @final
     def pull(self, rows: Rows, residuals: Callable[[Block, Rows, slice], Array]) -> Array:
@@ -194,11 +197,13 @@ class PredictionLoss(Loss):
 
         ``part`` is where ``piece`` stands among the rows.
         """
-        total = zeros(self.x_shape, self.like)
-        for part, piece in self.linear.pieces(rows):
+
+        def term(at: tuple[slice, Rows]) -> Array:
+            part, piece = at
             block = self.linear.block(piece)
-            total = total + block.adjoint(residuals(block, piece, part))
-        return total
+            return block.adjoint(residuals(block, piece, part))
+
+        return total(term, self.linear.pieces(rows), zeros(self.x_shape, self.like))
 
     @final
     def phi(self, z: Array, rows: Rows = None) -> Array:
@@ -212,7 +217,8 @@ class PredictionLoss(Loss):
 
     @final
     def values(self, x: Array, rows: Rows = None) -> Array:
-        return self.phi(self.linear.predict(x, rows), rows)
+        parts = each(lambda at: self.phi(self.linear.predict(x, at[1]), at[1]), self.linear.pieces(rows))
+        return namespace(self.like).concat(parts) if parts else zeros((0,), self.like)
 
     @final
     def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
@@ -238,4 +244,6 @@ def weighted(a: Array, c: Array) -> Array:
 
 def select(a: Array, rows: Rows) -> Array:
     """a[rows]: the entries of a per-example array."""
-    return a if rows is None else a[rows]
+    if rows is None or isinstance(rows, slice):
+        return a if rows is None else a[rows]
+    return namespace(a).take(a, index_like(rows, a), axis=0)  # much faster than a[rows] for rows of a few numbers

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from trimlearn.arrays import Array, asarray_like, index_like, to_numpy
 from trimlearn.losses.linear import Linear
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Ridge, Zero
+from trimlearn.threads import total
 
 __all__ = ["leading_subspace", "ridge_regression", "solve_symmetric"]
 
@@ -33,10 +32,13 @@ def ridge_regression(linear: Linear, t: Array, c: Array, r2: Regularizer) -> Arr
         T = np.vstack([t[rows] * root, np.zeros((np.count_nonzero(penalty), t.shape[1]))])
         x = _least_squares(A, T)
     else:
-        A, T = np.diag(penalty), np.zeros((len(penalty), t.shape[1]))
-        for piece, D in _designs(linear, rows):
-            A += D.T @ (D * c[piece, None])
-            T += D.T @ (t[piece] * c[piece, None])
+
+        def moments(piece: np.ndarray) -> np.ndarray:
+            D = linear.design(index_like(piece, linear.like))
+            return np.asarray((D * c[piece, None]).T @ np.hstack([D, t[piece]]))
+
+        zero = np.hstack([np.diag(penalty), np.zeros((len(penalty), t.shape[1]))])
+        A, T = np.split(total(moments, _pieces(rows), zero), [len(penalty)], axis=1)
         x = solve_symmetric(A, T)
     return asarray_like(x[:, 0] if linear.K is None else x, linear.like)
 
@@ -48,9 +50,12 @@ def leading_subspace(linear: Linear, c: Array, k: int) -> Array | None:
     from scipy.linalg import eigh
 
     c = to_numpy(c).astype(np.float64)
-    M = np.zeros((linear.p, linear.p))
-    for piece, D in _designs(linear, np.flatnonzero(c > 0)):
-        M += D.T @ (D * c[piece, None])
+
+    def moments(piece: np.ndarray) -> np.ndarray:
+        D = linear.design(index_like(piece, linear.like))
+        return np.asarray(D.T @ (D * c[piece, None]))
+
+    M = total(moments, _pieces(np.flatnonzero(c > 0)), np.zeros((linear.p, linear.p)))
     U = eigh(M, subset_by_index=(linear.p - k, linear.p - 1))[1][:, ::-1]
     largest = np.abs(U).argmax(axis=0)
     return asarray_like(U * np.sign(U[largest, np.arange(k)]), linear.like)
@@ -71,11 +76,9 @@ def _penalty(linear: Linear, r2: Regularizer) -> np.ndarray | None:
     return penalty
 
 
-def _designs(linear: Linear, rows: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """The rows of the design, a piece at a time."""
-    for start in range(0, len(rows), ROWS):
-        piece = rows[start : start + ROWS]
-        yield piece, linear.design(index_like(piece, linear.like))
+def _pieces(rows: np.ndarray) -> list[np.ndarray]:
+    """Row numbers, a piece at a time."""
+    return [rows[start : start + ROWS] for start in range(0, len(rows), ROWS)]
 
 
 def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from trimlearn.validation import check_count, check_matrix, check_vector
 
 __all__ = ["Block", "Layer", "Linear"]
 
-CHUNK = 8192  # rows whose predictions and residuals are held at a time
+CHUNK = 4096  # rows whose predictions and residuals are held at a time
 
 
 class Layer(TypedDict, total=False):
@@ -141,8 +141,9 @@ class Linear:
         """
         xp = namespace(self.like)
         center, scale = self._transform()
+
         second = fourth = self._float64(0.0, self.p)
-        for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):
+        for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):  # too small for threads
             kept = xp.nonzero(c[rows])[0]
             share = xp.astype(c[rows][kept], xp.float64)
             Q, q = self.storage.squares(kept + rows.start, center, scale)
@@ -252,7 +253,7 @@ class Block:
         self.linear = linear
         self._pieces = storage.cut(rows)
         self._kept = storage.fetch(self._pieces[0]) if len(self._pieces) == 1 else None
-        self._generation = None if isinstance(rows, slice) else storage.generation
+        self._generation = None if isinstance(rows, slice) else storage.scratch.generation
 
     def predict(self, x: Array) -> Array:
         """Z of shape (m, K)."""
@@ -282,6 +283,6 @@ class Block:
         if self._kept is None:
             yield from map(storage.fetch, self._pieces)
             return
-        if self._generation is not None and self._generation != storage.generation:
+        if self._generation is not None and self._generation != storage.scratch.generation:
             raise RuntimeError("This block's rows were overwritten by a later gather; use one block at a time.")
         yield self._kept

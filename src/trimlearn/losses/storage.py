@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from threading import get_ident
-from typing import final
+from threading import local
+from typing import Any, final
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,10 +18,21 @@ __all__ = ["Rows", "Storage", "open_storage"]
 Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index array with entries in [0, n)
 
 PIECE_BYTES = 1 << 20  # rows converted at a time: they stay in the level-2 cache for the product that follows
-GATHER_BYTES = 1 << 21  # rows gathered at a time: fewer pieces cost less, but the buffer counts as solver memory
+GATHER_BYTES = 5 << 18  # rows a thread gathers at a time: fewer pieces cost less, but buffers count as solver memory
 SQUARE_BYTES = 1 << 17  # rows squared at a time: in float64, with a few temporaries
 
 BAD_ROWS = "rows must be integers in [0, {n}); turn a mask into its nonzero positions."
+
+
+class Scratch(local):
+    """What a thread keeps for itself, until it ends. A copy, or a pickle, starts empty."""
+
+    def __init__(self) -> None:
+        self.buffer: np.ndarray | None = None
+        self.generation = 0  # counts the gathers that overwrote an earlier one
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scratch, ()
 
 
 class Storage(ABC):
@@ -35,12 +46,7 @@ class Storage(ABC):
         self.V, self.like = V, like
         self.n, self.p = V.shape
         self.converts = bool(V.dtype != like.dtype)
-        self._generations: dict[int, int] = {}
-
-    @property
-    def generation(self) -> int:
-        """Counts, for this thread, the gathers that overwrote an earlier one."""
-        return self._generations.get(get_ident(), 0)
+        self.scratch = Scratch()
 
     @abstractmethod
     def fetch(self, rows: slice | Array) -> Array:
@@ -114,22 +120,18 @@ class Dense(Storage):
 class NumpyDense(Dense):
     """A NumPy array, in memory or memory-mapped."""
 
-    def __init__(self, V: Array, like: Array) -> None:
-        super().__init__(V, like)
-        self._buffers: dict[int, np.ndarray] = {}  # one per thread: solves may share a loss
-
     def _gather(self, rows: Array) -> Array:
         rows = _check_index(rows, self.n)
         if not (self.V.flags.c_contiguous and self.V.flags.aligned):
             return self.V[rows]  # np.take would copy the whole of V first
-        thread = get_ident()
-        buffer = self._buffers.get(thread)
-        if buffer is None or len(rows) > len(buffer):
-            buffer = self._buffers[thread] = np.empty((len(rows), self.p), dtype=self.V.dtype)
-        self._generations[thread] = self.generation + 1
+        scratch = self.scratch
+        if scratch.buffer is None or len(rows) > len(scratch.buffer):
+            scratch.buffer = None  # free the old one before the new one is made
+            scratch.buffer = np.empty((len(rows), self.p), dtype=self.V.dtype)
+        scratch.generation += 1
         # Memory that is already mapped saves a page fault for every 4 kB; mode="clip" is the one that writes
         # straight to it (the entries were checked above).
-        return np.take(self.V, rows, axis=0, out=buffer[: len(rows)], mode="clip")
+        return np.take(self.V, rows, axis=0, out=scratch.buffer[: len(rows)], mode="clip")
 
 
 @final

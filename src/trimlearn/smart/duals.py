@@ -10,8 +10,9 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, final
 
 from trimlearn.arrays import Array, namespace, zeros
-from trimlearn.losses.base import Loss, PredictionLoss, weighted
+from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
+from trimlearn.threads import each
 
 __all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "choose_duals"]
 
@@ -57,8 +58,12 @@ class Residuals(Duals):
 
     def evaluate(self, x: Array) -> Array:
         f = zeros((self.loss.n,), self.loss.like)
-        for _, rows in self.loss.linear.pieces():
+
+        def renew(at: tuple[slice, Any]) -> None:
+            rows = at[1]
             f[rows], self.table[rows] = self.loss.evaluate(self.loss.linear.predict(x, rows), rows)
+
+        each(renew, self.loss.linear.pieces())
         self._last = (None, None)
         return f
 
@@ -70,10 +75,9 @@ class Residuals(Duals):
 
         def residuals(block: Block, piece: Any, part: slice) -> Array:
             r = new[part] = self.loss.residual(block.predict(x), piece)
-            change = r - self.table[piece]
+            change = r - select(self.table, piece)
+            # Rows drawn have positive weight; a slice may hold others, whose residuals may be infinite.
             return weighted(change, c[part]) if isinstance(piece, slice) else change * c[part][:, None]
-
-        # Rows drawn have positive weight; a slice may hold others, whose residuals may be infinite.
 
         self._last = (rows, new)
         return self.loss.pull(rows, residuals)
@@ -82,7 +86,9 @@ class Residuals(Duals):
         if self._last[0] is not rows:
             self.difference(x, c, rows)
         new = self._last[1]
-        change = self.loss.pull(rows, lambda block, piece, part: weighted(new[part] - self.table[piece], c[part]))
+        change = self.loss.pull(
+            rows, lambda block, piece, part: weighted(new[part] - select(self.table, piece), c[part])
+        )
         self.table[rows] = new
         return change
 

@@ -1,0 +1,115 @@
+"""Work in pieces on several threads, with one BLAS thread for each.
+
+A product of some thousand rows is too short to wake BLAS's threads for, and they leave what stands between two
+products (gathering rows, a softmax) to one of them. So a large solve cuts its rows into pieces, and each thread takes
+its pieces through all of that. The pieces and the order of their sum depend on the data alone: the result is the same,
+bit for bit, for any number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from itertools import islice
+from threading import Lock
+from typing import Any, TypeVar, final
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["each", "team", "total"]
+
+Item = TypeVar("Item")
+Out = TypeVar("Out")
+
+
+@final
+@dataclass(frozen=True)
+class _Team:
+    size: int
+    pool: ThreadPoolExecutor
+
+
+_current: ContextVar[_Team | None] = ContextVar("team", default=None)
+
+
+def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
+    """task(item) for every item, in the order of the items; on the threads of the `team` around it, if there is one.
+
+    >>> with team():
+    ...     each(lambda k: k * k, range(4))
+    [0, 1, 4, 9]
+    """
+    todo = list(items)
+    found: list[Any] = [None] * len(todo)
+    current = _current.get()
+
+    def work(first: int, step: int) -> None:
+        for k in range(first, len(todo), step):
+            found[k] = task(todo[k])
+
+    if current is None or len(todo) < 2:
+        work(0, 1)
+        return found
+    size = min(current.size, len(todo))
+    # In a copy of the context, so that np.errstate holds there too; in it no team: a task does not wait for others.
+    futures = [current.pool.submit(copy_context().run, _alone, work, first, size) for first in range(1, size)]
+    copy_context().run(_alone, work, 0, size)
+    for future in futures:
+        future.result()
+    return found
+
+
+def total(task: Callable[[Item], Out], items: Iterable[Item], zero: Out) -> Out:
+    """zero + Σ task(item), added in the order of the items; few terms are held at a time.
+
+    >>> total(lambda k: k * k, range(4), 0)
+    14
+    """
+    current, left = _current.get(), iter(items)
+    held = 1 if current is None else 2 * current.size
+    result: Any = zero
+    while wave := list(islice(left, held)):
+        for term in each(task, wave):
+            result = result + term
+    return result  # type: ignore[no-any-return]
+
+
+def _alone(work: Callable[[int, int], None], first: int, step: int) -> None:
+    _current.set(None)
+    work(first, step)
+
+
+@contextmanager
+def team(worth_it: bool = True) -> Iterator[None]:
+    """Here `each` uses as many threads as BLAS had, and BLAS one, in the whole process."""
+    with _one_blas_thread() if worth_it else nullcontext(1) as size:
+        if size < 2:
+            yield
+            return
+        with ThreadPoolExecutor(size - 1, "trimlearn") as pool:
+            token = _current.set(_Team(size, pool))
+            try:
+                yield
+            finally:
+                _current.reset(token)
+
+
+_limited = Lock()  # held by the solve that has limited BLAS: it alone sets back what it found
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[int]:
+    """Gives the number of threads BLAS had. Beside another solve, whose limit holds here too, that number is 1."""
+    controller = ThreadpoolController().select(user_api="blas")
+    if not _limited.acquire(blocking=False):
+        yield 1
+        return
+    try:
+        size = max((pool["num_threads"] for pool in controller.info()), default=1)
+        with controller.limit(limits=1):
+            yield size
+    finally:
+        _limited.release()
