@@ -18,6 +18,7 @@ from trimlearn.arrays import to_numpy
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import Counts, LocalEngine
 from trimlearn.losses import LeastSquares
+from trimlearn.losses.linear import Block
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
@@ -122,13 +123,13 @@ def test_the_counts_are_what_a_naive_count_gives(name: str) -> None:
 @pytest.mark.parametrize("name", ["svrg", "svrg-tau", "svrg-weighted", "saga", "saga-weighted", "palm", "palm-coin"])
 def test_the_counts_are_the_rows_really_evaluated(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     method, problem, _ = COUNTED[name]
-    evaluate, rows = problem.loss.evaluate, [0]
+    predict, rows = Block.predict, [0]
 
-    def counting(z: Any, rows_: Any = None) -> Any:
-        rows[0] += z.shape[0]
-        return evaluate(z, rows_)
+    def counting(block: Block, x: Any) -> Any:
+        rows[0] += block.m
+        return predict(block, x)
 
-    monkeypatch.setattr(problem.loss, "evaluate", counting)
+    monkeypatch.setattr(Block, "predict", counting)
     for _, engine, _ in stepping(method, problem, STEPS):
         assert engine.counts.gradients == rows[0]
 

@@ -210,9 +210,8 @@ class PredictionLoss(Loss):
         """φᵢ(zᵢ), of shape (m,)."""
         return self.evaluate(z, rows)[0]
 
-    @final
     def residual(self, z: Array, rows: Rows = None) -> Array:
-        """∇φᵢ(zᵢ), of shape (m, K)."""
+        """∇φᵢ(zᵢ), of shape (m, K): what `evaluate` gives, to the bit; to override where φ costs extra."""
         return self.evaluate(z, rows)[1]
 
     @final

@@ -44,26 +44,37 @@ class Softmax(PredictionLoss):
         self.t = asarray_like(labels, self.like, namespace(self.like).int64)
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
-        xp = namespace(z)
-        m, K = z.shape
-        i, t = xp.arange(m, device=device(z)), select(self.t, rows)
+        i, t = self._labelled(z, rows)
         z = z - _row_max(z)[:, None]
-        r = xp.exp(z)
-        total = r @ xp.ones(K, dtype=r.dtype, device=device(r))  # a product: NumPy sums short rows slowly
-        f = xp.log(total) - z[i, t]
-        r /= total[:, None]
+        r, total = _softmax(z)
         r[i, t] -= 1
-        return f, r
+        return namespace(z).log(total) - z[i, t], r
+
+    def residual(self, z: Array, rows: Rows = None) -> Array:
+        r, _ = _softmax(z - _row_max(z)[:, None])
+        r[self._labelled(z, rows)] -= 1
+        return r
+
+    def _labelled(self, z: Array, rows: Rows) -> tuple[Array, Array]:
+        """Where, in the rows of z, the label of each stands."""
+        return namespace(z).arange(z.shape[0], device=device(z)), select(self.t, rows)
 
     def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
-        xp = namespace(z)
-        s = xp.exp(z - _row_max(z)[:, None])
-        s /= xp.sum(s, axis=1, keepdims=True)
+        s, _ = _softmax(z - _row_max(z)[:, None])
         su = s * u
-        return su - s * xp.sum(su, axis=1, keepdims=True)
+        return su - s * namespace(z).sum(su, axis=1, keepdims=True)
 
     def curvature(self) -> float:
         return 0.5
+
+
+def _softmax(z: Array) -> tuple[Array, Array]:
+    """exp(z) with rows that sum to 1, and what they summed to."""
+    xp = namespace(z)
+    r = xp.exp(z)
+    total = r @ xp.ones(z.shape[1], dtype=r.dtype, device=device(r))  # a product: NumPy sums short rows slowly
+    r /= total[:, None]
+    return r, total
 
 
 def _row_max(z: Array) -> Array:

@@ -50,6 +50,8 @@ def check_matrix(x: Array, term: str) -> None:
 
 def match(name: str, value: Any, x: Array) -> Array:
     """``value`` in the namespace and dtype of x; ValueError unless x is floating-point and it broadcasts to x."""
+    if type(x) is np.ndarray and x.dtype.kind == "f" and type(value) is float:  # asked three times a step
+        return x.dtype.type(value)
     if not namespace(x).isdtype(x.dtype, "real floating"):
         raise ValueError(f"x must hold real floating-point numbers, got dtype {x.dtype}; convert it first.")
     array = asarray_like(value, x)
