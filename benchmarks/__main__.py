@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import floor, growth, rates, report, small
+from benchmarks import floor, growth, large, peers, rates, report, small
 from benchmarks.common import RESULTS, Result, digits, render, save
 
 __all__ = ["main"]
@@ -32,11 +32,22 @@ def _small(options: Options) -> Result:
     return small.run(repetitions=1) if options.quick else small.run()
 
 
+def _peers(options: Options) -> Result:
+    plan = peers.QUICK if options.quick else peers.FULL
+    return peers.run(plan, options.data, options.parts or tuple(peers.PARTS))
+
+
+def _large(options: Options) -> Result:
+    return large.run(large.QUICK) if options.quick else large.run()
+
+
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
     "rates": _rates,
     "growth": _growth,
     "small": _small,
+    "peers": _peers,
+    "large": _large,
 }
 
 
@@ -49,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     result = BENCHMARKS[options.benchmark](options)
     print(render(result.as_json()))
-    if options.out is not None or not options.quick:  # a quick try must not replace what the report is made from
+    partial = options.quick or options.parts
+    if options.out is not None or not partial:  # a quick try must not replace what the report is made from
         print(f"\nwrote {save(result, out).name}")
     return 0
 
@@ -59,6 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("benchmark", choices=[*BENCHMARKS, "report"], help="report: docs/performance.md from the JSON")
     parser.add_argument("--data", type=Path, help="the folder with mnist/ (default: $TRIMLEARN_DATA, ../shared/data)")
     parser.add_argument("--out", type=Path, help="where the JSON goes (default: benchmarks/results)")
+    parser.add_argument("--parts", nargs="+", choices=list(peers.PARTS), help="of peers: these only")
     parser.add_argument("--quick", action="store_true", help="small data, few repetitions: does it run, not how fast")
     return parser
 

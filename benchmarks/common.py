@@ -20,7 +20,20 @@ from threadpoolctl import threadpool_info
 
 from trimlearn.datasets import load_mnist
 
-__all__ = ["Digits", "Result", "Table", "Target", "digits", "interleave", "load", "machine", "render", "save", "say"]
+__all__ = [
+    "Digits",
+    "Result",
+    "Table",
+    "Target",
+    "digits",
+    "home",
+    "interleave",
+    "load",
+    "machine",
+    "render",
+    "save",
+    "say",
+]
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -193,9 +206,13 @@ def digits(data: Path | None, quick: bool) -> Digits:
         V, t = load_digits(return_X_y=True)
         V = (V / 16).astype(np.float32)
         return Digits("digits", V[:1500], t[:1500], V[1500:], t[1500:])
-    if data is None and not os.environ.get("TRIMLEARN_DATA") and BESIDE.is_dir():
-        data = BESIDE
+    data = home(data)
     return Digits("MNIST", *load_mnist("train", data, "float32"), *load_mnist("test", data, "float32"))
+
+
+def home(data: Path | None) -> Path | None:
+    """The folder asked for, or this project's own where neither it nor $TRIMLEARN_DATA is given."""
+    return BESIDE if data is None and not os.environ.get("TRIMLEARN_DATA") and BESIDE.is_dir() else data
 
 
 # -- files and text -------------------------------------------------------------------------------------------------

@@ -22,11 +22,14 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks rates      # some fifteen minutes: passes to an objective, against the rivals
     python -m benchmarks growth     # some four minutes: how the work grows with n
     python -m benchmarks small      # seconds: a small problem, and the import
+    python -m benchmarks peers      # some half an hour: the estimators beside what people use today
+    python -m benchmarks large      # minutes: trimmed PCA of a memory map
     python -m benchmarks report     # this page
 
-`floor` and `rates` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data. `--quick` tries each of them in a
-second or two, on small data. Let nothing else run on the machine: BLAS threads that wait for a busy core make all of it
-several times slower, and not evenly. Counts of passes and of gradients do not depend on that.
+`floor`, `rates` and `peers` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data; `peers` reads the classics
+of robust statistics there as well. `--quick` tries each of them in seconds, on small data; `--parts` runs some parts of
+`peers`. Let nothing else run on the machine: BLAS threads that wait for a busy core make all of it several times
+slower, and not evenly. Counts of passes and of gradients do not depend on that.
 """
 
 TEXTS = {
@@ -93,6 +96,35 @@ metric and momentum here, and one seed.
 
 Trimmed PCA of the US Judges (43 × 12) by `solve` as it comes, to the best F known; and what `import trimlearn` adds to
 `import sklearn` in a fresh process. The first call pays for imports that the package leaves until they are needed.
+""",
+    "peers": """## Peers: the estimators beside what people use today
+
+Same data, same machine, same run, everything at default unless said otherwise; what is evaluated is evaluated outside
+the clock. scikit-learn's LinearRegression, HuberRegressor, RANSACRegressor, TheilSenRegressor, MinCovDet and
+LogisticRegression; statsmodels' RLM with Huber's and with Tukey's function; "three sigma": least squares, what is
+beyond three standard deviations removed, and again until nothing is; cleanlab's CleanLearning around
+LogisticRegression, three folds; ltsReg of R's robustbase. `pip install statsmodels cleanlab`, and Debian's r-base-core
+and r-cran-robustbase, bring the optional ones; what is not there is listed as absent, and its targets are left out.
+
+How to read it:
+
+- *Classics.* The objective is the sum of the h smallest squared residuals of the trimmed fit, computed here from the
+  coefficients. "Missed": rows of known_outliers.json not flagged; "extra": flagged, and named by nobody.
+- *Breakdown.* Errors are those of coefficients and intercept together, and divided by the error of least squares on the
+  clean rows. "Other basin": the trimmed fit keeps more bad rows than the clean fit does, and has the lower
+  objective: then no search can be blamed, and the objective is what is judged, not the error. The clean fit's objective
+  is what concentration steps reach from least squares on the clean rows.
+- *Least trimmed squares.* ltsReg times itself inside R, around the one call, without its diagnosis of X (mcd = FALSE);
+  R's start and the transfer of the data do not count. It has reweighted its fit by then, so "everything at default" is
+  the like of it, and "the trimmed fit alone" the shorter task. R's BLAS is named above; "one thread" is for fairness.
+- *Covariance.* MinCovDet flags nothing by itself: the 97.5 % quantile of χ² does.
+- *Wrong labels.* CleanLearning's estimate is the share it flags. "At cleanlab's rate": our scores with the threshold
+  that flags as many right labels as cleanlab did. MiB: anonymous memory beyond what was held before the fit.
+""",
+    "large": """## Large: trimmed PCA of a memory map
+
+A fifth of the rows lies off the subspace. Memory is what the process holds of its own, looked at every 5 ms; pages of
+the mapped file do not count, the system drops them when it likes. The figure includes what threads and BLAS allocate.
 """,
 }
 

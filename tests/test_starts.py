@@ -337,7 +337,6 @@ def classic(name: str, home: Path) -> tuple[Problem, float]:
         ("salinity", "multistart"),
         ("kootenay", "multistart"),
         ("heart", "multistart"),
-        ("education", "multistart"),
     ],
 )
 def test_least_trimmed_squares_reaches_the_best_known(name: str, start: str, data_home: Path) -> None:

@@ -1,9 +1,51 @@
 """trimlearn fits models to data of which an unknown part is wrong, and says which part."""
 
+from typing import TYPE_CHECKING, Any
+
 from trimlearn._version import __version__
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.problem import Problem
 from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve
 
-__all__ = ["Checkpoint", "Problem", "Solution", "Status", "__version__", "solve"]
+if TYPE_CHECKING:
+    from trimlearn.estimators import (
+        TrimmedCovariance,
+        TrimmedEstimator,
+        TrimmedGLM,
+        TrimmedGraphicalLasso,
+        TrimmedLinearRegression,
+        TrimmedLogisticRegression,
+        TrimmedPCA,
+        trim_path,
+    )
+
+__all__ = [
+    "Checkpoint",
+    "Problem",
+    "Solution",
+    "Status",
+    "TrimmedCovariance",
+    "TrimmedEstimator",
+    "TrimmedGLM",
+    "TrimmedGraphicalLasso",
+    "TrimmedLinearRegression",
+    "TrimmedLogisticRegression",
+    "TrimmedPCA",
+    "__version__",
+    "solve",
+    "trim_path",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """The estimators, imported when first asked for: scikit-learn brings pandas along, which the core does without."""
+    if name not in __all__:
+        raise AttributeError(f"module 'trimlearn' has no attribute {name!r}")
+    from trimlearn import estimators
+
+    return getattr(estimators, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

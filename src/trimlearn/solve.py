@@ -217,7 +217,7 @@ class _Driver:
     def _converged(self, record: Record) -> bool:
         at_target = self.engine.r1 is self.engine.problem.r1 and record.h == self.engine.h
         small = record.stationarity_x <= self.tol and record.stationarity_w <= self.tol
-        return at_target and small and not record.restored
+        return at_target and (small or (record.settled and self.tol > 0)) and not record.restored
 
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""

@@ -21,6 +21,8 @@ from trimlearn.smart.inner import accelerated, lbfgs
 from trimlearn.smart.newton import newton
 from trimlearn.weights import AllOnes
 
+TINY = 1e-300  # in place of 0 below a fraction
+
 __all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
 
 
@@ -103,16 +105,18 @@ class Concentration(Start):
             _check_count(name, getattr(self, name))
 
     def place(self, engine: Engine, seed: int) -> Array:
-        tried = sorted((self._try(engine, seed, i) for i in range(self.subsets)), key=lambda found: found[0])
+        rows = _distinct(engine)
+        subsets = (_subset(engine, rows, seed, i) for i in range(self.subsets))
+        tried = sorted((self._try(engine, subset) for subset in subsets), key=lambda found: found[0])
         x = min((_concentrate(engine, x, 10) for _, x in tried[: self.keep]), key=lambda found: found[0])[1]
         engine.evaluate(x)
         engine.reweigh(inf)
         return x
 
-    def _try(self, engine: Engine, seed: int, i: int) -> tuple[float, Array]:
+    def _try(self, engine: Engine, subset: np.ndarray) -> tuple[float, Array]:
         problem = engine.problem
         w = np.zeros(problem.n)
-        w[_subset(engine, seed, i)] = 1.0
+        w[subset] = 1.0
         engine.set_weights(w)
         return _concentrate(engine, _fit(engine, problem.r2.feasible(problem.loss.start())), self.steps)
 
@@ -136,14 +140,24 @@ class MultiStart(Start):
         return [Continuation(), *[Concentration(subsets=20) for _ in range(self.starts - 1)]]
 
 
-def _subset(engine: Engine, seed: int, i: int) -> np.ndarray:
-    """A minimal subset: as many different rows of positive sample weight as determine x."""
+def _distinct(engine: Engine) -> np.ndarray:
+    """The different rows of positive sample weight, in an order that is theirs: by their loss at a generic x.
+
+    So neither the order of the rows nor how often one is repeated changes what is drawn from them.
+    """
     problem = engine.problem
-    m = min(problem.loss.minimal, problem.n)
-    u = engine.draws(seed, i, Stream.START).uniforms(problem.n)
-    if problem.s is not None:
-        u = np.where(to_numpy(problem.s) > 0, u, inf)
-    return np.argpartition(u, m - 1)[:m]
+    engine.evaluate(problem.loss.generic())
+    rows = np.arange(problem.n) if problem.s is None else np.flatnonzero(to_numpy(problem.s) > 0)
+    values = to_numpy(engine.losses)[rows]
+    digits = 5 if values.dtype == np.float32 else 11  # equal rows have losses that are equal up to rounding
+    return rows[np.unique(np.round(values / max(np.median(values), TINY), digits), return_index=True)[1]]
+
+
+def _subset(engine: Engine, rows: np.ndarray, seed: int, i: int) -> np.ndarray:
+    """A minimal subset: as many of ``rows`` as determine x."""
+    m = min(engine.problem.loss.minimal, len(rows))
+    u = engine.draws(seed, i, Stream.START).uniforms(len(rows))
+    return rows[np.argpartition(u, m - 1)[:m]]
 
 
 def _concentrate(engine: Engine, x: Array, steps: int) -> tuple[float, Array]:

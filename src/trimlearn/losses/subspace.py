@@ -25,7 +25,8 @@ class Subspace(PredictionLoss):
     """PCA (the paper's section 4.2): x = U, p × k with orthonormal columns, and z = Uᵀaᵢ.
 
     φ(z) = ½(‖aᵢ‖² − ‖z‖²), which is half the squared distance of aᵢ to span U while UᵀU = I: pair it with the `Stiefel`
-    regularizer. φ is concave. The keywords center and scale are those of `trimlearn.losses.Linear`.
+    regularizer. φ is concave. The keywords center and scale are those of `trimlearn.losses.Linear`; start is a U to
+    start from, which spares the passes that finding one takes.
 
     Examples
     --------
@@ -35,10 +36,13 @@ class Subspace(PredictionLoss):
     array([0., 8.])
     """
 
-    def __init__(self, A: Any, k: int = 1, *, center: Any = None, scale: Any = None) -> None:
+    def __init__(self, A: Any, k: int = 1, *, center: Any = None, scale: Any = None, start: Any = None) -> None:
         linear = Linear(A, center=center, scale=scale, name="A")
         super().__init__(linear.widened(check_count(k, "k", most=linear.p)))
         self._norms2 = linear.row_norms2()
+        self._start = None if start is None else asarray_like(start, self.like)
+        if self._start is not None and tuple(self._start.shape) != self.x_shape:
+            raise ValueError(f"start must have shape {self.x_shape}, got {tuple(self._start.shape)}.")
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         return 0.5 * (select(self._norms2, rows) - namespace(z).sum(z * z, axis=1)), -z
@@ -63,11 +67,13 @@ class Subspace(PredictionLoss):
         return leading_subspace(self.linear, c, self.K) if isinstance(r2, Stiefel) else None
 
     def start(self) -> Array:
-        """The leading k eigenvectors of Σ aᵢaᵢᵀ, as a few steps of block power iteration see them.
+        """The U given, or the leading k eigenvectors of Σ aᵢaᵢᵀ, as a few steps of block power iteration see them.
 
         The p × p matrix is never formed. The start of the iteration is fixed, so that the outcome does not depend on
         the order of the rows (up to rounding). Halko, Martinsson and Tropp (2011), algorithm 4.4.
         """
+        if self._start is not None:
+            return self._start
         xp = namespace(self.like)
         p, k = self.x_shape
         wide = self.linear.widened(min(p, k + OVERSAMPLING))

@@ -5,6 +5,7 @@ from trimlearn.regularizers.folded import MCP, SCAD
 from trimlearn.regularizers.groups import GroupL2
 from trimlearn.regularizers.intercept import ExceptIntercept
 from trimlearn.regularizers.matrix import Rank, Stiefel
+from trimlearn.regularizers.scaled import Scaled
 from trimlearn.regularizers.separable import L1, ElasticNet, Ridge, Zero
 from trimlearn.regularizers.sets import Box, NonNegative, Simplex, Sphere
 from trimlearn.regularizers.sparsity import L0
@@ -23,6 +24,7 @@ __all__ = [
     "Rank",
     "Regularizer",
     "Ridge",
+    "Scaled",
     "Separable",
     "Simplex",
     "Sphere",

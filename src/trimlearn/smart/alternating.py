@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf, nan, prod
 from numbers import Integral
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array
+from trimlearn.arrays import Array, eps_of
 from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import accelerated, lbfgs
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FEW", "SMALL", "Alternating", "alternating"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
+PRECISE = 256  # times eps: a change of F below this share of it is rounding
 FEW = 300  # parameters up to which their Hessian is written out
 
 
@@ -88,10 +89,16 @@ class AlternatingRun(Run):
 
     def advance(self, engine: Engine, state: State) -> None:
         """The best x for w, then the best w for x."""
+        r2 = self.problem.r2
+        before = state.base + r2.value(state.x)
         state.x = self._fit(engine, state)
         state.k += 1
-        engine.evaluate(state.x)
-        self._renew(engine, state, engine.reweigh(inf))
+        gain = before - engine.evaluate(state.x) - r2.value(state.x)
+        found = engine.reweigh(inf)
+        # A round that changes nothing but the last digits is the last, also where x was optimal from the start and its
+        # first residual, to which the others are relative, rounding.
+        settled = max(gain, found.gap) <= PRECISE * eps_of(state.x) * abs(before)
+        self._renew(engine, state, found, settled)
 
     def finish(self, engine: Engine, state: State) -> None:
         if state.record is None:  # h was lowered since the last w-step
@@ -102,11 +109,13 @@ class AlternatingRun(Run):
                 state.x = exact
                 self._renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan))
 
-    def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
+    def _renew(self, engine: Engine, state: State, found: Reweighed, settled: bool = False) -> None:
         state.y_mean, state.base = engine.renew(), found.value
         state.anchor = state.x
         state.w_steps += 1
-        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
+        residual = Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma)
+        record = self.note(engine, state, found, residual)
+        state.record = replace(record, settled=settled)
         self.settle(engine, state)
 
     def _fit(self, engine: Engine, state: State) -> Array:

@@ -1,0 +1,29 @@
+"""`python -m benchmarks.pictures`: docs/img."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from benchmarks.pictures.covariance import draw_covariance, draw_graphical_lasso
+from benchmarks.pictures.pca import draw_pca
+from benchmarks.pictures.predictors import draw_glm, draw_linear, draw_logistic
+from benchmarks.pictures.wrapper import draw_outlier_map, draw_path, draw_wrapper
+
+FOLDER = Path(__file__).parents[2] / "docs" / "img"
+PICTURES = [
+    draw_covariance,
+    draw_glm,
+    draw_graphical_lasso,
+    draw_linear,
+    draw_logistic,
+    draw_outlier_map,
+    draw_path,
+    draw_pca,
+    draw_wrapper,
+]
+
+if __name__ == "__main__":
+    for draw in PICTURES:
+        path = FOLDER / f"{draw.__name__.removeprefix('draw_')}.png"
+        draw(path)
+        print("wrote", path.name)

@@ -1,0 +1,22 @@
+"""scikit-learn estimators."""
+
+from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.glm import TrimmedGLM
+from trimlearn.estimators.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.linear import TrimmedLinearRegression
+from trimlearn.estimators.logistic import TrimmedLogisticRegression
+from trimlearn.estimators.path import TrimPath, trim_path
+from trimlearn.estimators.pca import TrimmedPCA
+from trimlearn.estimators.wrapper import TrimmedEstimator
+
+__all__ = [
+    "TrimPath",
+    "TrimmedCovariance",
+    "TrimmedEstimator",
+    "TrimmedGLM",
+    "TrimmedGraphicalLasso",
+    "TrimmedLinearRegression",
+    "TrimmedLogisticRegression",
+    "TrimmedPCA",
+    "trim_path",
+]

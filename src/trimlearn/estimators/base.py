@@ -1,0 +1,148 @@
+"""What all trimmed estimators share: how much to trim, what is known about each example, and how to ask again."""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from trimlearn.inference.table import Findings, make_table
+from trimlearn.smart.method import Record
+from trimlearn.solution import Status
+from trimlearn.weights import snap_h
+
+__all__ = ["Trimmed", "warn_if_short"]
+
+SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
+ADVICE = 'give a share from 0 to below 1, a number of rows, or "auto"'
+
+
+class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
+    """An estimator that fits the examples it can explain, and says which ones it cannot.
+
+    Parameters that all of them take: ``contamination``, the share (float) or number (int) of bad examples, or "auto";
+    ``reweight``, whether what the trimmed fit explains is readmitted and the model fitted again; ``random_state``.
+    """
+
+    contamination: float | int | str
+    reweight: bool
+    random_state: Any
+
+    majority: ClassVar[bool] = True  # whether half of the examples, or more, can outvote the rest
+
+    weights_: np.ndarray
+    contamination_: float
+    outlier_scores_: np.ndarray
+    threshold_: float
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the training data, which are only kept to answer `outlier_table` and `rethreshold`."""
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_training"}
+
+    @property
+    def inlier_mask_(self) -> np.ndarray:
+        """Which of the training examples count: those of positive weight."""
+        check_is_fitted(self, "weights_")
+        return np.asarray(self.weights_ > 0)
+
+    def rethreshold(
+        self, contamination: float | int | str, X: Any = None, y: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """The same model for another ``contamination``, from where the present fit ended.
+
+        The constructor's parameter stays as it is. After unpickling, give the training data again.
+        """
+        check_is_fitted(self, "weights_")
+        data = self._remembered(X, y, sample_weight)
+        return self._fit(data, self._h(contamination, data.S), warm=True)
+
+    def outlier_table(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
+        """What is known about each training example, or each row of X: worst first, a DataFrame where there is pandas.
+
+        Columns: row, weight, outlier, score, p_value (under the model of the inliers), p_adjusted (Benjamini and
+        Hochberg), kind, and where they make sense the given and the suggested label, the robust distance, and the
+        features that contribute most.
+        """
+        check_is_fitted(self, "weights_")
+        data = self._remembered(X, y, sample_weight)
+        scores = self.outlier_scores_ if X is None else self._scores(data)
+        weights = self.weights_ if X is None else np.where(scores <= self.threshold_, 1.0, 0.0)
+        findings = self._findings(data, scores, weights <= 0)
+        return make_table(findings, weights, getattr(self, "feature_names_in_", None))
+
+    @abstractmethod
+    def _scores(self, data: Any) -> np.ndarray:
+        """The outlier scores of data that need not be the training data."""
+
+    @abstractmethod
+    def _findings(self, data: Any, scores: np.ndarray, off: np.ndarray) -> Findings:
+        """What is known about each row; ``off``: which of them the model does not explain."""
+
+    @abstractmethod
+    def _fit(self, data: Any, h: float | None, warm: bool) -> Self:
+        """Fit to validated data, keeping h; None: find out. ``warm``: start from the present fit."""
+
+    @abstractmethod
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
+        """The data as `_fit` wants them."""
+
+    def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """These data, or without any the training data."""
+        if X is not None:
+            return self._validate(X, y, sample_weight, reset=False)
+        if "_training" not in vars(self):
+            raise ValueError(f"this {type(self).__name__} was unpickled and has no training data: give X (and y).")
+        return vars(self)["_training"]
+
+    def _h(self, contamination: Any, S: float) -> float | None:
+        """Σs·(1 − contamination), the weight to keep; None for "auto"."""
+        if isinstance(contamination, str):
+            if contamination != "auto":
+                raise ValueError(f"contamination={contamination!r} is not known; {ADVICE}.")
+            return None
+        if isinstance(contamination, (bool, np.bool_)) or not isinstance(contamination, Real):
+            raise ValueError(f"contamination must be a number or 'auto', got {contamination!r}; {ADVICE}.")
+        rows = isinstance(contamination, Integral)
+        bad = float(contamination)
+        if not isfinite(bad) or bad < 0 or bad >= (S if rows else 1):
+            raise ValueError(f"contamination={contamination!r} leaves nothing of {S:g} rows; {ADVICE}.")
+        h = S - bad if rows else S * (1.0 - bad)
+        if self.majority and h <= S / 2:
+            warnings.warn(
+                f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
+                "among itself may be taken for the truth. No estimator can tell.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return snap_h(h, S)
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def warn_if_short(status: Status, history: list[Record], name: str) -> None:
+    """ConvergenceWarning for a fit that stopped while the objective was still falling.
+
+    Stationarity is relative to where a run starts: one that starts next to the optimum has far to go in its own terms.
+    """
+    if not status.converged and _falling(history):
+        message = f"{name} stopped short: {status.value} Raise max_passes, or tol."
+        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+
+
+def _falling(history: list[Record]) -> bool:
+    """Whether the last quarter of the passes has lowered F by a thousandth, or F is no number."""
+    end = history[-1]
+    before = [record.objective for record in history if record.passes <= 0.75 * end.passes and record.h == end.h]
+    return not before or not before[-1] - end.objective <= SETTLED * abs(end.objective)

@@ -1,0 +1,272 @@
+"""Logistic regression for labels of which some are wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from trimlearn.arrays import Array
+from trimlearn.estimators.noise import two_columns
+from trimlearn.estimators.noise_fit import Judged, judge_labels
+from trimlearn.estimators.penalties import make_penalty
+from trimlearn.estimators.predictor import Data, TrimmedPredictor
+from trimlearn.inference.fitted import Fitted
+from trimlearn.inference.infer import InferenceMixin
+from trimlearn.inference.table import (
+    Findings,
+    classifier_p_values,
+    label_kinds,
+    logit_parts,
+    suggest_labels,
+    top_features,
+)
+from trimlearn.losses import Logistic, Softmax
+from trimlearn.regularizers import Regularizer
+from trimlearn.smart.method import Method
+from trimlearn.validation import check_choice, check_positive
+from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
+
+__all__ = ["TrimmedLogisticRegression"]
+
+
+class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredictor):  # type: ignore[misc]
+    """Logistic regression, binary or multinomial, that fits the rows whose labels it can explain,
+
+        min over x, w of  C Σ wᵢ fᵢ(x) + ½‖x‖²,   0 ≤ wᵢ ≤ 1,  Σ wᵢ = h,   fᵢ = −log P(yᵢ | vᵢ, x),
+
+    then, with ``reweight``, the fit to all rows whose labels are more likely right than wrong.
+
+    Parameters
+    ----------
+    contamination : float, int or "auto"
+        The share, or number, of rows to trim. "auto": models that have not seen a row judge its label, and a noise
+        model (which labels are mistaken for which, how often) calibrates them: see docs/logistic.md.
+    penalty : {"l2", "l1", "elasticnet", None}
+        With ``C`` and ``l1_ratio`` as scikit-learn's LogisticRegression has them, on the rows kept.
+    class_weight : dict or "balanced", optional
+        Multiplies sample_weight.
+    balanced_trimming : bool
+        Trim the same share of every class, so that a rare one is not wiped out.
+    fit_intercept, reweight, method, max_passes, tol, random_state, warm_start
+        As in `TrimmedLinearRegression`.
+
+    Attributes
+    ----------
+    classes_, coef_, intercept_ : as scikit-learn's; raw_coef_, raw_intercept_ : the trimmed fit
+    weights_, raw_weights_, inlier_mask_ : how much each row counts, and whether it does
+    contamination_ : float, the share of wrong labels
+    noise_matrix_ : (K, K), the share of rows of class k that are labelled j
+    outlier_scores_ : (n,), log-odds that a label is wrong, by a model that has not seen it
+    suggested_labels_ : (n,), what that model takes the labels to be
+    objective_, history_, n_iter_ : of the trimmed fit
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from trimlearn import TrimmedLogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> y[[10, 60]] = 2
+    >>> model = TrimmedLogisticRegression().fit(X, y)
+    >>> model.weights_[[10, 60]], model.suggested_labels_[[10, 60]]
+    (array([0., 0.]), array([0, 1]))
+    """
+
+    classes_: np.ndarray
+    _judged: Judged
+
+    def __init__(
+        self,
+        contamination: float | int | str = "auto",
+        *,
+        penalty: str | None = "l2",
+        C: float = 1.0,
+        l1_ratio: float = 0.5,
+        class_weight: Any = None,
+        balanced_trimming: bool = False,
+        fit_intercept: bool = True,
+        reweight: bool = True,
+        method: Method | None = None,
+        max_passes: float | None = None,
+        tol: float | None = None,
+        random_state: Any = 0,
+        warm_start: bool = False,
+    ) -> None:
+        self.contamination = contamination
+        self.penalty = penalty
+        self.C = C
+        self.l1_ratio = l1_ratio
+        self.class_weight = class_weight
+        self.balanced_trimming = balanced_trimming
+        self.fit_intercept = fit_intercept
+        self.reweight = reweight
+        self.method = method
+        self.max_passes = max_passes
+        self.tol = tol
+        self.random_state = random_state
+        self.warm_start = warm_start
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Predictions z: (n,) for two classes, (n, K) for more."""
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        z = np.asarray(X @ self.coef_.T + self.intercept_)
+        return z[:, 0] if len(self.classes_) == 2 else z
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most likely class of every row of X."""
+        z = self.decision_function(X)
+        best = z > 0 if z.ndim == 1 else z.argmax(axis=1)
+        return np.asarray(self.classes_[best.astype(np.intp)])
+
+    def _linear(self, X: Any) -> np.ndarray:
+        """Predictions (n, K), K = 2 included."""
+        return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """log P(class), (n, K)."""
+        return np.asarray(log_softmax(self._both(self.decision_function(X)), axis=1))
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """P(class), (n, K)."""
+        return np.asarray(np.exp(self.predict_log_proba(X)))
+
+    def outlier_score(self, X: Any, y: Any) -> np.ndarray:
+        """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
+        z = self._both(self.decision_function(X))
+        return self._judged.noise.score(z, self._codes(np.asarray(column_or_1d(y, warn=True))))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _both(self, z: np.ndarray) -> np.ndarray:
+        return two_columns(z[:, None]) if z.ndim == 1 else z
+
+    # -- the fit ------------------------------------------------------------------------------------------------------
+
+    def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
+        known = warm and hasattr(self, "_judged") and len(self._judged.scores) == data.n
+        judged = self._judged if known else self._judge(data, h)
+        share = 1 - judged.noise.epsilon if h is None else h / data.S
+        raw = self._trimmed(data, share * data.S, self._x if warm else judged.x)
+        x, weights = raw.x, raw.w
+        if self.reweight:
+            weights = judged.keep(None if h is None else h / data.S).astype(data.X.dtype)
+            x = self._untrimmed(data, weights, raw.x).x
+        self._judged = judged
+        self._publish(raw, x, weights, 1 - share)
+        self.noise_matrix_, self.outlier_scores_, self.threshold_ = judged.noise.T, judged.scores, 0.0
+        self.suggested_labels_ = self.classes_[judged.suggested]
+
+    def _spread_out(self, data: Data, where: np.ndarray) -> None:
+        gone = where < 0
+        self.suggested_labels_ = self.suggested_labels_[where]
+        self.suggested_labels_[gone] = self.classes_[self._linear(data.X[gone]).argmax(axis=1)]
+
+    def _judge(self, data: Data, h: float | None) -> Judged:
+        return judge_labels(
+            self._loss(data),
+            data.s,
+            C=self.C,
+            trusted=None if h is None else h / data.S,
+            balanced=self.balanced_trimming,
+            method=self.method,
+            seed=self._seed(),
+            tol=1e-3 if self.tol is None else self.tol,
+        )
+
+    def _scores(self, data: Data) -> np.ndarray:
+        return self._judged.noise.score(self._linear(data.X), data.t)
+
+    def _findings(self, data: Data, scores: np.ndarray, off: np.ndarray) -> Findings:
+        P, given = softmax(self._linear(data.X), axis=1), data.t
+        kind = label_kinds(P, given, off)
+        suggested, confidence = suggest_labels(P, given, kind)
+        rival = np.where(suggested == given, np.argsort(P, axis=1)[:, -2], suggested)
+        center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
+        top = top_features(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
+        return Findings(
+            scores,
+            classifier_p_values(P, given),
+            kind,
+            given=self.classes_[given],
+            suggested=self.classes_[suggested],
+            confidence=confidence,
+            top=top,
+        )
+
+    def _fitted(self, X: Any, y: Any) -> Fitted:
+        data = self._remembered(X, y)
+        binary = len(self.classes_) == 2
+        intercept = self.intercept_ if self.fit_intercept else None
+        return Fitted(
+            family="binomial" if binary else "multinomial",
+            X=data.X,
+            y=data.t,
+            coef=self.coef_[0] if binary else self.coef_,
+            intercept=intercept[0] if binary and intercept is not None else intercept,
+            weights=self.weights_,
+            sample_weight=data.s,
+            ridge=1 / self.C if self.penalty == "l2" else 0.0,
+            penalty=self.penalty,
+            reweighted=self.reweight,
+            feature_names=getattr(self, "feature_names_in_", None),
+            classes=list(self.classes_),
+            contamination=self.contamination_,
+            name=type(self).__name__,
+        )
+
+    # -- the hooks of TrimmedPredictor --------------------------------------------------------------------------------
+
+    def _checks(self) -> dict[str, Any]:
+        return {"ensure_min_samples": 2}
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
+        check_positive(self.C, "C")
+        if self.penalty is not None:
+            check_choice(self.penalty, ("l2", "l1", "elasticnet"), "penalty")
+        self._reset = reset
+        data = super()._validate(X, y, sample_weight, reset)
+        if self.class_weight is None:
+            return data
+        cw = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
+        return Data(data.X, data.t, cw if data.s is None else cw * data.s)
+
+    def _target(self, y: np.ndarray, dtype: Any) -> np.ndarray:
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if self._reset:
+            self.classes_ = np.unique(y)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs two at least.")
+        return self._codes(y)
+
+    def _codes(self, y: np.ndarray) -> np.ndarray:
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y holds labels that were not seen in fit: {unknown[:5]!r}.")
+        return np.asarray(np.searchsorted(self.classes_, y))
+
+    def _loss(self, data: Data) -> Softmax | Logistic:
+        if len(self.classes_) == 2:
+            return Logistic(data.X, data.t, intercept=self.fit_intercept)
+        return Softmax(data.X, data.t, len(self.classes_), intercept=self.fit_intercept)
+
+    def _weight_set(self, data: Data, h: float) -> WeightSet:
+        return GroupCappedSimplex(data.t, h) if self.balanced_trimming else CappedSimplex(h)
+
+    def _r2(self, kept: float, S: float) -> Regularizer:
+        return make_penalty(self.penalty, 1.0, self.l1_ratio, 1 / (self.C * S))
+
+    def _parts(self, x: Array) -> tuple[Any, Any]:
+        x = np.asarray(x)
+        x = x[:, None] if x.ndim == 1 else x
+        return (x[:-1].T, x[-1]) if self.fit_intercept else (x.T, np.zeros(x.shape[1], x.dtype))

@@ -1,0 +1,118 @@
+"""The same model for every contamination: what it costs, how the coefficients move, and who leaves when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+
+__all__ = ["TrimPath", "trim_path"]
+
+PARAMETERS = ("coef_", "components_", "precision_", "covariance_")  # what a model's coefficients are called
+
+
+@final
+@dataclass(frozen=True)
+class TrimPath:
+    """A trimmed model along ``contamination``, which increases from row to row.
+
+    objective (m,): F at each. coef (m, c): the coefficients, flattened; c = 0 for a model that has none. weights
+    (m, n): those of the trimmed fits. scale (m,): the robust scale, NaN for a model that has none.
+    """
+
+    contamination: np.ndarray
+    objective: np.ndarray
+    coef: np.ndarray
+    weights: np.ndarray
+    scale: np.ndarray
+
+    @property
+    def leaves_at(self) -> np.ndarray:
+        """The contamination from which on a row has weight 0; inf if it never leaves."""
+        out = self.weights <= 0
+        stays_out = np.logical_and.accumulate(out[::-1], axis=0)[::-1]
+        first = np.argmax(stays_out, axis=0)
+        return np.where(stays_out[-1], self.contamination[first], np.inf)
+
+    @property
+    def elbow(self) -> float:
+        """Where √F stops falling steeply: the point of its graph furthest below the line between its ends.
+
+        A suggestion for data with gross outliers (Satopää et al. 2011). contamination="auto" asks the inliers' losses.
+        """
+        c, r = self.contamination, np.sqrt(np.maximum(self.objective - min(0.0, self.objective.min()), 0.0))
+        if len(c) < 3 or r[0] <= r[-1]:
+            return float(c[0])
+        below = (r[0] - r) / (r[0] - r[-1]) - (c - c[0]) / (c[-1] - c[0])
+        return float(c[np.argmax(below)])
+
+
+def trim_path(
+    estimator: Any, X: Any, y: Any = None, grid: ArrayLike | None = None, sample_weight: Any = None
+) -> TrimPath:
+    """Fit ``estimator``, any of this package, for every contamination of ``grid`` (default 0, 0.025, …, 0.45).
+
+    The most trimmed model is fitted first, with all the starts that the estimator has; each of the others starts from
+    the last one (`rethreshold`). In this direction the path is robust: outliers are out before they can pull, while
+    an untrimmed fit may be captured by bad leverage points for good. Then the path is walked back, and of the two
+    models for a contamination the one of lower objective is kept. The fits are the trimmed ones, without reweighting.
+
+    >>> from trimlearn import TrimmedLinearRegression
+    >>> X = np.arange(40.0)[:, None]
+    >>> y = 2 * X[:, 0] + np.sin(7 * X[:, 0])
+    >>> y[:8] += 100
+    >>> path = trim_path(TrimmedLinearRegression(), X, y)
+    >>> path.elbow, bool((path.leaves_at[:8] <= 0.2).all()), path.coef[-1].round(1)
+    (0.2, True, array([2.]))
+    """
+    shares = _grid(grid)
+    fitted = clone(estimator).set_params(contamination=float(shares[-1]), reweight=False)
+    fitted.fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    best = {float(shares[-1]): _Stop.of(fitted)}
+    for share in (*map(float, shares[-2::-1]), *map(float, shares[1:])):
+        stop = _Stop.of(fitted.rethreshold(share))
+        if share not in best or stop.objective < best[share].objective:
+            best[share] = stop
+    stops = [best[float(share)] for share in shares]
+    return TrimPath(
+        contamination=shares,
+        objective=np.array([stop.objective for stop in stops]),
+        coef=np.stack([stop.coef for stop in stops]),
+        weights=np.stack([stop.weights for stop in stops]),
+        scale=np.array([stop.scale for stop in stops]),
+    )
+
+
+@dataclass(frozen=True)
+class _Stop:
+    """A model on the path."""
+
+    objective: float
+    coef: np.ndarray
+    weights: np.ndarray
+    scale: float
+
+    @classmethod
+    def of(cls, fitted: Any) -> _Stop:
+        scale = float(vars(fitted).get("scale_", np.nan))
+        return cls(float(fitted.objective_), _coefficients(fitted), np.array(fitted.weights_), scale)
+
+
+def _grid(grid: ArrayLike | None) -> np.ndarray:
+    shares = np.unique(np.linspace(0, 0.45, 19).round(3) if grid is None else np.asarray(grid, dtype=np.float64))
+    if shares.ndim != 1 or len(shares) == 0 or not np.all((shares >= 0) & (shares < 1)):
+        raise ValueError(f"grid must hold shares from 0 to below 1, got {grid!r}.")
+    return shares
+
+
+def _coefficients(fitted: Any) -> np.ndarray:
+    """The coefficients as one vector; a wrapper's are those of the model it wraps."""
+    known = vars(fitted)
+    inner = known.get("estimator_")
+    if inner is not None:
+        return _coefficients(inner)
+    name = next((name for name in PARAMETERS if known.get(name) is not None), None)
+    return np.zeros(0) if name is None else np.ravel(np.asarray(known[name], dtype=np.float64))

@@ -1,0 +1,316 @@
+"""TrimmedPCA: principal components of the rows that a common subspace explains."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from math import log, nan, pi
+from numbers import Integral, Real
+from typing import Any, Self, final
+
+import numpy as np
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from trimlearn.estimators.base import Trimmed
+from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
+from trimlearn.robust.flat_fit import HUGE, Search
+from trimlearn.robust.flat_judge import Outcome, fit_and_judge
+from trimlearn.robust.flats import Fit, Flat, Points, spectrum
+from trimlearn.robust.scale import Chi, p_values
+from trimlearn.smart.method import Method, Record
+from trimlearn.threads import team
+from trimlearn.validation import check_choice, check_count
+
+__all__ = ["TrimmedPCA"]
+
+FAR = 0.025  # the share of normal rows that are called far out within the subspace
+
+
+@final
+@dataclass(frozen=True)
+class _Data:
+    """Validated training data."""
+
+    X: Any
+    s: np.ndarray
+
+    @property
+    def S(self) -> float:
+        return float(self.s.sum())
+
+
+class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  # type: ignore[misc]
+    """Principal component analysis of data of which an unknown part of the rows is wrong.
+
+    Minimises 1/S Σ sᵢwᵢ ½‖(I − UUᵀ)(aᵢ − m)‖² over U with k orthonormal columns, weights w with 0 ≤ w ≤ 1 and
+    Σ sᵢwᵢ = h, and the mean m: the h rows nearest to a k-dimensional affine subspace, and that subspace.
+
+    Parameters
+    ----------
+    n_components : int, float or None
+        How many components, or the share of the inliers' variance they shall explain, or all.
+    center : {"trimmed", "mean", None}
+        m: the mean of the rows kept; the plain mean, which one bad row can carry anywhere; or the origin.
+    contamination : float, int or "auto"
+        The share, or number, of rows to trim. "auto" finds out.
+    reweight : bool
+        Whether rows that the trimmed fit explains are readmitted, and mean and subspace fitted again.
+    method : trimlearn.smart.Method, optional
+        How to minimise. None: exact concentration steps where p ≤ 2000 or the data are small, else SMART-SVRG.
+    max_iter : int
+        Concentration steps at most.
+    random_state : int, RandomState or None
+        For the random starts.
+
+    Attributes
+    ----------
+    components_ : (k, p)
+        Uᵀ, the principal axes of the inliers, by decreasing variance; the largest entry of each is positive.
+    mean_ : (p,)
+    explained_variance_, explained_variance_ratio_, singular_values_ : (k,)
+        Of the inliers.
+    noise_variance_ : float
+        The inliers' mean variance along the axes left out.
+    n_components_ : int
+    n_trimming_components_ : int
+        The dimension of the subspace whose distances decide who is trimmed: n_components_, or fewer where that is all
+        of the space and nothing could be far from it. As many as explain 80 %, at most 10 (Hubert et al. 2005).
+    weights_, raw_weights_ : (n,)
+        Final weights, and those of the trimmed fit. `inlier_mask_` is weights_ > 0.
+    contamination_ : float
+        The share of bad rows: estimated, or as given.
+    outlier_scores_ : (n,)
+        Orthogonal distances to the subspace in units of ``scale_``; flagged above ``threshold_``. In small data those
+        of rows fitted to are distances to a subspace fitted without them, a little larger than `outlier_score` has it.
+    score_distances_ : (n,)
+        √Σ zⱼ²/λⱼ within the subspace. With outlier_scores_ this is the outlier map of Hubert, Rousseeuw and Vanden
+        Branden (2005): far within the subspace is good leverage, far from it as well is bad.
+    objective_, history_, n_iter_
+        Of the trimmed fit.
+
+    References
+    ----------
+    Aravkin and Davis (2020), section 4.2. Hubert, Rousseeuw and Vanden Branden (2005), Technometrics 47.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.outer(rng.standard_normal(100), [3.0, 4.0, 0.0]) + 0.1 * rng.standard_normal((100, 3))
+    >>> X[:30] = [0.0, 0.0, 50.0] + rng.standard_normal((30, 3))
+    >>> pca = TrimmedPCA(n_components=1).fit(X)
+    >>> pca.components_[0, :2].round(1), bool(pca.inlier_mask_[:30].any()), round(pca.contamination_, 1)
+    (array([0.6, 0.8]), False, 0.3)
+    """
+
+    def __init__(
+        self,
+        n_components: int | float | None = None,
+        *,
+        center: str | None = "trimmed",
+        contamination: float | int | str = "auto",
+        reweight: bool = True,
+        method: Method | None = None,
+        max_iter: int = 100,
+        random_state: Any = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.center = center
+        self.contamination = contamination
+        self.reweight = reweight
+        self.method = method
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    _flat: Flat
+    _law: Chi
+
+    # ---- fitting ----
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find the subspace and who is far from it. X: (n, p), dense, memory-mapped or CSR; y is ignored."""
+        check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
+        check_count(self.max_iter, "max_iter")
+        data = self._validate(X, y, sample_weight, reset=True)
+        return self._fit(data, self._h(self.contamination, data.S), warm=False)
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> _Data:
+        X = self._check_X(X, reset=reset, least=1 + reset)
+        return _Data(X, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+
+    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
+        return validate_data(
+            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
+        )
+
+    def _fit(self, data: _Data, h: float | None, warm: bool) -> Self:
+        points = Points(data.X)
+        with team():
+            search = Search(points, data.s, self._fixed_center(points, data.s), self._seed())
+            found, flat = self._find(search, h, self._flat if warm else None)
+            scores, distances2 = points.both(flat)
+            self._flat, self._law, self.n_trimming_components_ = found.flat, found.law, found.flat.U.shape[1]
+            self._set_components(flat, data.s * found.w, scores, distances2, data.X.dtype)
+        self._training = data
+        self.weights_, self.raw_weights_ = found.w, found.raw.w
+        self.contamination_ = found.verdict.contamination if h is None else 1.0 - h / data.S
+        self.objective_, self.n_iter_ = found.raw.objective, len(found.raw.history)
+        self.history_ = _records(found.raw, found.h)
+        self.scale_, self.threshold_ = found.verdict.scale, found.verdict.cutoff
+        self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
+        if not found.raw.converged:
+            warnings.warn(
+                f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _fixed_center(self, points: Points, s: np.ndarray) -> np.ndarray | None:
+        if self.center == "trimmed":
+            return None
+        return points.mean(s) if self.center == "mean" else np.zeros(points.p)
+
+    def _find(self, search: Search, h: float | None, start: Flat | None) -> tuple[Outcome, Flat]:
+        """What was found, and the flat of the components: of more dimensions where that trimmed by has too few."""
+        points = search.points
+        k = _count(self.n_components, min(points.n, points.p), search.span())
+        by = k if k is not None and k < min(points.p, (search.S + k + 1) / 2 - 1) else search.useful()
+
+        def found_by(by: int) -> Outcome:
+            near = start if start is not None and start.U.shape[1] == by else None
+            return fit_and_judge(search, by, h, self.reweight, near, self.max_iter, self.method)
+
+        found = found_by(by)
+        for _ in range(3 if k is None else 0):  # a share of the variance of inliers, who depend on the dimension
+            k = search.axes(search.s * found.w, found.flat, float(self.n_components or 0.0))
+            if k == by or k >= points.p:
+                break
+            by, found = k, found_by(k)
+        k = by if k is None else k
+        flat = found.flat if k == by else search.settle(search.s * found.w, found.flat, k)
+        return found, flat if self.n_components is None else flat.completed(k)
+
+    def _set_components(self, flat: Flat, c: np.ndarray, z: np.ndarray, d2: np.ndarray, dtype: Any) -> None:
+        """The principal axes within the flat, and the variances of the rows weighted by c."""
+        W, k = float(c.sum()), flat.U.shape[1]
+        freedom = W - 1.0 if W > 1 else W
+        kept = c > 0
+        variances, turn = spectrum((z[kept] * c[kept, None]).T @ z[kept] / freedom, k)
+        if self.n_components is None:  # those along which nothing varies are not determined
+            k = max(1, int(np.count_nonzero(variances > max(z.shape) * np.finfo(np.float64).eps * variances[0])))
+            variances, turn = variances[:k], turn[:, :k]
+        axes = flat.U @ turn
+        signs = np.where(axes[np.abs(axes).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+        self.score_distances_ = _mahalanobis(z @ turn, variances)
+        left = float(c[kept] @ d2[kept]) / freedom
+        total = variances.sum() + left
+        dtype = dtype if dtype == np.float32 else np.float64
+        self.components_ = (axes * signs).T.astype(dtype)
+        self.mean_ = flat.m.astype(dtype)
+        self.n_components_ = k
+        self.explained_variance_ = variances
+        self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(k)
+        self.singular_values_ = np.sqrt(variances * freedom)
+        self.noise_variance_ = left / (min(len(c), len(flat.m)) - k) if k < min(len(c), len(flat.m)) else 0.0
+
+    # ---- what the model says about rows ----
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The rows' coordinates along the components, (n, k)."""
+        X = self._checked(X)
+        scores = Points(X).scores(self._components_flat())
+        return scores.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
+
+    def inverse_transform(self, X: Any) -> np.ndarray:
+        """The rows whose coordinates are X, in the space of the features."""
+        check_is_fitted(self)
+        X = check_array(X, input_name="X", dtype=[np.float64, np.float32])
+        return np.asarray(X @ self.components_ + self.mean_)
+
+    def orthogonal_distance(self, X: Any) -> np.ndarray:
+        """‖(I − UUᵀ)(aᵢ − m)‖, U of ``n_trimming_components_`` columns."""
+        return np.asarray(np.sqrt(Points(self._checked(X)).distances2(self._flat)))
+
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """`orthogonal_distance` in units of ``scale_``: larger is worse, above ``threshold_`` is an outlier."""
+        return self.orthogonal_distance(X) / self.scale_
+
+    def score_distance(self, X: Any) -> np.ndarray:
+        """√Σ zⱼ²/λⱼ of the coordinates z along the components, λ their variances: how far out within the subspace."""
+        return self._score_distance(self._checked(X))
+
+    def _score_distance(self, X: Any) -> np.ndarray:
+        return _mahalanobis(Points(X).scores(self._components_flat()), self.explained_variance_)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The log-likelihood of each row under the inliers' normal model, as scikit-learn's PCA has it."""
+        z, d2 = Points(self._checked(X)).both(self._components_flat())
+        p, k = self.n_features_in_, self.n_components_
+        least = np.finfo(np.float64).eps * float(self.explained_variance_.max()) + np.finfo(np.float64).tiny
+        variances, noise = np.maximum(self.explained_variance_, least), max(self.noise_variance_, least)
+        log_det = float(np.log(variances).sum()) + (p - k) * log(noise)
+        outside = d2 / noise if p > k else 0.0
+        inside = np.square(_mahalanobis(z, variances))
+        return np.asarray(-0.5 * (inside + outside + log_det + p * log(2 * pi)))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of `score_samples`."""
+        return float(np.mean(self.score_samples(X)))
+
+    def _scores(self, data: _Data) -> np.ndarray:
+        return np.asarray(np.sqrt(Points(data.X).distances2(self._flat)) / self.scale_)
+
+    def _findings(self, data: _Data, scores: np.ndarray, off: np.ndarray) -> Findings:
+        """Kinds are those of the outlier map: "orthogonal outlier", "bad leverage", "good leverage" or "regular"."""
+        distances, flat = self._score_distance(data.X), self._flat
+        far = distances > Chi(self.n_components_).upper(FAR)
+        kinds = leverage_kinds(off, far, "orthogonal outlier")
+        top = top_features(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
+        return Findings(scores, p_values(scores, self._law), kinds, distance=distances, top=top)
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self._check_X(X, reset=False)
+
+    def _components_flat(self) -> Flat:
+        return Flat(self.components_.T.astype(np.float64), self.mean_.astype(np.float64))
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _count(n_components: Any, most: int, every: int) -> int | None:
+    """How many components are asked for; None for a share of the variance."""
+    if n_components is None:
+        return every
+    if isinstance(n_components, Integral) and not isinstance(n_components, bool):
+        return check_count(n_components, "n_components", most)
+    if isinstance(n_components, Real) and 0 < float(n_components) < 1:
+        return None
+    raise ValueError(
+        f"n_components must be an integer from 1 to {most}, a share of the variance in (0, 1) or None, "
+        f"got {n_components!r}."
+    )
+
+
+def _mahalanobis(z: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """√Σ zⱼ²/λⱼ over the axes that have a variance."""
+    real = variances > np.finfo(np.float64).eps * variances.max(initial=0.0)
+    with np.errstate(over="ignore"):  # infinitely far
+        return np.asarray(np.linalg.norm(z[:, real] / np.sqrt(variances[real]), axis=1))
+
+
+def _records(fit: Fit, h: float) -> list[Record]:
+    """One record per concentration step, which reads all rows twice."""
+    return [Record(k, 2.0 * k + 1, F, nan, nan, h, nan) for k, F in enumerate(fit.history)]

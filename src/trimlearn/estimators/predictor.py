@@ -1,0 +1,200 @@
+"""Trimmed models of a linear prediction: regression, generalised linear models, classification."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import _check_sample_weight, validate_data
+
+from trimlearn.arrays import Array
+from trimlearn.estimators.base import Trimmed, warn_if_short
+from trimlearn.inference.precision import design
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.problem import Problem
+from trimlearn.regularizers import Regularizer
+from trimlearn.smart.alternating import FEW, SMALL
+from trimlearn.smart.method import Method, Record
+from trimlearn.solution import Status
+from trimlearn.solve import solve
+from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
+
+__all__ = ["Data", "Fit", "TrimmedPredictor"]
+
+
+@dataclass(frozen=True)
+class Data:
+    """Validated training data: X, the target t in the form the loss wants, sample weights s or None."""
+
+    X: Any
+    t: np.ndarray
+    s: np.ndarray | None
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def S(self) -> float:
+        return float(self.n if self.s is None else self.s.sum(dtype=np.float64))
+
+    @property
+    def large(self) -> bool:
+        """Whether it pays to leave X as it is, sparse where it is sparse."""
+        return self.n * int(self.X.shape[1]) > SMALL
+
+    def distinct(self) -> tuple[Data, np.ndarray]:
+        """The different rows of positive weight, sorted, with the weight of all their copies; and where each row went
+        among them, −1 for those of weight 0.
+
+        Fitted to these, a model depends neither on the order of the rows nor on how weights are spelled.
+        """
+        there = np.flatnonzero(np.ones(self.n) if self.s is None else self.s > 0)
+        rows, first, back = np.unique(
+            np.column_stack([self.X[there], self.t[there]]), axis=0, return_index=True, return_inverse=True
+        )
+        s = np.bincount(back.ravel(), None if self.s is None else self.s[there], len(rows)).astype(self.X.dtype)
+        where = np.full(self.n, -1)
+        where[there] = back.ravel()
+        kept = there[first]
+        return Data(self.X[kept], self.t[kept], None if np.all(s == 1) else s), where
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A model x, the weights w it was fitted with, and how that went."""
+
+    x: Array
+    w: np.ndarray
+    objective: float
+    history: list[Record]
+    status: Status
+
+
+class TrimmedPredictor(Trimmed):
+    """Fits of one model to one set of data: trimmed, and to rows as they are weighted."""
+
+    fit_intercept: bool
+    method: Method | None
+    max_passes: float | None
+    tol: float | None
+    warm_start: bool
+
+    raw_weights_: np.ndarray
+    _x: Array
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
+        data = self._validate(X, y, sample_weight, reset=True)
+        return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
+        X, y = validate_data(
+            self, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), **self._checks()
+        )
+        s = None
+        if sample_weight is not None:
+            s = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+        data = Data(X, self._target(y, X.dtype), s)
+        return data if data.large else replace(data, X=design(X, intercept=False).astype(X.dtype, copy=False))
+
+    def _fit(self, data: Data, h: float | None, warm: bool) -> Self:
+        self._training = data
+        if data.large:
+            self._fit_rows(data, h, warm)
+            return self
+        work, where = data.distinct()
+        self._fit_rows(work, h, warm)
+        gone = where < 0
+        scores = self._scores(Data(data.X[gone], data.t[gone], None)) if gone.any() else np.empty(0)
+        self.outlier_scores_ = _spread_out(self.outlier_scores_, where, scores)
+        self.weights_ = _spread_out(self.weights_, where, scores <= self.threshold_)
+        self.raw_weights_ = _spread_out(self.raw_weights_, where, 0.0)
+        self._spread_out(data, where)
+        return self
+
+    @abstractmethod
+    def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
+        """Fit, and set all attributes."""
+
+    def _spread_out(self, data: Data, where: np.ndarray) -> None:
+        """Spread what else has one entry for every distinct row over all rows."""
+        return
+
+    def _publish(self, raw: Fit, x: Array, weights: np.ndarray, contamination: float) -> None:
+        """Set the attributes that every such model has."""
+        self._x, self.objective_ = raw.x, raw.objective
+        self.history_, self.n_iter_ = raw.history, max(1, len(raw.history) - 1)
+        self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
+        self.coef_, self.intercept_ = self._parts(x)
+        self.raw_weights_, self.weights_, self.contamination_ = raw.w, weights, contamination
+
+    # -- what a model is --------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _checks(self) -> dict[str, Any]:
+        """Options of scikit-learn's validation."""
+
+    @abstractmethod
+    def _target(self, y: np.ndarray, dtype: Any) -> np.ndarray:
+        """y in the form the loss wants."""
+
+    @abstractmethod
+    def _loss(self, data: Data) -> PredictionLoss:
+        """f."""
+
+    @abstractmethod
+    def _r2(self, kept: float, S: float) -> Regularizer:
+        """The penalty, scaled so that the optimum is scikit-learn's on the rows kept, whose weight is ``kept``."""
+
+    @abstractmethod
+    def _parts(self, x: Array) -> tuple[Any, Any]:
+        """coef and intercept in scikit-learn's shapes."""
+
+    def _starts(self, data: Data, h: float) -> list[str | Array]:
+        """Where to start: a start by name, or x. The best objective wins."""
+        return ["continuation"]
+
+    def _weight_set(self, data: Data, h: float) -> WeightSet:
+        return CappedSimplex(h)
+
+    # -- fits ---------------------------------------------------------------------------------------------------------
+
+    def _trimmed(self, data: Data, h: float, x0: Array | None) -> Fit:
+        """The trimmed fit that keeps h."""
+        problem = Problem(self._loss(data), self._weight_set(data, h), self._r2(h, data.S), data.s)
+        starts = [x0] if x0 is not None else self._starts(data, h)
+        best = min((self._solve(problem, start) for start in starts), key=lambda fit: fit.objective)
+        warn_if_short(best.status, best.history, type(self).__name__)
+        return best
+
+    def _solve(self, problem: Problem, start: str | Array) -> Fit:
+        where = {"start": start} if isinstance(start, str) else {"x0": start}
+        max_passes, tol = self._limits(problem)
+        found = solve(problem, self.method, max_passes=max_passes, tol=tol, seed=self._seed(), **where)
+        return Fit(found.x, np.asarray(found.w), found.objective, found.history, found.status)
+
+    def _limits(self, problem: Problem) -> tuple[float, float]:
+        """max_passes and tol, where they are left open: the closer, the less a pass costs."""
+        parameters = prod(problem.loss.x_shape)
+        small = problem.n * parameters <= SMALL
+        passes, tol = (2000, 1e-9) if small and parameters <= FEW else (1000, 1e-5) if small else (200, 1e-3)
+        return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol
+
+    def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
+        """The fit to rows as they are weighted."""
+        s = weights if data.s is None else weights * data.s
+        kept = float(s.sum(dtype=np.float64))
+        fit = self._solve(Problem(self._loss(data), AllOnes(), self._r2(kept, kept), s), x0)
+        warn_if_short(fit.status, fit.history, type(self).__name__)
+        return fit
+
+
+def _spread_out(values: np.ndarray, where: np.ndarray, elsewhere: Any) -> np.ndarray:
+    """values[where], and ``elsewhere`` where that is negative."""
+    spread = np.asarray(values[where])
+    spread[where < 0] = elsewhere
+    return spread

@@ -1,0 +1,209 @@
+"""What trimmed regressions share: prediction, residuals in units of a robust scale, and the judgement by them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from trimlearn.arrays import Array
+from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.penalties import make_penalty
+from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
+from trimlearn.inference.families import Family
+from trimlearn.inference.fitted import Fitted
+from trimlearn.inference.infer import IntervalMixin
+from trimlearn.inference.precision import design
+from trimlearn.inference.table import Findings, distance_parts, leverage_kinds, prediction_parts, top_features
+from trimlearn.regularizers import Regularizer
+from trimlearn.robust.lts import least_trimmed_squares
+from trimlearn.robust.scale import Chi, Verdict, judge
+
+__all__ = ["TrimmedRegressor"]
+
+WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start
+FAR = 0.025  # share of clean rows beyond the distance from which on a row is a leverage point
+ROUNDS = 5  # of judging and fitting again, at most
+
+
+class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type: ignore[misc]
+    """A regression y ~ μ(z), z = ⟨v, coef_⟩ + intercept_."""
+
+    penalty: str | None
+    alpha: float
+    l1_ratio: float
+
+    _covariance: TrimmedCovariance | None
+
+    @property
+    @abstractmethod
+    def _family(self) -> Family:
+        """The law of y given z."""
+
+    @abstractmethod
+    def _residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Residuals, signed, that are about normal where the model holds."""
+
+    @abstractmethod
+    def _least_scale(self, t: np.ndarray) -> float:
+        """What the scale of the residuals cannot be below."""
+
+    def _begin(self, data: Data) -> None:
+        """Check the parameters, and what they ask of the data."""
+        return
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The mean of y for every row of X."""
+        return np.asarray(self._family.mean(self._predictor(X)))
+
+    def outlier_score(self, X: Any, y: Any) -> np.ndarray:
+        """|residual|/scale_ for rows seen or unseen: how many standard deviations they are off. Larger is worse."""
+        z = self._predictor(X)
+        return np.asarray(np.abs(self._residuals(self._target(np.asarray(y), z.dtype), z)) / self.scale_)
+
+    def _predictor(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "coef_")
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        return np.asarray(X @ self.coef_ + self.intercept_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
+        """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
+        x0 = self._x if warm else None
+        self._covariance = None
+        self._begin(data)
+        raw = self._trimmed(data, self._robust_h(data) if h is None else h, x0)
+        verdict = self._verdict(data, raw.x, h)
+        if h is None and not self.reweight:
+            raw = self._trimmed(data, data.S * (1 - verdict.contamination), raw.x)
+        x, weights = self._readmit(data, raw, verdict, h) if self.reweight else (raw.x, raw.w)
+        self._publish(raw, x, weights, verdict.contamination if h is None else 1 - h / data.S)
+        final = self._verdict(data, x, None)
+        self.scale_, self.threshold_ = final.scale, final.cutoff
+        self.outlier_scores_ = np.abs(self._residuals_at(data, x)) / final.scale
+
+    def _readmit(self, data: Data, raw: Fit, verdict: Verdict, h: float | None) -> tuple[Array, np.ndarray]:
+        """Fit to the rows that the last fit explains, until these are the same."""
+        x, inliers = raw.x, verdict.inliers
+        for _ in range(ROUNDS):
+            x = self._untrimmed(data, inliers.astype(data.t.dtype), x).x
+            before, inliers = inliers, self._verdict(data, x, h).inliers
+            if np.array_equal(before, inliers):
+                break
+        return x, before.astype(data.t.dtype)
+
+    # -- the hooks of TrimmedPredictor --------------------------------------------------------------------------------
+
+    def _checks(self) -> dict[str, Any]:
+        return {"y_numeric": True, "ensure_min_samples": 2}
+
+    def _target(self, y: np.ndarray, dtype: Any) -> np.ndarray:
+        return np.asarray(column_or_1d(y, warn=True), dtype=dtype)
+
+    def _r2(self, kept: float, S: float) -> Regularizer:
+        return make_penalty(self.penalty, self.alpha, self.l1_ratio, kept / S)
+
+    def _parts(self, x: Array) -> tuple[Any, Any]:
+        x = np.asarray(x)
+        return (x[:-1], float(x[-1])) if self.fit_intercept else (x, 0.0)
+
+    @property
+    def _parameters(self) -> int:
+        return int(self.n_features_in_ + self.fit_intercept)
+
+    def _robust_h(self, data: Data) -> float:
+        return min(data.S, (data.S + self._parameters + 1) // 2)
+
+    def _verdict(self, data: Data, x: Array, h: float | None) -> Verdict:
+        return judge(
+            self._residuals_at(data, x),
+            self._robust_h(data) if h is None else h,
+            self._parameters,
+            data.s,
+            intercept=self.fit_intercept,
+            floor=self._least_scale(data.t),
+        )
+
+    def _residuals_at(self, data: Data, x: Array) -> np.ndarray:
+        coef, intercept = self._parts(x)
+        return self._residuals(data.t, np.asarray(data.X @ coef + intercept)).astype(np.float64)
+
+    # -- what is known about each row ---------------------------------------------------------------------------------
+
+    def _scores(self, data: Data) -> np.ndarray:
+        return np.asarray(np.abs(self._residuals(data.t, data.X @ self.coef_ + self.intercept_)) / self.scale_)
+
+    def _findings(self, data: Data, scores: np.ndarray, off: np.ndarray) -> Findings:
+        spread = self._spread()
+        X, p = data.X, self.n_features_in_
+        mean = self._family.mean(np.asarray(X @ self.coef_ + self.intercept_, dtype=np.float64))
+        p_values = self._family.p_values(data.t.astype(np.float64), mean, self.scale_)
+        if spread is None:  # no robust distances: what speaks for a prediction, then
+            center = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+            top = top_features(X, lambda A, _: prediction_parts(A, self.coef_, center))
+            return Findings(scores, p_values, leverage_kinds(off, np.zeros_like(off)), top=top)
+        distance = np.sqrt(spread.mahalanobis(X))
+        far = distance > Chi(p).upper(FAR)
+        precision, center = spread.get_precision(), spread.location_
+        top = top_features(X, lambda A, _: distance_parts(A, center, precision))
+        return Findings(scores, p_values, leverage_kinds(off, far), distance=distance, top=top)
+
+    def _spread(self) -> TrimmedCovariance | None:
+        """The robust covariance of the training features, found when first asked for; None where there is none."""
+        data = vars(self).get("_training")
+        if self._covariance is None and data is not None and not issparse(data.X) and data.n >= 5 * data.X.shape[1]:
+            self._covariance = TrimmedCovariance(random_state=self.random_state).fit(data.X, sample_weight=data.s)
+        return self._covariance
+
+    # -- inference ----------------------------------------------------------------------------------------------------
+
+    def _fitted(self, X: Any, y: Any) -> Fitted:
+        data = self._remembered(X, y)
+        return Fitted(
+            family=self._family.name,
+            X=data.X,
+            y=data.t,
+            coef=self.coef_,
+            intercept=self.intercept_ if self.fit_intercept else None,
+            weights=self.weights_,
+            sample_weight=data.s,
+            scale=self._dispersion,
+            ridge=self._ridge(data) if self.penalty == "l2" else 0.0,
+            penalty=self.penalty,
+            reweighted=self.reweight,
+            feature_names=getattr(self, "feature_names_in_", None),
+            contamination=self.contamination_,
+            name=type(self).__name__,
+        )
+
+    @property
+    def _dispersion(self) -> float | None:
+        """√φ of the family; None: known, or to be found."""
+        return float(self.scale_) if self._family.name == "normal" else None
+
+    def _ridge(self, data: Data) -> float:
+        """What stands before ½‖coef‖² where Σ sᵢwᵢfᵢ stands beside it."""
+        weights = self.weights_ if data.s is None else self.weights_ * data.s
+        return float(self.alpha * weights.sum(dtype=np.float64))
+
+    # -- starts -------------------------------------------------------------------------------------------------------
+
+    def _too_large(self, data: Data) -> bool:
+        return bool(issparse(data.X)) and data.n * self._parameters > WRITTEN_OUT
+
+    def _design(self, data: Data) -> np.ndarray:
+        """The rows Aᵢ written out, the intercept's column last."""
+        A = design(data.X, intercept=False)
+        return np.column_stack([A, np.ones(data.n)]) if self.fit_intercept else A
+
+    def _lts(self, data: Data, t: np.ndarray, h: float) -> np.ndarray:
+        """The model of least trimmed squares."""
+        return least_trimmed_squares(self._design(data), t.astype(np.float64), h, data.s, seed=self._seed()).coef

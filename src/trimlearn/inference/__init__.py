@@ -1,0 +1,1 @@
+"""What a fit lets one say: standard errors, intervals, tables of coefficients and of examples."""

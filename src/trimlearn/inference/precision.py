@@ -1,0 +1,89 @@
+"""How far estimates spread: covariances by orthogonal factors, and what the data do not determine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.validation import is_sparse
+
+__all__ = ["Spread", "design", "spread", "triangle"]
+
+Matrix = NDArray[np.float64]
+
+BLOCK = 2**21  # numbers in a block of rows
+NEGLIGIBLE = 1e-10  # a direction of the unit-norm columns that is this short is none
+MISSED = 1e-6  # the part of a combination of coefficients that may lie in directions the data say nothing about
+
+
+def design(X: Any, intercept: bool) -> Matrix:
+    """(1, X) or X as a dense matrix of float64."""
+    dense: Any = X.toarray() if is_sparse(X) else X
+    A = np.asarray(dense, dtype=np.float64)
+    return np.column_stack([np.ones(len(A)), A]) if intercept else A
+
+
+def triangle(X: Any, intercept: bool, M: Matrix) -> Matrix:
+    """R with RᵀR = Σᵢ (MᵢᵀMᵢ) ⊗ aᵢaᵢᵀ, where aᵢ is a row of `design` and M is (n, K, c): QR by blocks of rows.
+
+    Forming the sum itself would square the condition number. X may be sparse or a memory map: it is read once.
+
+    >>> X = np.array([[3.0], [4.0]])
+    >>> float(abs(triangle(X, False, np.ones((2, 1, 1)))[0, 0]))
+    5.0
+    """
+    R = np.empty((0, M.shape[2] * (X.shape[1] + intercept)))
+    for block in _rows(X, intercept, M):
+        R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
+    return R
+
+
+def _rows(X: Any, intercept: bool, M: Matrix) -> Iterator[Matrix]:
+    n, K, c = M.shape
+    width = c * (X.shape[1] + intercept)
+    step = max(1, BLOCK // (K * width), 2 * width // K)
+    for start in range(0, n, step):
+        A = design(X[start : start + step], intercept)
+        yield np.einsum("bkc,bq->bkcq", M[start : start + step], A).reshape(-1, width)
+
+
+@final
+@dataclass(frozen=True)
+class Spread:
+    """Cov(θ) = FᵀF of an estimate θ, and the directions N (rows, in units of 1/d) of which the data say nothing."""
+
+    F: Matrix
+    N: Matrix
+    d: NDArray[np.float64]
+    parameters: float  # how many were fitted: the rank, or the trace of the smoother under a ridge penalty
+
+    def deviation(self, C: Matrix) -> NDArray[np.float64]:
+        """Standard deviations of the combinations Cθ (one a row); inf where the data do not determine them."""
+        relative = C / self.d
+        missed = np.linalg.norm(relative @ self.N.T, axis=1) > MISSED * np.linalg.norm(relative, axis=1)
+        return np.where(missed, np.inf, np.linalg.norm(C @ self.F.T, axis=1))
+
+    def scaled(self, scale: float) -> Spread:
+        """The same of errors ``scale`` times as large."""
+        return Spread(scale * self.F, self.N, self.d, self.parameters)
+
+
+def spread(R: Matrix, ridge: NDArray[np.float64], meat: Matrix | None = None, eps: float = 0.0) -> Spread:
+    """The spread of θ = argmin Σ losses + ½ Σ ridgeⱼθⱼ², whose losses have information RᵀR (dispersion 1):
+
+        (RᵀR + D)⁺ G (RᵀR + D)⁺,   G = RᵀR, or Σ score·scoreᵀ = meatᵀmeat for a sandwich (White 1980).
+
+    ``eps``: the rounding error of the data, relative; columns may depend on each other up to that.
+    """
+    root = np.vstack([R, np.diag(np.sqrt(ridge))])
+    d = np.linalg.norm(root, axis=0)
+    d = np.where(d > 0, d, 1.0)
+    _, length, V = np.linalg.svd(np.linalg.qr(root / d, mode="r"))
+    known = length > max(NEGLIGIBLE, 32 * eps) * length.max(initial=0.0)
+    W = V[known].T / length[known] / d[:, None]
+    parameters = round(float(np.sum((R @ W) ** 2)), 9)  # whole without a ridge
+    return Spread((R if meat is None else meat) @ W @ W.T, V[~known], d, parameters)

@@ -1,0 +1,64 @@
+"""A term times a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from trimlearn.arrays import Array
+from trimlearn.regularizers._checks import check_number
+from trimlearn.regularizers.base import Regularizer
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Scaled(Regularizer):
+    """c · r2(x), c > 0: for terms such as SCAD and MCP, where c·r2 is not r2 with another α.
+
+    >>> import numpy as np
+    >>> from trimlearn.regularizers import MCP
+    >>> Scaled(MCP(alpha=1.0), 0.5).value(np.array([1.0, 9.0])) == 0.5 * MCP(alpha=1.0).value(np.array([1.0, 9.0]))
+    True
+    """
+
+    r2: Regularizer
+    c: float
+
+    def __post_init__(self) -> None:
+        check_number("c", self.c, above=0)
+
+    @property
+    def name(self) -> str:
+        return self.r2.name
+
+    @property
+    def convex(self) -> bool:
+        return self.r2.convex
+
+    @property
+    def separable(self) -> bool:
+        return self.r2.separable
+
+    @property
+    def smooth(self) -> bool:
+        return self.r2.smooth
+
+    @property
+    def max_step(self) -> float:
+        return self.r2.max_step / self.c
+
+    def value(self, x: Array) -> float:
+        return self.c * self.r2.value(x)
+
+    def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
+        u, value = self.r2.prox(x, self.c * gamma)
+        return u, self.c * value
+
+    def feasible(self, x: Array) -> Array:
+        return self.r2.feasible(x)
+
+    def gradient(self, x: Array) -> Array:
+        return self.c * self.r2.gradient(x)
+
+    def curvature(self) -> float:
+        return self.c * self.r2.curvature()

@@ -1,0 +1,154 @@
+"""Deterministic starts for the minimum covariance determinant (Hubert, Rousseeuw and Verdonck 2012, DetMCD).
+
+Six estimates of scatter that are simple and robust enough to start from, and two halves of the rows for clusters. Each
+of the six gives a set of orthogonal directions, in which location and scale are then estimated robustly, one direction
+at a time. All take sample weights s as repetitions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+__all__ = ["NORMAL_SCORES", "deterministic", "median_and_scale", "medians"]
+
+Floats = NDArray[np.float64]
+
+MAD: Final = 1.482602218505602  # 1/Φ⁻¹(¾)
+TINY: Final = 1e-7
+PAIRS: Final = 100  # features up to which all pairs are looked at
+NORMAL_SCORES: Final = 2  # the place of the correlation of normal scores among the starts
+
+
+def deterministic(Z: Floats, s: Floats, centred: bool) -> tuple[Floats, Floats]:
+    """μ (K, p) and Σ (K, p, p) of K = 8 starts (7 for one feature or very many), features of robust scale about 1."""
+    scatters = [_correlation(np.tanh(Z), s), *_of_ranks(Z, s), _signs(Z, s), _inner_half(Z, s)]
+    if 1 < Z.shape[1] <= PAIRS:
+        scatters.append(_pairwise(Z, s))
+    refined = [*[_refine(Z, s, scatter, centred) for scatter in scatters], *_by_kurtosis(Z, s, centred)]
+    return np.stack([mu for mu, _ in refined]), np.stack([S for _, S in refined])
+
+
+def _by_kurtosis(Z: Floats, s: Floats, centred: bool) -> list[tuple[Floats, Floats]]:
+    """Mean and covariance of the densest half along the directions of smallest and of largest kurtosis.
+
+    A cluster of more than a fifth of the rows makes the one small, a smaller one the other large. With y the whitened
+    rows they are eigenvectors of E‖y‖²yyᵀ, and do not depend on the coordinates (Tyler, Critchley, Dümbgen and Oja
+    2009). The six of DetMCD lose clusters of 40 % in 20 dimensions.
+    """
+    X = Z if centred else Z - s @ Z / s.sum()
+    values, vectors = np.linalg.eigh((X * s[:, None]).T @ X / s.sum())
+    Y = X @ (vectors / np.sqrt(np.maximum(values, TINY**2)))
+    fourth = np.linalg.eigh((Y * (s * np.einsum("np,np->n", Y, Y))[:, None]).T @ Y)[1]
+    found = []
+    for direction in (fourth[:, 0], fourth[:, -1]):
+        t = np.abs(Y @ direction) if centred else Y @ direction
+        half = s * _shortest_half(t, s)
+        mu = np.zeros(Z.shape[1]) if centred else half @ Z / half.sum()
+        found.append((mu, ((Z - mu) * half[:, None]).T @ (Z - mu) / half.sum()))
+    return found
+
+
+def _shortest_half(t: Floats, s: Floats) -> NDArray[np.bool_]:
+    """The rows in the shortest interval that holds half of the weight."""
+    order = np.argsort(t, kind="stable")
+    sorted_t, held = t[order], np.cumsum(s[order])
+    before = held - s[order]
+    last = np.searchsorted(held, before + 0.5 * held[-1] * (1 - 1e-12))
+    first = np.flatnonzero(last < len(t))
+    best = first[np.argmin(sorted_t[last[first]] - sorted_t[first])]
+    return np.asarray((t >= sorted_t[best]) & (t <= sorted_t[last[best]]))
+
+
+def medians(Z: Floats, s: Floats) -> Floats:
+    """The median of each column when row i counts sᵢ times.
+
+    >>> medians(np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0]))
+    array([5.5])
+    """
+    if np.all(s == s[0]):
+        return np.asarray(np.median(Z, axis=0))
+    order = np.argsort(Z, axis=0)
+    held = np.cumsum(s[order], axis=0)
+    half = 0.5 * held[-1]
+    columns = np.arange(Z.shape[1])
+    low = np.argmax(held >= half * (1 - 1e-12), axis=0)
+    high = np.argmax(held > half * (1 + 1e-12), axis=0)
+    value: Floats = 0.5 * (Z[order[low, columns], columns] + Z[order[high, columns], columns])
+    return value
+
+
+def median_and_scale(Z: Floats, s: Floats, centred: bool = False) -> tuple[Floats, Floats]:
+    """Median (0 where ``centred``) and MAD of each column; the mean deviation where more than half are equal."""
+    centre = np.zeros(Z.shape[1]) if centred else medians(Z, s)
+    away = np.abs(Z - centre)
+    scale = MAD * medians(away, s)
+    flat = scale <= TINY * away.max(axis=0, initial=0.0) * 1e-5
+    if np.any(flat):
+        scale = np.where(flat, s @ away / s.sum(), scale)
+    return centre, scale
+
+
+def _refine(Z: Floats, s: Floats, scatter: Floats, centred: bool) -> tuple[Floats, Floats]:
+    """(μ, Σ) with the eigenvectors of ``scatter``, and robust location and scale along each."""
+    vectors = np.linalg.eigh(scatter)[1]
+    _, scale = median_and_scale(Z @ vectors, s, centred)
+    scale = np.maximum(scale, TINY)
+    root = (vectors * scale) @ vectors.T  # Σ^½
+    mu = np.zeros(Z.shape[1])
+    if not centred:
+        mu = root @ medians(Z @ ((vectors / scale) @ vectors.T), s)
+    return mu, root @ root
+
+
+def _correlation(Y: Floats, s: Floats) -> Floats:
+    Y = Y - s @ Y / s.sum()
+    S = (Y * s[:, None]).T @ Y
+    size = np.sqrt(np.diag(S))
+    size = np.where(size > 0, size, 1.0)
+    correlation: Floats = S / np.outer(size, size)
+    return correlation
+
+
+def _of_ranks(Z: Floats, s: Floats) -> list[Floats]:
+    """Spearman's correlation, and that of the normal scores."""
+    R = np.column_stack([_midranks(column, s) for column in Z.T])
+    return [_correlation(R, s), _correlation(ndtri(R), s)]
+
+
+def _midranks(z: Floats, s: Floats) -> Floats:
+    """Share of the weight below z plus half of the weight at z."""
+    _, place = np.unique(z, return_inverse=True)
+    at = np.bincount(place, weights=s)
+    ranks: Floats = ((np.cumsum(at) - 0.5 * at) / s.sum())[place]
+    return ranks
+
+
+def _signs(Z: Floats, s: Floats) -> Floats:
+    """Scatter of the rows moved to the unit sphere."""
+    size = np.linalg.norm(Z, axis=1, keepdims=True)
+    U = Z / np.where(size > 0, size, 1.0)
+    S: Floats = (U * s[:, None]).T @ U / s.sum()
+    return S
+
+
+def _inner_half(Z: Floats, s: Floats) -> Floats:
+    """Covariance of the half of the rows nearest to the centre, as BACON begins."""
+    size = np.linalg.norm(Z, axis=1)
+    inner = s * (size <= medians(size[:, None], s)[0])
+    X = Z - inner @ Z / inner.sum()
+    S: Floats = (X * inner[:, None]).T @ X / inner.sum()
+    return S
+
+
+def _pairwise(Z: Floats, s: Floats) -> Floats:
+    """Gnanadesikan and Kettenring: ¼(σ²(zⱼ + zₖ) − σ²(zⱼ − zₖ)), what OGK orthogonalises (Maronna and Zamar 2002)."""
+    p = Z.shape[1]
+    S = np.empty((p, p))
+    for j in range(p):
+        plus, minus = (median_and_scale(Z[:, [j]] + sign * Z[:, j:], s)[1] for sign in (1.0, -1.0))
+        S[j, j:] = S[j:, j] = 0.25 * (plus**2 - minus**2)
+    return S

@@ -1,0 +1,82 @@
+"""The graphical lasso: over Θ ≻ 0, minimise tr(SΘ) − log det Θ + α Σ_{j≠k} |Θⱼₖ|.
+
+By proximal gradient steps with Barzilai–Borwein lengths and backtracking (Rolfs, Rajaratnam, Guillot, Wong and Maleki
+2012, G-ISTA), in units in which S has unit diagonal. scikit-learn's block coordinate descent fails on covariances that
+bad rows make nearly singular, which is what a robust fit meets on its way; here every iterate is positive definite,
+the objective falls, and a start near the solution is worth something.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["graphical_lasso", "penalised"]
+
+Floats = NDArray[np.float64]
+
+HALVINGS = 60
+
+
+def penalised(S: Floats, theta: Floats, alpha: Floats | float) -> float:
+    """tr(SΘ) − log det Θ + Σ_{j≠k} αⱼₖ|Θⱼₖ|; inf unless Θ is positive definite."""
+    try:
+        L = np.linalg.cholesky(theta)
+    except np.linalg.LinAlgError:
+        return inf
+    penalty = alpha * np.abs(theta)
+    off = float(np.sum(penalty) - np.trace(penalty))
+    return float(np.sum(S * theta)) - 2.0 * float(np.sum(np.log(np.diag(L)))) + off
+
+
+def graphical_lasso(
+    S: Floats, alpha: float, start: Floats | None = None, tol: float = 1e-4, max_iter: int = 1000
+) -> tuple[Floats, bool]:
+    """Θ, and whether its duality gap fell to ``tol``. ``start``: a positive definite Θ.
+
+    >>> S = np.array([[2.0, 0.5, 0.05], [0.5, 1.0, 0.0], [0.05, 0.0, 1.0]])
+    >>> theta, done = graphical_lasso(S, 0.1)
+    >>> int(np.count_nonzero(theta)), done, round(float(np.linalg.inv(theta)[0, 1]), 2)
+    (5, True, 0.4)
+    """
+    d = np.sqrt(np.diag(S))
+    R, A = S / np.outer(d, d), alpha / np.outer(d, d)
+    np.fill_diagonal(A, 0.0)
+    theta = np.eye(len(S)) if start is None else start * np.outer(d, d)
+    value, inverse, step = penalised(R, theta, A), np.linalg.inv(theta), 1.0
+    for _ in range(max_iter):
+        if value - _lower_bound(R, A, inverse) <= tol:
+            return theta / np.outer(d, d), True
+        new, new_value = _descend(R, A, theta, inverse, value, step)
+        if not new_value < value:  # rounding
+            break
+        new_inverse = np.linalg.inv(new)
+        moved = new - theta
+        step = float(np.sum(moved * moved)) / max(float(np.sum(moved * (inverse - new_inverse))), 1e-300)
+        theta, inverse, value = new, new_inverse, new_value
+    return theta / np.outer(d, d), value - _lower_bound(R, A, inverse) <= tol
+
+
+def _lower_bound(R: Floats, A: Floats, inverse: Floats) -> float:
+    """log det W + p for the nearest dual feasible W: |W − R| ≤ A, equal on the diagonal."""
+    W = R + np.clip(inverse - R, -A, A)
+    sign, log_det = np.linalg.slogdet(W)
+    return float(log_det) + len(R) if sign > 0 else -inf
+
+
+def _descend(R: Floats, A: Floats, theta: Floats, inverse: Floats, value: float, step: float) -> tuple[Floats, float]:
+    """One proximal gradient step, the first of ``step``, ``step``/2, … that lowers the objective."""
+    gradient = R - inverse
+    new, new_value = theta, inf
+    for _ in range(HALVINGS):
+        moved = theta - step * gradient
+        new = np.sign(moved) * np.maximum(np.abs(moved) - step * A, 0.0)
+        new = 0.5 * (new + new.T)
+        new_value = penalised(R, new, A)
+        decrease = float(np.sum((new - theta) ** 2)) / step
+        if new_value <= value - 1e-4 * decrease:
+            break
+        step *= 0.5
+    return new, new_value

@@ -1,0 +1,27 @@
+"""scikit-learn's own checks on the regressions and the classifier; the other estimators' are beside their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sklearn.base import BaseEstimator
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
+
+ESTIMATORS = [
+    TrimmedLinearRegression(),
+    TrimmedLinearRegression(contamination=0.2, penalty="l1", alpha=0.01, reweight=False),
+    TrimmedGLM(),
+    TrimmedGLM("huber"),
+    TrimmedLogisticRegression(),
+    TrimmedLogisticRegression(contamination=0.2, reweight=False),
+]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")  # check_supervised_y_2d asks for it
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_checks(estimator: BaseEstimator, check: Callable[[Any], None]) -> None:
+    check(estimator)

@@ -1,0 +1,174 @@
+"""TrimmedLogisticRegression: wrong labels found and counted, rare classes kept, what scikit-learn gives on the rest."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import load_iris, make_classification
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from trimlearn import TrimmedLogisticRegression
+from trimlearn.datasets import load_digits_contaminated
+
+
+def blobs(K: int, n: int = 400, flipped: float = 0.0, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """K classes around the corners of a simplex; a share of the labels moved on by one. X, labels, which are wrong."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % K
+    X = 3.0 * np.eye(K)[truth] + rng.standard_normal((n, K))
+    bad = rng.permutation(n) < round(flipped * n)
+    return X, np.where(bad, (truth + 1) % K, truth), bad
+
+
+@pytest.mark.parametrize("K", [2, 3])
+@pytest.mark.parametrize("flipped", [0.0, 0.2, 0.35])
+def test_wrong_labels_are_counted_and_found(K: int, flipped: float) -> None:
+    X, y, bad = blobs(K, 1200, flipped)
+    model = TrimmedLogisticRegression().fit(X, y)
+    assert abs(model.contamination_ - flipped) < 0.04
+    if flipped:
+        assert np.mean(~model.inlier_mask_[bad]) > 0.85
+        assert np.median(model.outlier_scores_[bad]) > 0 > np.median(model.outlier_scores_[~bad])
+    assert np.mean(~model.inlier_mask_[~bad]) < 0.05
+    clean = LogisticRegression().fit(X[~bad], y[~bad])
+    fresh, truth, _ = blobs(K, 2000, seed=1)
+    assert model.score(fresh, truth) > clean.score(fresh, truth) - 0.01
+
+
+def test_digits() -> None:
+    digits = load_digits_contaminated(fraction=0.3)
+    model = TrimmedLogisticRegression().fit(digits.X, digits.y)
+    assert abs(model.contamination_ - 0.3) < 0.03
+    assert np.mean(~model.inlier_mask_[digits.is_wrong]) > 0.95
+    table = model.outlier_table()
+    worst = table[table.kind == "suspected mislabel"]
+    assert np.mean(digits.y_true[worst.row] == worst.suggested) > 0.9
+
+
+@pytest.mark.parametrize("penalty", ["l2", "l1", None])
+@pytest.mark.parametrize("K", [2, 3])
+def test_the_fit_is_scikit_learns_on_the_rows_kept(penalty: str | None, K: int) -> None:
+    X, y, _ = blobs(K, 600, 0.1)
+    model = TrimmedLogisticRegression(0.2, penalty=penalty, C=0.7, tol=1e-9, max_passes=5000).fit(X, y)
+    kept = model.inlier_mask_
+    ratio = {"l2": 0, "l1": 1, None: 0}[penalty]
+    C, solver = np.inf if penalty is None else 0.7, "saga" if ratio else "lbfgs"
+    peer = LogisticRegression(C=C, l1_ratio=ratio, solver=solver, tol=1e-10, max_iter=50000)
+    peer.fit(X[kept], y[kept])
+    np.testing.assert_allclose(model.predict_proba(X), peer.predict_proba(X), atol=2e-4)
+    assert model.coef_.shape == peer.coef_.shape and model.intercept_.shape == peer.intercept_.shape
+    np.testing.assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+
+
+def test_given_contamination_without_reweighting_trims_just_that() -> None:
+    X, y, bad = blobs(3, 600, 0.2)
+    model = TrimmedLogisticRegression(0.25, reweight=False).fit(X, y)
+    assert model.weights_.sum() == pytest.approx(450)
+    assert model.contamination_ == pytest.approx(0.25)
+    assert np.mean(model.weights_[bad]) < 0.15
+    assert model.rethreshold(0.1).weights_.sum() == pytest.approx(540)
+
+
+def test_a_rare_class_keeps_its_share() -> None:
+    X, truth = make_classification(
+        6000, 6, n_informative=4, n_redundant=0, weights=[0.99], flip_y=0, class_sep=2.5, random_state=2
+    )
+    rng = np.random.default_rng(0)
+    y, flips = truth.copy(), max(2, round(0.05 * np.sum(truth == 1)))
+    y[rng.choice(np.flatnonzero(truth == 1), flips, replace=False)] = 0
+    y[rng.choice(np.flatnonzero(truth == 0), flips, replace=False)] = 1
+    train = np.arange(6000) % 2 == 0
+    clean = LogisticRegression().fit(X[train], truth[train])
+    model = TrimmedLogisticRegression(balanced_trimming=True).fit(X[train], y[train])
+    for score in (balanced_accuracy_score, f1_score):
+        ours, theirs = (score(truth[~train], m.predict(X[~train])) for m in (model, clean))
+        assert ours > theirs - 0.03
+    quotas = TrimmedLogisticRegression(0.2, balanced_trimming=True, reweight=False).fit(X[train], y[train])
+    for label in (0, 1):
+        assert np.mean(quotas.weights_[y[train] == label]) == pytest.approx(0.8)
+
+
+def test_class_weight_multiplies_sample_weight() -> None:
+    X, y, _ = blobs(3, 300, 0.1)
+    weights = np.where(y == 0, 3.0, 1.0)
+    by_class = TrimmedLogisticRegression(0.2, class_weight={0: 3.0}).fit(X, y)
+    by_row = TrimmedLogisticRegression(0.2).fit(X, y, sample_weight=weights)
+    np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
+
+
+def test_sparse_text_labels_frames_and_pickles() -> None:
+    X, y, _ = blobs(3, 400, 0.15)
+    X[np.abs(X) < 0.5] = 0
+    names = np.array(["ant", "bee", "cat"])[y]
+    frame = pd.DataFrame(X, columns=list("uvw"))
+    model = TrimmedLogisticRegression().fit(frame, names)
+    sparse = TrimmedLogisticRegression().fit(sp.csr_array(X), names)
+    np.testing.assert_allclose(sparse.predict_proba(X), model.predict_proba(frame), atol=1e-4)
+    assert set(model.suggested_labels_) <= set(names)
+    assert set(model.outlier_table().given) == set(names)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.predict(frame), model.predict(frame))
+    np.testing.assert_allclose(copy.outlier_score(frame, names), model.outlier_score(frame, names))
+    grid = GridSearchCV(make_pipeline(StandardScaler(), TrimmedLogisticRegression()), {
+        "trimmedlogisticregression__C": [0.1, 1.0]}, cv=2).fit(frame, names)
+    assert grid.best_score_ > 0.5
+
+
+def test_separable_classes_are_no_problem() -> None:
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < 2], y[y < 2]
+    y[7] = 1
+    assert TrimmedLogisticRegression().fit(X, y).outlier_scores_.argmax() == 7
+    model = TrimmedLogisticRegression(C=100).fit(X, y)
+    assert list(np.flatnonzero(~model.inlier_mask_)) == [7]
+    assert np.all(np.isfinite(model.coef_))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"contamination": "all"}, "contamination"),
+        ({"C": 0}, "C"),
+        ({"penalty": "scad"}, "penalty"),
+        ({"l1_ratio": -1, "penalty": "elasticnet"}, "l1_ratio"),
+    ],
+)
+def test_bad_parameters_are_named(options: dict[str, Any], match: str) -> None:
+    X, y, _ = blobs(2, 40)
+    with pytest.raises(ValueError, match=match):
+        TrimmedLogisticRegression(**options).fit(X, y)
+
+
+def test_one_class_only() -> None:
+    with pytest.raises(ValueError, match="one class"):
+        TrimmedLogisticRegression().fit(np.eye(4), np.zeros(4))
+
+
+def test_more_trimmed_than_a_class_has() -> None:
+    X, y, _ = blobs(2, 200)
+    y[:] = 0
+    y[:3] = 1
+    model = TrimmedLogisticRegression(0.3).fit(X, y)
+    assert np.all(np.isfinite(model.predict_proba(X)))
+    assert np.any(model.inlier_mask_[:3])
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e8])
+def test_features_of_any_scale(scale: float) -> None:
+    X, y, bad = blobs(3, 600, 0.2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = TrimmedLogisticRegression(C=1e20 if scale < 1 else 1.0).fit(X * [scale, 1.0, 1.0], y)
+    assert np.all(np.isfinite(model.coef_))
+    assert np.mean(~model.inlier_mask_[bad]) > 0.8
