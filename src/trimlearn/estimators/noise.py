@@ -27,7 +27,7 @@ Labels = NDArray[np.int64]
 
 FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
 BACKGROUND = 1e-3  # share of wrong labels of no pattern: what a score falls back on where T has no error to explain it
-MAX_ITERATIONS, TOL = 200, 1e-5  # of EM; the log-likelihood per row that an iteration must gain
+MAX_ITERATIONS, TOL = 200, 3e-6  # of EM; the log-likelihood per row that an iteration must gain
 STEP = 0.5  # the most that β changes by in an iteration, as a share of it; b by twice that
 
 
