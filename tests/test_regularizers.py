@@ -30,6 +30,7 @@ from trimlearn.regularizers import (
     NonNegative,
     Rank,
     Ridge,
+    Scaled,
     Separable,
     Simplex,
     Sphere,
@@ -73,6 +74,8 @@ TERMS = {
     "except intercept": (ExceptIntercept(L1(0.7)), (4, 2)),
     "except intercept, scad": (ExceptIntercept(SCAD(0.7)), (5,)),
     "except intercept, simplex": (ExceptIntercept(Simplex()), (5,)),
+    "scaled, scad": (Scaled(SCAD(0.7), 0.3), (5,)),
+    "scaled, ridge": (Scaled(Ridge(0.7), 2.0), (5,)),
     "except intercept, ridge": (ExceptIntercept(Ridge(0.7)), (4, 2)),
     "except intercept, l0 ball": (ExceptIntercept(L0(k=2)), (5,)),
 }

@@ -161,7 +161,7 @@ class _Court:
         s = self.s * rows
         h = share * float(s.sum())
         r1 = GroupCappedSimplex(self.labels, h) if balanced else CappedSimplex(h)
-        return self._solve(r1, s, START_PASSES if share < 1 else START_PASSES / 2)  # h need not come down
+        return self._solve(r1, s, START_PASSES if share < 1 or self.small else START_PASSES / 2)  # h need not fall
 
     def refit(self, keep: Floats, x0: Array) -> Array:
         """The model that fits the rows kept, from x0."""

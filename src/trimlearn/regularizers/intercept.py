@@ -7,12 +7,13 @@ from typing import final
 
 from trimlearn.arrays import Array, namespace
 from trimlearn.regularizers._checks import match
+from trimlearn.regularizers.around import Around
 from trimlearn.regularizers.base import Regularizer
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ExceptIntercept(Regularizer):
+class ExceptIntercept(Around):
     """r2 of all rows of x but the last, where the intercept lives.
 
     Arrays inside ``r2`` (alpha, bounds, groups) are sized for the rows r2 sees; an array ``gamma`` for all of x.
@@ -29,22 +30,6 @@ class ExceptIntercept(Regularizer):
     def __post_init__(self) -> None:
         if not isinstance(self.r2, Regularizer):
             raise ValueError(f"r2 must be a Regularizer, got {self.r2!r}; for example ExceptIntercept(L1(0.1)).")
-
-    @property
-    def name(self) -> str:
-        return self.r2.name
-
-    @property
-    def convex(self) -> bool:
-        return self.r2.convex
-
-    @property
-    def separable(self) -> bool:
-        return self.r2.separable
-
-    @property
-    def smooth(self) -> bool:
-        return self.r2.smooth
 
     @property
     def max_step(self) -> float:

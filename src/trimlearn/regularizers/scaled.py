@@ -7,12 +7,13 @@ from typing import final
 
 from trimlearn.arrays import Array
 from trimlearn.regularizers._checks import check_number
+from trimlearn.regularizers.around import Around
 from trimlearn.regularizers.base import Regularizer
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Scaled(Regularizer):
+class Scaled(Around):
     """c · r2(x), c > 0: for terms such as SCAD and MCP, where c·r2 is not r2 with another α.
 
     >>> import numpy as np
@@ -26,22 +27,6 @@ class Scaled(Regularizer):
 
     def __post_init__(self) -> None:
         check_number("c", self.c, above=0)
-
-    @property
-    def name(self) -> str:
-        return self.r2.name
-
-    @property
-    def convex(self) -> bool:
-        return self.r2.convex
-
-    @property
-    def separable(self) -> bool:
-        return self.r2.separable
-
-    @property
-    def smooth(self) -> bool:
-        return self.r2.smooth
 
     @property
     def max_step(self) -> float:
