@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from benchmarks.common import Result, Table, digits, home, say
+from benchmarks.common import Result, Table, digits, home, render, say
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import Part, breakdown, classics, clean, speed
@@ -71,6 +71,7 @@ def run(plan: Plan = FULL, data: Path | None = None, parts: Sequence[str] = tupl
     for name in parts:
         say(f"peers: {name}")
         found.append(PARTS[name](plan, data))
+        say(render(Result("peers", {}, found[-1].targets, found[-1].tables).as_json()))  # the whole takes long
     return Result(
         benchmark="peers",
         settings={"parts": ", ".join(parts), **asdict(plan)},

@@ -65,11 +65,12 @@ def labels(data: Digits, levels: Sequence[float]) -> Part:
     _warm_up(data)
     for wrong in levels:
         t, bad = shift_labels(data.t, wrong, modulo=10, seed=0)
-        found = {name: fit(data, t, bad) for name, fit in _classifiers().items()}
-        rows = [_row(wrong, name, found, bad) for name in found]
-        for row in rows:
-            say("peers: " + ", ".join(f"{head} {value}" for head, value in zip(COLUMNS, row, strict=True)))
-        table.rows.extend(rows)
+        found: dict[str, Found] = {}
+        for name, fit in _classifiers().items():
+            same = name == TRUTH and not bad.any()  # all rows are clean: that is the plain fit
+            found[name] = found[PLAIN] if same else fit(data, t, bad)
+            say(f"peers: {wrong:.0%} wrong, {name}: {found[name].accuracy:.2f} %, {found[name].seconds:.1f} s")
+        table.rows.extend(_row(wrong, name, found, bad) for name in found)
         targets += _targets(wrong, found, bad)
     return Part([table], targets)
 

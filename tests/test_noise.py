@@ -11,9 +11,9 @@ from scipy.special import softmax
 from sklearn.datasets import load_digits
 
 from trimlearn.datasets import load_digits_contaminated
-from trimlearn.estimators.noise import estimate_noise, two_columns
-from trimlearn.estimators.noise_fit import deal, judge_labels
 from trimlearn.losses import Logistic, Softmax
+from trimlearn.robust.noise import estimate_noise, two_columns
+from trimlearn.robust.noise_fit import deal, judge_labels
 
 KINDS = ("shift", "uniform", "one-sided")
 

@@ -581,7 +581,7 @@ def test_prox_of_a_convex_term_is_nonexpansive(name, seed, gamma):
 def test_penalties_are_finite_everywhere_and_sets_are_not(name):
     term, shape = TERMS[name]
     x = draw(shape, 7)
-    inner = term.r2 if isinstance(term, ExceptIntercept) else term
+    inner = term.r2 if isinstance(term, (ExceptIntercept, Scaled)) else term
     finite = isinstance(inner, (Separable, GroupL2)) or (isinstance(inner, L0) and inner.k is None)
     assert math.isfinite(term.value(x)) == finite
     assert np.array_equal(term.feasible(x), x) == finite
@@ -612,12 +612,12 @@ def test_prox_and_curvature_agree_with_the_gradient(name):
 
 
 def test_which_terms_are_what():
-    assert {type(TERMS[name][0]) for name in SMOOTH} == {Zero, Ridge, ExceptIntercept}
+    assert {type(TERMS[name][0]) for name in SMOOTH} == {Zero, Ridge, ExceptIntercept, Scaled}
     assert {type(TERMS[name][0]) for name in CONVEX} == {
-        Zero, Ridge, L1, ElasticNet, GroupL2, Box, NonNegative, Simplex, ExceptIntercept,
+        Zero, Ridge, L1, ElasticNet, GroupL2, Box, NonNegative, Simplex, ExceptIntercept, Scaled,
     }  # fmt: skip
     assert {type(TERMS[name][0]) for name in SEPARABLE} == {
-        Zero, Ridge, L1, ElasticNet, L0, SCAD, MCP, Box, NonNegative, ExceptIntercept,
+        Zero, Ridge, L1, ElasticNet, L0, SCAD, MCP, Box, NonNegative, ExceptIntercept, Scaled,
     }  # fmt: skip
     assert not L0(k=1).separable
     assert SCAD(1.0, a=3.5).max_step == 2.5

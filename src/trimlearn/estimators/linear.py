@@ -46,7 +46,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
         How to solve, one of `trimlearn.smart`. None: concentration steps from many starts where X is small.
     max_passes, tol, random_state, warm_start
         As in `trimlearn.solve`. None: as close as the size of the data allows, from tol = 10⁻⁹ where passes cost
-        nothing to 10⁻³ within 200 of them. warm_start begins where the last fit ended.
+        nothing to 10⁻³ within as many as prediction gains from. warm_start begins where the last fit ended.
 
     Attributes
     ----------

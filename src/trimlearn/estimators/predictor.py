@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -84,6 +84,7 @@ class TrimmedPredictor(Trimmed):
     warm_start: bool
 
     raw_weights_: np.ndarray
+    enough: ClassVar[float] = 200  # passes over large data, unless max_passes says otherwise
     _x: Array
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -168,7 +169,7 @@ class TrimmedPredictor(Trimmed):
         problem = Problem(self._loss(data), self._weight_set(data, h), self._r2(h, data.S), data.s)
         starts = [x0] if x0 is not None else self._starts(data, h)
         best = min((self._solve(problem, start) for start in starts), key=lambda fit: fit.objective)
-        warn_if_short(best.status, best.history, type(self).__name__)
+        self._warn(best)
         return best
 
     def _solve(self, problem: Problem, start: str | Array) -> Fit:
@@ -181,15 +182,20 @@ class TrimmedPredictor(Trimmed):
         """max_passes and tol, where they are left open: the closer, the less a pass costs."""
         parameters = prod(problem.loss.x_shape)
         small = problem.n * parameters <= SMALL
-        passes, tol = (2000, 1e-9) if small and parameters <= FEW else (1000, 1e-5) if small else (200, 1e-3)
+        passes, tol = (2000, 1e-9) if small and parameters <= FEW else (1000, 1e-5) if small else (self.enough, 1e-3)
         return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol
+
+    def _warn(self, fit: Fit) -> None:
+        """ConvergenceWarning, but not where it was ours to say how many passes are enough for a large problem."""
+        if self.max_passes is not None or len(fit.w) * fit.x.size <= SMALL:
+            warn_if_short(fit.status, fit.history, type(self).__name__)
 
     def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
         """The fit to rows as they are weighted."""
         s = weights if data.s is None else weights * data.s
         kept = float(s.sum(dtype=np.float64))
         fit = self._solve(Problem(self._loss(data), AllOnes(), self._r2(kept, kept), s), x0)
-        warn_if_short(fit.status, fit.history, type(self).__name__)
+        self._warn(fit)
         return fit
 
 

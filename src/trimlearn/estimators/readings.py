@@ -10,8 +10,8 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from trimlearn.estimators.noise import LabelNoise, estimate_noise, two_columns
 from trimlearn.inference.table import Findings, classifier_p_values, label_kinds, plain_kinds, suggest_labels
+from trimlearn.robust.noise import LabelNoise, estimate_noise, two_columns
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
 
 __all__ = ["Finding", "Labels", "Reading", "Residuals"]

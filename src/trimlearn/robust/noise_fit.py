@@ -3,7 +3,7 @@
 1. Rows are dealt into folds. For each fold a trimmed model is fitted to the other rows, of which it trusts half: safe
    as long as most labels are right. Trusting half of each class, or every row, has to do significantly better on the
    rows left out to be preferred: it does where a class is rare, and where labels are clean.
-2. The models' predictions for the rows they have not seen give the noise model (`trimlearn.estimators.noise`). Rows
+2. The models' predictions for the rows they have not seen give the noise model (`trimlearn.robust.noise`). Rows
    whose labels are more likely right than wrong are trusted from now on, the models are fitted to those, and this is
    repeated until the verdicts stay.
 
@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.arrays import Array, to_numpy
-from trimlearn.estimators.noise import Floats, LabelNoise, Labels, estimate_noise, two_columns
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
+from trimlearn.robust.noise import Floats, LabelNoise, Labels, estimate_noise, two_columns
 from trimlearn.smart.alternating import SMALL
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
