@@ -13,9 +13,11 @@ from trimlearn.estimators.regressor import TrimmedRegressor
 from trimlearn.inference.families import Family, family
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_median_of_squares
 from trimlearn.robust.scale import rounding_floor
+from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
 
@@ -133,6 +135,11 @@ class TrimmedLinearRegression(TrimmedRegressor):
 
     def _least_scale(self, t: np.ndarray) -> float:
         return rounding_floor(t)
+
+    def _method(self) -> Method | None:
+        """Where the inner problem has a closed form, concentration steps are exact, and few."""
+        exact = self.penalty in (None, "l2") and self.n_features_in_ < COLUMNS
+        return alternating() if self.method is None and exact else self.method
 
     def _starts(self, data: Data, h: float) -> list[str | Array]:
         if self.method is not None or self._too_large(data):

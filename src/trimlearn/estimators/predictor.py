@@ -159,6 +159,10 @@ class TrimmedPredictor(Trimmed):
         """Where to start: a start by name, or x. The best objective wins."""
         return ["continuation"]
 
+    def _method(self) -> Method | None:
+        """How to solve; None: as `solve` sees fit."""
+        return self.method
+
     def _weight_set(self, data: Data, h: float) -> WeightSet:
         return CappedSimplex(h)
 
@@ -175,7 +179,7 @@ class TrimmedPredictor(Trimmed):
     def _solve(self, problem: Problem, start: str | Array) -> Fit:
         where = {"start": start} if isinstance(start, str) else {"x0": start}
         max_passes, tol = self._limits(problem)
-        found = solve(problem, self.method, max_passes=max_passes, tol=tol, seed=self._seed(), **where)
+        found = solve(problem, self._method(), max_passes=max_passes, tol=tol, seed=self._seed(), **where)
         return Fit(found.x, np.asarray(found.w), found.objective, found.history, found.status)
 
     def _limits(self, problem: Problem) -> tuple[float, float]:
