@@ -164,6 +164,13 @@ def test_more_trimmed_than_a_class_has() -> None:
     assert np.any(model.inlier_mask_[:3])
 
 
+def test_a_date_in_seconds_does_no_harm() -> None:
+    X, y, _ = blobs(3, 300, 0.2)
+    near, far = (TrimmedLogisticRegression().fit(X + shift, y) for shift in (0.0, np.array([1.7e9, 0.0, 0.0])))
+    np.testing.assert_allclose(far.coef_, near.coef_, atol=0.3)  # other contents, other folds
+    assert np.mean(far.inlier_mask_ == near.inlier_mask_) > 0.95
+
+
 @pytest.mark.parametrize("scale", [1e-8, 1e8])
 def test_features_of_any_scale(scale: float) -> None:
     X, y, bad = blobs(3, 600, 0.2)

@@ -281,6 +281,26 @@ def test_binomial_proportions(rng: np.random.Generator) -> None:
     assert np.all((model.predict(X) >= 0) & (model.predict(X) <= 1))
 
 
+@pytest.mark.parametrize("flipped", [0, 40])
+def test_binomial_labels_are_judged_by_models_that_have_not_seen_them(flipped: int, rng: np.random.Generator) -> None:
+    X = rng.standard_normal((400, 2))
+    y = (rng.uniform(size=400) < 1 / (1 + np.exp(-3 * (X @ [1.0, -1.0])))).astype(float)
+    y[:flipped] = X[:flipped] @ [1.0, -1.0] < 0
+    model = TrimmedGLM("binomial").fit(X, y)
+    assert abs(model.contamination_ - flipped / 400) < 0.05
+    assert np.mean(model.inlier_mask_[flipped:]) > 0.95
+
+
+def test_a_date_in_seconds_does_no_harm(rng: np.random.Generator) -> None:
+    X = rng.uniform(size=(200, 2))
+    y = rng.poisson(np.exp(1 + X @ [1.0, -1.0])).astype(float)
+    y[:20] += 40
+    near = TrimmedGLM("poisson").fit(X, y)
+    far = TrimmedGLM("poisson").fit(X + np.array([1.7e9, 0.0]), y)
+    np.testing.assert_allclose(far.coef_, near.coef_, rtol=1e-4)
+    np.testing.assert_array_equal(far.inlier_mask_, near.inlier_mask_)
+
+
 # ---- input that cannot be right, or is only unusual ----
 
 

@@ -15,7 +15,9 @@ from trimlearn.inference.families import Family, family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
 from trimlearn.losses.base import PredictionLoss
-from trimlearn.robust.scale import judge, rounding_floor
+from trimlearn.losses.linear import Layer
+from trimlearn.robust.noise_fit import Judged, judge_labels
+from trimlearn.robust.scale import Verdict, judge, rounding_floor
 from trimlearn.smart.alternating import SMALL
 from trimlearn.smart.method import Method
 from trimlearn.validation import check_choice, check_positive
@@ -24,6 +26,7 @@ __all__ = ["TrimmedGLM"]
 
 FAMILIES = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
 SHAPES = {"huber": 1.345, "student_t": 4.0, "l1": 0.01}  # the robust losses, and what ``shape`` is by default
+USUAL = 2.5  # the score above which a label is called an outlier where none of the training data was
 RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0"), "binomial": (0.0, 1.0, "0 to 1")}
 
 
@@ -124,11 +127,12 @@ class TrimmedGLM(TrimmedRegressor):
     def _least_scale(self, t: np.ndarray) -> float:
         if self.loss in FAMILIES:
             # Counts and labels have a spread that is known; proportions come from unknown numbers of trials.
-            known = not self._family.dispersed and (self.loss != "binomial" or bool(np.all((t == 0) | (t == 1))))
+            known = not self._family.dispersed and (self.loss != "binomial" or _labels(t))
             return 1.0 if known else rounding_floor(np.ones(1))
         return rounding_floor(t)
 
     def _begin(self, data: Data) -> None:
+        self._judged: Judged | None = None
         check_choice(self.loss, (*FAMILIES, *SHAPES), "loss")
         if self.loss in FAMILIES:
             low, high, words = RANGES[self.loss]
@@ -143,17 +147,30 @@ class TrimmedGLM(TrimmedRegressor):
         self._unit = judge(r, h, self._parameters, data.s, floor=rounding_floor(data.t)).scale
         self._x_lts = x
 
+    def _verdict(self, data: Data, x: Array, h: float | None) -> Verdict:
+        """By the law of the residuals; labels, which have none, by models that have not seen them."""
+        if self.loss != "binomial" or not _labels(data.t):
+            return super()._verdict(data, x, h)
+        if self._judged is None:
+            loss = self._loss(data)
+            assert isinstance(loss, Logistic), "binomial"
+            self._judged = judge_labels(loss, data.s, trusted=None if h is None else h / data.S, seed=self._seed())
+        inliers = self._judged.keep(None if h is None else h / data.S) > 0
+        scores = np.abs(self._residuals_at(data, x))
+        cutoff = float(scores[~inliers].min()) * (1 - 1e-9) if not inliers.all() else max(USUAL, float(scores.max()))
+        return Verdict(1.0, cutoff, inliers, self._judged.noise.epsilon)
+
     def _loss(self, data: Data) -> PredictionLoss:
-        X, t, intercept = data.X, data.t, self.fit_intercept
+        X, t, layer = data.X, data.t, Layer(intercept=self.fit_intercept, center=self._center)
         if self.loss in FAMILIES:
             make: Callable[..., PredictionLoss] = FAMILIES[self.loss]
-            return make(X, t, intercept=intercept)
+            return make(X, t, **layer)
         shape, unit = SHAPES[self.loss] if self.shape is None else self.shape, self._unit
         if self.loss == "huber":
-            return Huber(X, t, delta=shape * unit, intercept=intercept)
+            return Huber(X, t, delta=shape * unit, **layer)
         if self.loss == "student_t":
-            return StudentT(X, t, nu=shape, sigma=unit, intercept=intercept)
-        return SmoothL1(X, t, eps=shape * unit, intercept=intercept)
+            return StudentT(X, t, nu=shape, sigma=unit, **layer)
+        return SmoothL1(X, t, eps=shape * unit, **layer)
 
     def _robust_h(self, data: Data) -> float:
         """Half of the rows, but of the rows with y > 0 (of the rarer label) half too.
@@ -172,3 +189,7 @@ class TrimmedGLM(TrimmedRegressor):
             return [self._x_lts, "continuation"]
         small = data.n * self._parameters <= SMALL and self.method is None
         return ["continuation", "concentration"] if small else ["continuation"]
+
+
+def _labels(t: np.ndarray) -> bool:
+    return bool(np.all((t == 0) | (t == 1)))

@@ -20,6 +20,7 @@ __all__ = ["Floats", "Table", "TrimmedScatter"]
 
 Floats = NDArray[np.float64]
 
+HUGE = 1e140  # times itself still in range
 LARGE = 1 << 20  # entries of X beyond which products are
 
 
@@ -98,6 +99,9 @@ class TrimmedScatter(Trimmed):
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)
+        largest = np.abs(X).max()
+        if largest > 0 and not 1 / HUGE < largest < HUGE:
+            raise ValueError(f"X holds numbers of up to {largest:.0e}, whose squares are out of range: rescale it.")
         s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not s.any():
             raise ValueError("sample_weight is 0 for every row: nothing is left to fit.")
