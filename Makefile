@@ -37,10 +37,11 @@ test: $(VENV)/.dev
 demo: $(VENV)/.demo
 	$(BIN)/trimlearn demo --out $(OUT)
 
+# R's robustbase joins in where it is installed (Debian: r-base-core, r-cran-robustbase).
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks floor
-	$(BIN)/python -m benchmarks rates
-	$(BIN)/python -m benchmarks growth
+	$(PIP) -c constraints.txt -e ".[bench]"
+	for name in floor rates growth small peers large; do $(BIN)/python -m benchmarks $$name || exit 1; done
+	$(BIN)/python -m benchmarks report
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
