@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 
-from trimlearn.estimators import precision, summary
+from trimlearn.inference import precision, summary
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.infer import Fitted, Inference, IntervalMixin, infer
 

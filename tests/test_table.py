@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from trimlearn.estimators import table
+from trimlearn.inference import table
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.table import (
     Findings,

@@ -159,9 +159,51 @@ def test_more_trimmed_than_a_class_has() -> None:
     X, y, _ = blobs(2, 200)
     y[:] = 0
     y[:3] = 1
-    model = TrimmedLogisticRegression(0.3).fit(X, y)
+    with pytest.warns(UserWarning, match="balanced_trimming"):
+        model = TrimmedLogisticRegression(0.3).fit(X, y)
     assert np.all(np.isfinite(model.predict_proba(X)))
     assert np.any(model.inlier_mask_[:3])
+
+
+def test_what_is_readmitted_is_fitted() -> None:
+    rng = np.random.default_rng(1)
+    X, y = np.vstack([rng.standard_normal((96, 2)), rng.standard_normal((4, 2)) + 3]), np.repeat([0, 1], [96, 4])
+    with pytest.warns(UserWarning, match="no row of 1"):
+        model = TrimmedLogisticRegression(0.05).fit(X, y)
+    assert model.inlier_mask_.all()
+    np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-8).fit(X, y).coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize(("n", "slope"), [(400, 0.5), (5000, 0.5), (2000, 1.0)])
+def test_a_weak_signal_is_no_noise(n: int, slope: float) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 2))
+    y = (rng.uniform(size=n) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
+    model = TrimmedLogisticRegression().fit(X, y)
+    assert model.contamination_ < 0.02
+    np.testing.assert_allclose(model.coef_, LogisticRegression().fit(X, y).coef_, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]),
+        ([[0.0], [1.0]], [0, 1]),
+        (np.ones((40, 2)), [0, 1] * 20),
+        (np.random.default_rng(3).standard_normal((5, 2)), [0, 1, 0, 1, 2]),
+    ],
+)
+def test_too_few_rows_to_judge_by_others(X: Any, y: Any) -> None:
+    model = TrimmedLogisticRegression().fit(X, y)
+    assert np.all(np.isfinite(model.predict_proba(X)))
+    assert 0 <= model.contamination_ < 0.6
+
+
+def test_warm_start_on_other_data_starts_afresh() -> None:
+    X, y, _ = blobs(3, 120)
+    model = TrimmedLogisticRegression(0.1, warm_start=True).fit(X, y)
+    assert model.fit(X[:, :2], y).coef_.shape == (3, 2)
+    assert model.fit(X[y < 2], y[y < 2]).coef_.shape == (1, 3)
 
 
 def test_a_date_in_seconds_does_no_harm() -> None:

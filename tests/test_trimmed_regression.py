@@ -375,6 +375,33 @@ def test_an_exact_fit_flags_what_is_off_it() -> None:
     np.testing.assert_allclose(model.coef_, 2, rtol=1e-12)
 
 
+def test_a_rounded_target_is_warned_of(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((300, 4))
+    stars = np.clip(np.round(3 + 0.3 * (X.sum(axis=1) + rng.standard_normal(300))), 1, 5)
+    with pytest.warns(UserWarning, match="exactly on the fit"):
+        TrimmedLinearRegression().fit(X, stars)
+    np.testing.assert_allclose(TrimmedLinearRegression(0.1).fit(X, stars).coef_, 0.27, atol=0.1)
+
+
+def test_an_exact_fit_is_quick_and_silent(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((400, 3))
+    model = TrimmedLinearRegression().fit(X, X[:, 0])
+    np.testing.assert_allclose(model.coef_, [1, 0, 0], atol=1e-12)
+    assert model.inlier_mask_.all()
+
+
+@pytest.mark.parametrize("loss", ["student_t", "l1", "huber"])
+def test_robust_losses_of_zeros(loss: str, rng: np.random.Generator) -> None:
+    model = TrimmedGLM(loss).fit(rng.standard_normal((30, 2)), np.zeros(30))
+    np.testing.assert_allclose(model.coef_, 0, atol=1e-12)
+
+
+def test_weights_that_do_not_count_rows_are_warned_of(rng: np.random.Generator) -> None:
+    X, y = line(rng, 60, 2, bad=10)
+    with pytest.warns(UserWarning, match="Multiply it by 60"):
+        TrimmedLinearRegression().fit(X, y, sample_weight=np.full(60, 1 / 60))
+
+
 def test_nothing_left(rng: np.random.Generator) -> None:
     X, y = line(rng, 20, 2)
     with pytest.raises(ValueError, match=r"[Ss]ample weights"):

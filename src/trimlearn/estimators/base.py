@@ -19,8 +19,9 @@ from trimlearn.smart.method import Record
 from trimlearn.solution import Status
 from trimlearn.weights import snap_h
 
-__all__ = ["Trimmed", "warn_if_short"]
+__all__ = ["Trimmed", "check_counts", "warn_if_short"]
 
+SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
 ADVICE = 'give a share from 0 to below 1, a number of rows, or "auto"'
 
@@ -114,7 +115,8 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         rows = isinstance(contamination, Integral)
         bad = float(contamination)
         if not isfinite(bad) or bad < 0 or bad >= (S if rows else 1):
-            raise ValueError(f"contamination={contamination!r} leaves nothing of {S:g} rows; {ADVICE}.")
+            most = f"{S:g}, the number of rows" if rows else "1"
+            raise ValueError(f"contamination={contamination!r} must be at least 0 and below {most}; {ADVICE}.")
         h = S - bad if rows else S * (1.0 - bad)
         if self.majority and h <= S / 2:
             warnings.warn(
@@ -129,6 +131,19 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def check_counts(s: np.ndarray) -> np.ndarray:
+    """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
+    total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
+    if total < SHARE * rows:
+        warnings.warn(
+            f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
+            f"can be told to be wrong. Multiply it by {rows / total:.3g} if it is relative.",
+            UserWarning,
+            stacklevel=5,
+        )
+    return s
 
 
 def warn_if_short(status: Status, history: list[Record], name: str) -> None:

@@ -27,6 +27,7 @@ __all__ = ["TrimmedGLM"]
 FAMILIES = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
 SHAPES = {"huber": 1.345, "student_t": 4.0, "l1": 0.01}  # the robust losses, and what ``shape`` is by default
 USUAL = 2.5  # the score above which a label is called an outlier where none of the training data was
+TINY = 1e-150
 RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0"), "binomial": (0.0, 1.0, "0 to 1")}
 
 
@@ -144,7 +145,8 @@ class TrimmedGLM(TrimmedRegressor):
         x = self._lts(data, data.t, TrimmedRegressor._robust_h(self, data))
         r = self._residuals_at(data, x)
         h = TrimmedRegressor._robust_h(self, data)
-        self._unit = judge(r, h, self._parameters, data.s, floor=rounding_floor(data.t)).scale
+        unit = judge(r, h, self._parameters, data.s, floor=rounding_floor(data.t)).scale
+        self._unit = unit if unit > TINY else 1.0  # an exact fit: any will do
         self._x_lts = x
 
     def _verdict(self, data: Data, x: Array, h: float | None) -> Verdict:

@@ -14,12 +14,16 @@ from trimlearn.inference.families import Family, family
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.exact import COLUMNS
+from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_median_of_squares
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
+from trimlearn.weights import AllOnes
+
+EXACT_PASSES = 300  # of concentration steps that are exact
 
 __all__ = ["TrimmedLinearRegression"]
 
@@ -141,11 +145,29 @@ class TrimmedLinearRegression(TrimmedRegressor):
         exact = self.penalty in (None, "l2") and self.n_features_in_ < COLUMNS
         return alternating() if self.method is None and exact else self.method
 
+    def _limits(self, problem: Problem) -> tuple[float, float]:
+        passes, tol = super()._limits(problem)
+        return min(passes, EXACT_PASSES) if self.max_passes is None and self._method() is not None else passes, tol
+
+    def _warn(self, fit: Fit) -> None:
+        if fit.objective > self._least_scale(self._training.t) ** 2:  # else it is exact, and what moves is rounding
+            super()._warn(fit)
+
     def _starts(self, data: Data, h: float) -> list[str | Array]:
         if self.method is not None or self._too_large(data):
             return ["continuation"]
         x = self._lts(data, data.t, h)
         return [x] if self.penalty is None else [x, "continuation"]
+
+    def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
+        s = weights if data.s is None else weights * data.s
+        kept = float(s.sum(dtype=np.float64))
+        r2 = self._r2(kept, kept)
+        problem = Problem(self._loss(data), AllOnes(), r2, s)
+        x = problem.loss.minimiser(s / kept, problem.r2, x0)
+        if x is None:
+            return super()._untrimmed(data, weights, x0)
+        return Fit(x, weights, problem.objective(np.ones(data.n), x), [], Status.CONVERGED)
 
     def _trimmed(self, data: Data, h: float, x0: Array | None) -> Fit:
         if self.criterion == "lts":

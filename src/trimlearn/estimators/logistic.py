@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -158,10 +159,11 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         judged = self._judged if known else self._judge(data, h)
         share = 1 - judged.noise.epsilon if h is None else h / data.S
         raw = self._trimmed(data, share * data.S, self._moved(self._x, 1) if warm else judged.x)
+        self._warn_of_lost_classes(data, raw.w)
         x, weights = raw.x, raw.w
         if self.reweight:
             weights = judged.keep(None if h is None else h / data.S).astype(data.X.dtype)
-            x = self._untrimmed(data, weights, raw.x).x
+            x = self._untrimmed(data, weights, judged.x).x
         self._judged = judged
         self._publish(raw, x, weights, 1 - share)
         self.noise_matrix_, self.outlier_scores_, self.threshold_ = judged.noise.T, judged.scores, 0.0
@@ -171,6 +173,17 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         gone = where < 0
         self.suggested_labels_ = self.suggested_labels_[where]
         self.suggested_labels_[gone] = self.classes_[self._linear(data.X[gone]).argmax(axis=1)]
+
+    def _warn_of_lost_classes(self, data: Data, w: np.ndarray) -> None:
+        s = w if data.s is None else w * data.s
+        lost = self.classes_[np.bincount(data.t, s, len(self.classes_)) == 0]
+        if len(lost):
+            warnings.warn(
+                f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
+                "has. Lower contamination, or set balanced_trimming=True.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _judge(self, data: Data, h: float | None) -> Judged:
         return judge_labels(
@@ -247,8 +260,12 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         if self._reset:
             self.classes_ = np.unique(y)
             if len(self.classes_) < 2:
-                raise ValueError(f"y holds one class only, {self.classes_[0]!r}; a classifier needs two at least.")
+                raise ValueError(f"y holds one class only, {self.classes_[0]}; a classifier needs two at least.")
         return self._codes(y)
+
+    def _resumes(self, data: Data) -> bool:
+        K = len(self.classes_)
+        return super()._resumes(data) and self._x.shape[1:] == (() if K == 2 else (K,))
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         unknown = np.setdiff1d(y, self.classes_)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from trimlearn.arrays import Array
-from trimlearn.estimators.base import Trimmed, warn_if_short
+from trimlearn.estimators.base import Trimmed, check_counts, warn_if_short
 from trimlearn.inference.precision import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
@@ -91,7 +91,7 @@ class TrimmedPredictor(Trimmed):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
         data = self._validate(X, y, sample_weight, reset=True)
-        return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+        return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and self._resumes(data))
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
         X, y = validate_data(
@@ -99,7 +99,7 @@ class TrimmedPredictor(Trimmed):
         )
         s = None
         if sample_weight is not None:
-            s = _check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True)
+            s = check_counts(_check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True))
         data = Data(X, self._target(y, X.dtype), s)
         return data if data.large else replace(data, X=design(X, intercept=False).astype(X.dtype, copy=False))
 
@@ -127,6 +127,10 @@ class TrimmedPredictor(Trimmed):
     def _spread_out(self, data: Data, where: np.ndarray) -> None:
         """Spread what else has one entry for every distinct row over all rows."""
         return
+
+    def _resumes(self, data: Data) -> bool:
+        """Whether there was a fit to data of this kind."""
+        return hasattr(self, "_x") and self._x.shape[0] == data.X.shape[1] + self.fit_intercept
 
     def _publish(self, raw: Fit, x: Array, weights: np.ndarray, contamination: float) -> None:
         """Set the attributes that every such model has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from typing import Any
 
@@ -27,6 +28,7 @@ __all__ = ["TrimmedRegressor"]
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start
 FAR = 0.025  # share of clean rows beyond the distance from which on a row is a leverage point
+EXACT = 0.85  # share of rows on an exact fit, below which the others are too many to be mere outliers
 ROUNDS = 5  # of judging and fitting again, at most
 
 
@@ -89,6 +91,13 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         final = self._verdict(data, x, None)
         self.scale_, self.threshold_ = final.scale, final.cutoff
         self.outlier_scores_ = np.abs(self._residuals_at(data, x)) / final.scale
+        if final.scale <= self._least_scale(data.t) and np.mean(weights > 0) < EXACT:
+            warnings.warn(
+                f"{np.mean(weights > 0):.0%} of the rows lie exactly on the fit, and all others count as outliers. If y is "
+                "rounded, or holds few values, give a contamination, or use another model.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _readmit(self, data: Data, raw: Fit, verdict: Verdict, h: float | None) -> tuple[Array, np.ndarray]:
         """Fit to the rows that the last fit explains, until these are the same."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.base import Trimmed, check_counts
 from trimlearn.inference.table import Findings, distance_parts, plain_kinds, top_features
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
@@ -102,7 +102,7 @@ class TrimmedScatter(Trimmed):
         largest = np.abs(X).max()
         if largest > 0 and not 1 / HUGE < largest < HUGE:
             raise ValueError(f"X holds numbers of up to {largest:.0e}, whose squares are out of range: rescale it.")
-        s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        s = check_counts(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
         if not s.any():
             raise ValueError("sample_weight is 0 for every row: nothing is left to fit.")
         return Table(X, s)

@@ -79,12 +79,13 @@ class LabelNoise:
         return np.asarray(expit(self.score(z, labels)), dtype=np.float64)
 
 
-def estimate_noise(z: Any, labels: Labels, s: Floats | None = None) -> LabelNoise:
+def estimate_noise(z: Any, labels: Labels, s: Floats | None = None, *, noisy: bool = True) -> LabelNoise:
     """The noise model of labels in 0..K−1, given predictions z (n, K) by models that have not seen their rows.
 
     The prior: off the diagonal of T an entry must explain ½ row before it counts; β ~ N(1, 1) and b ~ N(0, 1), which
     only matter where there are few rows. EM starts from 30 % of wrong labels: where all rows are equally clear, noise
     that is the same for all classes and a low β explain the labels equally well, and the noise is what is meant.
+    noisy=False: T = I, and only the calibration is found.
 
     >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
     >>> labels = np.repeat([0, 1], 100)
@@ -97,7 +98,7 @@ def estimate_noise(z: Any, labels: Labels, s: Floats | None = None) -> LabelNois
     s = np.ones(len(z)) if s is None else np.asarray(s, dtype=np.float64)
     sample = _Sample(z[s > 0], np.asarray(labels)[s > 0], s[s > 0])
     K = z.shape[1]
-    state = _State(1.0, np.zeros(K), _Matrix.start(K))
+    state = _State(1.0, np.zeros(K), _Matrix.start(K) if noisy else _Matrix(np.eye(K), np.zeros((K, K))))
     for price in (FREE, 0.0):  # which entries are there; then, how large they are
         state = sample.maximise(state, price)
     T, pi = state.matrix.T, state.pi

@@ -13,7 +13,7 @@ anything at all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -39,6 +39,8 @@ ROUNDS, ROUNDS_SMALL = 4, 8  # refits of the folds, at most
 SETTLED = 0.01  # the share of verdicts that may still change
 START_PASSES, ROUND_PASSES = 30.0, 10.0  # a refit only has to follow the verdicts
 SIGNIFICANT = 2.0  # standard errors
+CLEAR = 0.1  # share of errors that a model expects of itself, below which classes are clear
+ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 CHUNK = 4096  # rows hashed at a time
 
 Folds = NDArray[np.int64]
@@ -47,12 +49,15 @@ Folds = NDArray[np.int64]
 @dataclass(frozen=True)
 class Judged:
     """The noise model; of each row the score (log-odds that its label is wrong, by a model that has not seen the row)
-    and the label suggested in its place; x, the mean of the models: where to start a fit to all rows."""
+    and the label suggested in its place; x, the mean of the models: where to start a fit to all rows; the likelihood of
+    each label, log P(label | x), and the doubt about its class, 1 − max P(class | x)."""
 
     noise: LabelNoise
     scores: Floats
     suggested: Labels
     x: Array
+    likelihood: Floats
+    doubt: Floats
     labels: Labels
     s: Floats
 
@@ -97,15 +102,17 @@ def judge_labels(
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
     court = _Court(loss, weights, C, method, seed, tol)
     fold = deal(loss.linear.storage.V, court.labels, weights, court.folds)
+    if not _crossed(fold, court.labels, weights, court.folds):
+        court, fold = replace(court, crossed=False), np.zeros_like(fold)
     models = court.start(fold, trusted, balanced)
     judged = court.judge(models, fold)
     for _ in range(ROUNDS_SMALL if court.small else ROUNDS):
         keep = judged.keep()
-        models = [court.refit(keep * (fold != g), x) for g, x in enumerate(models)]
+        models = [court.refit(keep * court.others(fold, g), x) for g, x in enumerate(models)]
         judged = court.judge(models, fold)
         if np.average(keep != judged.keep(), weights=weights) <= SETTLED:
             break
-    return judged
+    return court.acquit(judged, fold)
 
 
 @dataclass(frozen=True)
@@ -118,6 +125,7 @@ class _Court:
     method: Method | None
     seed: int
     tol: float
+    crossed: bool = True  # whether rows are judged by models that have not seen them
 
     @property
     def labels(self) -> Labels:
@@ -129,21 +137,41 @@ class _Court:
 
     @property
     def folds(self) -> int:
-        return FOLDS_SMALL if self.small else FOLDS
+        return 1 if not self.crossed else FOLDS_SMALL if self.small else FOLDS
+
+    def others(self, fold: Folds, g: int) -> NDArray[np.bool_]:
+        """The rows that the model of fold g is fitted to."""
+        return np.asarray(fold != g) if self.crossed else np.ones(len(fold), dtype=bool)
 
     def start(self, fold: Folds, trusted: float | None, balanced: bool) -> list[Array]:
         """The first model of each fold. Where nothing is said, that which trusts half of the rows; but half of each
         class, or all rows, where such a model explains the labels it has not seen significantly better."""
         if trusted is not None or balanced:
-            return [self.trimmed(trusted or TRUSTED, balanced, fold != g) for g in range(self.folds)]
+            return [self.trimmed(trusted or TRUSTED, balanced, self.others(fold, g)) for g in range(self.folds)]
         contest = range(self.folds if self.small else 1)
         best, chosen, models = None, (TRUSTED, False), []
         for start in ((TRUSTED, False), (TRUSTED, True), (1.0, False)):
-            found = [self.trimmed(*start, fold != g) for g in contest]
+            found = [self.trimmed(*start, self.others(fold, g)) for g in contest]
             likelihood = self._likelihood(found, fold)
             if best is None or _significant(likelihood - best, self.s[fold < len(contest)]):
                 best, chosen, models = likelihood, start, found
-        return models + [self.trimmed(*chosen, fold != g) for g in range(len(models), self.folds)]
+        return models + [self.trimmed(*chosen, self.others(fold, g)) for g in range(len(models), self.folds)]
+
+    def acquit(self, judged: Judged, fold: Folds) -> Judged:
+        """The verdicts, unless labels that are all right explain those not seen as well: a signal may just be weak.
+
+        Trimming what a weak model doubts makes it sure of itself, and then it finds noise. So its likelihood has to be
+        better than that of models which trust every label; unless the classes are clear by its own account, where few
+        wrong labels prove nothing, and equally clear rows make noise and a weak signal the same thing.
+        """
+        if np.average(judged.doubt, weights=self.s) < CLEAR:
+            return judged
+        models = [self.trimmed(1.0, False, self.others(fold, g)) for g in range(self.folds)]
+        z, labels = self._predict(models, fold), self.labels
+        plain = estimate_noise(z, labels, self.s, noisy=False)
+        if _significant(judged.likelihood - plain.log_likelihood(z, labels), self.s, ONE_SIDED):
+            return judged
+        return self._verdicts(plain, z, models)
 
     def _likelihood(self, models: list[Array], fold: Folds) -> Floats:
         """log P(label | x) of the rows in the folds of these models."""
@@ -174,16 +202,28 @@ class _Court:
     def judge(self, models: list[Array], fold: Folds) -> Judged:
         """The verdicts on all rows, each by the model of its fold."""
         z = self._predict(models, fold)
-        noise = estimate_noise(z, self.labels, self.s)
+        return self._verdicts(estimate_noise(z, self.labels, self.s), z, models)
+
+    def _verdicts(self, noise: LabelNoise, z: Floats, models: list[Array]) -> Judged:
         scores, suggested = noise.score(z, self.labels), noise.suggest(z, self.labels)
-        return Judged(noise, scores, suggested, sum(models) / len(models), self.labels, self.s)
+        x, likelihood = sum(models) / len(models), noise.log_likelihood(z, self.labels)
+        doubt = 1 - np.exp(noise.log_probabilities(z).max(axis=1))
+        return Judged(noise, scores, suggested, x, likelihood, doubt, self.labels, self.s)
 
 
-def _significant(d: Floats, s: Floats) -> bool:
-    """Whether the mean of d is above 0 by more than chance."""
+def _significant(d: Floats, s: Floats, deviations: float = SIGNIFICANT) -> bool:
+    """Whether the mean of d is above 0 by more than chance: by so many standard errors."""
     mean = np.average(d, weights=s)
     variance = np.average((d - mean) ** 2, weights=s)
-    return bool(mean > SIGNIFICANT * np.sqrt(variance / s.sum()))
+    return bool(mean > deviations * np.sqrt(variance / s.sum()))
+
+
+def _crossed(fold: Folds, labels: Labels, s: Floats, folds: int) -> bool:
+    """Whether every fold has rows, and leaves rows of every class to the model that judges it."""
+    mass = np.zeros((folds, int(labels.max()) + 1))
+    np.add.at(mass, (fold, labels), s)
+    there = mass.sum(axis=0) > 0
+    return bool(np.all(mass.sum(axis=1) > 0) and np.all((mass.sum(axis=0) - mass)[:, there] > 0))
 
 
 def deal(V: Any, labels: Labels, s: Floats, folds: int) -> Folds:
