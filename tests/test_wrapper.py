@@ -399,7 +399,7 @@ def test_random_states_left_open_are_fixed() -> None:
     [
         ({"estimator": StandardScaler()}, "regressor or classifier"),
         ({"contamination": "automatic"}, "contamination='automatic'"),
-        ({"contamination": 1.0}, "leaves nothing"),
+        ({"contamination": 1.0}, "at least 0"),
         ({"loss": "hinge"}, "loss must be"),
         ({"loss": lambda y, p: -np.ones(len(y))}, "number >= 0 per row"),
         ({"cv": 1}, "at least 2 folds"),
