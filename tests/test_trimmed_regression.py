@@ -289,6 +289,7 @@ def test_binomial_labels_are_judged_by_models_that_have_not_seen_them(flipped: i
     model = TrimmedGLM("binomial").fit(X, y)
     assert abs(model.contamination_ - flipped / 400) < 0.05
     assert np.mean(model.inlier_mask_[flipped:]) > 0.95
+    np.testing.assert_allclose(model.coef_, [3, -3], atol=1.2)
 
 
 def test_a_date_in_seconds_does_no_harm(rng: np.random.Generator) -> None:

@@ -153,14 +153,19 @@ class TrimmedGLM(TrimmedRegressor):
         """By the law of the residuals; labels, which have none, by models that have not seen them."""
         if self.loss != "binomial" or not _labels(data.t):
             return super()._verdict(data, x, h)
+        judged = self._judge(data)
+        inliers = judged.keep(None if h is None else h / data.S) > 0
+        scores = np.abs(self._residuals_at(data, x))
+        cutoff = float(scores[~inliers].min()) * (1 - 1e-9) if not inliers.all() else max(USUAL, float(scores.max()))
+        return Verdict(1.0, cutoff, inliers, judged.noise.epsilon)
+
+    def _judge(self, data: Data) -> Judged:
+        """The verdicts on labels, found once for a fit."""
         if self._judged is None:
             loss = self._loss(data)
             assert isinstance(loss, Logistic), "binomial"
-            self._judged = judge_labels(loss, data.s, trusted=None if h is None else h / data.S, seed=self._seed())
-        inliers = self._judged.keep(None if h is None else h / data.S) > 0
-        scores = np.abs(self._residuals_at(data, x))
-        cutoff = float(scores[~inliers].min()) * (1 - 1e-9) if not inliers.all() else max(USUAL, float(scores.max()))
-        return Verdict(1.0, cutoff, inliers, self._judged.noise.epsilon)
+            self._judged = judge_labels(loss, data.s, seed=self._seed())
+        return self._judged
 
     def _loss(self, data: Data) -> PredictionLoss:
         X, t, layer = data.X, data.t, Layer(intercept=self.fit_intercept, center=self._center)
@@ -175,16 +180,15 @@ class TrimmedGLM(TrimmedRegressor):
         return SmoothL1(X, t, eps=shape * unit, **layer)
 
     def _robust_h(self, data: Data) -> float:
-        """Half of the rows, but of the rows with y > 0 (of the rarer label) half too.
-
-        A fit to half of the rows that all have y = 0 explains them perfectly, by a mean of 0.
-        """
+        """Half of the rows, and of counts half of those that are not 0: a fit to rows that are all 0 explains them
+        perfectly, by a mean of 0. Of labels, as many as are right."""
         half = super()._robust_h(data)
-        if self.loss not in ("poisson", "binomial"):
+        if self.loss == "binomial" and _labels(data.t):
+            return max(half, data.S * (1 - self._judge(data).noise.epsilon))
+        if self.loss != "poisson":
             return half
         s = np.ones(data.n) if data.s is None else data.s
-        counts = [float(s[data.t > 0].sum())] + ([float(s[data.t < 1].sum())] if self.loss == "binomial" else [])
-        return max(half, data.S - min(counts) // 2)
+        return max(half, data.S - float(s[data.t > 0].sum()) // 2)
 
     def _starts(self, data: Data, h: float) -> list[str | Array]:
         if self.loss not in FAMILIES:

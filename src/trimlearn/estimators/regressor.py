@@ -91,7 +91,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         final = self._verdict(data, x, None)
         self.scale_, self.threshold_ = final.scale, final.cutoff
         self.outlier_scores_ = np.abs(self._residuals_at(data, x)) / final.scale
-        if final.scale <= self._least_scale(data.t) and np.mean(weights > 0) < EXACT:
+        if self._family.dispersed and final.scale <= self._least_scale(data.t) and np.mean(weights > 0) < EXACT:
             warnings.warn(
                 f"{np.mean(weights > 0):.0%} of the rows lie exactly on the fit, the others count as outliers. If y "
                 "is rounded, or holds few values, give a contamination, or use another model.",
