@@ -116,6 +116,17 @@ def test_clean_data_cost_little(n: int) -> None:
     assert np.sqrt(np.mean(ours) / np.mean(least)) <= 1.1
 
 
+@pytest.mark.parametrize(("n", "p"), [(100, 40), (60, 20)])
+def test_few_rows_per_coefficient_are_no_contamination(n: int, p: int) -> None:
+    wrong = 0
+    for seed in range(6):
+        X, y = line(np.random.default_rng(seed), n, p)
+        wrong += TrimmedLinearRegression().fit(X, y).contamination_ > 0
+    assert wrong <= 2
+    X, y = line(np.random.default_rng(9), n, p, bad=n // 10)
+    assert not TrimmedLinearRegression().fit(X, y).inlier_mask_[: n // 10].any()
+
+
 # ---- what it is equal to ----
 
 

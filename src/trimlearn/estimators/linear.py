@@ -16,14 +16,17 @@ from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.robust.lts import least_median_of_squares
-from trimlearn.robust.scale import rounding_floor
+from trimlearn.robust.lts import least_median_of_squares, least_trimmed_squares
+from trimlearn.robust.scale import Verdict, judge, rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes
 
 EXACT_PASSES = 300  # of concentration steps that are exact
+FEW_ROWS = 3  # per coefficient: below, clean data may look contaminated
+CLEAN_SETS = 9  # of simulated data, none of which may look as bad
+SIMULATED = 10_000  # entries of the design up to which they are
 
 __all__ = ["TrimmedLinearRegression"]
 
@@ -159,6 +162,19 @@ class TrimmedLinearRegression(TrimmedRegressor):
         x = self._lts(data, data.t, h)
         return [x] if self.penalty is None else [x, "continuation"]
 
+    def _by_chance(self, data: Data, verdict: Verdict) -> bool:
+        """With few rows per coefficient, half of them can be fitted far too well, and the others look wrong.
+
+        Then the scale of all residuals of least squares must exceed the robust one by more than it ever does in clean
+        data on the same design, simulated.
+        """
+        n, q = data.n, self._parameters
+        if self.penalty is not None or verdict.inliers.all() or not q < n < FEW_ROWS * q or n * q > SIMULATED:
+            return False
+        A, h, draw = self._design(data), self._robust_h(data), np.random.Generator(np.random.Philox(key=self._seed()))
+        chance = max(_excess(A, draw.standard_normal(n), h, data.s) for _ in range(CLEAN_SETS))
+        return _excess(A, data.t.astype(np.float64), h, data.s) <= chance
+
     def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
         s = weights if data.s is None else weights * data.s
         kept = float(s.sum(dtype=np.float64))
@@ -175,3 +191,13 @@ class TrimmedLinearRegression(TrimmedRegressor):
         t = data.t.astype(np.float64)
         found = least_median_of_squares(self._design(data), t, h, data.s, seed=self._seed())
         return Fit(self._moved(found.coef, 1), found.w, found.objective, [], Status.CONVERGED)
+
+
+def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:
+    """The scale of the residuals of least squares, in units of the robust one."""
+    n, q = A.shape
+    robust = judge(t - A @ least_trimmed_squares(A, t, h, s).coef, h, q, s, floor=rounding_floor(t)).scale
+    c = np.ones(n) if s is None else s
+    root = np.sqrt(c)
+    r = t - A @ np.linalg.lstsq(A * root[:, None], t * root)[0]
+    return float(np.sqrt((c @ r**2) / max(c.sum() - q, 1.0)) / robust)

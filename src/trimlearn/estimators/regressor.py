@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,8 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         self._begin(data)
         raw = self._trimmed(data, self._robust_h(data) if h is None else h, x0)
         verdict = self._verdict(data, raw.x, h)
+        if h is None and self._by_chance(data, verdict):
+            verdict = replace(verdict, inliers=np.ones(data.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
             raw = self._trimmed(data, data.S * (1 - verdict.contamination), raw.x)
         x, weights = self._readmit(data, raw, verdict, h) if self.reweight else (raw.x, raw.w)
@@ -99,9 +102,15 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
                 stacklevel=5,
             )
 
+    def _by_chance(self, data: Data, verdict: Verdict) -> bool:
+        """Whether clean data would look the same."""
+        return False
+
     def _readmit(self, data: Data, raw: Fit, verdict: Verdict, h: float | None) -> tuple[Array, np.ndarray]:
         """Fit to the rows that the last fit explains, until these are the same."""
         x, inliers = raw.x, verdict.inliers
+        if inliers.all():
+            return self._untrimmed(data, np.ones(data.n, data.t.dtype), x).x, np.ones(data.n, data.t.dtype)
         for _ in range(ROUNDS):
             x = self._untrimmed(data, inliers.astype(data.t.dtype), x).x
             before, inliers = inliers, self._verdict(data, x, h).inliers
