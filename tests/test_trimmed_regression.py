@@ -229,6 +229,10 @@ def test_pipelines_grids_and_frames(rng: np.random.Generator) -> None:
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.outlier_table().features.str.contains("a|b|c").all()
     assert "b" in str(model.summary())
+    assert "name" not in model.outlier_table()
+    named = TrimmedLinearRegression().fit(frame.set_index(np.char.add("id", np.arange(80).astype(str))), y)
+    table = named.outlier_table()
+    assert list(table.name[:3]) == [f"id{row}" for row in table.row[:3]]
 
 
 def test_warm_start_begins_at_the_last_fit(rng: np.random.Generator) -> None:

@@ -19,7 +19,7 @@ from trimlearn.smart.method import Record
 from trimlearn.solution import Status
 from trimlearn.weights import snap_h
 
-__all__ = ["Trimmed", "check_counts", "warn_if_short"]
+__all__ = ["Trimmed", "check_counts", "row_names", "warn_if_short"]
 
 SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
@@ -69,16 +69,18 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     def outlier_table(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
         """What is known about each training example, or each row of X: worst first, a DataFrame where there is pandas.
 
-        Columns: row, weight, outlier, score, p_value (under the model of the inliers), p_adjusted (Benjamini and
-        Hochberg), kind, and where they make sense the given and the suggested label, the robust distance, and the
-        features that contribute most.
+        Columns: row (and name, the index of a DataFrame), weight, outlier, score, p_value (under the model of the
+        inliers), p_adjusted (Benjamini and Hochberg), kind, and where they make sense the given and the suggested
+        label, the robust distance, and the features that contribute most.
         """
         check_is_fitted(self, "weights_")
         data = self._remembered(X, y, sample_weight)
         scores = self.outlier_scores_ if X is None else self._scores(data)
         weights = self.weights_ if X is None else np.where(scores <= self.threshold_, 1.0, 0.0)
         findings = self._findings(data, scores, weights <= 0)
-        return make_table(findings, weights, getattr(self, "feature_names_in_", None))
+        names = vars(self).get("_row_names") if X is None else row_names(X)
+        index = None if names is None else list(names)
+        return make_table(findings, weights, getattr(self, "feature_names_in_", None), index)
 
     @abstractmethod
     def _scores(self, data: Any) -> np.ndarray:
@@ -131,6 +133,12 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def row_names(X: Any) -> np.ndarray | None:
+    """The index of a pandas DataFrame, unless it only numbers the rows."""
+    names = np.asarray(X.index) if hasattr(X, "iloc") else None
+    return None if names is None or np.array_equal(names, np.arange(len(names))) else names
 
 
 def check_counts(s: np.ndarray) -> np.ndarray:

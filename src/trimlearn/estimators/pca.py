@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
 from trimlearn.robust.flat_fit import HUGE, Search
 from trimlearn.robust.flat_judge import Outcome, fit_and_judge
@@ -135,6 +135,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
         check_count(self.max_iter, "max_iter")
         data = self._validate(X, y, sample_weight, reset=True)
+        self._row_names = row_names(X)
         return self._fit(data, self._h(self.contamination, data.S), warm=False)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> _Data:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from trimlearn.estimators.base import Trimmed, check_counts
+from trimlearn.estimators.base import Trimmed, check_counts, row_names
 from trimlearn.inference.table import Findings, distance_parts, plain_kinds, top_features
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
@@ -46,6 +46,7 @@ class TrimmedScatter(Trimmed):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
         data = self._validate(X, y, sample_weight, reset=True)
+        self._row_names = row_names(X)
         h = self._h(self.contamination, data.S)
         with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
             return self._fit(data, h, warm=False)

@@ -18,6 +18,7 @@ __all__ = ["graphical_lasso", "penalised"]
 Floats = NDArray[np.float64]
 
 HALVINGS = 60
+NEAR = 5.0  # how far the logarithms of a start's diagonal may be from that of the identity
 
 
 def penalised(S: Floats, theta: Floats, alpha: Floats | float) -> float:
@@ -45,6 +46,8 @@ def graphical_lasso(
     R, A = S / np.outer(d, d), alpha / np.outer(d, d)
     np.fill_diagonal(A, 0.0)
     theta = np.eye(len(S)) if start is None else start * np.outer(d, d)
+    if not np.all(np.abs(np.log(np.diag(theta))) < NEAR):  # of another scale, as where a variance has collapsed
+        theta = np.eye(len(S))
     value, inverse, step = penalised(R, theta, A), np.linalg.inv(theta), 1.0
     for _ in range(max_iter):
         if value - _lower_bound(R, A, inverse) <= tol:
