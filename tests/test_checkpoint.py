@@ -322,7 +322,7 @@ def test_the_checkpoint_of_another_run_is_refused(change: str, tmp_path: Path) -
     assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
 
 
-def differing(a: Problem, b: Problem, tmp_path: Path, **options: Any) -> None:
+def assert_refused(a: Problem, b: Problem, tmp_path: Path, **options: Any) -> None:
     """A checkpoint of ``a`` is refused by ``b``."""
     path = tmp_path / "run.npz"
     first, second = options.pop("first", {}), options.pop("second", {})
@@ -334,18 +334,18 @@ def differing(a: Problem, b: Problem, tmp_path: Path, **options: Any) -> None:
 def test_other_sample_weights_are_another_run(tmp_path: Path) -> None:
     s = np.arange(N) % 3 + 1.0
     first, second = (Problem(Logistic(V, T), R1, Ridge(1e-2), weights) for weights in (s, s[::-1]))
-    differing(first, second, tmp_path)
+    assert_refused(first, second, tmp_path)
 
 
 def test_other_groups_are_another_run(tmp_path: Path) -> None:
     first, second = (Problem(Logistic(V, T), GroupCappedSimplex(g, 200), Ridge(1e-2)) for g in (T, np.arange(N) % 2))
-    differing(first, second, tmp_path)
+    assert_refused(first, second, tmp_path)
 
 
 def test_other_quotas_are_another_run(tmp_path: Path) -> None:
     g = np.arange(N) % 2
     first, second = (Problem(Logistic(V, T), GroupCappedSimplex(g, h), Ridge(1e-2)) for h in ([90, 110], [110, 90]))
-    differing(first, second, tmp_path)
+    assert_refused(first, second, tmp_path)
 
 
 def test_other_penalties_of_many_coordinates_are_another_run(tmp_path: Path) -> None:
@@ -355,7 +355,7 @@ def test_other_penalties_of_many_coordinates_are_another_run(tmp_path: Path) -> 
     alpha = np.full(1500, 0.1)
     other = np.where(np.arange(1500) == 700, 0.2, alpha)
     first, second = (Problem(Logistic(W, t), CappedSimplex(50), Ridge(a)) for a in (alpha, other))
-    differing(first, second, tmp_path)
+    assert_refused(first, second, tmp_path)
 
 
 def test_another_start_of_many_coordinates_is_another_run(tmp_path: Path) -> None:
@@ -363,13 +363,13 @@ def test_another_start_of_many_coordinates_is_another_run(tmp_path: Path) -> Non
     problem = Problem(Logistic(W, np.arange(60) % 2), CappedSimplex(50), Ridge(0.1))
     x0 = np.zeros(1500)
     other = np.where(np.arange(1500) == 700, 0.2, x0)
-    differing(problem, problem, tmp_path, first={"x0": x0}, second={"x0": other})
+    assert_refused(problem, problem, tmp_path, first={"x0": x0}, second={"x0": other})
 
 
 def test_another_parameter_of_the_loss_is_another_run(tmp_path: Path) -> None:
     t = V @ np.arange(P)
     first, second = (Problem(Huber(V, t, delta=d), R1, Ridge(1e-2)) for d in (1.0, 1.5))
-    differing(first, second, tmp_path)
+    assert_refused(first, second, tmp_path)
 
 
 def test_the_same_run_described_anew_is_the_same(tmp_path: Path) -> None:

@@ -114,6 +114,8 @@ def test_clean_data_cost_little(n: int) -> None:
         ours.append(np.sum((TrimmedLinearRegression().fit(X, y).coef_ - 1) ** 2))
         least.append(np.sum((LinearRegression().fit(X, y).coef_ - 1) ** 2))
     assert np.sqrt(np.mean(ours) / np.mean(least)) <= 1.1
+    model = TrimmedLinearRegression().fit(X, y)
+    assert abs(model.raw_scale_ - 1) < 3 * n**-0.5 and abs(model.scale_ - 1) < 2 * n**-0.5
 
 
 @pytest.mark.parametrize(("n", "p"), [(100, 40), (60, 20)])

@@ -94,11 +94,11 @@ UNTRIMMED_METHODS: dict[str, Pair] = {
 }
 
 
-def compare(method: Method, twin_method: Callable[..., Any], terms: tuple[Any, ...], steps: int = 30) -> None:
+def assert_same_iterates(method: Method, twin_method: Callable[..., Any], terms: tuple[Any, ...]) -> None:
     kind, r1, r2, s = terms
     problem, twin = make(kind, r1, r2, N, s)
     x = point(problem)
-    assert_same(iterates(method, problem, x), twin_method(twin, r1.start(N, problem.s), x), steps)
+    assert_same(iterates(method, problem, x), twin_method(twin, r1.start(N, problem.s), x), steps=30)
 
 
 # ---- textbook forms ----
@@ -107,27 +107,27 @@ def compare(method: Method, twin_method: Callable[..., Any], terms: tuple[Any, .
 @pytest.mark.parametrize("terms", TERMS)
 @pytest.mark.parametrize("name", TRIMMED_METHODS)
 def test_a_variant_is_its_textbook_form(name: str, terms: str) -> None:
-    compare(*TRIMMED_METHODS[name], TERMS[terms])
+    assert_same_iterates(*TRIMMED_METHODS[name], TERMS[terms])
 
 
 @pytest.mark.parametrize("terms", UNTRIMMED)
 @pytest.mark.parametrize("name", UNTRIMMED_METHODS)
 def test_an_untrimmed_variant_is_its_textbook_form(name: str, terms: str) -> None:
-    compare(*UNTRIMMED_METHODS[name], UNTRIMMED[terms])
+    assert_same_iterates(*UNTRIMMED_METHODS[name], UNTRIMMED[terms])
 
 
 @pytest.mark.parametrize("terms", ["ls-capped", "ls-few-L1", "ls-weighted", "softmax-capped"])
 @pytest.mark.parametrize("beta", [0.5, 0.9])
 def test_momentum_is_heavy_ball_through_the_prox(terms: str, beta: float) -> None:
     twin = partial(textbook.svrg, b=5, q=0.2, gamma=0.03, beta=beta)
-    compare(svrg(b=5, q=0.2, step=0.03, momentum=beta), twin, TERMS[terms])
+    assert_same_iterates(svrg(b=5, q=0.2, step=0.03, momentum=beta), twin, TERMS[terms])
 
 
 @pytest.mark.parametrize("terms", ["ls-capped", "ls-few-L1", "ls-weighted", "ls-nonneg", "softmax-groups"])
 @pytest.mark.parametrize("beta", [0.0, 0.6])
 def test_the_diagonal_metric_is_its_formula(terms: str, beta: float) -> None:
     method = svrg(b=5, q=0.2, step=0.03, metric="diagonal", momentum=beta)
-    compare(method, partial(textbook.scaled_svrg, b=5, q=0.2, gamma=0.03, beta=beta), TERMS[terms])
+    assert_same_iterates(method, partial(textbook.scaled_svrg, b=5, q=0.2, gamma=0.03, beta=beta), TERMS[terms])
 
 
 def test_any_laws_may_be_combined() -> None:

@@ -51,7 +51,7 @@ def draw_graphical_lasso(path: Path) -> None:
         "TrimmedGraphicalLasso": TrimmedGraphicalLasso(alpha=0.2).fit(X).precision_,
         "GraphicalLasso, clean rows": GraphicalLasso(alpha=0.2).fit(X[~bad]).precision_,
     }
-    figure = Figure(figsize=(11, 3), layout="constrained")
+    figure = Figure(figsize=(11, 3.2), layout="constrained")
     for axes, (name, precision) in zip(figure.subplots(1, 4), fits.items(), strict=True):
         size = np.sqrt(np.diag(precision))
         axes.imshow(precision / np.outer(size, size), vmin=-1, vmax=1, cmap="RdBu")

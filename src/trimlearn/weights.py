@@ -11,19 +11,28 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from math import ceil, inf, isfinite
+from math import inf, isfinite
 from numbers import Real
 from typing import Any, final
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from trimlearn.arrays import Array, asarray_like, kth_smallest, namespace, to_numpy
+from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn.capped import (
+    ROUNDING,
+    SNAP,
+    Solve,
+    on_capped,
+    project,
+    select_smallest,
+    snap_h,
+    total_weight,
+    weighted_sum,
+    where_present,
+)
 
 __all__ = ["AllOnes", "CappedSimplex", "GroupCappedSimplex", "WeightSet", "snap_h"]
-
-SNAP = 1e-9  # h this close to an integer, as a share of n, is meant to be that integer
-ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a share of its total
 
 
 class WeightSet(ABC):
@@ -94,28 +103,28 @@ class CappedSimplex(WeightSet):
         return self._h
 
     def check(self, n: int, s: Array | None = None) -> None:
-        snap_h(self._h, _total(n, s))
+        snap_h(self._h, total_weight(n, s))
 
     def start(self, n: int, s: Array | None = None) -> np.ndarray:
-        total = _total(n, s)
+        total = total_weight(n, s)
         return _present(np.full(n, snap_h(self._h, total) / total), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
-        return self._solve(_project, _finite(v), s)
+        return self._solve(project, _finite(v), s)
 
     def minimise(self, f: Array, s: Array | None = None) -> Array:
-        return self._solve(_select, f, s)
+        return self._solve(select_smallest, f, s)
 
     def _solve(self, solve: Solve, values: Array, s: Array | None) -> Array:
-        total = _total(values.shape[0], s)
-        return _on_capped(solve, values, s, snap_h(self._h, total), total)
+        total = total_weight(values.shape[0], s)
+        return on_capped(solve, values, s, snap_h(self._h, total), total)
 
     def at_h(self, h: float) -> CappedSimplex:
         return CappedSimplex(h)
 
     def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
-        total = _total(w.shape[0], s)
-        return _in_unit_box(w, tol) and abs(_sum(w, s) - snap_h(self._h, total)) <= tol * total
+        total = total_weight(w.shape[0], s)
+        return _in_unit_box(w, tol) and abs(weighted_sum(w, s) - snap_h(self._h, total)) <= tol * total
 
     def level(self, mass: Callable[[float], float], lo: float, hi: float) -> float:
         """The λ with mass(λ) = h, where mass(λ) = Σ sᵢ clip(vᵢ − λ, 0, 1) is only known by its values.
@@ -171,7 +180,7 @@ class GroupCappedSimplex(WeightSet):
         """h_g per group, in the order of ``labels``, for ``n`` rows with sample weights ``s``."""
         if n != self._codes.shape[0]:
             raise ValueError(f"groups has {self._codes.shape[0]} labels for {n} rows; give one label per row.")
-        total = _total(n, s)
+        total = total_weight(n, s)
         sizes = self._sizes(s)
         quotas = self._split(sizes, snap_h(self._h, total), total)
         for label, quota, size in zip(self.labels, quotas, sizes, strict=True):
@@ -200,10 +209,10 @@ class GroupCappedSimplex(WeightSet):
         return _present((quotas / np.where(sizes > 0, sizes, 1.0))[self._codes], s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
-        return self._solve(_project, _finite(v), s)
+        return self._solve(project, _finite(v), s)
 
     def minimise(self, f: Array, s: Array | None = None) -> Array:
-        return self._solve(_select, f, s)
+        return self._solve(select_smallest, f, s)
 
     def _solve(self, solve: Solve, values: Array, s: Array | None) -> Array:
         xp = namespace(values)
@@ -211,7 +220,7 @@ class GroupCappedSimplex(WeightSet):
         for rows, quota, size in zip(self._rows, quotas, sizes, strict=True):
             index = asarray_like(rows, values, dtype=xp.int64)
             part = None if s is None else s[index]
-            parts.append(_on_capped(solve, values[index], part, float(quota), float(size)))
+            parts.append(on_capped(solve, values[index], part, float(quota), float(size)))
         return xp.concat(parts)[asarray_like(self._back, values, dtype=xp.int64)]
 
     def at_h(self, h: float) -> GroupCappedSimplex:
@@ -224,7 +233,7 @@ class GroupCappedSimplex(WeightSet):
         n = w.shape[0]
         held = to_numpy(w) if s is None else to_numpy(w) * to_numpy(s)
         sums = np.bincount(self._codes, weights=held, minlength=len(self.labels))
-        return _in_unit_box(w, tol) and bool(np.all(np.abs(sums - self.quotas(n, s)) <= tol * _total(n, s)))
+        return _in_unit_box(w, tol) and bool(np.all(np.abs(sums - self.quotas(n, s)) <= tol * total_weight(n, s)))
 
 
 @final
@@ -244,138 +253,24 @@ class AllOnes(WeightSet):
         return inf
 
     def check(self, n: int, s: Array | None = None) -> None:
-        _total(n, s)
+        total_weight(n, s)
 
     def start(self, n: int, s: Array | None = None) -> np.ndarray:
         self.check(n, s)
         return _present(np.ones(n), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
-        return _where_present(namespace(v).ones_like(v), s)
+        return where_present(namespace(v).ones_like(v), s)
 
     def minimise(self, f: Array, s: Array | None = None) -> Array:
-        return _where_present(namespace(f).ones_like(f), s)
+        return where_present(namespace(f).ones_like(f), s)
 
     def at_h(self, h: float) -> AllOnes:
         return self
 
     def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
-        off = _where_present(w - 1, s)
+        off = where_present(w - 1, s)
         return bool(namespace(w).all(namespace(w).abs(off) <= tol))
-
-
-def snap_h(h: float, total: float) -> float:
-    """``h`` as it is used with rows of total weight ``total`` (n, or Σs): rounding in n·(1 − contamination) undone.
-
-    >>> snap_h(60_000 * (1 - 0.9), 60_000), snap_h(34.4, 43)
-    (6000.0, 34.4)
-    """
-    nearest = float(round(h))
-    snapped = nearest if abs(h - nearest) <= SNAP * total else h
-    if snapped > total * (1 + SNAP):
-        raise ValueError(f"h = {h:g} exceeds the total weight {total:g} of the rows; choose 0 < h <= {total:g}.")
-    return min(snapped, total)
-
-
-Solve = Callable[[Array, Array, float], Array]  # (values, s, h) -> w in float64, for 0 < h < Σs
-
-
-def _on_capped(solve: Solve, values: Array, s: Array | None, h: float, total: float) -> Array:
-    """``solve`` on one capped simplex, 0 ≤ h ≤ total; at both ends one point is left. w in the dtype of ``values``."""
-    xp = namespace(values)
-    if h <= 0:
-        return xp.zeros_like(values)
-    if h >= total:
-        return _where_present(xp.ones_like(values), s)
-    s64 = None if s is None else xp.astype(s, xp.float64)
-    return _where_present(xp.astype(solve(values, s64, h), values.dtype), s)
-
-
-def _threshold(f: Array, s: Array | None, h: float) -> Array:
-    """The smallest value θ of f with Σ_{fᵢ ≤ θ} sᵢ ≥ h: the weighted h-th smallest."""
-    if s is None:
-        return kth_smallest(f, ceil(h) - 1)
-    xp = namespace(f)
-    order = xp.argsort(f, stable=False)
-    held = xp.cumulative_sum(s[order])
-    before = int(xp.count_nonzero(held < h - ROUNDING * float(held[-1])))
-    return f[order[min(before, f.shape[0] - 1)]]
-
-
-def _select(f: Array, s: Array | None, h: float) -> Array:
-    """Weight 1 below the threshold, an equal share of what is left of h at it, 0 above."""
-    xp = namespace(f)
-    f = xp.where(xp.isnan(f), inf, f)
-    theta = _threshold(f, s, h)
-    below, tied = f < theta, f == theta
-    share = min(1.0, (h - _sum(below, s)) / _sum(tied, s))
-    return xp.where(tied, share, xp.astype(below, f.dtype))
-
-
-def _project(v: Array, s: Array | None, h: float) -> Array:
-    """clip(v − λ, 0, 1) with Σ s clip = h.
-
-    With c the weighted h-th largest v, mass(c) < h ≤ mass(c − 1), so λ is in [c − 1, c): rows with v ≥ c + 1 have
-    weight 1, rows with v ≤ c − 1 weight 0, and only those between are sorted. Measured from c they are at most 1,
-    however large v is, so that no digits are lost in their sums.
-    """
-    xp = namespace(v)
-    v = xp.astype(v, xp.float64)
-    x = v + _threshold(-v, s, h)
-    inside = (x > -1) & (x < 1)
-    weight = xp.ones_like(x) if s is None else s
-    rest = h - _sum(xp.astype(x >= 1, xp.float64), s)
-    return xp.clip(x - _root(x[inside], weight[inside], rest), 0, 1)
-
-
-def _root(x: Array, s: Array, rest: float) -> float:
-    """The μ in [−1, 0] with Σ s clip(x − μ, 0, 1) = rest, for −1 < x < 1, by sorting and cumulative sums.
-
-    As μ grows from −1 to 0, a row with x ≤ 0 is free (0 < w < 1) until μ = x, then at 0; one with x > 0 is at 1 until
-    μ = x − 1, then free. So each row has one breakpoint, and between two of them the sum is linear in μ.
-    """
-    xp = namespace(x)
-    low = x <= 0
-    turn = xp.where(low, x, x - 1)
-    order = xp.argsort(turn, stable=False)
-    begin = xp.full_like(x[:1], -1.0)
-    edges = xp.concat([begin, turn[order]])
-    free = xp.concat([begin + 1, xp.cumulative_sum(xp.where(low, -s, s)[order])]) + _sum(s, xp.astype(low, x.dtype))
-    mass = _sum(s, xp.clip(x + 1, 0, 1)) - xp.cumulative_sum(free[:-1] * (edges[1:] - edges[:-1]))
-    k = int(xp.count_nonzero(mass >= rest))  # λ lies on the piece that begins at edges[k]
-    left, right = float(edges[k]), float(edges[k + 1]) if k + 1 < edges.shape[0] else 0.0
-    passed = turn <= left
-    is_free, at_one = xp.astype(low != passed, x.dtype), xp.astype(~low & ~passed, x.dtype)
-    slope = _sum(s, is_free)
-    root = (_sum(s * x, is_free) + _sum(s, at_one) - rest) / slope if slope > 0 else left
-    return min(max(root, left), right)
-
-
-def _sum(a: Array, s: Array | None) -> float:
-    """Σ sᵢaᵢ in float64."""
-    xp = namespace(a)
-    return float(xp.sum(a if s is None else s * a, dtype=xp.float64))
-
-
-def _total(n: int, s: Array | None) -> float:
-    """Σs, or n; ValueError unless s is one nonnegative finite weight per row, not all 0."""
-    if s is None:
-        if n < 1:
-            raise ValueError(f"n must be at least 1 row, got {n}.")
-        return float(n)
-    if tuple(s.shape) != (n,):
-        raise ValueError(f"sample_weight must have one weight per row, shape ({n},), got shape {tuple(s.shape)}.")
-    total = _sum(s, None)
-    if not (isfinite(total) and total > 0 and bool(namespace(s).all(s >= 0))):
-        raise ValueError("sample_weight must be finite, >= 0 and not all 0.")
-    return total
-
-
-def _where_present(w: Array, s: Array | None) -> Array:
-    """w with weight 0 for the rows that s = 0 removes."""
-    if s is None:
-        return w
-    return namespace(w).where(s > 0, w, namespace(w).zeros_like(w))
 
 
 def _present(w: np.ndarray, s: Array | None) -> np.ndarray:

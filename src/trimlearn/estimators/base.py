@@ -4,26 +4,39 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from trimlearn.capped import snap_h
 from trimlearn.inference.table import Findings, make_table
 from trimlearn.smart.method import Record
 from trimlearn.solution import Status
-from trimlearn.weights import snap_h
 
-__all__ = ["Trimmed", "check_counts", "row_names", "warn_if_short"]
+__all__ = ["Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
 
 SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
 ADVICE = 'give a share from 0 to below 1, a number of rows, or "auto"'
+
+
+@dataclass(frozen=True)
+class Table:
+    """Validated training data without a target: rows X (n, p) and their sample weights s."""
+
+    X: Any
+    s: np.ndarray
+
+    @property
+    def S(self) -> float:
+        return float(self.s.sum())
 
 
 class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
@@ -36,8 +49,6 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     contamination: float | int | str
     reweight: bool
     random_state: Any
-
-    majority: ClassVar[bool] = True  # whether half of the examples, or more, can outvote the rest
 
     weights_: np.ndarray
     contamination_: float
@@ -120,7 +131,7 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
             most = f"{S:g}, the number of rows" if rows else "1"
             raise ValueError(f"contamination={contamination!r} must be at least 0 and below {most}; {ADVICE}.")
         h = S - bad if rows else S * (1.0 - bad)
-        if self.majority and h <= S / 2:
+        if h <= S / 2:
             warnings.warn(
                 f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
                 "among itself may be taken for the truth. No estimator can tell.",
@@ -141,9 +152,12 @@ def row_names(X: Any) -> np.ndarray | None:
     return None if names is None or np.array_equal(names, np.arange(len(names))) else names
 
 
-def check_counts(s: np.ndarray) -> np.ndarray:
+def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
     """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
+    s = _check_sample_weight(sample_weight, X, dtype=dtype, ensure_non_negative=True)
     total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
+    if not rows:
+        raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")
     if total < SHARE * rows:
         warnings.warn(
             f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
@@ -151,7 +165,13 @@ def check_counts(s: np.ndarray) -> np.ndarray:
             UserWarning,
             stacklevel=5,
         )
-    return s
+    return np.asarray(s)
+
+
+def places(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Each label's place among the sorted classes, −1 for one that is not there."""
+    place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return np.where(classes[place] == y, place, -1)
 
 
 def warn_if_short(status: Status, history: list[Record], name: str) -> None:

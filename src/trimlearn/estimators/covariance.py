@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.scatter import Floats, Table, TrimmedScatter
+from trimlearn.estimators.base import Table
+from trimlearn.estimators.scatter import Floats, TrimmedScatter
 from trimlearn.robust.mcd import Fit, concentrate, default_h, mcd
 from trimlearn.robust.mcd_factors import consistency, small_sample
 from trimlearn.robust.mcd_judge import Jury

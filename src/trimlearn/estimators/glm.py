@@ -142,10 +142,9 @@ class TrimmedGLM(TrimmedRegressor):
                 raise ValueError(f"Some value(s) of y are out of the valid range of loss={self.loss!r}: {words}.")
             return
         check_positive(SHAPES[self.loss] if self.shape is None else self.shape, "shape")
-        x = self._lts(data, data.t, TrimmedRegressor._robust_h(self, data))
-        r = self._residuals_at(data, x)
-        h = TrimmedRegressor._robust_h(self, data)
-        unit = judge(r, h, self._parameters, data.s, floor=rounding_floor(data.t)).scale
+        h = super()._robust_h(data)
+        x = self._lts(data, data.t, h)
+        unit = judge(self._residuals_at(data, x), h, self._parameters, data.s, floor=rounding_floor(data.t)).scale
         self._unit = unit if unit > TINY else 1.0  # an exact fit: any will do
         self._x_lts = x
 

@@ -12,7 +12,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.scatter import Floats, Table, TrimmedScatter
+from trimlearn.estimators.base import Table
+from trimlearn.estimators.scatter import Floats, TrimmedScatter
 from trimlearn.robust.mcd import Frame, default_h, mcd
 from trimlearn.robust.mcd_judge import judge_by_shape
 from trimlearn.robust.mcd_starts import NORMAL_SCORES, deterministic

@@ -63,7 +63,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
     weights_, raw_weights_ : (n,), how much each row counts in either
     inlier_mask_ : (n,), weights_ > 0
     contamination_ : float, the share of bad rows
-    scale_ : float, the robust standard deviation of the errors
+    scale_ : float, the robust standard deviation of the errors; raw_scale_ : of the trimmed fit
     outlier_scores_ : (n,), |residual|/scale_
     objective_ : float, the trimmed objective F at the raw fit
     history_, n_iter_ : its records, and how many there are
@@ -172,8 +172,8 @@ class TrimmedLinearRegression(TrimmedRegressor):
         if self.penalty is not None or verdict.inliers.all() or not q < n < FEW_ROWS * q or n * q > SIMULATED:
             return False
         A, h, draw = self._design(data), self._robust_h(data), np.random.Generator(np.random.Philox(key=self._seed()))
-        chance = max(_excess(A, draw.standard_normal(n), h, data.s) for _ in range(CLEAN_SETS))
-        return _excess(A, data.t.astype(np.float64), h, data.s) <= chance
+        seen = _least_squares_scale(A, data.t.astype(np.float64), data.s) / verdict.scale
+        return seen <= max(_excess(A, draw.standard_normal(n), h, data.s) for _ in range(CLEAN_SETS))
 
     def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
         s = weights if data.s is None else weights * data.s
@@ -195,9 +195,12 @@ class TrimmedLinearRegression(TrimmedRegressor):
 
 def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:
     """The scale of the residuals of least squares, in units of the robust one."""
-    n, q = A.shape
-    robust = judge(t - A @ least_trimmed_squares(A, t, h, s).coef, h, q, s, floor=rounding_floor(t)).scale
-    c = np.ones(n) if s is None else s
+    r = t - A @ least_trimmed_squares(A, t, h, s).coef
+    return _least_squares_scale(A, t, s) / judge(r, h, A.shape[1], s).scale
+
+
+def _least_squares_scale(A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> float:
+    c = np.ones(len(t)) if s is None else s
     root = np.sqrt(c)
     r = t - A @ np.linalg.lstsq(A * root[:, None], t * root)[0]
-    return float(np.sqrt((c @ r**2) / max(c.sum() - q, 1.0)) / robust)
+    return float(np.sqrt((c @ r**2) / max(c.sum() - A.shape[1], 1.0)))

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from trimlearn.arrays import Array
+from trimlearn.estimators.base import places
 from trimlearn.estimators.penalties import make_penalty
 from trimlearn.estimators.predictor import Data, TrimmedPredictor
 from trimlearn.inference.fitted import Fitted
@@ -116,9 +117,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
-        check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
-        z = np.asarray(X @ self.coef_.T + self.intercept_)
+        z = np.asarray(self._checked(X) @ self.coef_.T + self.intercept_)
         return z[:, 0] if len(self.classes_) == 2 else z
 
     def predict(self, X: Any) -> np.ndarray:
@@ -127,13 +126,9 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         best = z > 0 if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[best.astype(np.intp)])
 
-    def _linear(self, X: Any) -> np.ndarray:
-        """Predictions (n, K), K = 2 included."""
-        return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
-
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log P(class), (n, K)."""
-        return np.asarray(log_softmax(self._both(self.decision_function(X)), axis=1))
+        return np.asarray(log_softmax(self._linear(self._checked(X)), axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class), (n, K)."""
@@ -141,7 +136,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
-        z = self._both(self.decision_function(X))
+        z = self._linear(self._checked(X))
         return self._judged.noise.score(z, self._codes(np.asarray(column_or_1d(y, warn=True))))
 
     def __sklearn_tags__(self) -> Any:
@@ -149,8 +144,13 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         tags.input_tags.sparse = True
         return tags
 
-    def _both(self, z: np.ndarray) -> np.ndarray:
-        return two_columns(z[:, None]) if z.ndim == 1 else z
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self, "coef_")
+        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+
+    def _linear(self, X: Any) -> np.ndarray:
+        """Predictions (n, K) for rows that were checked, K = 2 included."""
+        return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
 
     # -- the fit ------------------------------------------------------------------------------------------------------
 
@@ -247,17 +247,16 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         check_positive(self.C, "C")
         if self.penalty is not None:
             check_choice(self.penalty, ("l2", "l1", "elasticnet"), "penalty")
-        self._reset = reset
         data = super()._validate(X, y, sample_weight, reset)
         if self.class_weight is None:
             return data
         cw = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
         return Data(data.X, data.t, cw if data.s is None else cw * data.s)
 
-    def _target(self, y: np.ndarray, dtype: Any) -> np.ndarray:
+    def _target(self, y: np.ndarray, dtype: Any, reset: bool) -> np.ndarray:
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        if self._reset:
+        if reset:
             self.classes_ = np.unique(y)
             if len(self.classes_) < 2:
                 raise ValueError(f"y holds one class only, {self.classes_[0]}; a classifier needs two at least.")
@@ -268,10 +267,10 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         return super()._resumes(data) and self._x.shape[1:] == (() if K == 2 else (K,))
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y holds labels that were not seen in fit: {unknown[:5]!r}.")
-        return np.asarray(np.searchsorted(self.classes_, y))
+        codes = places(y, self.classes_)
+        if np.any(codes < 0):
+            raise ValueError(f"y holds labels that were not seen in fit: {np.unique(y[codes < 0])[:5].tolist()}.")
+        return codes
 
     def _loss(self, data: Data) -> Softmax | Logistic:
         if len(self.classes_) == 2:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from math import log, nan, pi
 from numbers import Integral, Real
-from typing import Any, Self, final
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimlearn.estimators.base import Trimmed, row_names
+from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
 from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
 from trimlearn.robust.flat_fit import HUGE, Search
 from trimlearn.robust.flat_judge import Outcome, fit_and_judge
@@ -27,19 +26,6 @@ from trimlearn.validation import check_choice, check_count
 __all__ = ["TrimmedPCA"]
 
 FAR = 0.025  # the share of normal rows that are called far out within the subspace
-
-
-@final
-@dataclass(frozen=True)
-class _Data:
-    """Validated training data."""
-
-    X: Any
-    s: np.ndarray
-
-    @property
-    def S(self) -> float:
-        return float(self.s.sum())
 
 
 class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  # type: ignore[misc]
@@ -138,16 +124,16 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         self._row_names = row_names(X)
         return self._fit(data, self._h(self.contamination, data.S), warm=False)
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> _Data:
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)
-        return _Data(X, _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+        return Table(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
         )
 
-    def _fit(self, data: _Data, h: float | None, warm: bool) -> Self:
+    def _fit(self, data: Table, h: float | None, warm: bool) -> Self:
         points = Points(data.X)
         with team():
             search = Search(points, data.s, self._fixed_center(points, data.s), self._seed())
@@ -262,10 +248,10 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         """The mean of `score_samples`."""
         return float(np.mean(self.score_samples(X)))
 
-    def _scores(self, data: _Data) -> np.ndarray:
+    def _scores(self, data: Table) -> np.ndarray:
         return np.asarray(np.sqrt(Points(data.X).distances2(self._flat)) / self.scale_)
 
-    def _findings(self, data: _Data, scores: np.ndarray, off: np.ndarray) -> Findings:
+    def _findings(self, data: Table, scores: np.ndarray, off: np.ndarray) -> Findings:
         """Kinds are those of the outlier map: "orthogonal outlier", "bad leverage", "good leverage" or "regular"."""
         distances, flat = self._score_distance(data.X), self._flat
         far = distances > Chi(self.n_components_).upper(FAR)

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import validate_data
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
@@ -16,6 +16,7 @@ from trimlearn.inference.precision import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
+from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.alternating import FEW, SMALL
 from trimlearn.smart.method import Method, Record
 from trimlearn.solution import Status
@@ -52,15 +53,8 @@ class Data:
 
         Fitted to these, a model depends neither on the order of the rows nor on how weights are spelled.
         """
-        there = np.flatnonzero(np.ones(self.n) if self.s is None else self.s > 0)
-        rows, first, back = np.unique(
-            np.column_stack([self.X[there], self.t[there]]), axis=0, return_index=True, return_inverse=True
-        )
-        s = np.bincount(back.ravel(), None if self.s is None else self.s[there], len(rows)).astype(self.X.dtype)
-        where = np.full(self.n, -1)
-        where[there] = back.ravel()
-        kept = there[first]
-        return Data(self.X[kept], self.t[kept], None if np.all(s == 1) else s), where
+        kept, s, where = distinct_rows(np.column_stack([self.X, self.t]), self.s)
+        return Data(self.X[kept], self.t[kept], None if np.all(s == 1) else s.astype(self.X.dtype)), where
 
 
 @dataclass(frozen=True)
@@ -100,8 +94,8 @@ class TrimmedPredictor(Trimmed):
         )
         s = None
         if sample_weight is not None:
-            s = check_counts(_check_sample_weight(sample_weight, X, dtype=X.dtype, ensure_non_negative=True))
-        data = Data(X, self._target(y, X.dtype), s)
+            s = check_counts(sample_weight, X, X.dtype)
+        data = Data(X, self._target(y, X.dtype, reset), s)
         return data if data.large else replace(data, X=design(X, intercept=False).astype(X.dtype, copy=False))
 
     def _fit(self, data: Data, h: float | None, warm: bool) -> Self:
@@ -154,8 +148,8 @@ class TrimmedPredictor(Trimmed):
         """Options of scikit-learn's validation."""
 
     @abstractmethod
-    def _target(self, y: np.ndarray, dtype: Any) -> np.ndarray:
-        """y in the form the loss wants."""
+    def _target(self, y: np.ndarray, dtype: Any, reset: bool) -> np.ndarray:
+        """y in the form the loss wants; ``reset``: learn from it what there is to learn."""
 
     @abstractmethod
     def _loss(self, data: Data) -> PredictionLoss:

@@ -23,7 +23,7 @@ from trimlearn.inference.precision import design
 from trimlearn.inference.table import Findings, distance_parts, leverage_kinds, prediction_parts, top_features
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_trimmed_squares
-from trimlearn.robust.scale import Chi, Verdict, judge
+from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
 
 __all__ = ["TrimmedRegressor"]
 
@@ -66,7 +66,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """|residual|/scale_ for rows seen or unseen: how many standard deviations they are off. Larger is worse."""
         z = self._predictor(X)
-        return np.asarray(np.abs(self._residuals(self._target(np.asarray(y), z.dtype), z)) / self.scale_)
+        return np.asarray(np.abs(self._residuals(self._target(np.asarray(y), z.dtype, reset=False), z)) / self.scale_)
 
     def _predictor(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
@@ -90,6 +90,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         if h is None and not self.reweight:
             raw = self._trimmed(data, data.S * (1 - verdict.contamination), raw.x)
         x, weights = self._readmit(data, raw, verdict, h) if self.reweight else (raw.x, raw.w)
+        self.raw_scale_ = self._raw_scale(data, raw)
         self._publish(raw, x, weights, verdict.contamination if h is None else 1 - h / data.S)
         final = self._verdict(data, x, None)
         self.scale_, self.threshold_ = final.scale, final.cutoff
@@ -123,7 +124,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
     def _checks(self) -> dict[str, Any]:
         return {"y_numeric": True, "ensure_min_samples": 2}
 
-    def _target(self, y: np.ndarray, dtype: Any) -> np.ndarray:
+    def _target(self, y: np.ndarray, dtype: Any, reset: bool) -> np.ndarray:
         return np.asarray(column_or_1d(y, warn=True), dtype=dtype)
 
     def _r2(self, kept: float, S: float) -> Regularizer:
@@ -149,6 +150,12 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
             intercept=self.fit_intercept,
             floor=self._least_scale(data.t),
         )
+
+    def _raw_scale(self, data: Data, raw: Fit) -> float:
+        """Of the trimmed fit, as R's ltsReg has it: consistent if what was trimmed is the tail of clean residuals."""
+        h = float((raw.w if data.s is None else raw.w * data.s).sum(dtype=np.float64))
+        r = self._residuals_at(data, raw.x)
+        return raw_scale(r, h, self._parameters, data.s, intercept=self.fit_intercept)
 
     def _residuals_at(self, data: Data, x: Array) -> np.ndarray:
         coef, intercept = self._parts(x)

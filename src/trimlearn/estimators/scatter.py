@@ -3,37 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
 from math import log, pi
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimlearn.estimators.base import Trimmed, check_counts, row_names
+from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
 from trimlearn.inference.table import Findings, distance_parts, plain_kinds, top_features
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
 
-__all__ = ["Floats", "Table", "TrimmedScatter"]
+__all__ = ["Floats", "TrimmedScatter"]
 
 Floats = NDArray[np.float64]
 
 HUGE = 1e140  # times itself still in range
 LARGE = 1 << 20  # entries of X beyond which products are
-
-
-@dataclass(frozen=True)
-class Table:
-    """Validated training data: rows X (n, p) and their sample weights s."""
-
-    X: Floats
-    s: Floats
-
-    @property
-    def S(self) -> float:
-        return float(self.s.sum())
 
 
 class TrimmedScatter(Trimmed):
@@ -103,7 +90,4 @@ class TrimmedScatter(Trimmed):
         largest = np.abs(X).max()
         if largest > 0 and not 1 / HUGE < largest < HUGE:
             raise ValueError(f"X holds numbers of up to {largest:.0e}, whose squares are out of range: rescale it.")
-        s = check_counts(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
-        if not s.any():
-            raise ValueError("sample_weight is 0 for every row: nothing is left to fit.")
-        return Table(X, s)
+        return Table(X, check_counts(sample_weight, X))

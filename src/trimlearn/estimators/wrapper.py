@@ -13,14 +13,13 @@ from sklearn.utils import assert_all_finite, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     column_or_1d,
 )
 
 from trimlearn.estimators.alternation import Alternation
-from trimlearn.estimators.base import Trimmed, row_names
+from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_argument
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
@@ -199,9 +198,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True) if not get_tags(self).target_tags.multi_output else np.asarray(y)
         assert_all_finite(y, input_name="y")
-        s = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not s.any():
-            raise ValueError("sample_weight is 0 for every row: nothing is left to fit.")
+        s = check_counts(sample_weight, X)
         if weight_argument(self.estimator) is None and np.any((s != 0) & (s != 1)):
             raise ValueError(
                 f"fit of {type(self.estimator).__name__} takes no sample_weight, so that every row counts 0 or 1: "
@@ -214,7 +211,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             classes = np.unique(y[s > 0])
             if len(classes) < 2:
                 raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least.")
-            return Rows(X, y, _numbers(y, classes), s, classes)
+            return Rows(X, y, places(y, classes), s, classes)
         return Rows(X, y, y, s, None)
 
     def _check_parameters(self) -> None:
@@ -235,7 +232,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         return Residuals(loss) if classes is None else Labels(loss, classes)
 
     def _labels(self, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-        t = _numbers(column_or_1d(y), classes)
+        t = places(column_or_1d(y), classes)
         if np.any(t < 0):
             raise ValueError(f"y has labels that are not among classes_ = {classes.tolist()}.")
         return t
@@ -296,9 +293,3 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         else:
             assert run.rows.classes is not None
             self.noise_matrix_, self.classes_ = found.ruler.T, run.rows.classes
-
-
-def _numbers(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Each label's place among the sorted classes, −1 for one that is not there."""
-    place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[place] == y, place, -1)

@@ -12,8 +12,8 @@ from typing import final
 
 import numpy as np
 
+from trimlearn.capped import ROUNDING
 from trimlearn.threads import each
-from trimlearn.weights import ROUNDING
 
 __all__ = ["Sample", "ridged"]
 

@@ -16,6 +16,7 @@ from trimlearn.losses import Subspace
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
+from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.flat_starts import least_outlying, minima, quantile
 from trimlearn.robust.flats import Fit, Flat, Points, best_flat, concentrate, explained, spectrum, weigh
 from trimlearn.smart import svrg
@@ -88,16 +89,6 @@ class Span:
         return Flat(np.linalg.qr(self.basis @ flat.U)[0], self.coordinates(flat.m))
 
 
-def distinct_rows(points: Points, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The distinct rows of positive weight in lexicographic order, their weights, added up, and for every row which
-    of them it is; those of no weight are one more."""
-    present = np.flatnonzero(s > 0)
-    A, index = np.unique(points.around(np.zeros(points.p), present) + 0.0, axis=0, return_inverse=True)  # −0 is 0
-    which = np.full(points.n, len(A))
-    which[present] = index.ravel()
-    return A, np.bincount(index.ravel(), s[present]), which
-
-
 def sample(n: int, p: int, k: int, s: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers drawn in proportion to s, and how often each was; all rows and s itself where they are few."""
     size = max(min(SAMPLE[0], max(SAMPLE[1], SAMPLE_ENTRIES // p)), 10 * (k + 1))
@@ -119,10 +110,11 @@ class Search:
         self.all: Span | None = None  # the distinct rows
         self.inner = points  # all rows in as few coordinates as they need
         if self.small:
-            A, masses, self.which = distinct_rows(points, s)
-            self.all = Span.of(A, masses, m)
+            A = points.around(np.zeros(points.p), slice(0, points.n))  # written out, in float64
+            rows, masses, self.which = distinct_rows(A, s)
+            self.all = Span.of(A[rows], masses, m)
             if self.all.basis is not None:
-                self.inner = Points(self.all.coordinates(points.around(np.zeros(points.p), slice(0, points.n))))
+                self.inner = Points(self.all.coordinates(A))
 
     def sampled(self, k: int) -> Span:
         """The rows that starts are tried on."""

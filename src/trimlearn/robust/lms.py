@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from trimlearn.capped import ROUNDING
 from trimlearn.robust.elemental import Sample
-from trimlearn.weights import ROUNDING
 
 __all__ = ["minimax_ends", "minimax_starts"]
 

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trimlearn.capped import snap_h
 from trimlearn.robust.directions import absolute_start, completed, directed_starts, sensitive_starts
 from trimlearn.robust.elemental import Sample
 from trimlearn.robust.lms import minimax_ends, minimax_starts
 from trimlearn.robust.rows import Rows
 from trimlearn.threads import team
-from trimlearn.weights import CappedSimplex, snap_h
+from trimlearn.weights import CappedSimplex
 
 __all__ = ["Fit", "least_median_of_squares", "least_trimmed_squares"]
 

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.mcd_factors import consistency
 from trimlearn.robust.mcd_starts import deterministic, median_and_scale
 from trimlearn.robust.mcd_steps import (
@@ -29,7 +30,7 @@ from trimlearn.robust.mcd_steps import (
 )
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["Fit", "Frame", "concentrate", "default_h", "distinct_rows", "mcd"]
+__all__ = ["Fit", "Frame", "concentrate", "default_h", "mcd"]
 
 Floats = NDArray[np.float64]
 
@@ -125,24 +126,6 @@ def default_h(total: float, p: int) -> float:
     return min(float(floor((total + p + 1) / 2)), 0.75 * total)
 
 
-def distinct_rows(A: Floats, s: Floats) -> tuple[Floats, Floats, NDArray[np.intp]]:
-    """The distinct rows with s > 0, sorted, their summed weights, and for each row of A its place there (−1: s = 0).
-
-    Whatever is drawn from them depends neither on the order of the rows nor on how often they are repeated.
-    """
-    present = np.flatnonzero(s > 0)
-    rows = A[present]
-    order = np.argsort(rows[:, 0], kind="stable")
-    if np.any(np.diff(rows[order, 0]) == 0):
-        order = np.lexsort(rows.T[::-1])
-    rows = rows[order]
-    new = np.r_[True, np.any(rows[1:] != rows[:-1], axis=1)]
-    place = np.cumsum(new) - 1
-    back = np.full(len(s), -1, dtype=np.intp)
-    back[present[order]] = place
-    return rows[new], np.bincount(place, s[present[order]]).astype(np.float64), back
-
-
 def mcd(
     A: Floats,
     s: Floats,
@@ -164,7 +147,8 @@ def mcd(
     >>> bool(np.all(fit.w[60:] == 0)), float(fit.w.sum())
     (True, 46.0)
     """
-    rows, weights, back = distinct_rows(A, s)
+    first, weights, back = distinct_rows(A, s)
+    rows = A[first]
     frame = Frame.of(rows, weights, centred)
     search = _Search(frame.into(rows), weights, h, centred, starts, seed)
     shape = search.shape(shrinkage)
