@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from math import exp, inf, log
-from typing import Any
 
 import numpy as np
 
 from benchmarks.common import Digits, Result, Table, Target, say
-from trimlearn import Problem, Solution, solve
+from trimlearn import Problem, Solution
 from trimlearn.datasets import shift_labels
-from trimlearn.losses import Softmax
-from trimlearn.regularizers import Ridge
+from trimlearn.experiments.mnist_fits import OVERTRIM
+from trimlearn.experiments.rates_runs import Entry, Run, solve_entry, trimmed_softmax, with_ends
+from trimlearn.experiments.rates_runs import best as _best
 from trimlearn.smart import alternating, page, palm, saga, sg, svrg
-from trimlearn.smart.method import Method
 from trimlearn.smart.steps import Decaying
-from trimlearn.weights import CappedSimplex
 
 __all__ = ["QUICK", "Entry", "Plan", "Run", "run"]
 
 # Passes SMART may need for what the rival has at the end, as a share of the rival's own.
 PALM, SG, ALTERNATING, ALTERNATING_GOAL, BY_HAND = 1 / 6, 1.0, 1.0, 1 / 2, 1.5
-OVERTRIM = 0.1  # as in the paper: 10 points more are trimmed than are wrong
 SMARTS = ("svrg, auto", "saga, auto")
 SMART_BY_HAND = "svrg, γ by hand"
 PALM_WITH_MOMENTUM = "palm, momentum 0.9"  # not PALM any more: shows what the sampling alone is worth
@@ -49,56 +45,13 @@ FULL = Plan()
 QUICK = Plan((0.2,), 10, (0,), (2, 4), (0.3, 3), (1e9,), (5,), (1,), (0.1, 0.3))
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A method to run: its name, the settings that others of that name do not share, and where it starts."""
-
-    name: str
-    settings: str
-    method: Method
-    seed: int = 0
-    start: str | None = None
-    at_end: bool = False  # of its grid: a better setting may lie beyond
-
-
-@dataclass(frozen=True)
-class Run:
-    """What came out."""
-
-    entry: Entry
-    solution: Solution
-    passes: float  # allowed
-
-    @property
-    def name(self) -> str:
-        """The method's."""
-        return self.entry.name
-
-    @property
-    def final(self) -> float:
-        """F after the passes allowed: a method that looks at F more rarely than that is interpolated, in log F."""
-        history = self.solution.history
-        before = max((record for record in history if record.passes <= self.passes), key=lambda record: record.passes)
-        after = next((record for record in history if record.passes > self.passes), None)
-        if after is None or before.passes == self.passes or not (before.objective > 0 and 0 < after.objective < inf):
-            return before.objective
-        share = (self.passes - before.passes) / (after.passes - before.passes)
-        return exp((1 - share) * log(before.objective) + share * log(after.objective))
-
-    def needs(self, objective: float) -> float:
-        """Passes until a record shows this objective or less; inf: never."""
-        shown = (record.passes for record in self.solution.history if record.objective <= objective)
-        return next(shown, inf)
-
-
 def run(data: Digits, plan: Plan = FULL) -> Result:
     """Every share of wrong labels: a table and the targets."""
     targets: list[Target] = []
     tables: list[Table] = []
     for wrong in plan.wrong:
         t, shifted = shift_labels(data.t, wrong, 10, seed=0)
-        n = len(t)
-        problem = Problem(Softmax(data.V, t), CappedSimplex(round(n * (1 - wrong - OVERTRIM))), Ridge(0.01 / n))
+        problem = trimmed_softmax(data.V, t, wrong)
         runs = [_solve(problem, plan, entry) for entry in _entries(plan)]
         best = _best(runs)
         targets += _targets(wrong, plan, runs, best)
@@ -114,40 +67,24 @@ def _entries(plan: Plan) -> Iterator[Entry]:
         yield Entry("svrg, auto, continuation", f"seed {seed}", svrg(), seed, "continuation")
     yield Entry(PALM_WITH_MOMENTUM, "auto", palm(momentum=0.9))
     yield Entry("palm", "auto", palm())
-    for gamma, end in _grid(plan.palm_steps):
+    for gamma, end in with_ends(plan.palm_steps):
         yield Entry("palm", f"γ = {gamma:g}", palm(step=gamma), at_end=end)
-    for gamma, end in _grid(plan.sg_steps):
+    for gamma, end in with_ends(plan.sg_steps):
         for half in plan.sg_halves:
             settings = f"γ = {gamma:g}, halved after {half:g} passes"
             yield Entry("sg", settings, sg(step=Decaying(gamma, half)), at_end=end)
-    for iterations, end in _grid(plan.inner):
+    for iterations, end in with_ends(plan.inner):
         yield Entry("alternating", f"{iterations} L-BFGS steps a round", alternating(iterations), at_end=end)
     for momentum, gammas in ((0.0, plan.by_hand), (0.9, plan.by_hand_momentum)):
-        for gamma, end in _grid(gammas):
+        for gamma, end in with_ends(gammas):
             settings = f"γ = {gamma:g}, momentum {momentum:g}"
             yield Entry(SMART_BY_HAND, settings, svrg(step=gamma, momentum=momentum), at_end=end)
 
 
-def _grid(values: Sequence[Any]) -> Iterator[tuple[Any, bool]]:
-    """The values, and whether each is the first or the last."""
-    return ((value, value in (values[0], values[-1])) for value in values)
-
-
 def _solve(problem: Problem, plan: Plan, entry: Entry) -> Run:
-    with np.errstate(over="ignore", invalid="ignore"):  # a grid holds steps that diverge
-        solution = solve(problem, entry.method, start=entry.start, max_passes=plan.passes, tol=0, seed=entry.seed)
-    run = Run(entry, solution, plan.passes)
-    say(f"{problem.r1!r}: {entry.name}, {entry.settings}: F = {run.final:.3g}, {solution.seconds:.1f} s")
+    run = solve_entry(problem, entry, plan.passes)
+    say(f"{problem.r1!r}: {entry.name}, {entry.settings}: F = {run.final:.3g}, {run.solution.seconds:.1f} s")
     return run
-
-
-def _best(runs: list[Run]) -> dict[str, Run]:
-    """The lowest final F under each name; NaN is never the lowest."""
-    best: dict[str, Run] = {}
-    for run in runs:
-        if run.name not in best or run.final < best[run.name].final or not best[run.name].final < inf:
-            best[run.name] = run
-    return best
 
 
 def _worst(runs: list[Run], name: str, objective: float) -> float:

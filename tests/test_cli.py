@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from trimlearn import cli
+from trimlearn.cli import show
 from trimlearn.datasets.mnist import _write_idx
 
 # The lowest of 1,500 random starts of alternating minimisation. The design page's F = 0.123482, with COHEN in MARTIN's
@@ -137,8 +138,74 @@ def test_data_without_mnist_is_one_line(tmp_path, monkeypatch, capsys):
 def test_tables_need_no_rich(installed, monkeypatch, capsys):
     if not installed:
         monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    cli._print_table("Title", ["fit", "accuracy"], [["plain", "81 %"], ["trimmed", "93 %"]])
+    show.print_table("Title", ["fit", "accuracy"], [["plain", "81 %"], ["trimmed", "93 %"]])
     printed = capsys.readouterr().out
     cells = [line.split() for line in printed.splitlines() if "%" in line]
     assert cells == [["plain", "81", "%"], ["trimmed", "93", "%"]]
     assert ("─" in printed) == installed
+
+
+# -- stitch -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def photographs(tmp_path):
+    """Two halves of a painted scene, a third of them shared."""
+    cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed: pip install trimlearn[vision]")
+    cells = np.random.default_rng(0).integers(0, 256, (30, 50), dtype=np.uint8)
+    scene = np.kron(cells, np.ones((8, 8), np.uint8))
+    paths = [tmp_path / "left[1].png", tmp_path / "right.png"]
+    for path, part in zip(paths, (scene[:, :260], scene[:, 130:]), strict=True):
+        cv2.imwrite(str(path), part)
+    return paths
+
+
+def test_stitch_writes_the_mosaic_and_its_numbers(photographs, tmp_path, capsys):
+    out = tmp_path / "pano.png"
+    assert cli.main(["stitch", *map(str, photographs), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert "2 of 2 images on a plane, 400 × 240 pixels" in printed
+    assert "left[1].png" in printed
+    assert out.stat().st_size > 0
+    numbers = json.loads((tmp_path / "pano.results.json").read_text())
+    assert (numbers["used"], numbers["left_out"], numbers["surface"]) == ([0, 1], [], "plane")
+    shift = np.linalg.inv(numbers["homographies"]["0"]) @ numbers["homographies"]["1"]
+    assert shift / shift[2, 2] == pytest.approx(np.array([[1, 0, 130], [0, 1, 0], [0, 0, 1]]), abs=0.05)
+    assert numbers["overlaps"][0]["kept"] <= numbers["overlaps"][0]["matches"]
+
+
+def test_stitch_does_not_overwrite_a_photograph(photographs, capsys):
+    before = photographs[0].read_bytes()
+    assert cli.main(["stitch", *map(str, photographs), "--out", str(photographs[0])]) == 2
+    assert "one of the photographs" in capsys.readouterr().err
+    assert photographs[0].read_bytes() == before
+
+
+def test_stitch_without_overlap_says_so_and_writes_nothing(photographs, tmp_path, capsys):
+    import cv2
+
+    other = np.kron(np.random.default_rng(1).integers(0, 256, (30, 30), dtype=np.uint8), np.ones((8, 8), np.uint8))
+    cv2.imwrite(str(tmp_path / "other.png"), other)
+    out = tmp_path / "pano.jpg"
+    assert cli.main(["stitch", str(photographs[0]), str(tmp_path / "other.png"), "--out", str(out)]) == 2
+    assert "overlap" in capsys.readouterr().err
+    assert not out.exists() and not list(tmp_path.glob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "word"), [("missing.jpg", "does not exist"), ("notes.txt", "not an image"), (".", "cannot be read")]
+)
+def test_stitch_names_the_file_that_is_no_photograph(photographs, tmp_path, capsys, name, word):
+    (tmp_path / "notes.txt").write_text("not a photograph")
+    assert cli.main(["stitch", str(photographs[0]), str(tmp_path / name), "--out", str(tmp_path / "pano.jpg")]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert word in said
+
+
+def test_interrupted_is_one_line(monkeypatch, capsys):
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("trimlearn.experiments.reproduce.reproduce", interrupt)
+    assert cli.main(["reproduce", "judges"]) == 130
+    assert capsys.readouterr().err == "trimlearn: interrupted\n"

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, inf, isfinite
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
 
 from trimlearn.arrays import Array, kth_smallest, namespace
 
@@ -14,6 +18,7 @@ __all__ = [
     "ROUNDING",
     "SNAP",
     "Solve",
+    "h_of",
     "on_capped",
     "project",
     "select_smallest",
@@ -38,6 +43,29 @@ def snap_h(h: float, total: float) -> float:
     if snapped > total * (1 + SNAP):
         raise ValueError(f"h = {h:g} exceeds the total weight {total:g} of the rows; choose 0 < h <= {total:g}.")
     return min(snapped, total)
+
+
+def h_of(contamination: Any, total: float, what: str = "rows") -> float | None:
+    """The weight to keep of ``total`` (n, or Σs): h = total·(1 − contamination); None for "auto".
+
+    ``contamination`` is a share (float) or a number (int) of bad ``what``.
+
+    >>> h_of(0.2, 43), h_of(3, 43), h_of("auto", 43)
+    (34.4, 40.0, None)
+    """
+    advice = f'give a share from 0 to below 1, a number of {what}, or "auto"'
+    if isinstance(contamination, str):
+        if contamination != "auto":
+            raise ValueError(f"contamination={contamination!r} is not known; {advice}.")
+        return None
+    if isinstance(contamination, bool | np.bool_) or not isinstance(contamination, Real):
+        raise ValueError(f"contamination must be a number or 'auto', got {contamination!r}; {advice}.")
+    counted = isinstance(contamination, Integral)
+    bad = float(contamination)
+    if not 0 <= bad < (total if counted else 1):
+        most = f"{total:g}, the number of {what}" if counted else "1"
+        raise ValueError(f"contamination={contamination!r} must be at least 0 and below {most}; {advice}.")
+    return snap_h(total - bad if counted else total * (1.0 - bad), total)
 
 
 Solve = Callable[[Array, Array, float], Array]  # (values, s, h) -> w in float64, for 0 < h < Σs

@@ -5,8 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from trimlearn.capped import snap_h
+from trimlearn.capped import h_of
 from trimlearn.inference.table import Findings, make_table
 from trimlearn.smart.method import Record
 from trimlearn.solution import Status
@@ -24,7 +23,6 @@ __all__ = ["Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_s
 
 SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
-ADVICE = 'give a share from 0 to below 1, a number of rows, or "auto"'
 
 
 @dataclass(frozen=True)
@@ -119,26 +117,15 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _h(self, contamination: Any, S: float) -> float | None:
         """Σs·(1 − contamination), the weight to keep; None for "auto"."""
-        if isinstance(contamination, str):
-            if contamination != "auto":
-                raise ValueError(f"contamination={contamination!r} is not known; {ADVICE}.")
-            return None
-        if isinstance(contamination, (bool, np.bool_)) or not isinstance(contamination, Real):
-            raise ValueError(f"contamination must be a number or 'auto', got {contamination!r}; {ADVICE}.")
-        rows = isinstance(contamination, Integral)
-        bad = float(contamination)
-        if not isfinite(bad) or bad < 0 or bad >= (S if rows else 1):
-            most = f"{S:g}, the number of rows" if rows else "1"
-            raise ValueError(f"contamination={contamination!r} must be at least 0 and below {most}; {ADVICE}.")
-        h = S - bad if rows else S * (1.0 - bad)
-        if h <= S / 2:
+        h = h_of(contamination, S)
+        if h is not None and h <= S / 2:
             warnings.warn(
                 f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
                 "among itself may be taken for the truth. No estimator can tell.",
                 UserWarning,
                 stacklevel=4,
             )
-        return snap_h(h, S)
+        return h
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

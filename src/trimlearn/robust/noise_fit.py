@@ -37,7 +37,8 @@ TRUSTED = 0.5  # share of the rows that the first models trust: most labels are 
 FOLDS, FOLDS_SMALL = 2, 5  # where passes cost something; where they do not
 ROUNDS, ROUNDS_SMALL = 4, 8  # refits of the folds, at most
 SETTLED = 0.01  # the share of verdicts that may still change
-START_PASSES, ROUND_PASSES = 30.0, 10.0  # a refit only has to follow the verdicts
+START_PASSES, START_PASSES_SMALL = 20.0, 30.0
+ROUND_PASSES, ROUND_PASSES_SMALL = 6.0, 10.0  # a refit only has to follow the verdicts
 SIGNIFICANT = 2.0  # standard errors
 CLEAR = 0.1  # share of errors that a model expects of itself, below which classes are clear
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
@@ -189,11 +190,13 @@ class _Court:
         s = self.s * rows
         h = share * float(s.sum())
         r1 = GroupCappedSimplex(self.labels, h) if balanced else CappedSimplex(h)
-        return self._solve(r1, s, START_PASSES if share < 1 or self.small else START_PASSES / 2)  # h need not fall
+        large = START_PASSES if share < 1 else START_PASSES / 2  # h need not fall
+        passes = START_PASSES_SMALL if self.small else large
+        return self._solve(r1, s, passes)
 
     def refit(self, keep: Floats, x0: Array) -> Array:
         """The model that fits the rows kept, from x0."""
-        return self._solve(AllOnes(), self.s * keep, ROUND_PASSES, x0)
+        return self._solve(AllOnes(), self.s * keep, ROUND_PASSES_SMALL if self.small else ROUND_PASSES, x0)
 
     def _solve(self, r1: WeightSet, s: Floats, max_passes: float, x0: Array = None) -> Array:
         problem = Problem(self.loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), s)

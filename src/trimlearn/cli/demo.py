@@ -1,0 +1,49 @@
+"""``trimlearn demo``: wrong labels among digits, outlying judges."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimlearn.cli.show import check_folder, print_table
+
+if TYPE_CHECKING:
+    from trimlearn.demo import DemoResult
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to argparse's sub-parsers."""
+    parser = commands.add_parser("demo", help="find wrong labels and outlying judges in bundled data")
+    parser.add_argument("--out", type=Path, default="demo-output", help="folder for the files (default: %(default)s)")
+    parser.add_argument("--data", type=Path, help="folder that holds mnist/: use MNIST instead of the bundled digits")
+    parser.set_defaults(command=_run)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    check_folder(arguments.out)
+    from trimlearn.demo import run
+
+    _print(run(arguments.out, arguments.data, progress=sys.stderr.isatty()))
+
+
+def _print(result: DemoResult) -> None:
+    digits, judges = result.digits, result.judges
+    n, wrong = len(digits.data.t), int(digits.data.is_wrong.sum())
+    print_table(
+        f"{digits.data.name}: {n} rows, {wrong} labels wrong, {n - digits.h:.0f} rows flagged",
+        ["fit", "test accuracy", "detected", "false positives"],
+        [
+            [name, f"{fit.accuracy:.1%}", f"{fit.detected:.1%}", f"{fit.false_positives:.1%}"]
+            for name, fit in (("plain", digits.plain), ("trimmed", digits.trimmed))
+        ],
+    )
+    print_table(
+        f"US Judges: trimmed PCA, F = {judges.objective:.6f}, {len(judges.outlying)} of {len(judges.w)} trimmed",
+        ["judge", "loss"],
+        [[name, f"{judges.f[judges.table.names.index(name)]:.3f}"] for name in judges.outlying],
+    )
+    print("Written:", *result.files)

@@ -1,0 +1,47 @@
+"""``trimlearn reproduce``: the paper's tables and figures."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from trimlearn.cli.show import check_folder, print_table, progress
+
+__all__ = ["add_to"]
+
+NAMES = ("judges", "homography", "panorama", "mnist", "rates")  # in the order in which "all" runs them
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to argparse's sub-parsers."""
+    parser = commands.add_parser("reproduce", help="regenerate the paper's tables and figures, beside its own figures")
+    parser.add_argument("experiment", choices=[*NAMES, "all"], help="what to reproduce")
+    parser.add_argument("--out", type=Path, default="paper-output", help="folder for the files (default: %(default)s)")
+    parser.add_argument(
+        "--data", type=Path, help="folder that holds mnist/, vlfeat/, oxford_affine/, panorama/ (or $TRIMLEARN_DATA)"
+    )
+    parser.add_argument("--quick", action="store_true", help="a slice of the data: a minute instead of half an hour")
+    parser.add_argument(
+        "--modulo", type=int, choices=(9, 10), default=10,
+        help="how MNIST's shifted labels wrap: 10 (default), or 9 as the paper prints",
+    )  # fmt: skip
+    parser.set_defaults(command=_run)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    check_folder(arguments.out)
+    from trimlearn.experiments.reproduce import reproduce
+
+    names = NAMES if arguments.experiment == "all" else (arguments.experiment,)
+    written: dict[Path, None] = {}  # in the order first written
+    for outcome, files in reproduce(
+        names, arguments.out, arguments.data, quick=arguments.quick, modulo=arguments.modulo, say=progress()
+    ):
+        print(f"\n{outcome.title}\n", *outcome.notes, "", sep="\n")
+        for table in outcome.tables:
+            print_table(table.title, table.header, table.rows)
+            if table.note:
+                print(table.note, "\n")
+        written.update(dict.fromkeys(files))
+    print("Written:", *written, sep="\n  ")

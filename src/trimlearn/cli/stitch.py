@@ -1,0 +1,84 @@
+"""``trimlearn stitch``: photographs into a mosaic."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from trimlearn.cli.show import print_table
+from trimlearn.files import replacing
+
+if TYPE_CHECKING:
+    from trimlearn.geometry import Mosaic
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: Any) -> None:
+    """Add this command to argparse's sub-parsers."""
+    parser = commands.add_parser("stitch", help="join overlapping photographs into a mosaic")
+    parser.add_argument("images", nargs="+", type=Path, metavar="IMG", help="two or more photographs, in any order")
+    parser.add_argument(
+        "--out", type=Path, default="pano.jpg",
+        help="the mosaic; its numbers go beside it, as .results.json (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--surface", choices=("auto", "plane", "cylinder", "sphere"), default="auto",
+        help="what the mosaic is projected onto (default: a plane, a cylinder where the view is wide)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--blend", choices=("multiband", "feather", "none"), default="multiband", help="default: %(default)s"
+    )
+    parser.add_argument("--crop", action="store_true", help="cut out the largest rectangle that the images fill")
+    parser.set_defaults(command=_run)
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    from trimlearn.geometry.stitching import stitch_files
+
+    if any(image.exists() and arguments.out.exists() and image.samefile(arguments.out) for image in arguments.images):
+        raise ValueError(f"--out {arguments.out} is one of the photographs: give the mosaic a name of its own")
+    mosaic = stitch_files(
+        arguments.images, arguments.out,
+        surface=arguments.surface, blend=arguments.blend, crop=arguments.crop, progress=True,
+    )  # fmt: skip
+    numbers = arguments.out.with_suffix(".results.json")
+    with replacing(numbers) as temporary:
+        temporary.write_text(json.dumps(_results(mosaic, arguments.images), indent=2) + "\n", encoding="utf-8")
+    height, width = mosaic.mask.shape
+    print_table(
+        f"{len(mosaic.used)} of {len(arguments.images)} images on a {mosaic.surface}, {width} × {height} pixels",
+        ["image", "image", "matches", "kept"],
+        [[*overlap["images"], str(overlap["matches"]), str(overlap["kept"])] for overlap in _overlaps(mosaic)],
+    )
+    print("Written:", arguments.out, numbers)
+
+
+def _overlaps(mosaic: Mosaic) -> list[dict[str, Any]]:
+    """Each overlap: its two images, their tentative matches, and how many of these agree on one homography."""
+    pairs = mosaic.pairs
+    if pairs is None:
+        return []
+    return [
+        {
+            "images": [Path(pairs.names[pair.i]).name, Path(pairs.names[pair.j]).name],
+            "matches": len(pair.src),
+            "kept": int(pair.inliers.sum()),
+        }
+        for pair in pairs.pairs
+    ]
+
+
+def _results(mosaic: Mosaic, images: list[Path]) -> dict[str, Any]:
+    homographies = mosaic.homographies
+    return {
+        "images": [str(image) for image in images],
+        "used": list(mosaic.used),
+        "left_out": list(mosaic.left_out),
+        "surface": mosaic.surface,
+        "full_turn": mosaic.wraps,
+        "overlaps": _overlaps(mosaic),
+        "homographies": None if homographies is None else {str(i): homographies[i].tolist() for i in mosaic.used},
+    }

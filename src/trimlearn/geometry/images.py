@@ -1,0 +1,119 @@
+"""Images as they come (a path, an array; grey, colour, with alpha, 8 or 16 bits) made one thing: RGB, uint8."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["SMALLEST", "ImageLike", "Pixels", "grey", "name_of", "opencv", "read_image"]
+
+Pixels: TypeAlias = NDArray[np.uint8]
+ImageLike: TypeAlias = "str | os.PathLike[str] | NDArray[Any]"
+
+JPEG = b"\xff\xd8"  # how such a file begins: it has no alpha to look for
+SMALLEST = 32  # pixels a side: below it no feature has room for its neighbourhood
+
+
+def opencv() -> Any:
+    """OpenCV's module, or an ImportError that says how to get it."""
+    try:
+        import cv2
+    except ImportError as error:
+        raise ImportError('images need OpenCV: pip install "trimlearn[vision]".') from error
+    return cv2
+
+
+def name_of(image: ImageLike, index: int | None = None) -> str:
+    """What to call an image in a message: its path, or its number.
+
+    >>> name_of("photos/left.jpg"), name_of(np.zeros((64, 64), np.uint8), 2)
+    ('photos/left.jpg', 'image 2')
+    """
+    if isinstance(image, str | os.PathLike):
+        return os.fspath(image)
+    return "image" if index is None else f"image {index}"
+
+
+def read_image(image: ImageLike, name: str | None = None, *, alpha: bool = False) -> Pixels:
+    """An image as (h, w, 3) RGB uint8, turned upright as its EXIF orientation says.
+
+    image: a path, or an array (h, w), (h, w, 1), (h, w, 3) RGB or (h, w, 4) RGBA, of uint8, uint16 or floats in [0, 1].
+    alpha: give an image that has transparent pixels as (h, w, 4) RGBA; otherwise transparency is dropped. A file that
+    is missing is a FileNotFoundError, one that is no image or has a side below 32 pixels a ValueError, with its name.
+
+    >>> read_image(np.full((40, 50), 65535, np.uint16))[0, 0]
+    array([255, 255, 255], dtype=uint8)
+    """
+    name = name_of(image) if name is None else name
+    a = _decode(Path(image), name) if isinstance(image, str | os.PathLike) else np.asarray(image)
+    pixels = _to_rgba(a, name)
+    if min(pixels.shape[:2]) < SMALLEST:
+        raise ValueError(
+            f"{name} has {pixels.shape[1]} × {pixels.shape[0]} pixels; an image needs at least {SMALLEST} a side."
+        )
+    transparent = pixels.shape[2] == 4 and bool(np.any(pixels[:, :, 3] < 255))
+    return np.ascontiguousarray(pixels if alpha and transparent else pixels[:, :, :3])
+
+
+def grey(pixels: Pixels) -> Pixels:
+    """The luminance of RGB pixels, (h, w).
+
+    >>> int(grey(np.full((40, 50, 3), 200, np.uint8))[0, 0])
+    200
+    """
+    cv2 = opencv()
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY))
+
+
+def _decode(path: Path, name: str) -> NDArray[Any]:
+    """A file's pixels, RGB or RGBA, as deep as they are stored."""
+    cv2 = opencv()
+    try:
+        raw = np.fromfile(path, np.uint8)  # read here: OpenCV does not say why it could not
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{name} does not exist; check the path of the image.") from error
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read as an image: {error.strerror}.") from error
+    decoded = _imdecode(raw, cv2.IMREAD_ANYDEPTH | cv2.IMREAD_COLOR)  # applies the EXIF orientation, drops alpha
+    if decoded is None:
+        raise ValueError(f"{name} is not an image that can be read ({raw.size} bytes); use JPEG, PNG or TIFF.")
+    if bytes(raw[:2]) != JPEG:
+        whole = _imdecode(raw, cv2.IMREAD_UNCHANGED)
+        if whole is not None and whole.ndim == 3 and whole.shape[2] == 4 and whole.shape[:2] == decoded.shape[:2]:
+            return np.asarray(cv2.cvtColor(whole, cv2.COLOR_BGRA2RGBA))
+    return np.asarray(cv2.cvtColor(decoded, cv2.COLOR_BGR2RGB))
+
+
+def _imdecode(raw: Pixels, flags: int) -> NDArray[Any] | None:
+    cv2 = opencv()
+    try:
+        return cv2.imdecode(raw, flags) if raw.size else None
+    except cv2.error:  # a header that promises more than the file holds, or than memory does
+        return None
+
+
+def _to_rgba(a: NDArray[Any], name: str) -> Pixels:
+    """RGB or RGBA bytes of an array."""
+    if a.ndim == 2:
+        a = a[:, :, None]
+    if a.ndim != 3 or a.shape[2] not in (1, 3, 4):
+        raise ValueError(f"{name} must be (h, w), (h, w, 3) or (h, w, 4), got an array of shape {a.shape}.")
+    pixels = _to_uint8(a, name)
+    return np.repeat(pixels, 3, axis=2) if a.shape[2] == 1 else pixels
+
+
+def _to_uint8(a: NDArray[Any], name: str) -> Pixels:
+    if a.dtype == np.uint8:
+        return a
+    if a.dtype == np.uint16:
+        return ((a.astype(np.uint32) + 128) // 257).astype(np.uint8)  # 65535 = 255 · 257
+    if np.issubdtype(a.dtype, np.floating) and a.size:
+        low, high = np.min(a), np.max(a)
+        if low >= 0 and high <= 1:  # NaN fails as well
+            return np.asarray(np.rint(a * 255), np.uint8)
+        raise ValueError(f"{name} holds floats from {low:g} to {high:g}; they must be in [0, 1], or convert to uint8.")
+    raise ValueError(f"{name} must hold uint8, uint16 or floats in [0, 1], got {a.dtype}; convert it first.")
