@@ -139,7 +139,7 @@ def _oxford(settings: Settings, data_home: DataHome, say: Say) -> list[dict[str,
             height, width = read_image(first).shape[:2]
             errors = {name: _error(fit(*matches), true, (width, height)) for name, fit in _methods().items()}
             found.append({"sequence": sequence, "image": k, "matches": len(matches.src), **errors})
-            say(f"homography: {sequence} 1 → {k}, corner error {_px(errors[MINE])} px")
+            say(f"homography: {sequence} 1 → {k}, corner error in px: {_px(errors[MINE])}")
     return found
 
 

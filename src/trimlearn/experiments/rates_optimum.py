@@ -62,7 +62,7 @@ def lowest(problem: Problem, passes: float, folder: Path | None = None, *, say: 
     True
     """
     path = None if folder is None else folder / f"{_key(problem, passes)}.npz"
-    found = None if path is None else _recall(path, problem)
+    found = None if path is None or not path.exists() else _recall(path, problem, say)
     if found is None:
         found = _search(problem, passes, say)
         if path is not None:
@@ -114,8 +114,8 @@ def _key(problem: Problem, passes: float) -> str:
     return sha256(settings.encode()).hexdigest()[:20]
 
 
-def _recall(path: Path, problem: Problem) -> Optimum | None:
-    """What the file says, if it is there and true."""
+def _recall(path: Path, problem: Problem, say: Say) -> Optimum | None:
+    """What the file says, if it is true."""
     try:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             x, told = asarray_like(file["x"], problem.loss.like), float(file["objective"])
@@ -123,7 +123,8 @@ def _recall(path: Path, problem: Problem) -> Optimum | None:
         if tuple(x.shape) != problem.loss.x_shape:
             return None
         objective = best_weights_objective(problem, x)
-    except Exception:  # whatever is wrong with the file, F* can be sought again
+    except Exception as error:  # whatever is wrong with the file, F* can be sought again
+        say(f"rates: {path} is damaged ({error!r}); F* is sought again")
         return None
     return Optimum(objective, x, runs, cached=True) if isclose(objective, told, rel_tol=AGREES) else None
 
