@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+import trimlearn
 from trimlearn import cli
 from trimlearn.cli.reproduce import NAMES
 from trimlearn.datasets import find_photos, load_judges, load_oxford_pair
@@ -81,8 +83,9 @@ def an_outcome(results: dict[str, object] | None = None) -> Outcome:
 
 def test_an_outcome_becomes_files(tmp_path: Path) -> None:
     outcome = an_outcome()
-    written = [*write_outcome(tmp_path, outcome), *write_page(tmp_path, [outcome])]
-    names = ["trial_line.png", "trial_line.svg", "trial_grey.jpg", "trial_rows.csv", "paper.md", "results.json"]
+    written = [*write_outcome(tmp_path, outcome), *write_page(tmp_path, outcome)]
+    names = ["trial_line.png", "trial_line.svg", "trial_grey.jpg", "trial_rows.csv", "trial.md"]
+    names += ["paper.md", "results.json"]
     assert [path.name for path in written] == names
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
     assert (tmp_path / "trial_line.png").read_bytes().startswith(b"\x89PNG")
@@ -97,8 +100,38 @@ def test_an_outcome_becomes_files(tmp_path: Path) -> None:
 
 def test_results_that_json_cannot_hold_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="results must hold"):
-        write_page(tmp_path, [an_outcome({"x": object()})])
+        write_page(tmp_path, an_outcome({"x": object()}))
     assert not (tmp_path / "results.json").exists()
+
+
+def test_what_other_experiments_wrote_into_the_folder_stays(tmp_path: Path) -> None:
+    first, second = an_outcome({"n": 1}), replace(an_outcome({"x": float("inf")}), name="other", title="Another")
+    for outcome in (first, second, replace(first, results={"n": 2})):
+        write_page(tmp_path, outcome)
+    text = (tmp_path / "results.json").read_text()
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "trimlearn": trimlearn.__version__, "trial": {"n": 2}, "other": {"x": None}
+    }  # fmt: skip
+    page = (tmp_path / "paper.md").read_text()
+    assert page.count("## A trial") == page.count("## Another") == 1
+
+
+def test_a_foreign_results_json_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text("[1, 2")
+    write_page(tmp_path, an_outcome())
+    assert set(json.loads((tmp_path / "results.json").read_text())) == {"trimlearn", "trial"}
+
+
+def test_a_picture_drawn_twice_is_the_same_file(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        write_outcome(tmp_path / name, an_outcome())
+    svg = [(tmp_path / name / "trial_line.svg").read_bytes() for name in ("one", "two")]
+    assert svg[0] == svg[1]
+
+
+def test_a_bar_in_a_cell_does_not_end_it() -> None:
+    assert Sheet("t", ["a"], [["x|y"]]).markdown().endswith("| x\\|y |")
 
 
 # -- the command line -------------------------------------------------------------------------------------------------
@@ -146,6 +179,34 @@ def test_missing_data_is_one_line_before_any_work(
     for word in ("was not found", "--data", "TRIMLEARN_DATA", "cache"):
         assert word in said
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("experiment", "lacking"),
+    [
+        ("homography", "vlfeat/roofs1.jpg"),
+        ("homography", "oxford_affine/boat/H1to6p.txt"),
+        ("panorama", "panorama/autostitch_denny/reference_homographies.npz"),
+        ("mnist", "mnist/train-labels-idx1-ubyte.gz"),
+    ],
+)
+def test_one_missing_file_is_noticed_before_any_work(
+    nowhere: Path, data_home: Path, experiment: str, lacking: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if not (data_home / lacking).exists():
+        pytest.skip(f"{lacking} is not there: set TRIMLEARN_DATA")
+    partly = nowhere / "partly"
+    for file in (path for path in data_home.rglob("*") if path.is_file()):
+        name = file.relative_to(data_home)
+        # roofs1 alone would leave roofs2 to match the pattern
+        if str(name) != lacking and not (lacking.startswith("vlfeat") and name.name.startswith("roofs")):
+            (partly / name).parent.mkdir(parents=True, exist_ok=True)
+            (partly / name).symlink_to(file)
+    assert cli.main(["reproduce", experiment, "--out", str(nowhere / "out"), "--data", str(partly)]) == 2
+    printed, said = capsys.readouterr()
+    assert printed == "" and said.count("\n") == 1
+    assert Path(lacking).parent.name in said
+    assert not (nowhere / "out").exists()
 
 
 def test_a_missing_package_is_named_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

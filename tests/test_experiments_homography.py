@@ -17,10 +17,10 @@ from trimlearn.geometry.synthetic import corner_error, random_scene
 
 
 @pytest.fixture(scope="module")
-def found() -> Outcome:
-    if find_folder("vlfeat", holding="river1.jpg") is None or find_folder("oxford_affine/boat") is None:
+def found(data_home: Path) -> Outcome:
+    if find_folder("vlfeat", data_home, holding="river1.jpg") is None or not (data_home / "oxford_affine").is_dir():
         pytest.skip("the photographs of vlfeat and oxford_affine are not there: set TRIMLEARN_DATA")
-    return homography.run(homography.QUICK)
+    return homography.run(homography.QUICK, data_home)
 
 
 def test_a_tenth_of_the_matches_is_kept(found: Outcome) -> None:
@@ -49,7 +49,7 @@ def test_the_page_of_the_docs_has_every_table_and_picture(found: Outcome, tmp_pa
     out, docs = tmp_path / "out", tmp_path / "docs"
     out.mkdir()
     write_outcome(out, found)
-    write_page(out, [found])
+    write_page(out, found)
     page = write(out, docs).read_text(encoding="utf-8")
     for table in found.tables:
         assert table.title in page

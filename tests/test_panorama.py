@@ -341,15 +341,16 @@ def test_chains_along_a_tree() -> None:
 # -- photographs ------------------------------------------------------------------------------------------------------
 
 
-def photographs() -> tuple[Path, ...]:
+@pytest.fixture
+def photographs(data_home: Path) -> tuple[Path, ...]:
     pytest.importorskip("cv2")
-    if find_folder(experiment.FOLDER, holding="*.npz") is None:
+    if find_folder(experiment.FOLDER, data_home, holding="*.npz") is None:
         pytest.skip("the photographs of autostitch_denny are not there: set TRIMLEARN_DATA")
-    return find_photos(experiment.FOLDER)
+    return find_photos(experiment.FOLDER, data_home=data_home)
 
 
-def test_the_circle_of_photographs_closes_and_is_no_worse_than_chained_ransac() -> None:
-    files = photographs()
+def test_the_circle_of_photographs_closes_and_is_no_worse_than_chained_ransac(photographs: tuple[Path, ...]) -> None:
+    files = photographs
     pairs = match_pairs(files, max_features=1500)
     assert {(p.i, p.j) for p in pairs.pairs} >= {(k, k + 1) for k in range(14)} | {(0, 14)}
     reference = experiment.load_reference(files[0].parent / "reference_homographies.npz", len(files))
@@ -362,11 +363,10 @@ def test_the_circle_of_photographs_closes_and_is_no_worse_than_chained_ransac() 
     assert rival.closing > 100
 
 
-def test_the_experiment_on_five_photographs() -> None:
+def test_the_experiment_on_five_photographs(photographs: tuple[Path, ...]) -> None:
     pytest.importorskip("matplotlib")
-    photographs()
     heard: list[str] = []
-    outcome = experiment.run(experiment.QUICK, say=heard.append)
+    outcome = experiment.run(experiment.QUICK, photographs[0].parents[2], say=heard.append)
     found = outcome.results["methods"]
     assert [overlap[:2] for overlap in outcome.results["overlaps"]] == [[0, 1], [1, 2], [2, 3], [3, 4]]
     assert all(method["median"] < 4 for method in found.values())  # the reference itself is good to a few px

@@ -21,7 +21,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--data", type=Path, help="folder that holds mnist/, vlfeat/, oxford_affine/, panorama/ (or $TRIMLEARN_DATA)"
     )
-    parser.add_argument("--quick", action="store_true", help="a slice of the data: a minute instead of half an hour")
+    parser.add_argument("--quick", action="store_true", help="a slice of the data: to see everything once")
     parser.add_argument(
         "--modulo", type=int, choices=(9, 10), default=10,
         help="how MNIST's shifted labels wrap: 10 (default), or 9 as the paper prints",

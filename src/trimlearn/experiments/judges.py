@@ -86,7 +86,7 @@ def run(
     return Outcome(
         name="judges",
         title="Trimmed PCA on US Judges (Figure 3)",
-        notes=_notes(settings),
+        notes=_notes(settings, studies),
         tables=[_sheet(studies, settings)],
         pictures=[Picture("figure3", _caption(settings), _draw(studies["A"], studies["B"]))],
         results={name: _numbers(found) for name, found in studies.items()} | {"source": table.source},
@@ -148,14 +148,17 @@ def _upright(U: NDArray[np.float64]) -> NDArray[np.float64]:
 # -- what is shown ----------------------------------------------------------------------------------------------------
 
 
-def _notes(settings: Settings) -> list[str]:
+def _notes(settings: Settings, studies: dict[str, Study]) -> list[str]:
+    as_printed = set(studies["transpose"].usual.trimmed) == set(UNINFORMATIVE)
+    beaten = [name for name, found in studies.items() if found.lowest.trimmed != found.usual.trimmed]
     return [
-        "Ratings are centred by their plain mean; B lacks " + ", ".join(UNINFORMATIVE) + ", the ratings that trimming "
-        f"the transpose finds (h = {settings.ratings_kept:g} · 12; the paper calls this 60 %-trimmed).",
+        "Ratings are centred by their plain mean; B lacks " + ", ".join(UNINFORMATIVE) + ", the ratings that the "
+        f"paper removes, having found them by trimming the transpose (h = {settings.ratings_kept:g} · 12; it calls "
+        "this 60 %-trimmed).",
         f"The problem has many stationary points. SMART is started from {settings.starts} random orthonormal U; the "
-        "figure shows the point reached most often, which on the transpose is the paper's own answer. The column "
-        '"lowest F" is the best that those starts and a multi-start search know: the point reached most often is not '
-        "the optimum of any of the three problems.",
+        f"figure shows the point reached most often, which on the transpose {'is' if as_printed else 'is not'} the "
+        "paper's own answer. The lowest F is the best that those starts and a multi-start search know; it is another "
+        f"point than the usual one for {' and '.join(beaten) or 'none of the problems'}.",
     ]
 
 
@@ -173,7 +176,7 @@ def _sheet(studies: dict[str, Study], settings: Settings) -> Sheet:
         usual, lowest = found.usual, found.lowest
         share = f"{usual.reached} of {settings.starts}"
         swapped = sorted(set(lowest.trimmed) - set(usual.trimmed)), sorted(set(usual.trimmed) - set(lowest.trimmed))
-        other = f"{', '.join(swapped[0])} for {', '.join(swapped[1])}" if swapped[0] else "the same"
+        other = f"{', '.join(swapped[0])} for {', '.join(swapped[1])}" if any(swapped) else "the same"
         trimmed = ", ".join(usual.trimmed)
         rows.append([found.title, f"{usual.objective:.6f}", share, trimmed, f"{lowest.objective:.6f}", other])
     header = ["data", "F", "starts that end there", "weight 0", "lowest F", "which trims"]

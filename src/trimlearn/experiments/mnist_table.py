@@ -67,7 +67,7 @@ class Table:
             for measure in ("detected", "false_positives")
         )
         rest = [self._row("auto", "estimate", "auto's estimate of wrong labels, %")]
-        rest += [self._row(fit, "seconds", f"{fit}, seconds on one core") for fit in FITS]
+        rest += [self._row(fit, "seconds", f"{fit}, seconds, one core each, others beside it") for fit in FITS]
         remark = MISPRINT if 0.1 in self.levels else ""
         return [
             Sheet("Table 2: test digits read right, %", header, accuracy, note),

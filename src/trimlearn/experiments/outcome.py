@@ -6,6 +6,7 @@ import csv
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,19 @@ from trimlearn.files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "GREY", "RED", "Outcome", "Picture", "Say", "Sheet", "quiet", "write_outcome", "write_page"]
+__all__ = [
+    "BLUE",
+    "GREY",
+    "RED",
+    "Outcome",
+    "Picture",
+    "Say",
+    "Sheet",
+    "quiet",
+    "strict",
+    "write_outcome",
+    "write_page",
+]
 
 RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"  # trimmed, kept, neither
 DPI = 110
@@ -54,7 +67,7 @@ class Sheet:
 
 
 def _padded(cells: Sequence[str]) -> list[str]:
-    return [cell if cell == "---" else f" {cell} " for cell in cells]
+    return [cell if cell == "---" else " " + cell.replace("|", "\\|") + " " for cell in cells]
 
 
 @dataclass(frozen=True)
@@ -90,15 +103,32 @@ class Outcome:
         return "\n\n".join([f"## {self.title}", *self.notes, *tables, *shown])
 
 
-def write_page(out: Path, outcomes: Sequence[Outcome]) -> list[Path]:
-    """paper.md, tables and pictures of all experiments, and results.json, their numbers."""
-    page, results = out / "paper.md", out / "results.json"
-    with replacing(page) as temporary:
-        temporary.write_text("\n\n".join(outcome.markdown() for outcome in outcomes) + "\n", encoding="utf-8")
-    content = {"trimlearn": __version__, **{outcome.name: outcome.results for outcome in outcomes}}
-    with replacing(results) as temporary:
-        temporary.write_text(json.dumps(content, indent=2, default=_plain) + "\n", encoding="utf-8")
-    return [page, results]
+def write_page(out: Path, outcome: Outcome) -> list[Path]:
+    """The experiment's own page, and its part of what all share: paper.md, the pages, and results.json, the numbers.
+
+    What other experiments wrote into the same folder before stays.
+    """
+    shared, results = out / "paper.md", out / "results.json"
+    content = _known(results) | {"trimlearn": __version__, outcome.name: strict(outcome.results)}
+    own = _write_text(out / f"{outcome.name}.md", outcome.markdown() + "\n")
+    pages = [out / f"{name}.md" for name in content]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages if page.exists())
+    return [own, _write_text(shared, text), _write_text(results, json.dumps(content, indent=2, allow_nan=False) + "\n")]
+
+
+def _known(results: Path) -> dict[str, Any]:
+    """What results.json holds, where it is one of these."""
+    try:
+        content = json.loads(results.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return content if isinstance(content, dict) and "trimlearn" in content else {}
+
+
+def _write_text(path: Path, text: str) -> Path:
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    return path
 
 
 def write_outcome(out: Path, outcome: Outcome) -> list[Path]:
@@ -120,9 +150,16 @@ def _write_pictures(out: Path, outcome: Outcome) -> list[Path]:
         for suffix in ("png", "svg"):
             path = out / f"{outcome.name}_{picture.name}.{suffix}"
             with replacing(path) as temporary:
-                picture.figure.savefig(temporary, format=suffix, dpi=DPI)
+                _save(picture.figure, temporary, suffix)
             written.append(path)
     return written
+
+
+def _save(figure: Figure, path: Path, suffix: str) -> None:
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "trimlearn"}):  # the same picture is the same file
+        figure.savefig(path, format=suffix, dpi=DPI, metadata={"Date": None} if suffix == "svg" else None)
 
 
 def _write_photograph(path: Path, pixels: np.ndarray) -> Path:
@@ -133,8 +170,20 @@ def _write_photograph(path: Path, pixels: np.ndarray) -> Path:
     return path
 
 
-def _plain(value: Any) -> Any:
-    """NumPy's numbers and arrays as JSON knows them."""
+def strict(value: Any) -> Any:
+    """As JSON knows it: NumPy's numbers and arrays as Python's, what is not finite as null.
+
+    >>> strict({"x": np.array([1.0, np.inf]), "n": np.int64(3)})
+    {'x': [1.0, None], 'n': 3}
+    """
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: strict(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [strict(part) for part in value]
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else None
     raise TypeError(f"results must hold numbers, texts, lists and dicts; got {type(value).__name__}")

@@ -91,7 +91,7 @@ def run(settings: Settings = FULL, data_home: DataHome = None, *, say: Say = qui
         notes=[*_notes(pairs, matching, _closes(pairs)), _alone_note(alone)],
         tables=[_sheet(results)],
         pictures=[
-            Picture("errors", _caption(), draw_comparison(reference.pairs, results, JOINT, RIVAL)),
+            Picture("errors", _caption(_closes(pairs)), draw_comparison(reference.pairs, results, JOINT, RIVAL)),
             *(Picture(name, "The mosaic, unrolled.", draw_mosaics({name: photo})) for name, photo in images.items()),
         ],
         results={
@@ -168,7 +168,10 @@ def _chain_order(pairs: Pairs) -> list[int]:
 def _chained(pairs: Pairs, tree: list[int], fit: Callable[[Pair], Any]) -> Between:
     steps = np.tile(np.eye(3), (len(pairs), 1, 1))
     for k in tree:
-        steps[k] = fit(pairs.pairs[k])
+        H = fit(pairs.pairs[k])
+        if H is None:
+            raise ValueError(f"no homography was found for the images {pairs.pairs[k].i} and {pairs.pairs[k].j}.")
+        steps[k] = H
     B = chain(tree, [(p.i, p.j) for p in pairs.pairs], steps)
     return lambda i, j: np.asarray(B[j] @ np.linalg.inv(B[i]))
 
@@ -235,20 +238,25 @@ def _notes(pairs: Pairs, seconds: float, closes: bool) -> list[str]:
         "over all matches, solved by SMART, beside homographies of neighbours chained.",
         "Pairwise errors are against a reference that is itself a bundle adjustment good to a few px: 2 px are "
         "agreement, not error. The lens bends lines (barrel), which makes each overlap by itself ask for too long a "
-        "focal length, so that a chain of 15 falls far short of 360°; only the loop tells.",
+        "focal length; "
+        + (
+            "a chain then falls short of the full turn, and only the loop tells."
+            if closes
+            else "without a loop nothing tells, and rotations are no better than chained homographies."
+        ),
     ]
 
 
 def _alone_note(alone: Alone) -> str:
     return (
-        f"SMART-SVRG alone, from the frames that a spanning tree of pairs gives: F falls from {alone.start:,.0f} to "
-        f"{alone.smart:.4f} px² in {alone.passes:.0f} passes. Newton steps from there to {alone.polished:.4f} move the "
-        f"matches kept by {alone.moved:.4f} px."
+        f"SMART-SVRG alone, from the frames that a spanning tree of pairs gives: F falls from {alone.start:.6g} to "
+        f"{alone.smart:.5g} px² in {alone.passes:.0f} passes. Newton steps from there to {alone.polished:.5g} move the "
+        f"matches kept by {alone.moved:.1g} px."
     )
 
 
 def _sheet(results: list[Result]) -> Sheet:
-    header = ["fit", "pairwise error, median", "90 %", "matches, median", "90 %", "closing", "s"]
+    header = ["fit", "pairwise, median", "pairwise, 90 %", "matches, median", "matches, 90 %", "closing", "seconds"]
     rows = [
         [
             r.name, f"{r.median:.2f}", f"{r.ninety:.2f}", f"{r.matches_median:.2f}", f"{r.matches_ninety:.2f}",
@@ -257,7 +265,7 @@ def _sheet(results: list[Result]) -> Sheet:
         for r in results
     ]  # fmt: skip
     return Sheet(
-        "Errors in px",
+        "Errors, px",
         header,
         rows,
         "Pairwise error: mean distance from the reference over the overlap. Matches: symmetric transfer error of all "
@@ -265,5 +273,6 @@ def _sheet(results: list[Result]) -> Sheet:
     )
 
 
-def _caption() -> str:
-    return "Distance from the reference homographies, pair by pair. Where the loop closes, chains are far off."
+def _caption(closes: bool) -> str:
+    loop = " Where the loop closes, chains are far off." if closes else ""
+    return f"Distance from the reference homographies, pair by pair.{loop}"

@@ -120,13 +120,14 @@ def _recall(path: Path, problem: Problem, say: Say) -> Optimum | None:
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             x, told = asarray_like(file["x"], problem.loss.like), float(file["objective"])
             runs = {str(name): float(objective) for name, objective in json.loads(str(file["runs"])).items()}
-        if tuple(x.shape) != problem.loss.x_shape:
-            return None
         objective = best_weights_objective(problem, x)
     except Exception as error:  # whatever is wrong with the file, F* can be sought again
         say(f"rates: {path} is damaged ({error!r}); F* is sought again")
         return None
-    return Optimum(objective, x, runs, cached=True) if isclose(objective, told, rel_tol=AGREES) else None
+    if not isclose(objective, told, rel_tol=AGREES):
+        say(f"rates: {path} is of another problem (F = {objective:.6g}, it says {told:.6g}); F* is sought again")
+        return None
+    return Optimum(objective, x, runs, cached=True)
 
 
 def _keep(path: Path, found: Optimum, say: Say) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 
 from trimlearn.datasets import find_photos, load_mnist, load_oxford_pair
@@ -28,16 +29,20 @@ class Experiment:
 
 
 def _mnist(data_home: DataHome) -> None:
-    load_mnist("test", data_home)
+    for subset in ("test", "train"):
+        load_mnist(subset, data_home)
 
 
 def _pairs(data_home: DataHome) -> None:
-    find_photos("vlfeat", "*.jpg", data_home)
-    load_oxford_pair("graf", 2, data_home)
+    for name in ("river", "roofs"):
+        find_photos("vlfeat", f"{name}*.jpg", data_home)
+    for sequence, k in product(("graf", "boat"), range(2, 7)):
+        load_oxford_pair(sequence, k, data_home)
 
 
 def _panorama(data_home: DataHome) -> None:
-    find_photos("panorama/autostitch_denny", "*.jpg", data_home)
+    for pattern in ("*.jpg", "*.npz"):
+        find_photos("panorama/autostitch_denny", pattern, data_home)
 
 
 EXPERIMENTS = {
@@ -66,14 +71,15 @@ def reproduce(
     for name in names:
         _check(EXPERIMENTS[name], data_home)
     out.mkdir(parents=True, exist_ok=True)
-    done: list[Outcome] = []
     for name in names:
         module = import_module(f"trimlearn.experiments.{EXPERIMENTS[name].module}")
         settings = module.QUICK if quick else module.FULL
         if name == "mnist":
             settings = replace(settings, modulo=modulo)
-        done.append(module.run(settings, data_home, say=say))
-        yield done[-1], [*write_outcome(out, done[-1]), *write_page(out, done)]
+        outcome: Outcome = module.run(settings, data_home, say=say)
+        outcome.results.setdefault("settings", asdict(settings))
+        outcome.results["quick"] = quick
+        yield outcome, [*write_outcome(out, outcome), *write_page(out, outcome)]
 
 
 def _check(experiment: Experiment, data_home: DataHome) -> None:
