@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 from trimlearn.geometry.homography import TrimmedHomography
 from trimlearn.geometry.images import ImageLike, name_of
@@ -18,7 +19,7 @@ from trimlearn.geometry.points import Floats, check_pairs
 from trimlearn.geometry.transfer import transform
 from trimlearn.threads import each, team
 
-__all__ = ["Pair", "Pairs", "Rejected", "components", "make_pairs", "match_pairs"]
+__all__ = ["Pair", "Pairs", "Rejected", "adjacency", "components", "make_pairs", "match_pairs"]
 
 Edge = tuple[int, int]
 
@@ -119,19 +120,21 @@ def components(edges: Iterable[Edge], m: int) -> list[list[int]]:
     >>> components([(0, 3), (3, 1)], 5)
     [[0, 1, 3], [2], [4]]
     """
-    root = list(range(m))
+    count, label = connected_components(adjacency(edges, m), directed=False)
+    groups = [np.flatnonzero(label == k).tolist() for k in range(count)]
+    return sorted(groups, key=lambda group: (-len(group), group))
 
-    def find(k: int) -> int:
-        while root[k] != k:
-            root[k] = k = root[root[k]]
-        return k
 
+def adjacency(edges: Iterable[Edge], m: int) -> NDArray[np.bool_]:
+    """The graph of m nodes as a matrix (m, m).
+
+    >>> adjacency([(0, 1)], 3).sum(axis=1)
+    array([1, 1, 0])
+    """
+    joined = np.zeros((m, m), bool)
     for i, j in edges:
-        root[find(i)] = find(j)
-    groups: dict[int, list[int]] = {}
-    for k in range(m):
-        groups.setdefault(find(k), []).append(k)
-    return sorted(groups.values(), key=lambda group: (-len(group), group))
+        joined[i, j] = joined[j, i] = True
+    return joined
 
 
 def match_pairs(

@@ -9,8 +9,9 @@ from typing import TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
 
-from trimlearn.geometry.pairs import Edge, Pairs
+from trimlearn.geometry.pairs import Edge, Pairs, adjacency
 from trimlearn.geometry.points import Floats, PointPairs
 from trimlearn.geometry.transfer import squared_transfer
 from trimlearn.geometry.transfer_loss import Correspondences, Ints, TransferLoss
@@ -147,11 +148,7 @@ def central(edges: list[Edge], m: int) -> int:
     >>> central([(0, 1), (1, 2), (2, 3), (3, 4)], 5)
     2
     """
-    hops = np.where(np.eye(m, dtype=bool), 0.0, np.inf)
-    for i, j in edges:
-        hops[i, j] = hops[j, i] = 1.0
-    for k in range(m):  # Floyd and Warshall
-        hops = np.minimum(hops, hops[:, k, None] + hops[None, k])
+    hops = shortest_path(adjacency(edges, m), unweighted=True)
     return min(range(m), key=lambda k: (hops[k].max(), hops[k].sum()))
 
 
