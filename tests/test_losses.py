@@ -28,6 +28,7 @@ from trimlearn.losses import (
     Linear,
     Logistic,
     Loss,
+    Mislabelled,
     Poisson,
     PredictionLoss,
     SmoothL1,
@@ -44,6 +45,8 @@ LABELS = RNG.permutation(np.arange(N) % 3)
 COUNTS = np.where(np.arange(N) % 5 == 0, 0.0, RNG.poisson(4.0, N))
 AMOUNTS = RNG.gamma(2.0, 2.0, N).astype(np.float32)
 SHARES = RNG.random(N).astype(np.float32)
+SHARES_3 = RNG.dirichlet(np.ones(3), N)
+MISTAKES = np.array([[0.7, 0.2, 0.1], [0.0, 0.9, 0.1], [0.3, 0.1, 0.6]])
 REAL_3 = RNG.standard_normal((N, 3)).astype(np.float32)
 DST = RNG.standard_normal((N, 2)).astype(np.float32)
 LAYER: dict[str, Any] = {"intercept": True, "center": np.arange(P) / 4, "scale": np.arange(P) / 2 + 0.5}
@@ -57,6 +60,9 @@ CASES: dict[str, Case] = {
     "student": lambda V: StudentT(V, REAL, nu=3.0, sigma=0.7),
     "smooth-l1": lambda V: SmoothL1(V, REAL, eps=0.3),
     "logistic": lambda V: Logistic(V, LABELS > 0),
+    "softmax-shares": lambda V: Softmax(V, SHARES_3, **LAYER),
+    "mislabelled": lambda V: Mislabelled(V, LABELS, MISTAKES, **LAYER),
+    "mislabelled-2": lambda V: Mislabelled(V, LABELS > 0, MISTAKES[:2, :2] / MISTAKES[:2, :2].sum(axis=1)[:, None]),
     "logistic-shares": lambda V: Logistic(V, SHARES, **LAYER),
     "softmax": lambda V: Softmax(V, LABELS),
     "softmax-layer": lambda V: Softmax(V, LABELS, n_classes=5, **LAYER),

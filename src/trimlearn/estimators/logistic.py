@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import places
 from trimlearn.estimators.penalties import make_penalty
-from trimlearn.estimators.predictor import Data, TrimmedPredictor
+from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import (
@@ -27,12 +28,14 @@ from trimlearn.inference.table import (
     top_features,
 )
 from trimlearn.losses import Logistic, Softmax
+from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.robust.noise import two_columns
+from trimlearn.robust.noise import LabelNoise, two_columns
 from trimlearn.robust.noise_fit import Judged, judge_labels
+from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Method
 from trimlearn.validation import check_choice, check_positive
-from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
+from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["TrimmedLogisticRegression"]
 
@@ -137,7 +140,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
         z = self._linear(self._checked(X))
-        return self._judged.noise.score(z, self._codes(np.asarray(column_or_1d(y, warn=True))))
+        return self._ruler.score([z], self._codes(np.asarray(column_or_1d(y, warn=True))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -155,24 +158,40 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     # -- the fit ------------------------------------------------------------------------------------------------------
 
     def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
-        known = warm and hasattr(self, "_judged") and len(self._judged.scores) == data.n
+        known = warm and hasattr(self, "_judged") and len(self._judged.verdict.labels) == data.n
         judged = self._judged if known else self._judge(data, h)
-        share = 1 - judged.noise.epsilon if h is None else h / data.S
+        verdict = judged.verdict
+        share = 1 - verdict.noise.epsilon if h is None else h / data.S
         raw = self._trimmed(data, share * data.S, self._moved(self._x, 1) if warm else judged.x)
         self._warn_of_lost_classes(data, raw.w)
         x, weights = raw.x, raw.w
-        if self.reweight:
-            weights = judged.keep(None if h is None else h / data.S).astype(data.X.dtype)
-            x = self._untrimmed(data, weights, judged.x).x
+        if self.reweight and share < 1:
+            weights = judged.keep(None if h is None else share).astype(data.X.dtype)
+            x = self._corrected(data, verdict, judged.x).x if h is None else self._untrimmed(data, weights, judged.x).x
+        if h is None and verdict.warning:
+            warnings.warn(verdict.warning, UserWarning, stacklevel=4)
         self._judged = judged
         self._publish(raw, x, weights, 1 - share)
-        self.noise_matrix_, self.outlier_scores_, self.threshold_ = judged.noise.T, judged.scores, 0.0
-        self.suggested_labels_ = self.classes_[judged.suggested]
+        self.noise_matrix_, self.outlier_scores_ = verdict.noise.T, verdict.scores
+        self.threshold_ = np.inf if verdict.clean and h is None else 0.0
+        self.outlier_probability_ = verdict.probability
+        self.suggested_labels_ = self.classes_[verdict.suggested]
+
+    def _corrected(self, data: Data, verdict: Verdict, x0: Array) -> Fit:
+        """The fit to what the labels should have been, as far as is known: their probabilities given all opinions."""
+        P = verdict.classes
+        loss = self._loss(replace(data, t=P[:, 1] if len(self.classes_) == 2 else P))
+        problem = Problem(loss, AllOnes(), self._r2(data.S, data.S), data.s)
+        fit = self._solve(problem, x0)
+        self._warn(fit)
+        return fit
 
     def _spread_out(self, data: Data, where: np.ndarray) -> None:
         gone = where < 0
         self.suggested_labels_ = self.suggested_labels_[where]
         self.suggested_labels_[gone] = self.classes_[self._linear(data.X[gone]).argmax(axis=1)]
+        self.outlier_probability_ = self.outlier_probability_[where]
+        self.outlier_probability_[gone] = self._ruler.wrong([self._linear(data.X[gone])], data.t[gone])
 
     def _warn_of_lost_classes(self, data: Data, w: np.ndarray) -> None:
         s = w if data.s is None else w * data.s
@@ -197,8 +216,14 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
             tol=1e-3 if self.tol is None else self.tol,
         )
 
+    @property
+    def _ruler(self) -> LabelNoise:
+        """What unseen rows are judged by: the final model, as sure of itself as it is, and the noise that was found."""
+        K, noise = len(self.classes_), self._judged.verdict.noise
+        return LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
+
     def _scores(self, data: Data) -> np.ndarray:
-        return self._judged.noise.score(self._linear(data.X), data.t)
+        return self._ruler.score([self._linear(data.X)], data.t)
 
     def _findings(self, data: Data, scores: np.ndarray, off: np.ndarray) -> Findings:
         P, given = softmax(self._linear(data.X), axis=1), data.t

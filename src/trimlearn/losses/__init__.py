@@ -9,7 +9,7 @@ from trimlearn.losses.glm import Gamma, Logistic, Poisson
 from trimlearn.losses.homography import Homography
 from trimlearn.losses.linear import Block, Linear
 from trimlearn.losses.regression import Huber, LeastSquares, SmoothL1, StudentT
-from trimlearn.losses.softmax import Softmax
+from trimlearn.losses.softmax import Mislabelled, Softmax
 from trimlearn.losses.subspace import Subspace
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "Linear",
     "Logistic",
     "Loss",
+    "Mislabelled",
     "Poisson",
     "PredictionLoss",
     "SmoothL1",

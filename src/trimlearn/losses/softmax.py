@@ -1,19 +1,21 @@
-"""Multinomial logistic regression."""
+"""Multinomial logistic regression: labels that are known, known by their probabilities, or mistaken for one another."""
 
 from __future__ import annotations
 
 from functools import reduce
 from typing import Any, Unpack, final
 
+import numpy as np
 from array_api_compat import device
+from scipy.special import xlogy
 
-from trimlearn.arrays import Array, asarray_like, namespace
+from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.validation import check_labels
 
-__all__ = ["Softmax"]
+__all__ = ["Mislabelled", "Softmax"]
 
 FEW_CLASSES = 64  # up to here K − 1 maxima of columns beat NumPy's maximum over short rows (8 times at K = 10)
 
@@ -22,8 +24,10 @@ FEW_CLASSES = 64  # up to here K − 1 maxima of columns beat NumPy's maximum ov
 class Softmax(PredictionLoss):
     """Multinomial logistic regression (the paper's section 4.1): labels t in 0..K−1, x of shape (p, K), z = xᵀv.
 
-    φ(z) = log Σₖ exp(zₖ) − z_t, with residual softmax(z) − e_t. ‖∇²φ‖ ≤ ½, not ¼: the Hessian diag(s) − ssᵀ has norm ½
-    at s = (½, ½, 0, …). V and the keywords intercept, center and scale are those of `trimlearn.losses.Linear`.
+    φ(z) = log Σₖ exp(zₖ) − z_t, with residual softmax(z) − e_t. Labels that are known by their probabilities only, t
+    of shape (n, K), have them in place of e_t, and φ is 0 where softmax(z) = t. ‖∇²φ‖ ≤ ½, not ¼: the Hessian
+    diag(s) − ssᵀ has norm ½ at s = (½, ½, 0, …). V and the keywords intercept, center and scale are those of
+    `trimlearn.losses.Linear`.
 
     Examples
     --------
@@ -39,19 +43,33 @@ class Softmax(PredictionLoss):
 
     def __init__(self, V: Any, t: Any, n_classes: int | None = None, **layer: Unpack[Layer]) -> None:
         linear = Linear(V, **layer)
+        self.soft = getattr(t, "ndim", 1) == 2
+        if self.soft:
+            shares = _check_shares(t, linear.n)
+            super().__init__(linear.widened(shares.shape[1]))
+            self.t = asarray_like(shares, self.like)
+            self._saturated = asarray_like(xlogy(shares, shares).sum(axis=1), self.like)
+            return
         labels, K = check_labels(t, linear.n, n_classes)
         super().__init__(linear.widened(K))
         self.t = asarray_like(labels, self.like, namespace(self.like).int64)
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
-        i, t = self._labelled(z, rows)
+        xp = namespace(z)
         z = z - _row_max(z)[:, None]
         r, total = _softmax(z)
+        if self.soft:
+            t = select(self.t, rows)
+            f = xp.log(total) - xp.sum(t * z, axis=1) + select(self._saturated, rows)
+            return xp.maximum(f, xp.zeros_like(f)), r - t
+        i, t = self._labelled(z, rows)
         r[i, t] -= 1
-        return namespace(z).log(total) - z[i, t], r
+        return xp.log(total) - z[i, t], r
 
     def residual(self, z: Array, rows: Rows = None) -> Array:
         r, _ = _softmax(z - _row_max(z)[:, None])
+        if self.soft:
+            return r - select(self.t, rows)
         r[self._labelled(z, rows)] -= 1
         return r
 
@@ -60,12 +78,73 @@ class Softmax(PredictionLoss):
         return namespace(z).arange(z.shape[0], device=device(z)), select(self.t, rows)
 
     def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
-        s, _ = _softmax(z - _row_max(z)[:, None])
-        su = s * u
-        return su - s * namespace(z).sum(su, axis=1, keepdims=True)
+        return _bend(z, u)
 
     def curvature(self) -> float:
         return 0.5
+
+
+@final
+class Mislabelled(PredictionLoss):
+    """Labels t that were mistaken for one another: a row of class k is labelled j with probability T[k, j].
+
+    φ(z) = −log Σₖ softmax(z)ₖ T[k, t], the likelihood of what was observed ("forward correction": Patrini et al. 2017),
+    with residual softmax(z) − softmax(z + log T[·, t]). The classes are fitted, not the labels; T = I gives `Softmax`.
+    Two classes have one prediction, z the log-odds of class 1, as `Logistic` has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> T = np.array([[0.8, 0.2], [0.0, 1.0]])
+    >>> loss = Mislabelled(np.ones((2, 1)), np.array([0, 1]), T)
+    >>> loss.values(np.array([-20.0])).round(3)  # class 0 for sure: labelled 0 with 80 %, 1 with 20 %
+    array([0.223, 1.609])
+    """
+
+    def __init__(self, V: Any, t: Any, T: Any, **layer: Unpack[Layer]) -> None:
+        linear = Linear(V, **layer)
+        T = _check_shares(T, len(T), "T")
+        labels, K = check_labels(t, linear.n, len(T))
+        super().__init__(linear if K == 2 else linear.widened(K))
+        self._log_T = asarray_like(np.log(np.maximum(T, np.finfo(np.float32).tiny)).T, self.like)
+        self.t = asarray_like(labels, self.like, namespace(self.like).int64)
+
+    def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
+        xp = namespace(z)
+        z = xp.concat([xp.zeros_like(z), z], axis=1) if z.shape[1] == 1 else z
+        seen = z + xp.take(self._log_T, select(self.t, rows), axis=0)
+        most, most_seen = _row_max(z), _row_max(seen)
+        p, total = _softmax(z - most[:, None])
+        r, total_seen = _softmax(seen - most_seen[:, None])
+        f = xp.log(total) + most - xp.log(total_seen) - most_seen
+        return xp.maximum(f, xp.zeros_like(f)), (p - r)[:, 1:] if self.linear.K is None else p - r
+
+    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+        """Of log Σₖ exp(zₖ) alone: what is subtracted from it is convex."""
+        if self.linear.K is not None:
+            return _bend(z, u)
+        xp = namespace(z)
+        return _bend(xp.concat([xp.zeros_like(z), z], axis=1), xp.concat([xp.zeros_like(u), u], axis=1))[:, 1:]
+
+    def curvature(self) -> float:
+        return 0.5
+
+
+def _check_shares(t: Any, n: int, name: str = "t") -> np.ndarray:
+    """n rows of probabilities that sum to 1."""
+    shares = np.asarray(to_numpy(t), dtype=np.float64)
+    if shares.ndim != 2 or len(shares) != n or shares.shape[1] < 2:
+        raise ValueError(f"{name} must hold one row of probabilities for each of {n}, got shape {shares.shape}.")
+    if not np.all(shares >= 0) or not np.allclose(shares.sum(axis=1), 1.0, atol=1e-6):
+        raise ValueError(f"{name} must hold probabilities, rows of numbers >= 0 that sum to 1; divide by their sums.")
+    return shares
+
+
+def _bend(z: Array, u: Array) -> Array:
+    """The Hessian of log Σₖ exp(zₖ), times u."""
+    s, _ = _softmax(z - _row_max(z)[:, None])
+    su = s * u
+    return su - s * namespace(z).sum(su, axis=1, keepdims=True)
 
 
 def _softmax(z: Array) -> tuple[Array, Array]:

@@ -1,108 +1,140 @@
-"""Which labels are wrong, and how many: a calibrated label-noise model around a trimmed classifier.
+"""Which labels are wrong, and how many: a calibrated label-noise model around the opinions of several classifiers.
 
-A trimmed fit alone does not tell: over-trimmed, it disagrees with many right labels. So its predictions z, made for
-rows it was not fitted on, are calibrated and confronted with the labels ỹ in the model
+Opinions z⁽¹⁾ … z⁽ᵐ⁾ are log-probabilities of the classes, made for rows that their models were not fitted on. They are
+calibrated, added, and confronted with the labels ỹ in the model
 
-    P(ỹ = j | x) = Σₖ pₖ(x) T[k, j],      p = softmax(βz + b),
+    P(ỹ = j | x) = Σₖ pₖ(x) T[k, j],      p = softmax(Σ βᵢz⁽ⁱ⁾ + b),
 
-T[k, j] the share of rows of class k that are labelled j (Bootkrajang and Kabán 2012; Patrini et al. 2017). β, b and T
-are those of largest posterior density, found by EM. The share of wrong labels is Σₖ πₖ(1 − T[k, k]), and Bayes' rule
-gives each row's probability of being one of them.
+T[k, j] the share of rows of class k that are labelled j (Bootkrajang and Kabán 2012; Patrini et al. 2017). β, b and the
+shape of T are those of largest posterior density, found by EM. The share of wrong labels is Σₖ πₖ(1 − T[k, k]), and
+Bayes' rule gives each row's probability of being one of them.
+
+Models that were fitted to wrong labels predict wrong labels: sharper classes with more noise, and blurred classes with
+less, explain what was seen almost equally well. So the level is the largest that the labels do not contradict
+(`AGREES`); whether they speak for noise at all is for `trimlearn.robust.verdict` to say.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logsumexp
 
-__all__ = ["LabelNoise", "estimate_noise", "two_columns"]
+__all__ = ["LabelNoise", "Opinions", "estimate_noise", "two_columns"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
+Opinions = Sequence[Any]  # of arrays (n, K)
 
 FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
 BACKGROUND = 1e-3  # share of wrong labels of no pattern: what a score falls back on where T has no error to explain it
+SHRINK = 10.0  # rows by which a class is drawn to the common rate of errors: a rare class has too few of its own
+AGREES = 0.5  # a log-likelihood this far below the best is within one standard error of it (Wilks 1938)
+LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46)  # shares tried first
+HALVINGS = 3  # of the interval between the last level that agrees and the first that does not
+HOPELESS = 20.0  # a log-likelihood this far below the best is not made up for at a higher level
+SURE = 20_000  # rows beyond which the likelihood is so sharp that its maximum is as good
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM; the log-likelihood per row that an iteration must gain
-STEP = 0.5  # the most that β changes by in an iteration, as a share of it; b by twice that
+STEP = 0.5  # the most that a temperature changes by in an iteration; b by twice that
 
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """T[k, j] = P(labelled j | of class k), the calibration p = softmax(βz + b), and the share of wrong labels.
+    """T[k, j] = P(labelled j | of class k), the calibration p = softmax(Σ βᵢz⁽ⁱ⁾ + b), and the share of wrong labels.
 
-    >>> noise = LabelNoise(T=np.array([[0.8, 0.2], [0.0, 1.0]]), temperature=1.0, bias=np.zeros(2), epsilon=0.1)
+    >>> noise = LabelNoise(np.array([[0.8, 0.2], [0.0, 1.0]]), np.ones(1), np.zeros(2), epsilon=0.1)
     >>> z = np.array([[4.0, 0.0], [4.0, 0.0]])  # both look like class 0
-    >>> noise.wrong(z, np.array([0, 1])).round(2)
+    >>> noise.wrong([z], np.array([0, 1])).round(2)
     array([0.  , 0.92])
     """
 
     T: Floats
-    temperature: float  # β: below 1 where the model is too sure of itself
+    temperatures: Floats  # β: below 1 where an opinion is too sure of itself
     bias: Floats
     epsilon: float
+    floor: float = 0.0  # of a probability: n rows say nothing about one below ½ in n (Jeffreys)
 
-    def log_probabilities(self, z: Any) -> Floats:
+    def log_probabilities(self, opinions: Opinions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
-        return np.asarray(log_softmax(self.temperature * _centred(z) + self.bias, axis=1), dtype=np.float64)
+        z = sum(beta * _centred(opinion) for beta, opinion in zip(self.temperatures, opinions, strict=True))
+        log_p = np.asarray(log_softmax(z + self.bias, axis=1), dtype=np.float64)
+        return np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300)))
 
-    def score(self, z: Any, labels: Labels) -> Floats:
+    def doubt(self, opinions: Opinions) -> Floats:
+        """1 − max p: how often the class of such a row is not the most likely one."""
+        return np.asarray(1 - np.exp(self.log_probabilities(opinions).max(axis=1)))
+
+    def score(self, opinions: Opinions, labels: Labels) -> Floats:
         """log P(label wrong | x, label) − log P(label right | x, label): larger is worse, 0 is undecided."""
-        right, others = self._joint(z, labels)
+        right, others = self._joint(opinions, labels)
         return np.asarray(logsumexp(others, axis=1) - right, dtype=np.float64)
 
-    def log_likelihood(self, z: Any, labels: Labels) -> Floats:
+    def log_likelihood(self, opinions: Opinions, labels: Labels) -> Floats:
         """log P(label | x) of every row."""
-        right, others = self._joint(z, labels)
+        right, others = self._joint(opinions, labels)
         return np.asarray(np.logaddexp(right, logsumexp(others, axis=1)), dtype=np.float64)
 
-    def suggest(self, z: Any, labels: Labels) -> Labels:
+    def classes(self, opinions: Opinions, labels: Labels) -> Floats:
+        """P(class | x, label), (n, K): what the labels should have been."""
+        rows = np.arange(len(labels))
+        right, joint = self._joint(opinions, labels)
+        joint[rows, labels] = right
+        return np.asarray(np.exp(log_softmax(joint, axis=1)))
+
+    def suggest(self, opinions: Opinions, labels: Labels) -> Labels:
         """The label itself where it is more likely right than wrong, else the most likely of the others."""
-        right, others = self._joint(z, labels)
+        right, others = self._joint(opinions, labels)
         return np.where(logsumexp(others, axis=1) <= right, labels, others.argmax(axis=1))
 
-    def _joint(self, z: Any, labels: Labels) -> tuple[Floats, Floats]:
+    def wrong(self, opinions: Opinions, labels: Labels) -> Floats:
+        """P(label wrong | x, label)."""
+        return np.asarray(expit(self.score(opinions, labels)), dtype=np.float64)
+
+    def _joint(self, opinions: Opinions, labels: Labels) -> tuple[Floats, Floats]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
         rows = np.arange(len(labels))
         T = (1 - BACKGROUND) * self.T + BACKGROUND / len(self.T)
-        joint = self.log_probabilities(z) + np.log(T)[:, labels].T
+        joint = self.log_probabilities(opinions) + np.log(T)[:, labels].T
         right = joint[rows, labels].copy()
         joint[rows, labels] = -np.inf
         return right, joint
 
-    def wrong(self, z: Any, labels: Labels) -> Floats:
-        """P(label wrong | x, label)."""
-        return np.asarray(expit(self.score(z, labels)), dtype=np.float64)
 
+def estimate_noise(
+    opinions: Opinions, labels: Labels, s: Floats | None = None, *, noisy: bool = True, largest: bool = True
+) -> LabelNoise:
+    """The noise model of labels in 0..K−1, given opinions, each (n, K), by models that have not seen their rows.
 
-def estimate_noise(z: Any, labels: Labels, s: Floats | None = None, *, noisy: bool = True) -> LabelNoise:
-    """The noise model of labels in 0..K−1, given predictions z (n, K) by models that have not seen their rows.
-
-    The prior: off the diagonal of T an entry must explain ½ row before it counts; β ~ N(1, 1) and b ~ N(0, 1), which
-    only matter where there are few rows. EM starts from 30 % of wrong labels: where all rows are equally clear, noise
-    that is the same for all classes and a low β explain the labels equally well, and the noise is what is meant.
-    noisy=False: T = I, and only the calibration is found.
+    The prior: off the diagonal of T an entry must explain ½ row before it counts, and the rates of the classes are
+    alike; βᵢ ~ N(1/m, 1) and b ~ N(0, 1), which only matter where there are few rows. EM starts from 30 % of wrong
+    labels. noisy=False: T = I, and only the calibration is found. largest=False: the most likely level, not the largest
+    that agrees with the labels.
 
     >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
     >>> labels = np.repeat([0, 1], 100)
     >>> labels[:20] = 1  # a fifth of class 0, nobody of class 1
-    >>> estimate_noise(z, labels).T.round(2)
-    array([[0.8, 0.2],
-           [0. , 1. ]])
+    >>> estimate_noise([z], labels, largest=False).T.round(2)
+    array([[0.81, 0.19],
+           [0.01, 0.99]])
     """
-    z = _centred(z)
-    s = np.ones(len(z)) if s is None else np.asarray(s, dtype=np.float64)
-    sample = _Sample(z[s > 0], np.asarray(labels)[s > 0], s[s > 0])
-    K = z.shape[1]
-    state = _State(1.0, np.zeros(K), _Matrix.start(K) if noisy else _Matrix(np.eye(K), np.zeros((K, K))))
-    for price in (FREE, 0.0):  # which entries are there; then, how large they are
-        state = sample.maximise(state, price)
-    T, pi = state.matrix.T, state.pi
-    return LabelNoise(T, state.beta, state.b, float(pi @ (1 - np.diag(T))))
+    z = np.stack([_centred(opinion) for opinion in opinions])
+    s = np.ones(z.shape[1]) if s is None else np.asarray(s, dtype=np.float64)
+    there = s > 0
+    sample = _Sample(z[:, there], np.asarray(labels)[there], s[there])
+    K = z.shape[2]
+    start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
+    if not noisy:
+        return sample.model(sample.maximise(start, None))
+    found = sample.maximise(replace(start, matrix=_Matrix.start(K)), FREE)  # which entries are there;
+    found = sample.maximise(found, 0.0)  # then, how large they are
+    if largest and len(sample.labels) <= SURE:
+        found = _largest(sample, start, found)
+    return sample.model(found)
 
 
 def two_columns(z: Any) -> Floats:
@@ -114,6 +146,9 @@ def two_columns(z: Any) -> Floats:
 def _centred(z: Any) -> Floats:
     z = np.asarray(z, dtype=np.float64)
     return np.asarray(z - np.mean(z, axis=1, keepdims=True))  # β and b must not depend on a constant per row
+
+
+# -- the matrix -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -128,6 +163,10 @@ class _Matrix:
     random: Floats
 
     @classmethod
+    def clean(cls, K: int) -> _Matrix:
+        return cls(np.eye(K), np.zeros((K, K)))
+
+    @classmethod
     def start(cls, K: int) -> _Matrix:
         off = 1 - np.eye(K)
         pattern, random = (0.0, 0.3) if K == 2 else (0.15, 0.15)  # for two classes they are the same
@@ -140,74 +179,135 @@ class _Matrix:
     def renewed(self, N: Floats, price: float) -> _Matrix:
         """The best, where N[k, j] rows of class k were labelled j and an entry costs ``price`` rows."""
         K, T = len(N), self.T
-        right, off = np.diag(np.diag(N)), 1 - np.eye(K)
-        at_random = N * self.random / np.where(T > 0, T, 1.0)
-        pattern = right + np.maximum(N - right - at_random - price, 0.0)
-        rate = np.maximum(at_random.sum(axis=1, keepdims=True) - price, 0.0)
-        total = pattern.sum(axis=1, keepdims=True) + rate
-        some = np.where(total > 0, total, 1.0)
-        return _Matrix(np.where(total > 0, pattern / some, np.eye(K)), rate / some / (K - 1) * off)
+        off = 1 - np.eye(K)
+        at_random = off * N * self.random / np.where(T > 0, T, 1.0)
+        pattern = np.maximum(off * N - at_random - price, 0.0)
+        spread = np.maximum(at_random.sum(axis=1) - price, 0.0)
+        wrong, total = pattern.sum(axis=1) + spread, np.diag(N).sum() + pattern.sum() + spread.sum()
+        common = wrong.sum() / max(total, 1e-300)
+        rate = (wrong + SHRINK * common) / (np.diag(N) + wrong + SHRINK)
+        # what a class errs by as its rows say, and where they say nothing at random
+        some = np.where(wrong > 0, wrong, 1.0)
+        by_pattern = (rate / some)[:, None] * pattern
+        at_random = np.where(wrong > 0, spread / some, 1.0) * rate / (K - 1)
+        return _Matrix(np.diag(1 - rate) + by_pattern, at_random[:, None] * off)
+
+    def scaled(self, factor: float) -> _Matrix:
+        """``factor`` times as many errors; a class stays right in a tenth of its rows at least."""
+        off = 1 - np.eye(len(self.pattern))
+        rate = (off * self.T).sum(axis=1)
+        factors = np.minimum(factor, 0.9 / np.where(rate > 0, rate, 1.0))[:, None]
+        return _Matrix(np.diag(1 - factors[:, 0] * rate) + factors * off * self.pattern, factors * off * self.random)
+
+
+def _largest(sample: _Sample, clean: _State, found: _State) -> _State:
+    """The largest level that the labels do not contradict, of errors in the shape that EM found or at random."""
+    uniform = replace(clean, matrix=_Matrix.start(len(clean.b)))
+    shapes = [uniform, found] if found.epsilon > LEVELS[1] / 5 else [uniform]
+    tried = [_climb(sample, clean, shape) for shape in shapes]
+    best = max(most for most, _ in tried)
+    return max((state for most, state in tried if most >= best - AGREES), key=lambda state: state.epsilon)
+
+
+def _climb(sample: _Sample, clean: _State, shape: _State) -> tuple[float, _State]:
+    """The best log-posterior over the levels of one shape of T, and the state at the largest level that agrees."""
+    unit = shape.matrix.scaled(1 / max(float(sample.shares(shape) @ (1 - np.diag(shape.matrix.T))), 1e-12))
+    states: dict[float, _State] = {}
+    state, most = clean, -np.inf
+    for level in LEVELS:
+        state = states[level] = sample.maximise(replace(state, matrix=unit.scaled(level)), None)
+        most = max(most, state.posterior)
+        if state.posterior < most - HOPELESS:
+            break
+    agrees = [level for level in states if states[level].posterior >= most - AGREES]
+    low, above = max(agrees), [level for level in states if level > max(agrees)]
+    high = min(above, default=low)
+    for _ in range(HALVINGS if high > low > 0 else 0):
+        middle = (low + high) / 2
+        state = sample.maximise(replace(states[low], matrix=unit.scaled(middle)), None)
+        if state.posterior >= most - AGREES:
+            low, states[middle] = middle, state
+        else:
+            high = middle
+    return most, states[low]
+
+
+# -- EM ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _State:
-    beta: float
+    beta: Floats
     b: Floats
     matrix: _Matrix
     pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes
-    likelihood: float = -np.inf  # per row, before the last step
+    posterior: float = -np.inf  # log-density, before the last step
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.pi @ (1 - np.diag(self.matrix.T)))
 
 
 @dataclass(frozen=True)
 class _Sample:
-    """Predictions, labels and sample weights, and EM on them."""
+    """Opinions (m, n, K), labels and sample weights, and EM on them."""
 
     z: Floats
     labels: Labels
     s: Floats
 
-    def maximise(self, state: _State, price: float) -> _State:
-        """EM until it gains no more."""
+    def maximise(self, state: _State, price: float | None) -> _State:
+        """EM until it gains no more; T as it is where there is no ``price`` of its entries."""
         last = -np.inf
         for _ in range(MAX_ITERATIONS):
             state = self._step(state, price)
-            if state.likelihood - last <= TOL:
+            if state.posterior - last <= TOL * len(self.labels):
                 break
-            last = state.likelihood
+            last = state.posterior
         return state
 
-    def _step(self, state: _State, price: float) -> _State:
+    def model(self, state: _State) -> LabelNoise:
+        floor = 0.5 / (float(self.s.sum()) + self.z.shape[2])
+        return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
+
+    def shares(self, state: _State) -> Floats:
+        """Of the classes, at this state; of the labels, where there was no step yet."""
+        counts = np.bincount(self.labels, self.s, self.z.shape[2])
+        return state.pi if len(state.pi) > 1 else counts / counts.sum()
+
+    def _step(self, state: _State, price: float | None) -> _State:
         # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
         K, s = len(state.b), self.s
-        p = _probabilities(self.z, state.beta, state.b)
+        p = _softmax(np.tensordot(state.beta, self.z, 1) + state.b)
         joint = p * state.matrix.T.T[self.labels]
         seen = np.maximum(joint @ np.ones(K), 1e-300)
         r = joint / seen[:, None]  # P(class | x, label)
-        N: Floats = (r * s[:, None]).T @ self.indicators
+        N = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)])
         beta, b = self._calibrate(p, r, state.beta, state.b)
-        likelihood = float(s @ np.log(seen) / s.sum())
-        return _State(beta, b, state.matrix.renewed(N, price), N.sum(axis=1) / N.sum(), likelihood)
+        pull = state.beta - 1 / len(state.beta)
+        posterior = float(s @ np.log(seen) - 0.5 * (pull @ pull) - 0.5 * (state.b @ state.b))
+        matrix = state.matrix if price is None else state.matrix.renewed(N, price)
+        return _State(beta, b, matrix, N.sum(axis=1) / N.sum(), posterior)
 
-    @cached_property
-    def indicators(self) -> Floats:
-        return np.eye(self.z.shape[1])[self.labels]
+    def _calibrate(self, p: Floats, r: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
+        """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them."""
+        z, s, m, K = self.z, self.s, len(beta), len(b)
+        ones = np.ones(K)
+        weighted = p * s[:, None]
+        means = np.stack([(p * zi) @ ones for zi in z])
+        H = np.empty((m + K, m + K))
+        for i in range(m):
+            for j in range(i, m):
+                H[i, j] = H[j, i] = s @ ((p * z[i] * z[j]) @ ones - means[i] * means[j])
+            H[i, m:] = H[m:, i] = ((weighted * z[i]).T - weighted.T * means[i]) @ np.ones(len(s))
+        H[m:, m:] = np.diag(s @ p) - weighted.T @ p
+        off = (r - p) * s[:, None]
+        g = np.concatenate([[np.vdot(off, zi) for zi in z] - (beta - 1 / m), off.T @ np.ones(len(s)) - b])
+        d = np.linalg.solve(H + np.eye(m + K), g)  # the prior's curvature is 1
+        return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
 
-    def _calibrate(self, p: Floats, r: Floats, beta: float, b: Floats) -> tuple[float, Floats]:
-        """One Newton step on β and b for the expected complete log-likelihood, which is concave in them."""
-        z, s, ones = self.z, self.s, np.ones(len(b))
-        pz, shares = p * z, s @ p
-        mean = pz @ ones
-        H = np.empty((len(b) + 1, len(b) + 1))
-        H[0, 0] = s @ ((pz * z) @ ones - mean**2)
-        H[0, 1:] = H[1:, 0] = s @ pz - (s * mean) @ p
-        H[1:, 1:] = np.diag(shares) - (p * s[:, None]).T @ p
-        g = np.concatenate([[s @ ((r * z) @ ones - mean) - (beta - 1)], s @ r - shares - b])
-        d = np.linalg.solve(H + np.eye(len(g)), g)  # the prior's curvature is 1
-        return beta * (1 + float(np.clip(d[0] / beta, -STEP, STEP))), b + np.clip(d[1:], -2 * STEP, 2 * STEP)
 
-
-def _probabilities(z: Floats, beta: float, b: Floats) -> Floats:
-    a = beta * z + b
+def _softmax(a: Floats) -> Floats:
     p: Floats = np.exp(a - reduce(np.maximum, a.T)[:, None])
-    p /= (p @ np.ones(len(b)))[:, None]
+    p /= (p @ np.ones(a.shape[1]))[:, None]
     return p

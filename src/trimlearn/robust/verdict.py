@@ -1,0 +1,125 @@
+"""The data's fault, or the model's? Whether opinions that disagree with labels prove the labels wrong.
+
+A noise model fitted to the opinions says how many labels could be wrong. They are taken to be wrong where
+
+- the model that allows for noise explains the labels significantly better than one that trusts them all, or
+- the classes are clear once the noise is taken away: few rows between them are left to be explained by chance.
+
+Else blurred classes explain what was seen as well as noise does, and every label is taken to be right; the share that
+may be wrong all the same is kept, to be told. The first opinion may be asked again for models that allow for the noise
+found (`corrected`): it never learns the labels of the rows it is asked about, T being all that it is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from trimlearn.robust.noise import Floats, LabelNoise, Labels, estimate_noise
+
+__all__ = ["Verdict", "significant", "weigh"]
+
+CLEAR = 0.12  # share of rows in doubt below which classes are clear: read off `python -m benchmarks trust`
+ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
+FEW = 0.03  # a share up to which the most likely level is taken: the largest that agrees would be a matter of n alone
+MATERIAL = 0.1  # a share of labels that is worth a warning
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The noise model, T = I where all labels are taken to be right, and the opinions on all rows it is based on."""
+
+    noise: LabelNoise
+    opinions: list[Floats]
+    labels: Labels
+    s: Floats
+    undecided: float = 0.0  # the share of labels that may be wrong, where it is not proven
+    misfit: float = 0.0  # the share that the first opinion alone would call wrong, the others not
+
+    @property
+    def clean(self) -> bool:
+        """Whether all labels are taken to be right."""
+        return self.noise.epsilon == 0
+
+    @cached_property
+    def scores(self) -> Floats:
+        """Log-odds that a label is wrong."""
+        return self.noise.score(self.opinions, self.labels)
+
+    @cached_property
+    def suggested(self) -> Labels:
+        """The label itself, unless it is more likely wrong than right."""
+        return self.labels if self.clean else self.noise.suggest(self.opinions, self.labels)
+
+    @property
+    def classes(self) -> Floats:
+        """P(class | x, label), (n, K)."""
+        return self.noise.classes(self.opinions, self.labels)
+
+    @property
+    def probability(self) -> Floats:
+        """P(label wrong | x, label)."""
+        return self.noise.wrong(self.opinions, self.labels)
+
+    @property
+    def warning(self) -> str | None:
+        """What the user must be told."""
+        if self.misfit >= MATERIAL:
+            return (
+                f"a linear model disagrees with {self.misfit:.0%} more of the labels than a flexible one does: they look "
+                "like a model that is too simple, not like wrong labels. Try TrimmedEstimator around a flexible model."
+            )
+        if self.undecided >= MATERIAL:
+            return (
+                f"up to {self.undecided:.0%} of the labels may be wrong, but classes that overlap would explain them as "
+                "well: all are taken to be right. Give contamination if you know better."
+            )
+        return None
+
+
+def weigh(
+    opinions: list[Floats],
+    labels: Labels,
+    s: Floats,
+    corrected: Callable[[Floats], Floats] | None = None,
+) -> Verdict:
+    """Judge labels by opinions on them, each (n, K). corrected: from T, the first opinion of a model that knows it.
+
+    >>> rng = np.random.default_rng(0)
+    >>> classes = np.repeat([0, 1], 200)
+    >>> z = 6.0 * np.eye(2)[classes] + rng.standard_normal((400, 2))
+    >>> labels = np.where(np.arange(400) % 5 == 0, 1 - classes, classes)
+    >>> verdict = weigh([z], labels, np.ones(400))
+    >>> round(verdict.noise.epsilon, 1), bool(np.all(verdict.suggested == classes))
+    (0.2, True)
+    """
+    plain = estimate_noise(opinions, labels, s, noisy=False)
+    trusting = plain.log_likelihood(opinions, labels)
+    noise = _level(opinions, labels, s)
+    seen = opinions
+    if corrected is not None and noise.epsilon > 0:
+        seen = [corrected(noise.T), *opinions[1:]]
+        noise = _level(seen, labels, s)
+    gain = noise.log_likelihood(seen, labels) - trusting
+    clear = np.average(noise.doubt(seen), weights=s) < CLEAR
+    if noise.epsilon > 0 and (clear or significant(gain, s, ONE_SIDED)):
+        return Verdict(noise, seen, labels, s)
+    alone = 0.0
+    if len(opinions) > 1 and noise.epsilon <= FEW:
+        alone = estimate_noise(opinions[:1], labels, s, largest=False).epsilon
+    return Verdict(plain, opinions, labels, s, undecided=noise.epsilon, misfit=alone)
+
+
+def _level(opinions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:
+    noise = estimate_noise(opinions, labels, s)
+    return noise if noise.epsilon > FEW else estimate_noise(opinions, labels, s, largest=False)
+
+
+def significant(d: Floats, s: Floats, deviations: float) -> bool:
+    """Whether the mean of d is above 0 by more than chance: by so many standard errors."""
+    mean = np.average(d, weights=s)
+    variance = np.average((d - mean) ** 2, weights=s)
+    return bool(mean > deviations * np.sqrt(variance / s.sum()))
