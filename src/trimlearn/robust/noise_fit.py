@@ -140,8 +140,8 @@ class _Court:
     def start(self, fold: Folds, trusted: float | None, balanced: bool) -> list[Array]:
         """The first model of each fold. Where nothing is said, that which trusts every label; but half of the rows, or
         of each class, where such a model explains the labels it has not seen significantly better."""
-        if trusted is not None or balanced:
-            return [self.trimmed(trusted or TRUSTED, balanced, self.others(fold, g)) for g in range(self.folds)]
+        if trusted is not None:
+            return [self.trimmed(trusted, balanced, self.others(fold, g)) for g in range(self.folds)]
         contest = range(self.folds if self.small else 1)
         best, chosen, models = None, (1.0, False), []
         for start in ((1.0, False), (TRUSTED, False), (TRUSTED, True)):

@@ -24,7 +24,7 @@ ROWS = 4_000  # that the models see: enough to know regions, and a second's work
 FEATURES = 40  # beyond which the features are projected to this many
 TREES = 100  # some 37 of which have not seen a row
 NEIGHBOURS = 15
-LEAST = 1e-3  # a probability out of some dozen trees, or neighbours, is not smaller
+LEAST = 1e-6  # a smaller probability is one of a class that none of the rows seen has
 BLOCK = 8_192  # rows projected at a time
 
 
