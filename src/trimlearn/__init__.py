@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         TrimmedLinearRegression,
         TrimmedLogisticRegression,
         TrimmedPCA,
+        outlier_table,
         trim_path,
     )
 
@@ -33,6 +34,7 @@ __all__ = [
     "TrimmedLogisticRegression",
     "TrimmedPCA",
     "__version__",
+    "outlier_table",
     "solve",
     "trim_path",
 ]

@@ -20,11 +20,11 @@ from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import (
     Findings,
+    TopFeatures,
     classifier_p_values,
     label_kinds,
     logit_parts,
     suggest_labels,
-    top_features,
 )
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.regularizers import Regularizer
@@ -206,7 +206,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         suggested, confidence = suggest_labels(P, given, kind)
         rival = np.where(suggested == given, np.argsort(P, axis=1)[:, -2], suggested)
         center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
-        top = top_features(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
+        top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
         return Findings(
             scores,
             classifier_p_values(P, given),

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
-from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
+from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
 from trimlearn.robust.flat_fit import HUGE, Search
 from trimlearn.robust.flat_judge import Outcome, fit_and_judge
 from trimlearn.robust.flats import Fit, Flat, Points, spectrum
@@ -122,7 +122,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         check_count(self.max_iter, "max_iter")
         data = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        return self._fit(data, self._h(self.contamination, data.S), warm=False)
+        return self._refit(data, self.contamination, warm=False)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)
@@ -256,7 +256,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         distances, flat = self._score_distance(data.X), self._flat
         far = distances > Chi(self.n_components_).upper(FAR)
         kinds = leverage_kinds(off, far, "orthogonal outlier")
-        top = top_features(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
+        top = TopFeatures(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
         return Findings(scores, p_values(scores, self._law), kinds, distance=distances, top=top)
 
     def _checked(self, X: Any) -> Any:

@@ -86,7 +86,7 @@ class TrimmedPredictor(Trimmed):
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
         data = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and self._resumes(data))
+        return self._refit(data, self.contamination, warm=self.warm_start and self._resumes(data))
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
         X, y = validate_data(

@@ -20,7 +20,7 @@ from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.precision import design
-from trimlearn.inference.table import Findings, distance_parts, leverage_kinds, prediction_parts, top_features
+from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, prediction_parts
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_trimmed_squares
 from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
@@ -173,19 +173,23 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         p_values = self._family.p_values(data.t.astype(np.float64), mean, self.scale_)
         if spread is None:  # no robust distances: what speaks for a prediction, then
             center = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-            top = top_features(X, lambda A, _: prediction_parts(A, self.coef_, center))
+            top = TopFeatures(X, lambda A, _: prediction_parts(A, self.coef_, center))
             return Findings(scores, p_values, leverage_kinds(off, np.zeros_like(off)), top=top)
         distance = np.sqrt(spread.mahalanobis(X))
         far = distance > Chi(p).upper(FAR)
         precision, center = spread.get_precision(), spread.location_
-        top = top_features(X, lambda A, _: distance_parts(A, center, precision))
+        top = TopFeatures(X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values, leverage_kinds(off, far), distance=distance, top=top)
 
     def _spread(self) -> TrimmedCovariance | None:
-        """The robust covariance of the training features, found when first asked for; None where there is none."""
+        """The robust covariance of the training features, found when first asked for; None where there is none: in
+        sparse or few data, and among dummies of categories, most rows being alike in a rare one."""
         data = vars(self).get("_training")
         if self._covariance is None and data is not None and not issparse(data.X) and data.n >= 5 * data.X.shape[1]:
-            self._covariance = TrimmedCovariance(random_state=self.random_state).fit(data.X, sample_weight=data.s)
+            with warnings.catch_warnings():  # that it is singular is no fault of the regression
+                warnings.simplefilter("ignore", UserWarning)
+                found = TrimmedCovariance(random_state=self.random_state).fit(data.X, sample_weight=data.s)
+            self._covariance = found if found._raw.rank == data.X.shape[1] else None
         return self._covariance
 
     # -- inference ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
-from trimlearn.inference.table import Findings, distance_parts, plain_kinds, top_features
+from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
 
@@ -34,9 +34,8 @@ class TrimmedScatter(Trimmed):
         """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
         data = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        h = self._h(self.contamination, data.S)
         with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
-            return self._fit(data, h, warm=False)
+            return self._refit(data, self.contamination, warm=False)
 
     @abstractmethod
     def _squared_distances(self, X: Floats) -> Floats:
@@ -82,7 +81,7 @@ class TrimmedScatter(Trimmed):
 
     def _findings(self, data: Table, scores: Floats, off: NDArray[np.bool_]) -> Findings:
         precision, center = self.get_precision(), self.location_
-        top = top_features(data.X, lambda A, _: distance_parts(A, center, precision))
+        top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:

@@ -128,7 +128,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         """Fit; X goes to the estimator as it is. sample_weight: 2 is the row twice, 0 its removal."""
         rows = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        return self._fit(rows, self._h(self.contamination, rows.S), warm=False)
+        return self._refit(rows, self.contamination, warm=False)
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """How badly the model explains y, also for unseen rows: on the scale of ``outlier_scores_``."""
