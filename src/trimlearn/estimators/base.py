@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
@@ -17,9 +16,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from trimlearn.capped import h_of
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import Findings, make_table
+from trimlearn.progress import watching
 from trimlearn.smart.method import Record
 from trimlearn.solution import Status
 from trimlearn.validation import is_sparse
+from trimlearn.warn import warn
 
 __all__ = ["Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
 
@@ -43,12 +44,14 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that fits the examples it can explain, and says which ones it cannot.
 
     Parameters that all of them take: ``contamination``, the share (float) or number (int) of bad examples, or "auto";
-    ``reweight``, whether what the trimmed fit explains is readmitted and the model fitted again; ``random_state``.
+    ``reweight``, whether what the trimmed fit explains is readmitted and the model fitted again; ``random_state``;
+    ``verbose``, whether to show what a fit is doing.
     """
 
     contamination: float | int | str
     reweight: bool
     random_state: Any
+    verbose: bool | int
 
     weights_: np.ndarray
     contamination_: float
@@ -126,7 +129,8 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         """`_fit` for a contamination as users say it. What was found out about the last fit is forgotten."""
         h = self._h(contamination, data.S)
         self.__dict__.pop("_table", None)
-        return self._fit(data, h, warm)
+        with watching(self.verbose, type(self).__name__):
+            return self._fit(data, h, warm)
 
     def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """These data, or without any the training data."""
@@ -143,11 +147,9 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         """Σs·(1 − contamination), the weight to keep; None for "auto"."""
         h = h_of(contamination, S)
         if h is not None and h <= S / 2:
-            warnings.warn(
+            warn(
                 f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
                 "among itself may be taken for the truth. No estimator can tell.",
-                UserWarning,
-                stacklevel=4,
             )
         return h
 
@@ -186,11 +188,9 @@ def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndar
     if not rows:
         raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")
     if total < SHARE * rows:
-        warnings.warn(
+        warn(
             f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
             f"can be told to be wrong. Multiply it by {rows / total:.3g} if it is relative.",
-            UserWarning,
-            stacklevel=5,
         )
     return np.asarray(s)
 
@@ -208,7 +208,7 @@ def warn_if_short(status: Status, history: list[Record], name: str) -> None:
     """
     if not status.converged and _falling(history):
         message = f"{name} stopped short: {status.value} Raise max_passes, or tol."
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        warn(message, ConvergenceWarning)
 
 
 def _falling(history: list[Record]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -27,11 +26,13 @@ from trimlearn.inference.table import (
     suggest_labels,
 )
 from trimlearn.losses import Logistic, Softmax
+from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.noise import two_columns
 from trimlearn.robust.noise_fit import Judged, judge_labels
 from trimlearn.smart.method import Method
 from trimlearn.validation import check_choice, check_positive
+from trimlearn.warn import warn
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["TrimmedLogisticRegression"]
@@ -55,7 +56,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         Multiplies sample_weight.
     balanced_trimming : bool
         Trim the same share of every class, so that a rare one is not wiped out.
-    fit_intercept, reweight, method, max_passes, tol, random_state, warm_start
+    fit_intercept, reweight, method, max_passes, tol, random_state, warm_start, verbose
         As in `TrimmedLinearRegression`.
 
     Attributes
@@ -100,6 +101,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         tol: float | None = None,
         random_state: Any = 0,
         warm_start: bool = False,
+        verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
         self.penalty = penalty
@@ -114,6 +116,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
+        self.verbose = verbose
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
@@ -178,14 +181,13 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         s = w if data.s is None else w * data.s
         lost = self.classes_[np.bincount(data.t, s, len(self.classes_)) == 0]
         if len(lost):
-            warnings.warn(
+            warn(
                 f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
                 "has. Lower contamination, or set balanced_trimming=True.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _judge(self, data: Data, h: float | None) -> Judged:
+        stage("labels judged out of sample")
         return judge_labels(
             self._loss(data),
             data.s,

@@ -15,6 +15,7 @@ from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_
 from trimlearn.inference.precision import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
+from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.alternating import FEW, SMALL
@@ -178,6 +179,7 @@ class TrimmedPredictor(Trimmed):
 
     def _trimmed(self, data: Data, h: float, x0: Array | None) -> Fit:
         """The trimmed fit that keeps h."""
+        stage(f"trimmed fit, keeping {h:.0f} of {data.S:.0f} rows")
         problem = Problem(self._loss(data), self._weight_set(data, h), self._r2(h, data.S), data.s)
         starts = [x0] if x0 is not None else self._starts(data, h)
         best = min((self._solve(problem, start) for start in starts), key=lambda fit: fit.objective)
@@ -206,6 +208,7 @@ class TrimmedPredictor(Trimmed):
         """The fit to rows as they are weighted."""
         s = weights if data.s is None else weights * data.s
         kept = float(s.sum(dtype=np.float64))
+        stage(f"fit to the {kept:.0f} rows explained")
         fit = self._solve(Problem(self._loss(data), AllOnes(), self._r2(kept, kept), s), x0)
         self._warn(fit)
         return fit

@@ -21,9 +21,11 @@ from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.precision import design
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, prediction_parts
+from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_trimmed_squares
 from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
+from trimlearn.warn import warn
 
 __all__ = ["TrimmedRegressor"]
 
@@ -96,11 +98,9 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         self.scale_, self.threshold_ = final.scale, final.cutoff
         self.outlier_scores_ = np.abs(self._residuals_at(data, x)) / final.scale
         if self._family.dispersed and final.scale <= self._least_scale(data.t) and np.mean(weights > 0) < EXACT:
-            warnings.warn(
+            warn(
                 f"{np.mean(weights > 0):.0%} of the rows lie exactly on the fit, the others count as outliers. If y "
                 "is rounded, or holds few values, give a contamination, or use another model.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _by_chance(self, data: Data, verdict: Verdict) -> bool:
@@ -235,5 +235,6 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
 
     def _lts(self, data: Data, t: np.ndarray, h: float) -> np.ndarray:
         """The model of least trimmed squares."""
+        stage("least trimmed squares from many starts")
         found = least_trimmed_squares(self._design(data), t.astype(np.float64), h, data.s, seed=self._seed())
         return np.asarray(self._moved(found.coef, 1))

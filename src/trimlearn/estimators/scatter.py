@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
+from trimlearn.estimators.base import Table, check_counts, row_names
+from trimlearn.estimators.detector import Detector
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
@@ -23,7 +24,7 @@ HUGE = 1e140  # times itself still in range
 LARGE = 1 << 20  # entries of X beyond which products are
 
 
-class TrimmedScatter(Trimmed):
+class TrimmedScatter(Detector):
     """Location and covariance of the rows that agree; every row, seen or not, has a distance from them."""
 
     assume_centered: bool
@@ -61,10 +62,6 @@ class TrimmedScatter(Trimmed):
     def outlier_score(self, X: Any) -> Floats:
         """Robust distances, not squared: larger is worse."""
         return np.sqrt(self.mahalanobis(X))
-
-    def predict(self, X: Any) -> NDArray[np.int_]:
-        """+1 for inliers, −1 for outliers."""
-        return np.where(self.outlier_score(X) <= self.threshold_, 1, -1)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows of X under the normal model."""

@@ -23,6 +23,7 @@ from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_argument
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
+from trimlearn.progress import stage
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 __all__ = ["TrimmedEstimator"]
@@ -74,6 +75,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         A stage ends when at most this share of the rows changes its weight, or F no longer falls.
     random_state : int
         For the folds, and for every random_state of the estimator that is None.
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
@@ -113,6 +116,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         max_iter: int = 20,
         tol: float = 0.005,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
         self.estimator = estimator
         self.contamination = contamination
@@ -123,6 +127,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit; X goes to the estimator as it is. sample_weight: 2 is the row twice, 0 its removal."""
@@ -265,6 +270,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.raw_weights_, self.objective_ = w, F
         self.weights_ = final if self.reweight else w
         self.history_, self.n_iter_ = run.history, len(run.history)
+        stage(f"final fit to {np.count_nonzero(self.weights_)} rows")
         self.estimator_ = fit_weighted(self.estimator, rows, self.weights_, run.seed)
         self._training = rows
         self._conclude(run, found)
