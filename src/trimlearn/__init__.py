@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimlearn._version import __version__
 from trimlearn.checkpoint import Checkpoint
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.problem import Problem
 from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Checkpoint",
+    "OutlierTable",
     "Problem",
     "Solution",
     "Status",
