@@ -9,10 +9,11 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import places
+from trimlearn.estimators.inputs import check_data, check_labels_known
 from trimlearn.estimators.penalties import make_penalty
 from trimlearn.estimators.predictor import Data, TrimmedPredictor
 from trimlearn.inference.fitted import Fitted
@@ -149,7 +150,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        return check_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
 
     def _linear(self, X: Any) -> np.ndarray:
         """Predictions (n, K) for rows that were checked, K = 2 included."""
@@ -247,6 +248,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
         check_positive(self.C, "C")
+        check_labels_known(y)
         if self.penalty is not None:
             check_choice(self.penalty, ("l2", "l1", "elasticnet"), "penalty")
         data = super()._validate(X, y, sample_weight, reset)

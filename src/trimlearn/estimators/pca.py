@@ -10,10 +10,11 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table, check_counts, row_names
 from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
 from trimlearn.progress import stage
 from trimlearn.robust.flat_fit import HUGE, Search
@@ -135,7 +136,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         return Table(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
-        return validate_data(
+        return check_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
         )
 

@@ -8,10 +8,10 @@ from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
+from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.precision import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
@@ -90,7 +90,7 @@ class TrimmedPredictor(Trimmed):
         return self._refit(data, self.contamination, warm=self.warm_start and self._resumes(data))
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
-        X, y = validate_data(
+        X, y = check_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), **self._checks()
         )
         s = None

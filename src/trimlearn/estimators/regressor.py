@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.inputs import check_data, check_numbers
 from trimlearn.estimators.penalties import make_penalty
 from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
 from trimlearn.inference.families import Family
@@ -72,7 +73,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
 
     def _predictor(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        X = check_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
         return np.asarray(X @ self.coef_ + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -125,7 +126,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         return {"y_numeric": True, "ensure_min_samples": 2}
 
     def _target(self, y: np.ndarray, dtype: Any, reset: bool) -> np.ndarray:
-        return np.asarray(column_or_1d(y, warn=True), dtype=dtype)
+        return check_numbers(y, dtype, type(self).__name__)
 
     def _r2(self, kept: float, S: float) -> Regularizer:
         return make_penalty(self.penalty, self.alpha, self.l1_ratio, kept / S)

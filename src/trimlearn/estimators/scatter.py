@@ -8,10 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table, check_counts, row_names
 from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
@@ -53,7 +54,7 @@ class TrimmedScatter(Detector):
     def mahalanobis(self, X: Any) -> Floats:
         """Squared robust distances of the rows of X."""
         check_is_fitted(self, "weights_")
-        return self._squared_distances(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._squared_distances(check_data(self, X, reset=False, dtype=np.float64))
 
     def score_samples(self, X: Any) -> Floats:
         """Minus the squared distances: larger is more normal."""
@@ -82,7 +83,7 @@ class TrimmedScatter(Detector):
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
-        X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)
+        X = check_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)
         largest = np.abs(X).max()
         if largest > 0 and not 1 / HUGE < largest < HUGE:
             raise ValueError(f"X holds numbers of up to {largest:.0e}, whose squares are out of range: rescale it.")

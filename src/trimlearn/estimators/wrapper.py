@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from trimlearn.estimators.alternation import Alternation
 from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_argument
+from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
 from trimlearn.progress import stage
@@ -202,7 +203,11 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             raise ValueError("TrimmedEstimator requires y to be passed, but the target y is None.")
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True) if not get_tags(self).target_tags.multi_output else np.asarray(y)
+        if is_classifier(self.estimator):
+            check_labels_known(y)
         assert_all_finite(y, input_name="y")
+        if len(y) == 0:
+            raise ValueError("X and y have no rows: at least one is needed, and two of different classes to classify.")
         s = check_counts(sample_weight, X)
         if weight_argument(self.estimator) is None and np.any((s != 0) & (s != 1)):
             raise ValueError(
@@ -215,7 +220,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
                 return Rows(X, y, self._labels(y, self.classes_), s, self.classes_)
             classes = np.unique(y[s > 0])
             if len(classes) < 2:
-                raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least.")
+                raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
             return Rows(X, y, places(y, classes), s, classes)
         return Rows(X, y, y, s, None)
 
