@@ -66,8 +66,8 @@ sdist: $(VENV)/.dev
 	rm -rf build/sdist
 	$(BIN)/python -m hatchling build --target sdist --directory build/sdist
 	tar -xzf build/sdist/*.tar.gz -C build/sdist --strip-components=1
-	cd build/sdist && PYTHONPATH=src $(CURDIR)/$(BIN)/python -m pytest -qq --collect-only > collected.txt || { tail -30 collected.txt; exit 1; }
-	cd build/sdist && PYTHONPATH=src $(ONE_THREAD) $(CURDIR)/$(BIN)/python -m pytest -q -n 2 $(READING)
+	cd build/sdist && PYTHONPATH=src $(abspath $(BIN))/python -m pytest -qq --collect-only > collected.txt || { tail -30 collected.txt; exit 1; }
+	cd build/sdist && PYTHONPATH=src $(ONE_THREAD) $(abspath $(BIN))/python -m pytest -q -n 2 $(READING)
 
 demo: $(VENV)/.demo
 	$(BIN)/trimlearn demo --out $(OUT)

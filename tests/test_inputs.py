@@ -35,11 +35,11 @@ def name(model: Any) -> str:
 @pytest.mark.parametrize("model", [*ON_NUMBERS, ON_LABELS[0], *ALONE], ids=name)
 def test_text_in_x_is_named_with_its_columns(model: Any) -> None:
     y = LABELS if model is ON_LABELS[0] else NUMBERS
-    says = rf"X holds text in the columns \['colour'\], and {name(model)} takes numbers .*OneHotEncoder"
-    for frame in (FRAME, FRAME.astype({"colour": "category"})):
-        with pytest.raises(ValueError, match=says):
+    dates = FRAME.assign(colour=pd.date_range("2024-01-01", periods=40))
+    for frame in (FRAME, FRAME.astype({"colour": "category"}), dates):
+        with pytest.raises(ValueError, match=rf"in the columns \['colour'\], and {name(model)} takes .*OneHotEncoder"):
             model.fit(frame, y)
-    with pytest.raises(ValueError, match="X holds text, and"):
+    with pytest.raises(ValueError, match=r"X holds text \(could not convert.*\), and"):
         model.fit(FRAME.to_numpy(), y)
 
 

@@ -321,3 +321,12 @@ def test_other_models_are_refused() -> None:
 
 def test_it_is_at_the_top_of_the_package() -> None:
     assert "outlier_table" in trimlearn.__all__ and trimlearn.outlier_table is outlier_table
+
+
+def test_what_speaks_against_a_label_is_said_of_those_kept_too() -> None:
+    """Also where the model would have given another one, and does not insist."""
+    rng = np.random.default_rng(2)
+    A = rng.normal(size=(200, 2))
+    y = np.where(A[:, 0] + rng.normal(size=200) > 0, "yes", "no")
+    table = TrimmedLogisticRegression().fit(A, y).outlier_table()
+    assert all(table["features"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
 __all__ = ["check_data", "check_labels_known", "check_numbers"]
+
+NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
 
 
 def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
@@ -18,15 +21,15 @@ def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
         if not y and found.dtype.kind == "O":  # a category beside numbers slips through
             found = found.astype(np.float64)
         return found
-    except ValueError as error:
-        if "could not convert string" not in str(error):
+    except (TypeError, ValueError) as error:
+        if not re.search(NO_NUMBERS, str(error)):
             raise
         if y and options.get("y_numeric"):
             check_numbers(y[0], np.float64, type(estimator).__name__)
         columns = _text_columns(X)
-        where = f" in the columns {columns}" if columns else ""
+        what = f"text, categories or dates in the columns {columns}" if columns else f"text ({error})"
         raise ValueError(
-            f"X holds text{where}, and {type(estimator).__name__} takes numbers ({error}). Encode it: "
+            f"X holds {what}, and {type(estimator).__name__} takes numbers. Encode or drop them: "
             "make_pipeline(make_column_transformer((OneHotEncoder(), columns), remainder='passthrough'), estimator)."
         ) from error
 

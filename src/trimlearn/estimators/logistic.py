@@ -207,7 +207,8 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         P, given = softmax(self._linear(data.X), axis=1), data.t
         kind = label_kinds(P, given, off)
         suggested, confidence = suggest_labels(P, given, kind)
-        rival = np.where(suggested == given, np.argsort(P, axis=1)[:, -2], suggested)
+        others = np.where(np.arange(P.shape[1]) == given[:, None], -1.0, P)
+        rival = np.where(suggested == given, others.argmax(axis=1), suggested)
         center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
         top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
         return Findings(
