@@ -50,7 +50,7 @@ def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
 def check_labels_known(y: Any) -> None:
     """Labels that are missing (None, NaN) are said to be; only among objects can they hide."""
     y = np.asarray(y)
-    if y.dtype != object:
+    if y.dtype != object or y.ndim == 0:
         return
     missing = [row for row, label in enumerate(y.tolist()) if label is None or label != label]
     if missing:
