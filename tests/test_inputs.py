@@ -53,7 +53,7 @@ def test_labels_are_no_numbers(model: Any) -> None:
         model.fit(X, holes)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 @pytest.mark.parametrize("model", ON_LABELS, ids=name)
 def test_missing_labels_are_counted(model: Any, missing: Any) -> None:
     y = LABELS.copy()

@@ -9,6 +9,8 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from trimlearn.validation import is_missing
+
 __all__ = ["check_data", "check_labels_known", "check_numbers"]
 
 NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
@@ -52,7 +54,7 @@ def check_labels_known(y: Any) -> None:
     y = np.asarray(y)
     if y.dtype != object or y.ndim == 0:
         return
-    missing = [row for row, label in enumerate(y.tolist()) if label is None or label != label]
+    missing = [row for row, label in enumerate(y.tolist()) if is_missing(label)]
     if missing:
         raise ValueError(f"y holds {len(missing)} missing labels, the first in row {missing[0]}: drop those rows.")
 
