@@ -4,9 +4,20 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip --disable-pip-version-check install --quiet
 OUT    ?= demo-output
+BASE   := .venv-base
+LOWEST := .venv-lowest
 INPUTS := pyproject.toml constraints.txt src/trimlearn/_version.py
 
-.PHONY: venv lint types test demo bench clean
+# Two workers with one BLAS thread each: two cores, no more threads than that.
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+# Tests that old versions of other packages could break: array operations, threads, files, the estimators' examples.
+OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference estimators datasets weights.py capped.py \
+           problem.py solve.py checkpoint.py threads.py validation.py arrays.py) \
+       $(addprefix tests/test_,problem.py table.py scale.py lts.py algorithm.py threads.py weights.py detector.py path.py)
+READING := $(addprefix tests/test_,docs.py benchmarks.py datasets.py cli.py files.py problem.py)
+
+.PHONY: venv lint types test base lowest sdist demo bench clean
 
 venv: $(VENV)/.dev
 
@@ -30,9 +41,33 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
-# Two workers with one BLAS thread each: two cores, no more threads than that.
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
+
+# What a plain `pip install .` can do: the README's example, and those of every page that needs no images.
+base: $(INPUTS)
+	test -x $(BASE)/bin/python || $(PYTHON) -m venv $(BASE)
+	$(BASE)/bin/pip --disable-pip-version-check install --quiet -c constraints.txt .
+	$(BASE)/bin/python tests/blocks.py README.md $(filter-out docs/stitching.md,$(wildcard docs/*.md))
+
+# The lowest versions that pyproject.toml names ("numpy>=1.26" gives numpy==1.26.*), and tests that take a minute or two.
+lowest: $(INPUTS)
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -c "import tomllib; \
+	    print(*(d.replace('>=', '==') + '.*' for d in tomllib.load(open('pyproject.toml', 'rb'))['project']['dependencies']), sep='\n')" \
+	    > $(LOWEST)/versions.txt
+	$(LOWEST)/bin/pip --disable-pip-version-check install --quiet -c $(LOWEST)/versions.txt -e . \
+	    "pytest==8.*" "pytest-xdist>=3.6" "pytest-timeout>=2.3" "hypothesis>=6.100"
+	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n 2 $(OLD)
+
+# What is published is whole: every test is found in the unpacked sdist, and those that read other files pass there.
+sdist: $(VENV)/.dev
+	$(PIP) "hatchling>=1.24"
+	rm -rf build/sdist
+	$(BIN)/python -m hatchling build --target sdist --directory build/sdist
+	tar -xzf build/sdist/*.tar.gz -C build/sdist --strip-components=1
+	cd build/sdist && PYTHONPATH=src $(abspath $(BIN))/python -m pytest -qq --collect-only > collected.txt || { tail -30 collected.txt; exit 1; }
+	cd build/sdist && PYTHONPATH=src $(ONE_THREAD) $(abspath $(BIN))/python -m pytest -q -n 2 $(READING)
 
 demo: $(VENV)/.demo
 	$(BIN)/trimlearn demo --out $(OUT)
@@ -44,5 +79,5 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks report
 
 clean:
-	rm -rf $(VENV) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BASE) $(LOWEST) $(OUT) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

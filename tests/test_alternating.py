@@ -101,7 +101,7 @@ def fast_lts(x: np.ndarray) -> Iterator[tuple[float, np.ndarray]]:
     while True:
         kept = np.argsort((T - V @ x) ** 2, kind="stable")[:H]
         yield float(np.sum((T - V @ x)[kept] ** 2)) / (2 * N), x
-        x = np.linalg.lstsq(V[kept], T[kept])[0]
+        x = np.linalg.lstsq(V[kept], T[kept], rcond=None)[0]
 
 
 def test_least_squares_is_fast_lts() -> None:

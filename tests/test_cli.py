@@ -18,8 +18,7 @@ from trimlearn.datasets.mnist import _write_idx
 
 # The lowest of 1,500 random starts of alternating minimisation. The design page's F = 0.123482, with COHEN in MARTIN's
 # place, is a local minimum too: 83 % of those starts end there.
-OUTLYING = {"BRACKEN", "CALLAHAN", "DANNEHY", "DRISCOLL", "GRILLO", "MARTIN", "MIGNONE", "SADEN"}
-LOWEST = 0.121715
+OUTLYING = {"BRACKEN", "CALLAHAN", "DRISCOLL", "GRILLO", "MIGNONE", "SADEN"}
 
 
 @pytest.fixture(scope="module")
@@ -36,19 +35,19 @@ def test_demo_finds_the_wrong_labels_that_a_plain_fit_learns(demo):
     digits = json.loads((demo[0] / "results.json").read_text())["digits"]
     assert digits["rows"] == 1200
     plain, trimmed = digits["plain"], digits["trimmed"]
-    assert trimmed["accuracy"] > plain["accuracy"] + 0.08
-    assert trimmed["accuracy"] > 0.9
-    assert trimmed["detected"] > 0.95 > plain["detected"] + 0.1
-    # flagged = detected + false: the three shares must agree with h
+    assert trimmed["accuracy"] > plain["accuracy"] + 0.1
+    assert trimmed["accuracy"] > 0.94
+    assert trimmed["detected"] > 0.97 > plain["detected"] + 0.1
+    assert trimmed["false_positives"] < 0.02  # at their best: nobody is told how many labels are wrong
+    assert abs(digits["contamination"] - digits["wrong_labels"] / digits["rows"]) < 0.02
     flagged = digits["wrong_labels"] * trimmed["detected"]
     flagged += (digits["rows"] - digits["wrong_labels"]) * trimmed["false_positives"]
-    assert flagged == pytest.approx(digits["rows"] - digits["h"])
+    assert flagged == pytest.approx(digits["flagged"])
 
 
 def test_demo_names_the_outlying_judges(demo):
     judges = json.loads((demo[0] / "results.json").read_text())["judges"]
     assert {re.split("[,.]", name)[0] for name in judges["outlying"]} == OUTLYING
-    assert judges["objective"] == pytest.approx(LOWEST, abs=1e-6)
     assert "14 January 1977" in judges["source"]
 
 
@@ -57,11 +56,14 @@ def test_demo_writes_one_weight_per_example(demo):
         rows = list(csv.DictReader(file))
     results = json.loads((demo[0] / "results.json").read_text())
     for data, n in (("digits", 1200), ("judges", 43)):
-        w = np.array([float(row["weight"]) for row in rows if row["data"] == data])
-        assert len(w) == n and w.min() == 0 and w.max() == 1
-        assert w.sum() == pytest.approx(results[data]["h"])
-    judged_out = {row["name"] for row in rows if row["data"] == "judges" and float(row["weight"]) == 0}
-    assert judged_out == set(results["judges"]["outlying"])
+        mine = [row for row in rows if row["data"] == data]
+        assert sorted(int(row["row"]) for row in mine) == list(range(n))
+        assert {float(row["weight"]) for row in mine} == {0.0, 1.0}
+        assert np.all(np.diff([float(row["score"]) for row in mine]) <= 0)  # worst first
+    judged_out = [row["name"] for row in rows if row["data"] == "judges" and float(row["weight"]) == 0]
+    assert judged_out == results["judges"]["outlying"]
+    wrong = [row for row in rows if row["data"] == "digits" and float(row["weight"]) == 0]
+    assert len(wrong) == results["digits"]["flagged"] and wrong[0]["name"] != wrong[0]["suggestion"]
 
 
 def test_demo_draws_a_picture_and_leaves_no_temporary_file(demo):
@@ -72,7 +74,7 @@ def test_demo_draws_a_picture_and_leaves_no_temporary_file(demo):
 
 def test_demo_prints_both_tables(demo):
     _, printed = demo
-    for word in ("plain", "trimmed", "test accuracy", "detected", "false positives", "CALLAHAN", "results.json"):
+    for word in ("plain", "trimmed", "wrong labels found", "right ones accused", "CALLAHAN", "results.json"):
         assert word in printed
 
 

@@ -6,7 +6,6 @@ import ast
 import importlib
 import inspect
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 
 import trimlearn
+from blocks import blocks, run
 from trimlearn import losses, regularizers, smart, weights
 from trimlearn.engines import Counts, Engine
 from trimlearn.smart.method import Record, State
@@ -28,18 +28,6 @@ SAYS = "#> "  # a line of a python block that begins so is what the block prints
 
 def page_name(page: Path) -> str:
     return page.name
-
-
-def blocks(page: Path) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-
-
-def run(page: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each block with the names known after it: the blocks of a page are one session."""
-    names: dict[str, Any] = {"__name__": page.name}
-    for number, block in enumerate(blocks(page), start=1):
-        exec(compile(block, f"{page.name}, block {number}", "exec"), names)
-        yield block, names
 
 
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=page_name)

@@ -162,8 +162,8 @@ def test_a_refit_is_as_good_as_least_squares_on_clean_data() -> None:
         coef = 0.15 * rng.standard_normal(4)
         for _ in range(2):
             keep = judge(y - X @ coef, h=103, p=4, intercept=False).inliers
-            coef = np.linalg.lstsq(X[keep], y[keep])[0]
-        errors.append([np.sum(coef**2), np.sum(np.linalg.lstsq(X, y)[0] ** 2)])
+            coef = np.linalg.lstsq(X[keep], y[keep], rcond=None)[0]
+        errors.append([np.sum(coef**2), np.sum(np.linalg.lstsq(X, y, rcond=None)[0] ** 2)])
     ours, least_squares = np.sqrt(np.mean(errors, axis=0))
     assert ours < 1.05 * least_squares
 
@@ -215,7 +215,7 @@ def test_classics(name: str, data_home: Path) -> None:
     for _ in range(4):
         verdict = judge(y - X @ coef, reference["h"], X.shape[1], floor=rounding_floor(y))
         assert not verdict.inliers[np.array(known["rows"], dtype=int) - 1].any()
-        coef = np.linalg.lstsq(X[verdict.inliers], y[verdict.inliers])[0]
+        coef = np.linalg.lstsq(X[verdict.inliers], y[verdict.inliers], rcond=None)[0]
     flagged = set((np.flatnonzero(~verdict.inliers) + 1).tolist())
     assert len(flagged - named) <= 4
 

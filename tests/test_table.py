@@ -8,8 +8,10 @@ from scipy import sparse, stats
 
 from trimlearn.inference import table
 from trimlearn.inference.families import FAMILIES, family
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import (
     Findings,
+    Origins,
     TopFeatures,
     classifier_p_values,
     distance_parts,
@@ -20,9 +22,7 @@ from trimlearn.inference.table import (
     plain_kinds,
     prediction_parts,
     reconstruction_parts,
-    render,
     suggest_labels,
-    top_features,
 )
 from trimlearn.robust.scale import Chi, p_values
 
@@ -156,15 +156,23 @@ def test_parts_of_a_binary_logit_follow_scikit_learn() -> None:
 
 def test_top_features_are_the_largest_in_size_with_their_sign(monkeypatch: pytest.MonkeyPatch) -> None:
     C = np.array([[1.0, -6.0, 3.0], [0.0, 0.0, 0.0], [2.0, 2.0, -1.0]])
-    top = top_features(C, lambda A, rows: A, k=2)
-    np.testing.assert_array_equal(top.features, [[1, 2], [0, 1], [0, 1]])
-    np.testing.assert_allclose(top.shares, [[-0.6, 0.3], [0, 0], [0.4, 0.4]])
+    features, shares = TopFeatures(C, lambda A, rows: A).largest(k=2)
+    np.testing.assert_array_equal(features, [[1, 2], [0, 1], [0, 1]])
+    np.testing.assert_allclose(shares, [[-0.6, 0.3], [0, 0], [0.4, 0.4]])
     monkeypatch.setattr(table, "BLOCK", 4)  # one row at a time
     for other in (C, sparse.csr_array(C)):
-        again = top_features(other, lambda A, rows: C[rows], k=2)
-        np.testing.assert_array_equal(again.features, top.features)
-        np.testing.assert_array_equal(again.shares, top.shares)
-    assert top_features(C, lambda A, rows: A, k=9).features.shape == (3, 3)
+        again = TopFeatures(other, lambda A, rows: C[rows]).largest(k=2)
+        np.testing.assert_array_equal(again[0], features)
+        np.testing.assert_array_equal(again[1], shares)
+    assert TopFeatures(C, lambda A, rows: A).largest(k=9)[0].shape == (3, 3)
+
+
+def test_parts_of_one_origin_are_summed_before_they_compete() -> None:
+    C = np.array([[2.0, 2.0, 3.0], [5.0, -5.0, 1.0]])
+    origins = Origins(("colour", "age"), np.array([0, 0, 1]))
+    features, shares = TopFeatures(C, lambda A, rows: A).largest(k=2, origins=origins)
+    np.testing.assert_array_equal(features, [[0, 1], [1, 0]])
+    np.testing.assert_allclose(shares, [[4 / 7, 3 / 7], [1, 0]])
 
 
 # -- the table --------------------------------------------------------------------------------------------------------
@@ -178,7 +186,7 @@ def findings() -> Findings:
         given=np.array(["cat", "cat", "dog", "dog"]),
         suggested=np.array(["cat", "dog", "dog", "dog"]),
         confidence=np.array([0.9, 0.99, 0.8, 0.3]),
-        top=TopFeatures(np.array([[0, 1]] * 4), np.array([[0.7, -0.2], [0.55, 0.45], [1.0, 0.0], [0.0, 0.0]])),
+        top=TopFeatures(np.array([[7.0, -3.0], [0.55, 0.45], [1.0, 0.0], [0.0, 0.0]]), lambda A, rows: A),
     )
 
 
@@ -189,25 +197,13 @@ COLUMNS = [
 ]
 
 
-def test_a_frame_worst_first() -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = make_table(findings(), WEIGHTS, ["age", "income"], index=["a", "b", "c", "d"])
-    assert isinstance(frame, pandas.DataFrame) and list(frame.columns) == COLUMNS
-    assert frame["row"].tolist() == [1, 3, 0, 2] and frame["name"].tolist() == ["b", "d", "a", "c"]
-    assert frame["outlier"].tolist() == [True, True, False, False] and frame["outlier"].dtype == bool
-    assert frame["features"].tolist() == ["age 55%, income 45%", "", "age 70%, income -20%", "age 100%"]
-    assert frame["suggested"].tolist()[0] == "dog"
-
-
-def test_the_same_without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pandas")
-    frame = make_table(findings(), WEIGHTS, ["age", "income"], index=["a", "b", "c", "d"])
-    monkeypatch.setattr(table, "find_pandas", lambda: None)
-    array = make_table(findings(), WEIGHTS, ["age", "income"], index=["a", "b", "c", "d"])
-    assert isinstance(array, np.ndarray) and list(array.dtype.names or ()) == COLUMNS
-    for name in COLUMNS:
-        assert array[name].tolist() == frame[name].tolist()
-    assert render(array) == render(frame)
+def test_a_table_worst_first() -> None:
+    found = make_table(findings(), WEIGHTS, ["age", "income"], index=["a", "b", "c", "d"])
+    assert isinstance(found, OutlierTable) and list(found.columns) == COLUMNS
+    assert found["row"].tolist() == [1, 3, 0, 2] and found["name"].tolist() == ["b", "d", "a", "c"]
+    assert found["outlier"].tolist() == [True, True, False, False] and found["outlier"].dtype == bool
+    assert found["features"].tolist() == ["age 55%, income 45%", "", "age 70%, income -30%", "age 100%"]
+    assert found["suggested"].tolist()[0] == "dog"
 
 
 def test_p_values_are_adjusted_among_all_examples() -> None:
@@ -215,9 +211,6 @@ def test_p_values_are_adjusted_among_all_examples() -> None:
     by_hand = [0.04, 0.04, 0.04, 0.5]  # 4·0.01, 4·0.02/2, 4·0.03/3, 4·0.5/4, then the least of those further on
     found = Findings(-p, p, plain_kinds(p < 0.1))
     np.testing.assert_allclose(make_table(found, np.ones(4))["p_adjusted"], by_hand)
-    some = make_table(found, np.ones(4), rows=np.array([3, 1]))
-    assert some["row"].tolist() == [1, 3]
-    np.testing.assert_allclose(some["p_adjusted"], [0.04, 0.5])
 
 
 def test_rows_of_equal_score_keep_their_order_and_infinite_ones_come_first() -> None:
@@ -235,17 +228,6 @@ def test_lengths_must_agree() -> None:
         make_table(findings(), np.ones(3))
     with pytest.raises(ValueError, match="name has 2 entries"):
         make_table(findings(), WEIGHTS, index=["a", "b"])
-
-
-def test_tables_as_text_are_short() -> None:
-    found = Findings(np.arange(30.0), np.linspace(1, 0, 30), np.full(30, "regular"))
-    lines = render(make_table(found, np.ones(30)), rows=5).splitlines()
-    assert len(lines) == 7 and lines[-1] == "(25 more)" and lines[1].split()[0] == "29"
-    marks = render(make_table(findings(), WEIGHTS), rows=2, style="markdown").splitlines()
-    assert marks[0].startswith("| row | weight | outlier |") and marks[1] == "|" + "---|" * 11
-    assert marks[2].startswith("| 1 | 0 | True | 30 | 1e-09 |") and len(marks) == 5
-    with pytest.raises(ValueError, match="style"):
-        render(make_table(found, np.ones(30)), style="latex")
 
 
 def test_findings_in_one_line() -> None:

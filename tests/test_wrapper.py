@@ -203,7 +203,6 @@ def test_scores_of_labels_are_log_odds() -> None:
 
 
 def test_the_table_suggests_labels() -> None:
-    pytest.importorskip("pandas")
     digits = load_digits_contaminated(0.1)
     model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02).fit(digits.X[:600], digits.y[:600])
     table = model.outlier_table()
@@ -216,7 +215,6 @@ def test_the_table_suggests_labels() -> None:
 
 
 def test_the_table_of_a_regression() -> None:
-    pytest.importorskip("pandas")
     model = TrimmedEstimator(Ridge()).fit(*line())
     table = model.outlier_table()
     assert sorted(table["row"][:10]) == list(range(10)) and table["outlier"].sum() == 10

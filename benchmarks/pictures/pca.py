@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import numpy as np
-
 from trimlearn.datasets import load_judges
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.scale import Chi
@@ -23,7 +21,7 @@ def draw_pca(path: Path) -> None:
     judges = load_judges()
     model = TrimmedPCA(n_components=2).fit(judges.data)
     table = model.outlier_table()
-    kind, within, away = (np.asarray(table[name]) for name in ("kind", "distance", "score"))
+    kind, within, away = (table[name] for name in ("kind", "distance", "score"))
     names = [judges.names[row] for row in table["row"]]
     figure = Figure(figsize=(7, 4.5), layout="constrained")
     axes = figure.subplots()

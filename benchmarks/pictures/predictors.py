@@ -59,8 +59,8 @@ def draw_logistic(path: Path) -> None:
     digits = load_digits_contaminated(fraction=0.2)
     table = TrimmedLogisticRegression().fit(digits.X, digits.y).outlier_table().head(24)
     figure = Figure(figsize=(7, 3.2), layout="constrained")
-    for axes, (_, row) in zip(figure.subplots(3, 8).ravel(), table.iterrows(), strict=True):
-        axes.imshow(digits.X[row.row].reshape(8, 8), cmap="gray_r")
-        axes.set_title(f"{row.given} → {row.suggested}", fontsize=8)
+    for axes, row in zip(figure.subplots(3, 8).ravel(), table, strict=True):
+        axes.imshow(digits.X[row["row"]].reshape(8, 8), cmap="gray_r")
+        axes.set_title(f"{row['given']} → {row['suggested']}", fontsize=8)
         axes.set_axis_off()
     figure.savefig(path, dpi=DPI)

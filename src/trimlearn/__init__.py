@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimlearn._version import __version__
 from trimlearn.checkpoint import Checkpoint
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.problem import Problem
 from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
         TrimmedLinearRegression,
         TrimmedLogisticRegression,
         TrimmedPCA,
+        outlier_table,
         trim_path,
     )
 
 __all__ = [
     "Checkpoint",
+    "OutlierTable",
     "Problem",
     "Solution",
     "Status",
@@ -33,6 +36,7 @@ __all__ = [
     "TrimmedLogisticRegression",
     "TrimmedPCA",
     "__version__",
+    "outlier_table",
     "solve",
     "trim_path",
 ]

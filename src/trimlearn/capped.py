@@ -116,7 +116,7 @@ def project(v: Array, s: Array | None, h: float) -> Array:
     inside = (x > -1) & (x < 1)
     weight = xp.ones_like(x) if s is None else s
     rest = h - weighted_sum(xp.astype(x >= 1, xp.float64), s)
-    return xp.clip(x - _root(x[inside], weight[inside], rest), 0, 1)
+    return xp.clip(x - _root(x[inside], weight[inside], rest), 0.0, 1.0)
 
 
 def _root(x: Array, s: Array, rest: float) -> float:
@@ -133,7 +133,7 @@ def _root(x: Array, s: Array, rest: float) -> float:
     edges = xp.concat([begin, turn[order]])
     change = xp.concat([begin + 1, xp.cumulative_sum(xp.where(low, -s, s)[order])])
     free = change + weighted_sum(s, xp.astype(low, x.dtype))
-    mass = weighted_sum(s, xp.clip(x + 1, 0, 1)) - xp.cumulative_sum(free[:-1] * (edges[1:] - edges[:-1]))
+    mass = weighted_sum(s, xp.clip(x + 1, 0.0, 1.0)) - xp.cumulative_sum(free[:-1] * (edges[1:] - edges[:-1]))
     k = int(xp.count_nonzero(mass >= rest))  # λ lies on the piece that begins at edges[k]
     left, right = float(edges[k]), float(edges[k + 1]) if k + 1 < edges.shape[0] else 0.0
     passed = turn <= left

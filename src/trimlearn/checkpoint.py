@@ -75,7 +75,8 @@ class Checkpoint:
         }
         with replacing(self.file) as temporary, temporary.open("wb") as file:
             text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-            np.savez(file, allow_pickle=False, meta=text, w=to_numpy(engine.weights), **arrays)
+            everything: dict[str, Any] = {"meta": text, "w": to_numpy(engine.weights), **arrays}
+            np.savez(file, **everything)
         self._last = perf_counter()
 
     def load(self, run: str, engine: Engine) -> tuple[State, list[Record], Clock]:

@@ -17,6 +17,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar, final
 
+import numpy as np
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["each", "team", "total"]
@@ -46,15 +47,18 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     found: list[Any] = [None] * len(todo)
     current = _current.get()
 
+    errors = np.geterr()
+
     def work(first: int, step: int) -> None:
-        for k in range(first, len(todo), step):
-            found[k] = task(todo[k])
+        with np.errstate(**errors):  # NumPy 1 keeps it by the thread, not in the context
+            for k in range(first, len(todo), step):
+                found[k] = task(todo[k])
 
     if current is None or len(todo) < 2:
         work(0, 1)
         return found
     size = min(current.size, len(todo))
-    # In a copy of the context, so that np.errstate holds there too; in it no team: a task does not wait for others.
+    # In a copy of the context, with no team in it: a task does not wait for others.
     futures = [current.pool.submit(copy_context().run, _alone, work, first, size) for first in range(1, size)]
     copy_context().run(_alone, work, 0, size)
     for future in futures:

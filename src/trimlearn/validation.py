@@ -23,6 +23,7 @@ __all__ = [
     "check_positive",
     "check_target",
     "check_vector",
+    "is_missing",
     "is_sparse",
 ]
 
@@ -139,6 +140,11 @@ def check_choice(value: Any, choices: Collection[str], name: str) -> None:
     """One of a few words."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+
+
+def is_missing(label: Any) -> bool:
+    """None, NaN, NaT and pandas.NA, told by how they print: their comparisons do not agree with one another."""
+    return label is None or (not isinstance(label, str) and str(label) in ("nan", "NaT", "<NA>"))
 
 
 def _all_finite(a: Array) -> bool:

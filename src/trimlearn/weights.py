@@ -31,6 +31,7 @@ from trimlearn.capped import (
     weighted_sum,
     where_present,
 )
+from trimlearn.validation import is_missing
 
 __all__ = ["AllOnes", "CappedSimplex", "GroupCappedSimplex", "WeightSet", "snap_h"]
 
@@ -294,15 +295,10 @@ def _number(name: str, value: Any, meaning: str) -> float:
     return float(value)
 
 
-def _is_missing(label: Any) -> bool:
-    """None, NaN, NaT and pandas.NA, told by how they print: their comparisons do not agree with one another."""
-    return label is None or (not isinstance(label, str) and str(label) in ("nan", "NaT", "<NA>"))
-
-
 def _factorise(groups: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
     """The distinct labels, sorted where they can be, and each row's position among them."""
     rows = list(to_numpy(groups) if is_array_api_obj(groups) else groups)
-    if not rows or any(map(_is_missing, rows)):
+    if not rows or any(map(is_missing, rows)):
         raise ValueError("groups must hold one label per row, none of them missing.")
     try:
         labels = list(dict.fromkeys(rows))

@@ -32,18 +32,21 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _print(result: DemoResult) -> None:
     digits, judges = result.digits, result.judges
-    n, wrong = len(digits.data.t), int(digits.data.is_wrong.sum())
+    n, wrong = len(digits.data.y), int(digits.data.is_wrong.sum())
+    flagged = int(digits.table["outlier"].sum())
     print_table(
-        f"{digits.data.name}: {n} rows, {wrong} labels wrong, {n - digits.h:.0f} rows flagged",
-        ["fit", "test accuracy", "detected", "false positives"],
+        f"{digits.data.name}: {n} rows, {wrong} labels wrong ({wrong / n:.0%}). "
+        f"TrimmedLogisticRegression() estimates {digits.contamination:.0%}, and flags {flagged}.",
+        ["fit", "test accuracy", "wrong labels found", "right ones accused", "seconds"],
         [
-            [name, f"{fit.accuracy:.1%}", f"{fit.detected:.1%}", f"{fit.false_positives:.1%}"]
+            [name, f"{fit.accuracy:.1%}", f"{fit.detected:.1%}", f"{fit.false_positives:.1%}", f"{fit.seconds:.1f}"]
             for name, fit in (("plain", digits.plain), ("trimmed", digits.trimmed))
         ],
     )
+    odd = judges.table[judges.table["outlier"]]
     print_table(
-        f"US Judges: trimmed PCA, F = {judges.objective:.6f}, {len(judges.outlying)} of {len(judges.w)} trimmed",
-        ["judge", "loss"],
-        [[name, f"{judges.f[judges.table.names.index(name)]:.3f}"] for name in judges.outlying],
+        f"US Judges: TrimmedPCA(2) explains {len(judges.table) - len(odd)} of {len(judges.table)}, but not",
+        ["judge", "score", "kind"],
+        [[judges.data.names[row["row"]], f"{row['score']:.1f}", row["kind"]] for row in odd],
     )
     print("Written:", *result.files)

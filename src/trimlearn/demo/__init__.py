@@ -50,17 +50,17 @@ def _write_results(path: Path, digits: DigitsResult, judges: JudgesResult) -> Pa
         "trimlearn": __version__,
         "digits": {
             "data": digits.data.name,
-            "rows": len(digits.data.t),
+            "rows": len(digits.data.y),
             "wrong_labels": int(digits.data.is_wrong.sum()),
-            "h": digits.h,
+            "contamination": float(digits.contamination),
+            "flagged": int(digits.table["outlier"].sum()),
             "plain": asdict(digits.plain),
             "trimmed": asdict(digits.trimmed),
         },
         "judges": {
-            "source": judges.table.source,
-            "h": judges.h,
-            "objective": judges.objective,
-            "status": judges.status,
+            "source": judges.data.source,
+            "contamination": float(judges.model.contamination_),
+            "threshold": float(judges.model.threshold_),
             "outlying": list(judges.outlying),
         },
     }
@@ -70,13 +70,14 @@ def _write_results(path: Path, digits: DigitsResult, judges: JudgesResult) -> Pa
 
 
 def _write_weights(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
-    """One line per example: its weight w and its loss f at the trimmed fit, and for digits the label it looks like."""
+    """One line per example, worst first: name (of a digit its label), label suggested, weight, score and kind."""
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["data", "row", "name", "suggestion", "weight", "loss"])
-        for row, given in enumerate(digits.data.t):
-            w, f = float(digits.w[row]), float(digits.f[row])
-            writer.writerow(["digits", row, given, digits.suggestion[row], w, f])
-        for row, name in enumerate(judges.table.names):
-            writer.writerow(["judges", row, name, "", float(judges.w[row]), float(judges.f[row])])
+        writer.writerow(["data", "row", "name", "suggestion", "weight", "score", "kind"])
+        for row in digits.table:
+            about = row["given"], row["suggested"], row["weight"], row["score"], row["kind"]
+            writer.writerow(["digits", row["row"], *about])
+        for row in judges.table:
+            about = judges.data.names[row["row"]], "", row["weight"], row["score"], row["kind"]
+            writer.writerow(["judges", row["row"], *about])
     return path

@@ -7,6 +7,7 @@ from trimlearn.estimators.linear import TrimmedLinearRegression
 from trimlearn.estimators.logistic import TrimmedLogisticRegression
 from trimlearn.estimators.path import TrimPath, trim_path
 from trimlearn.estimators.pca import TrimmedPCA
+from trimlearn.estimators.pipeline import outlier_table
 from trimlearn.estimators.wrapper import TrimmedEstimator
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "TrimmedLinearRegression",
     "TrimmedLogisticRegression",
     "TrimmedPCA",
+    "outlier_table",
     "trim_path",
 ]

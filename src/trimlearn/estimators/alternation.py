@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn.estimators.folds import Folds, Rows, crossfit, spare_classes, weight_argument
 from trimlearn.estimators.readings import Finding, Reading
+from trimlearn.progress import stage
+from trimlearn.warn import warn
 from trimlearn.weights import WeightSet
 
 __all__ = ["Alternation", "Round"]
@@ -98,6 +99,7 @@ class Alternation:
     def predictions(self, w: np.ndarray) -> np.ndarray:
         """P for weights w; the last ones are remembered."""
         if self._predicted is None or not np.array_equal(self._predicted[0], w):
+            stage(f"round {len(self.history) + 1}: {len(self.folds)} models judge unseen rows")
             P = crossfit(self.estimator, self.rows, w, self.folds, self.reading.predict, self.seed)
             self._predicted = w, P
         return self._predicted[1]
@@ -121,9 +123,8 @@ class Alternation:
 
     def _warn(self, short: bool) -> None:
         if short:
-            warnings.warn(
+            warn(
                 f"TrimmedEstimator stopped short: rows still come and go after max_iter={self.max_iter} rounds. "
                 "Raise max_iter, or tol.",
                 ConvergenceWarning,
-                stacklevel=5,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Integral
@@ -15,9 +14,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trimlearn.capped import h_of
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import Findings, make_table
+from trimlearn.progress import watching
 from trimlearn.smart.method import Record
 from trimlearn.solution import Status
+from trimlearn.validation import is_sparse
+from trimlearn.warn import warn
 
 __all__ = ["Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
 
@@ -41,17 +44,20 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that fits the examples it can explain, and says which ones it cannot.
 
     Parameters that all of them take: ``contamination``, the share (float) or number (int) of bad examples, or "auto";
-    ``reweight``, whether what the trimmed fit explains is readmitted and the model fitted again; ``random_state``.
+    ``reweight``, whether what the trimmed fit explains is readmitted and the model fitted again; ``random_state``;
+    ``verbose``, whether to show what a fit is doing.
     """
 
     contamination: float | int | str
     reweight: bool
     random_state: Any
+    verbose: bool | int
 
     weights_: np.ndarray
     contamination_: float
     outlier_scores_: np.ndarray
     threshold_: float
+    _table: OutlierTable  # of the training data, once it was asked for
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training data, which are only kept to answer `outlier_table` and `rethreshold`."""
@@ -72,24 +78,36 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         The constructor's parameter stays as it is. After unpickling, give the training data again.
         """
         check_is_fitted(self, "weights_")
-        data = self._remembered(X, y, sample_weight)
-        return self._fit(data, self._h(contamination, data.S), warm=True)
+        return self._refit(self._remembered(X, y, sample_weight), contamination, warm=True)
 
-    def outlier_table(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> Any:
-        """What is known about each training example, or each row of X: worst first, a DataFrame where there is pandas.
+    def outlier_table(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> OutlierTable:
+        """What is known about each training example, or each row of X: worst first.
 
         Columns: row (and name, the index of a DataFrame), weight, outlier, score, p_value (under the model of the
         inliers), p_adjusted (Benjamini and Hochberg), kind, and where they make sense the given and the suggested
-        label, the robust distance, and the features that contribute most.
+        label, the robust distance, and the features that contribute most. If X and y are the training data, the
+        verdicts are those of the fit; other rows are judged as new ones. A model that is pickled takes along the table
+        that it was asked for before, but not its training data. For a Pipeline: `trimlearn.outlier_table`.
         """
+        if X is not None:
+            return self._tabulate(X, y, sample_weight, getattr(self, "feature_names_in_", None), row_names(X))
+        check_is_fitted(self, "weights_")
+        if "_table" not in vars(self):
+            names = vars(self).get("_row_names")
+            self._table = self._tabulate(None, y, sample_weight, getattr(self, "feature_names_in_", None), names)
+        return self._table
+
+    def _tabulate(self, X: Any, y: Any, sample_weight: Any, features: Any, names: Any) -> OutlierTable:
+        """The table of the rows of X, or of the training data, with the names of features and of rows."""
         check_is_fitted(self, "weights_")
         data = self._remembered(X, y, sample_weight)
-        scores = self.outlier_scores_ if X is None else self._scores(data)
-        weights = self.weights_ if X is None else np.where(scores <= self.threshold_, 1.0, 0.0)
-        findings = self._findings(data, scores, weights <= 0)
-        names = vars(self).get("_row_names") if X is None else row_names(X)
-        index = None if names is None else list(names)
-        return make_table(findings, weights, getattr(self, "feature_names_in_", None), index)
+        training = vars(self).get("_training")
+        if training is not None and _same(data, training):
+            data, scores, weights = training, self.outlier_scores_, self.weights_
+        else:
+            scores = self._scores(data)
+            weights = np.where(scores <= self.threshold_, 1.0, 0.0)
+        return make_table(self._findings(data, scores, weights <= 0), weights, features, names)
 
     @abstractmethod
     def _scores(self, data: Any) -> np.ndarray:
@@ -107,23 +125,31 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
         """The data as `_fit` wants them."""
 
+    def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:
+        """`_fit` for a contamination as users say it. What was found out about the last fit is forgotten."""
+        h = self._h(contamination, data.S)
+        self.__dict__.pop("_table", None)
+        with watching(self.verbose, type(self).__name__):
+            return self._fit(data, h, warm)
+
     def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """These data, or without any the training data."""
         if X is not None:
             return self._validate(X, y, sample_weight, reset=False)
         if "_training" not in vars(self):
-            raise ValueError(f"this {type(self).__name__} was unpickled and has no training data: give X (and y).")
+            raise ValueError(
+                f"this {type(self).__name__} was unpickled and has no training data: give X (and y), or ask for "
+                "outlier_table() before it is pickled."
+            )
         return vars(self)["_training"]
 
     def _h(self, contamination: Any, S: float) -> float | None:
         """Σs·(1 − contamination), the weight to keep; None for "auto"."""
         h = h_of(contamination, S)
         if h is not None and h <= S / 2:
-            warnings.warn(
+            warn(
                 f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
                 "among itself may be taken for the truth. No estimator can tell.",
-                UserWarning,
-                stacklevel=4,
             )
         return h
 
@@ -134,9 +160,25 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 def row_names(X: Any) -> np.ndarray | None:
-    """The index of a pandas DataFrame, unless it only numbers the rows."""
+    """The index of a pandas DataFrame, unless it only numbers the rows; a MultiIndex as tuples."""
     names = np.asarray(X.index) if hasattr(X, "iloc") else None
     return None if names is None or np.array_equal(names, np.arange(len(names))) else names
+
+
+def _same(data: Any, training: Any) -> bool:
+    """Whether validated data are the training data: the same numbers in every field."""
+    fields = vars(data)
+    return data is training or all(_equal(value, vars(training)[name]) for name, value in fields.items())
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if a is b or a is None or b is None:
+        return a is b
+    if is_sparse(a) or is_sparse(b):
+        return bool(is_sparse(a) and is_sparse(b) and a.shape == b.shape and (a != b).nnz == 0)
+    if hasattr(a, "equals"):  # a data frame: missing entries are equal
+        return type(a) is type(b) and bool(a.equals(b))
+    return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
 
 
 def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
@@ -146,11 +188,9 @@ def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndar
     if not rows:
         raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")
     if total < SHARE * rows:
-        warnings.warn(
+        warn(
             f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
             f"can be told to be wrong. Multiply it by {rows / total:.3g} if it is relative.",
-            UserWarning,
-            stacklevel=5,
         )
     return np.asarray(s)
 
@@ -168,7 +208,7 @@ def warn_if_short(status: Status, history: list[Record], name: str) -> None:
     """
     if not status.converged and _falling(history):
         message = f"{name} stopped short: {status.value} Raise max_passes, or tol."
-        warnings.warn(message, ConvergenceWarning, stacklevel=5)
+        warn(message, ConvergenceWarning)
 
 
 def _falling(history: list[Record]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from math import sqrt
 from numbers import Real
@@ -14,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table
 from trimlearn.estimators.scatter import Floats, TrimmedScatter
+from trimlearn.progress import stage
 from trimlearn.robust.mcd import Fit, concentrate, default_h, mcd
 from trimlearn.robust.mcd_factors import consistency, small_sample
 from trimlearn.robust.mcd_judge import Jury
 from trimlearn.robust.mcd_steps import Shape
 from trimlearn.robust.scale import Verdict
 from trimlearn.validation import check_count
+from trimlearn.warn import warn
 
 __all__ = ["TrimmedCovariance"]
 
@@ -55,6 +56,8 @@ class TrimmedCovariance(TrimmedScatter):
     n_starts : int
         Random starts, besides eight deterministic ones.
     random_state : int, RandomState or None
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
@@ -93,6 +96,7 @@ class TrimmedCovariance(TrimmedScatter):
         store_precision: bool = True,
         n_starts: int = 500,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
         self.reweight = reweight
@@ -102,6 +106,7 @@ class TrimmedCovariance(TrimmedScatter):
         self.store_precision = store_precision
         self.n_starts = n_starts
         self.random_state = random_state
+        self.verbose = verbose
 
     def get_precision(self) -> Floats:
         """The inverse of the covariance; where that is singular, of the nearest regular one."""
@@ -151,21 +156,21 @@ class TrimmedCovariance(TrimmedScatter):
         p = data.X.shape[1]
         rho, starts = self._rho(data.S, h, p), check_count(self.n_starts, "n_starts")
         centred = self.assume_centered
+        stage(f"{h:.0f} rows of least determinant, from many starts")
         found = mcd(data.X, data.s, h, shrinkage=rho, centred=centred, starts=starts, seed=self._seed())
         if found.rank < p:
-            warnings.warn(
+            warn(
                 f"the {h:g} rows that agree best vary in {found.rank} of {p} directions only: the covariance is "
                 "singular, and rows off that plane are as good as infinitely far. Drop features that others "
                 "determine, or give shrinkage > 0.",
-                UserWarning,
-                stacklevel=4,
             )
         return found
 
     def _concentrate(self, fit: Fit, data: Table, h: float) -> Fit:
+        stage(f"concentration steps, keeping {h:.0f} rows")
         found = concentrate(fit, data.X, data.s, h, self.assume_centered)
         if not found.converged:
-            warnings.warn("the concentration steps stopped before a fixed point.", ConvergenceWarning, stacklevel=4)
+            warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found
 
     def _readmit(self, data: Table, raw: Fit, verdict: Verdict, jury: Jury, h: float) -> tuple[Fit, Verdict]:
@@ -174,6 +179,7 @@ class TrimmedCovariance(TrimmedScatter):
         for _ in range(ROUNDS):
             w = (verdict.inliers & (data.s > 0)).astype(np.float64)
             m = float(data.s @ w)
+            stage(f"fit to the {m:.0f} rows explained")
             if m <= len(raw.mu) + 2.0 and not raw.shape.rho:  # as good as nothing is explained
                 break
             shape = Shape(raw.shape.rho, 1.0 if self.assume_centered else m / max(m - 1.0, 1.0))

@@ -16,6 +16,7 @@ from trimlearn.inference.fitted import Fitted
 from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.linear import Layer
+from trimlearn.progress import stage
 from trimlearn.robust.noise_fit import Judged, judge_labels
 from trimlearn.robust.scale import Verdict, judge, rounding_floor
 from trimlearn.smart.alternating import SMALL
@@ -47,7 +48,8 @@ class TrimmedGLM(TrimmedRegressor):
     shape : float, optional
         huber: where the loss turns linear (1.345). student_t: degrees of freedom (4). l1: half-width of the rounded
         tip (0.01).
-    contamination, penalty, alpha, l1_ratio, fit_intercept, reweight, method, max_passes, tol, random_state, warm_start
+    contamination, penalty, alpha, l1_ratio, fit_intercept, reweight, method, max_passes, tol, random_state, warm_start,
+    verbose
         As in `TrimmedLinearRegression`; alpha stands beside the mean loss, as in scikit-learn's PoissonRegressor.
         contamination=0 with a robust loss is the classical M-estimator.
 
@@ -87,6 +89,7 @@ class TrimmedGLM(TrimmedRegressor):
         tol: float | None = None,
         random_state: Any = 0,
         warm_start: bool = False,
+        verbose: bool | int = 0,
     ) -> None:
         self.loss = loss
         self.contamination = contamination
@@ -101,6 +104,7 @@ class TrimmedGLM(TrimmedRegressor):
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
+        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -163,6 +167,7 @@ class TrimmedGLM(TrimmedRegressor):
         if self._judged is None:
             loss = self._loss(data)
             assert isinstance(loss, Logistic), "binomial"
+            stage("labels judged out of sample")
             self._judged = judge_labels(loss, data.s, seed=self._seed())
         return self._judged
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from math import inf, sqrt
 from numbers import Real
@@ -14,11 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table
 from trimlearn.estimators.scatter import Floats, TrimmedScatter
+from trimlearn.progress import stage
+from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.mcd import Frame, default_h, mcd
 from trimlearn.robust.mcd_judge import judge_by_shape
 from trimlearn.robust.mcd_starts import NORMAL_SCORES, deterministic
 from trimlearn.robust.mcd_steps import FLOOR, STEPS, Shape, squared_distances
 from trimlearn.robust.sparse_precision import graphical_lasso, penalised
+from trimlearn.warn import warn
 from trimlearn.weights import CappedSimplex
 
 __all__ = ["TrimmedGraphicalLasso"]
@@ -60,7 +62,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
     alpha, tol, max_iter, assume_centered
         As in sklearn.covariance.GraphicalLasso: ``tol`` bounds the duality gap. α has the units of a covariance:
         standardise features that differ.
-    contamination, reweight, random_state
+    contamination, reweight, random_state, verbose
         As in `TrimmedCovariance`.
 
     Attributes
@@ -96,6 +98,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         max_iter: int = 1000,
         assume_centered: bool = False,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
         self.alpha = alpha
         self.contamination = contamination
@@ -104,6 +107,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.max_iter = max_iter
         self.assume_centered = assume_centered
         self.random_state = random_state
+        self.verbose = verbose
 
     def get_precision(self) -> Floats:
         """``precision_``."""
@@ -121,36 +125,40 @@ class TrimmedGraphicalLasso(TrimmedScatter):
     def _fit(self, data: Table, h: float | None, warm: bool) -> Self:
         if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not self.alpha >= 0:
             raise ValueError(f"alpha must be a number >= 0, got {self.alpha!r}.")
-        self._least = FLOOR * Frame.of(data.X, data.s, self.assume_centered).scale ** 2
-        keep = default_h(data.S, data.X.shape[1]) if h is None else h
-        raw = self._settle(data, keep, self._raw) if warm else self._search(data, keep)
-        inliers, reach, contamination = self._judge(data, raw, keep)
+        kept, s, where = distinct_rows(data.X, data.s)
+        work = Table(data.X[kept], s)  # neither the order of the rows nor how weights are spelled matters
+        self._least = FLOOR * Frame.of(work.X, s, self.assume_centered).scale ** 2
+        keep = default_h(work.S, work.X.shape[1]) if h is None else h
+        raw = self._settle(work, keep, self._raw) if warm else self._search(work, keep)
+        inliers, reach, contamination = self._judge(work, raw, keep)
         if h is None:  # the share of bad rows is known now: more can be kept
-            keep = max(keep, data.S * (1.0 - contamination))
-            raw = self._settle(data, keep, raw)
-            inliers, reach, contamination = self._judge(data, raw, keep)
+            keep = max(keep, work.S * (1.0 - contamination))
+            raw = self._settle(work, keep, raw)
+            inliers, reach, contamination = self._judge(work, raw, keep)
         self._training, self._raw, model = data, raw, raw
         for _ in range(ROUNDS if self.reweight else 0):
-            model = self._estimate(data, (inliers & (data.s > 0)).astype(np.float64), model)
-            inliers, reach, contamination = self._judge(data, model, keep)
-            if np.array_equal(inliers & (data.s > 0), model.w > 0):
+            stage(f"fit to the {s @ inliers:.0f} rows explained")
+            model = self._estimate(work, inliers.astype(np.float64), model)
+            inliers, reach, contamination = self._judge(work, model, keep)
+            if np.array_equal(inliers, model.w > 0):
                 break
-        self.contamination_ = contamination if h is None else 1.0 - h / data.S
+        self.contamination_ = contamination if h is None else 1.0 - h / work.S
         self._describe(data, raw, model, reach)
+        self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (model.w, raw.w))
         return self
 
     def _describe(self, data: Table, raw: Model, model: Model, reach: float) -> None:
         if not (raw.converged and raw.solved and model.solved):
             message = "TrimmedGraphicalLasso stopped short of a fixed point; raise max_iter, tol or alpha."
-            warnings.warn(message, ConvergenceWarning, stacklevel=4)
+            warn(message, ConvergenceWarning)
         constant = np.flatnonzero(1.0 / np.diag(model.theta) <= self._least * (1.0 + 1e-6))
         if len(constant):
             message = f"features {constant.tolist()} of X do not vary among the rows that agree: drop them."
-            warnings.warn(message, UserWarning, stacklevel=4)
-        self.raw_weights_, self.raw_location_ = raw.w, raw.mu
+            warn(message)
+        self.raw_location_ = raw.mu
         self.raw_covariance_, self.raw_precision_ = np.linalg.inv(raw.theta), raw.theta
         self.objective_, self.history_, self.n_iter_ = raw.objective, list(raw.history), len(raw.history)
-        self._model, self.weights_, self.location_ = model, model.w, model.mu
+        self._model, self.location_ = model, model.mu
         self.covariance_, self.precision_ = np.asarray(np.linalg.inv(model.theta), dtype=np.float64), model.theta
         self.dist_ = model.squared_distances(data.X)
         self.outlier_scores_ = np.sqrt(self.dist_)
@@ -197,7 +205,8 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         """Concentration steps until J stops falling."""
         best = replace(model, objective=inf)
         history: list[float] = []
-        for _ in range(STEPS):
+        for k in range(STEPS):
+            stage(f"concentration step {k + 1}, keeping {h:.0f} rows: J = {best.objective:.6g}")
             new = self._step(data, h, best)
             if not new.objective < best.objective - 1e-9 * (1.0 + abs(new.objective)):
                 return replace(best, history=tuple(history), converged=True)

@@ -56,6 +56,8 @@ class TrimmedLinearRegression(TrimmedRegressor):
     max_passes, tol, random_state, warm_start
         As in `trimlearn.solve`. None: as close as the size of the data allows, from tol = 10⁻⁹ where passes cost
         nothing to 10⁻³ within as many as prediction gains from. warm_start begins where the last fit ended.
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
@@ -102,6 +104,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
         tol: float | None = None,
         random_state: Any = 0,
         warm_start: bool = False,
+        verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
         self.penalty = penalty
@@ -115,6 +118,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
+        self.verbose = verbose
 
     def _begin(self, data: Data) -> None:
         if self.criterion not in self.criteria:
@@ -202,5 +206,5 @@ def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> flo
 def _least_squares_scale(A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> float:
     c = np.ones(len(t)) if s is None else s
     root = np.sqrt(c)
-    r = t - A @ np.linalg.lstsq(A * root[:, None], t * root)[0]
+    r = t - A @ np.linalg.lstsq(A * root[:, None], t * root, rcond=None)[0]
     return float(np.sqrt((c @ r**2) / max(c.sum() - A.shape[1], 1.0)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -11,30 +10,33 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import places
+from trimlearn.estimators.inputs import check_data, check_labels_known
 from trimlearn.estimators.penalties import make_penalty
 from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import (
     Findings,
+    TopFeatures,
     classifier_p_values,
     label_kinds,
     logit_parts,
     suggest_labels,
-    top_features,
 )
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
+from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.noise import LabelNoise, two_columns
 from trimlearn.robust.noise_fit import Judged, judge_labels
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Method
 from trimlearn.validation import check_choice, check_positive
+from trimlearn.warn import warn
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["TrimmedLogisticRegression"]
@@ -58,7 +60,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         Multiplies sample_weight.
     balanced_trimming : bool
         Trim the same share of every class, so that a rare one is not wiped out.
-    fit_intercept, reweight, method, max_passes, tol, random_state, warm_start
+    fit_intercept, reweight, method, max_passes, tol, random_state, warm_start, verbose
         As in `TrimmedLinearRegression`.
 
     Attributes
@@ -103,6 +105,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         tol: float | None = None,
         random_state: Any = 0,
         warm_start: bool = False,
+        verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
         self.penalty = penalty
@@ -117,6 +120,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
+        self.verbose = verbose
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
@@ -149,7 +153,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self, "coef_")
-        return validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        return check_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
 
     def _linear(self, X: Any) -> np.ndarray:
         """Predictions (n, K) for rows that were checked, K = 2 included."""
@@ -169,7 +173,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
             weights = judged.keep(None if h is None else share).astype(data.X.dtype)
             x = self._corrected(data, verdict, judged.x).x if h is None else self._untrimmed(data, weights, judged.x).x
         if h is None and verdict.warning:
-            warnings.warn(verdict.warning, UserWarning, stacklevel=4)
+            warn(verdict.warning)
         self._judged = judged
         self._publish(raw, x, weights, 1 - share)
         self.noise_matrix_, self.outlier_scores_ = verdict.noise.T, verdict.scores
@@ -197,14 +201,13 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         s = w if data.s is None else w * data.s
         lost = self.classes_[np.bincount(data.t, s, len(self.classes_)) == 0]
         if len(lost):
-            warnings.warn(
+            warn(
                 f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
                 "has. Lower contamination, or set balanced_trimming=True.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _judge(self, data: Data, h: float | None) -> Judged:
+        stage("labels judged out of sample")
         return judge_labels(
             self._loss(data),
             data.s,
@@ -229,9 +232,10 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         P, given = softmax(self._linear(data.X), axis=1), data.t
         kind = label_kinds(P, given, off)
         suggested, confidence = suggest_labels(P, given, kind)
-        rival = np.where(suggested == given, np.argsort(P, axis=1)[:, -2], suggested)
+        others = np.where(np.arange(P.shape[1]) == given[:, None], -1.0, P)
+        rival = np.where(suggested == given, others.argmax(axis=1), suggested)
         center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
-        top = top_features(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
+        top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
         return Findings(
             scores,
             classifier_p_values(P, given),
@@ -270,6 +274,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
         check_positive(self.C, "C")
+        check_labels_known(y)
         if self.penalty is not None:
             check_choice(self.penalty, ("l2", "l1", "elasticnet"), "penalty")
         data = super()._validate(X, y, sample_weight, reset)

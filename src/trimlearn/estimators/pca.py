@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import log, nan, pi
 from numbers import Integral, Real
 from typing import Any, Self
@@ -11,10 +10,13 @@ import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
-from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
+from trimlearn.estimators.base import Table, check_counts, row_names
+from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.inputs import check_data
+from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
+from trimlearn.progress import stage
 from trimlearn.robust.flat_fit import HUGE, Search
 from trimlearn.robust.flat_judge import Outcome, fit_and_judge
 from trimlearn.robust.flats import Fit, Flat, Points, spectrum
@@ -22,13 +24,14 @@ from trimlearn.robust.scale import Chi, p_values
 from trimlearn.smart.method import Method, Record
 from trimlearn.threads import team
 from trimlearn.validation import check_choice, check_count
+from trimlearn.warn import warn
 
 __all__ = ["TrimmedPCA"]
 
 FAR = 0.025  # the share of normal rows that are called far out within the subspace
 
 
-class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  # type: ignore[misc]
+class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  # type: ignore[misc]
     """Principal component analysis of data of which an unknown part of the rows is wrong.
 
     Minimises 1/S Σ sᵢwᵢ ½‖(I − UUᵀ)(aᵢ − m)‖² over U with k orthonormal columns, weights w with 0 ≤ w ≤ 1 and
@@ -50,6 +53,8 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         Concentration steps at most.
     random_state : int, RandomState or None
         For the random starts.
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
@@ -102,6 +107,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         method: Method | None = None,
         max_iter: int = 100,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
         self.n_components = n_components
         self.center = center
@@ -110,6 +116,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         self.method = method
         self.max_iter = max_iter
         self.random_state = random_state
+        self.verbose = verbose
 
     _flat: Flat
     _law: Chi
@@ -122,14 +129,14 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         check_count(self.max_iter, "max_iter")
         data = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        return self._fit(data, self._h(self.contamination, data.S), warm=False)
+        return self._refit(data, self.contamination, warm=False)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)
         return Table(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
-        return validate_data(
+        return check_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
         )
 
@@ -146,13 +153,12 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         self.contamination_ = found.verdict.contamination if h is None else 1.0 - h / data.S
         self.objective_, self.n_iter_ = found.raw.objective, len(found.raw.history)
         self.history_ = _records(found.raw, found.h)
-        self.scale_, self.threshold_ = found.verdict.scale, found.verdict.cutoff
+        self.scale_, self.threshold_, self._exact = found.verdict.scale, found.verdict.cutoff, found.exact
         self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
         if not found.raw.converged:
-            warnings.warn(
+            warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         return self
 
@@ -168,6 +174,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         by = k if k is not None and k < min(points.p, (search.S + k + 1) / 2 - 1) else search.useful()
 
         def found_by(by: int) -> Outcome:
+            stage(f"trimmed subspace of {by} dimensions")
             near = start if start is not None and start.U.shape[1] == by else None
             return fit_and_judge(search, by, h, self.reweight, near, self.max_iter, self.method)
 
@@ -226,6 +233,11 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         """`orthogonal_distance` in units of ``scale_``: larger is worse, above ``threshold_`` is an outlier."""
         return self.orthogonal_distance(X) / self.scale_
 
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``threshold_`` − `outlier_score`: negative for outliers. Rounding errors, on an exact fit, count as 0."""
+        score = self.outlier_score(X)
+        return np.asarray(self.threshold_ - np.where(self._exact & (score < 1), 0.0, score))
+
     def score_distance(self, X: Any) -> np.ndarray:
         """√Σ zⱼ²/λⱼ of the coordinates z along the components, λ their variances: how far out within the subspace."""
         return self._score_distance(self._checked(X))
@@ -256,7 +268,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         distances, flat = self._score_distance(data.X), self._flat
         far = distances > Chi(self.n_components_).upper(FAR)
         kinds = leverage_kinds(off, far, "orthogonal outlier")
-        top = top_features(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
+        top = TopFeatures(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
         return Findings(scores, p_values(scores, self._law), kinds, distance=distances, top=top)
 
     def _checked(self, X: Any) -> Any:

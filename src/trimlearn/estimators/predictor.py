@@ -8,13 +8,14 @@ from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
+from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.precision import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
+from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.alternating import FEW, SMALL
@@ -86,10 +87,10 @@ class TrimmedPredictor(Trimmed):
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
         data = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and self._resumes(data))
+        return self._refit(data, self.contamination, warm=self.warm_start and self._resumes(data))
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
-        X, y = validate_data(
+        X, y = check_data(
             self, X, y, reset=reset, accept_sparse="csr", dtype=(np.float64, np.float32), **self._checks()
         )
         s = None
@@ -178,6 +179,7 @@ class TrimmedPredictor(Trimmed):
 
     def _trimmed(self, data: Data, h: float, x0: Array | None) -> Fit:
         """The trimmed fit that keeps h."""
+        stage(f"trimmed fit, keeping {h:.0f} of {data.S:.0f} rows")
         problem = Problem(self._loss(data), self._weight_set(data, h), self._r2(h, data.S), data.s)
         starts = [x0] if x0 is not None else self._starts(data, h)
         best = min((self._solve(problem, start) for start in starts), key=lambda fit: fit.objective)
@@ -206,6 +208,7 @@ class TrimmedPredictor(Trimmed):
         """The fit to rows as they are weighted."""
         s = weights if data.s is None else weights * data.s
         kept = float(s.sum(dtype=np.float64))
+        stage(f"fit to the {kept:.0f} rows explained")
         fit = self._solve(Problem(self._loss(data), AllOnes(), self._r2(kept, kept), s), x0)
         self._warn(fit)
         return fit

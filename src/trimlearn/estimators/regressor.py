@@ -10,20 +10,23 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.arrays import Array
 from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.inputs import check_data, check_numbers
 from trimlearn.estimators.penalties import make_penalty
 from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.precision import design
-from trimlearn.inference.table import Findings, distance_parts, leverage_kinds, prediction_parts, top_features
+from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, prediction_parts
+from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_trimmed_squares
 from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
+from trimlearn.warn import warn
 
 __all__ = ["TrimmedRegressor"]
 
@@ -70,7 +73,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
 
     def _predictor(self, X: Any) -> np.ndarray:
         check_is_fitted(self, "coef_")
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
+        X = check_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
         return np.asarray(X @ self.coef_ + self.intercept_)
 
     def __sklearn_tags__(self) -> Any:
@@ -96,11 +99,9 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         self.scale_, self.threshold_ = final.scale, final.cutoff
         self.outlier_scores_ = np.abs(self._residuals_at(data, x)) / final.scale
         if self._family.dispersed and final.scale <= self._least_scale(data.t) and np.mean(weights > 0) < EXACT:
-            warnings.warn(
+            warn(
                 f"{np.mean(weights > 0):.0%} of the rows lie exactly on the fit, the others count as outliers. If y "
                 "is rounded, or holds few values, give a contamination, or use another model.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _by_chance(self, data: Data, verdict: Verdict) -> bool:
@@ -125,7 +126,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         return {"y_numeric": True, "ensure_min_samples": 2}
 
     def _target(self, y: np.ndarray, dtype: Any, reset: bool) -> np.ndarray:
-        return np.asarray(column_or_1d(y, warn=True), dtype=dtype)
+        return check_numbers(y, dtype, type(self).__name__)
 
     def _r2(self, kept: float, S: float) -> Regularizer:
         return make_penalty(self.penalty, self.alpha, self.l1_ratio, kept / S)
@@ -173,19 +174,23 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         p_values = self._family.p_values(data.t.astype(np.float64), mean, self.scale_)
         if spread is None:  # no robust distances: what speaks for a prediction, then
             center = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-            top = top_features(X, lambda A, _: prediction_parts(A, self.coef_, center))
+            top = TopFeatures(X, lambda A, _: prediction_parts(A, self.coef_, center))
             return Findings(scores, p_values, leverage_kinds(off, np.zeros_like(off)), top=top)
         distance = np.sqrt(spread.mahalanobis(X))
         far = distance > Chi(p).upper(FAR)
         precision, center = spread.get_precision(), spread.location_
-        top = top_features(X, lambda A, _: distance_parts(A, center, precision))
+        top = TopFeatures(X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values, leverage_kinds(off, far), distance=distance, top=top)
 
     def _spread(self) -> TrimmedCovariance | None:
-        """The robust covariance of the training features, found when first asked for; None where there is none."""
+        """The robust covariance of the training features, found when first asked for; None where there is none: in
+        sparse or few data, and among dummies of categories, most rows being alike in a rare one."""
         data = vars(self).get("_training")
         if self._covariance is None and data is not None and not issparse(data.X) and data.n >= 5 * data.X.shape[1]:
-            self._covariance = TrimmedCovariance(random_state=self.random_state).fit(data.X, sample_weight=data.s)
+            with warnings.catch_warnings():  # that it is singular is no fault of the regression
+                warnings.simplefilter("ignore", UserWarning)
+                found = TrimmedCovariance(random_state=self.random_state).fit(data.X, sample_weight=data.s)
+            self._covariance = found if found._raw.rank == data.X.shape[1] else None
         return self._covariance
 
     # -- inference ----------------------------------------------------------------------------------------------------
@@ -231,5 +236,6 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
 
     def _lts(self, data: Data, t: np.ndarray, h: float) -> np.ndarray:
         """The model of least trimmed squares."""
+        stage("least trimmed squares from many starts")
         found = least_trimmed_squares(self._design(data), t.astype(np.float64), h, data.s, seed=self._seed())
         return np.asarray(self._moved(found.coef, 1))

@@ -8,10 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
-from trimlearn.inference.table import Findings, distance_parts, plain_kinds, top_features
+from trimlearn.estimators.base import Table, check_counts, row_names
+from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.inputs import check_data
+from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
 
@@ -23,7 +25,7 @@ HUGE = 1e140  # times itself still in range
 LARGE = 1 << 20  # entries of X beyond which products are
 
 
-class TrimmedScatter(Trimmed):
+class TrimmedScatter(Detector):
     """Location and covariance of the rows that agree; every row, seen or not, has a distance from them."""
 
     assume_centered: bool
@@ -34,9 +36,8 @@ class TrimmedScatter(Trimmed):
         """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
         data = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        h = self._h(self.contamination, data.S)
         with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
-            return self._fit(data, h, warm=False)
+            return self._refit(data, self.contamination, warm=False)
 
     @abstractmethod
     def _squared_distances(self, X: Floats) -> Floats:
@@ -53,7 +54,7 @@ class TrimmedScatter(Trimmed):
     def mahalanobis(self, X: Any) -> Floats:
         """Squared robust distances of the rows of X."""
         check_is_fitted(self, "weights_")
-        return self._squared_distances(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._squared_distances(check_data(self, X, reset=False, dtype=np.float64))
 
     def score_samples(self, X: Any) -> Floats:
         """Minus the squared distances: larger is more normal."""
@@ -62,10 +63,6 @@ class TrimmedScatter(Trimmed):
     def outlier_score(self, X: Any) -> Floats:
         """Robust distances, not squared: larger is worse."""
         return np.sqrt(self.mahalanobis(X))
-
-    def predict(self, X: Any) -> NDArray[np.int_]:
-        """+1 for inliers, −1 for outliers."""
-        return np.where(self.outlier_score(X) <= self.threshold_, 1, -1)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of the rows of X under the normal model."""
@@ -82,11 +79,11 @@ class TrimmedScatter(Trimmed):
 
     def _findings(self, data: Table, scores: Floats, off: NDArray[np.bool_]) -> Findings:
         precision, center = self.get_precision(), self.location_
-        top = top_features(data.X, lambda A, _: distance_parts(A, center, precision))
+        top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
-        X = validate_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)
+        X = check_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)
         largest = np.abs(X).max()
         if largest > 0 and not 1 / HUGE < largest < HUGE:
             raise ValueError(f"X holds numbers of up to {largest:.0e}, whose squares are out of range: rescale it.")

@@ -21,8 +21,10 @@ from sklearn.utils.validation import (
 from trimlearn.estimators.alternation import Alternation
 from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_argument
+from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
+from trimlearn.progress import stage
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 __all__ = ["TrimmedEstimator"]
@@ -74,6 +76,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         A stage ends when at most this share of the rows changes its weight, or F no longer falls.
     random_state : int
         For the folds, and for every random_state of the estimator that is None.
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
@@ -113,6 +117,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         max_iter: int = 20,
         tol: float = 0.005,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
         self.estimator = estimator
         self.contamination = contamination
@@ -123,12 +128,13 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit; X goes to the estimator as it is. sample_weight: 2 is the row twice, 0 its removal."""
         rows = self._validate(X, y, sample_weight, reset=True)
         self._row_names = row_names(X)
-        return self._fit(rows, self._h(self.contamination, rows.S), warm=False)
+        return self._refit(rows, self.contamination, warm=False)
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """How badly the model explains y, also for unseen rows: on the scale of ``outlier_scores_``."""
@@ -197,7 +203,11 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             raise ValueError("TrimmedEstimator requires y to be passed, but the target y is None.")
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True) if not get_tags(self).target_tags.multi_output else np.asarray(y)
+        if is_classifier(self.estimator):
+            check_labels_known(y)
         assert_all_finite(y, input_name="y")
+        if len(y) == 0:
+            raise ValueError("X and y have no rows: at least one is needed, and two of different classes to classify.")
         s = check_counts(sample_weight, X)
         if weight_argument(self.estimator) is None and np.any((s != 0) & (s != 1)):
             raise ValueError(
@@ -210,7 +220,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
                 return Rows(X, y, self._labels(y, self.classes_), s, self.classes_)
             classes = np.unique(y[s > 0])
             if len(classes) < 2:
-                raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least.")
+                raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
             return Rows(X, y, places(y, classes), s, classes)
         return Rows(X, y, y, s, None)
 
@@ -265,6 +275,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.raw_weights_, self.objective_ = w, F
         self.weights_ = final if self.reweight else w
         self.history_, self.n_iter_ = run.history, len(run.history)
+        stage(f"final fit to {np.count_nonzero(self.weights_)} rows")
         self.estimator_ = fit_weighted(self.estimator, rows, self.weights_, run.seed)
         self._training = rows
         self._conclude(run, found)

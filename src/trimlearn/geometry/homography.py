@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from math import exp, log
 from typing import Any, Self
 
@@ -21,6 +20,7 @@ from trimlearn.geometry.transfer import squared_transfer, transform
 from trimlearn.geometry.trimmed import dlt, four_best, trimmed_fit
 from trimlearn.solution import Solution
 from trimlearn.validation import check_choice, check_count, check_positive
+from trimlearn.warn import warn
 
 __all__ = ["TrimmedHomography"]
 
@@ -154,11 +154,9 @@ class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
         if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < 4:
-            warnings.warn(
+            warn(
                 f"threshold={self.threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches "
                 f"asks for about {noise.threshold:.2g} px.",
-                UserWarning,
-                stacklevel=3,
             )
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
@@ -13,6 +12,7 @@ from sklearn.utils import check_random_state
 
 from trimlearn.geometry.images import ImageLike
 from trimlearn.geometry.points import Floats
+from trimlearn.warn import warn
 
 __all__ = ["check_flag", "check_images", "check_index", "check_inside", "check_seed", "check_sizes"]
 
@@ -85,7 +85,7 @@ def check_inside(points: Floats, size: tuple[int, int], image: str) -> None:
         raise ValueError(f"{message}; are they swapped?")
     if off.max() > max(size):
         raise ValueError(f"{message}; give its size in the pixels that points are measured in.")
-    warnings.warn(f"{message}.", UserWarning, stacklevel=3)
+    warn(f"{message}.")
 
 
 def _outside(points: Floats, size: Sequence[int]) -> Floats:

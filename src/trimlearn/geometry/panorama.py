@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
@@ -27,6 +26,7 @@ from trimlearn.smart.method import Method
 from trimlearn.solution import Solution
 from trimlearn.threads import team
 from trimlearn.validation import check_choice, check_positive
+from trimlearn.warn import warn
 
 __all__ = ["PairReport", "TrimmedPanorama"]
 
@@ -149,7 +149,7 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
         self.doubts_ = of_model + of_pairs
         advice = ' For a camera that moves along a plane use model="homography".' if self.model == "rotation" else ""
         for doubt in [*(doubt + advice for doubt in of_model), *of_pairs]:
-            warnings.warn(doubt, UserWarning, stacklevel=2)
+            warn(doubt)
         return self
 
     def _describe(self, joint: JointFit, solution: Solution, x: Floats) -> None:

@@ -15,6 +15,7 @@ from trimlearn.geometry.points import Floats
 from trimlearn.geometry.rotations import straighten
 from trimlearn.geometry.scene import shift
 from trimlearn.geometry.surfaces import Cylinder, Plane, Sphere, Surface, View
+from trimlearn.warn import warn
 
 __all__ = ["SURFACES", "Placement", "place"]
 
@@ -144,7 +145,7 @@ def _warn(panorama: TrimmedPanorama, pairs: Pairs) -> None:
             f"{worst.error:.0f} px off where they overlap. The camera may have moved while it turned."
         ]
     for doubt in doubts:
-        warnings.warn(doubt, UserWarning, stacklevel=4)
+        warn(doubt)
 
 
 def _K(focal: float, size: tuple[int, int]) -> Floats:

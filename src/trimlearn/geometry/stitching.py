@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -25,6 +24,7 @@ from trimlearn.geometry.placement import SURFACES, Placement, place
 from trimlearn.geometry.points import Floats
 from trimlearn.geometry.surfaces import Plane, Window
 from trimlearn.validation import check_choice, check_positive
+from trimlearn.warn import warn
 
 __all__ = ["stitch", "stitch_files"]
 
@@ -133,7 +133,7 @@ def _read(images: Iterable[ImageLike], say: Callable[[str], None]) -> tuple[list
 def _warn_left_out(names: Sequence[str]) -> None:
     if names:
         what = f"{names[0]} overlaps" if len(names) == 1 else f"{', '.join(names)} overlap"
-        warnings.warn(f"left out: {what} with none of the images in the mosaic.", UserWarning, stacklevel=3)
+        warn(f"left out: {what} with none of the images in the mosaic.")
 
 
 def _within(layout: Layout, max_pixels: float) -> Layout:
@@ -142,11 +142,9 @@ def _within(layout: Layout, max_pixels: float) -> Layout:
         return layout
     factor = (max_pixels / canvas.area) ** 0.5
     smaller = layout.scaled(max(factor - 2 / min(canvas.w, canvas.h), factor / 2))  # windows are rounded up
-    warnings.warn(
+    warn(
         f"the mosaic would have {canvas.w} × {canvas.h} pixels, more than max_pixels = {max_pixels:.3g}; "
         f"it is made {smaller.canvas.w} × {smaller.canvas.h}.",
-        UserWarning,
-        stacklevel=3,
     )
     return smaller
 

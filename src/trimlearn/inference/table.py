@@ -9,14 +9,15 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 from scipy.stats import false_discovery_control
 
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.precision import design
-from trimlearn.inference.text import find_pandas, grid, markdown
-from trimlearn.validation import check_choice
 
 __all__ = [
     "Findings",
+    "Origins",
     "TopFeatures",
     "classifier_p_values",
     "distance_parts",
@@ -27,9 +28,7 @@ __all__ = [
     "plain_kinds",
     "prediction_parts",
     "reconstruction_parts",
-    "render",
     "suggest_labels",
-    "top_features",
 ]
 
 Vector = NDArray[np.float64]
@@ -40,13 +39,59 @@ REGULAR = "regular"
 BLOCK = 2**21  # entries of X looked at in one go
 
 
+Parts = Callable[[Matrix, NDArray[np.int64]], Matrix]  # (m dense rows of X, their numbers) -> (m, p)
+
+
+@final
+@dataclass(frozen=True)
+class Origins:
+    """Where the columns of X come from: column j is a part of ``names[column[j]]``, such as a dummy of a category."""
+
+    names: tuple[str, ...]
+    column: NDArray[np.int64]
+
+
 @final
 @dataclass(frozen=True)
 class TopFeatures:
-    """The features with the largest parts in what makes each row special, largest first: (n, k) each."""
+    """Which features make each row of X, dense or CSR, special: those whose ``parts`` are largest in size."""
 
-    features: NDArray[np.int64]
-    shares: Vector  # part / Σ|parts|, with its sign; 0 where nothing has a part
+    X: Any
+    parts: Parts
+
+    def largest(self, k: int = 3, origins: Origins | None = None) -> tuple[NDArray[np.int64], Vector]:
+        """The k features with the largest parts of every row, largest first, and part / Σ|parts|, with its sign.
+
+        ``origins``: the parts of columns of one origin are summed, and origins take the place of features.
+
+        >>> top = TopFeatures(np.array([[3.0, 1.0], [0.0, 2.0]]), lambda A, rows: A**2)
+        >>> features, shares = top.largest(k=1)
+        >>> features.ravel(), shares.ravel()
+        (array([0, 1]), array([0.9, 1. ]))
+        """
+        n, p = self.X.shape
+        count = p if origins is None else len(origins.names)
+        k, step = min(k, count), max(1, BLOCK // max(1, p))
+        features, shares = np.zeros((n, k), dtype=np.int64), np.zeros((n, k))
+        for start in range(0, n, step):
+            rows = np.arange(start, min(n, start + step))
+            C = self.parts(design(self.X[start : start + step], intercept=False), rows)
+            if origins is not None:
+                C = np.asarray(C @ _indicator(origins))
+            size, i = np.abs(C), rows - start
+            total = np.sum(size, axis=1, keepdims=True)
+            for j in range(k):  # sorting 784 features takes over 20 times as long
+                features[rows, j] = size.argmax(axis=1)
+                size[i, features[rows, j]] = -1.0
+            chosen = np.take_along_axis(C, features[rows], axis=1)
+            shares[rows] = np.divide(chosen, total, out=np.zeros_like(chosen), where=total > 0)
+        return features, shares
+
+
+def _indicator(origins: Origins) -> csr_array:
+    """(p, origins), 1 where a column belongs to an origin."""
+    p = len(origins.column)
+    return csr_array((np.ones(p), (np.arange(p), origins.column)), shape=(p, len(origins.names)))
 
 
 @final
@@ -150,61 +195,32 @@ def reconstruction_parts(X: Matrix, center: Vector, components: Matrix) -> Matri
     return np.asarray((Z - (Z @ components.T) @ components) ** 2)
 
 
-def top_features(X: Any, parts: Callable[[Matrix, NDArray[np.int64]], Matrix], k: int = 3) -> TopFeatures:
-    """The k features of every row of X, dense or CSR, whose ``parts(rows of X, their numbers)`` are largest in size.
-
-    >>> X = np.array([[3.0, 1.0], [0.0, 2.0]])
-    >>> top = top_features(X, lambda A, i: distance_parts(A, np.zeros(2), np.eye(2)), k=1)
-    >>> top.features.ravel(), top.shares.ravel()
-    (array([0, 1]), array([0.9, 1. ]))
-    """
-    n, p = X.shape
-    k, step = min(k, p), max(1, BLOCK // max(1, p))
-    features, shares = np.zeros((n, k), dtype=np.int64), np.zeros((n, k))
-    for start in range(0, n, step):
-        rows = np.arange(start, min(n, start + step))
-        C = parts(design(X[start : start + step], intercept=False), rows)
-        size, i = np.abs(C), rows - start
-        total = np.sum(size, axis=1, keepdims=True)
-        for j in range(k):  # sorting 784 features takes over 20 times as long
-            features[rows, j] = size.argmax(axis=1)
-            size[i, features[rows, j]] = -1.0
-        chosen = np.take_along_axis(C, features[rows], axis=1)
-        shares[rows] = np.divide(chosen, total, out=np.zeros_like(chosen), where=total > 0)
-    return TopFeatures(features, shares)
-
-
 # -- the table --------------------------------------------------------------------------------------------------------
 
 
 def make_table(
     findings: Findings,
     weights: NDArray[Any],
-    feature_names: Sequence[str] | None = None,
-    index: Sequence[Any] | None = None,
-    rows: NDArray[np.int64] | None = None,
-) -> Any:
-    """A pandas DataFrame, or a NumPy structured array of the same columns where pandas is not installed; worst first.
+    features: Sequence[str] | Origins | None = None,
+    index: Sequence[Any] | NDArray[Any] | None = None,
+) -> OutlierTable:
+    """All that is known about the examples, worst first.
 
     ``row``: number of the example; ``name``: its entry of ``index``; ``p_adjusted``: p-values after Benjamini and
     Hochberg (1995), among all examples: of those below 5 %, about 5 % are false alarms; ``features``: "name share"
-    of those with the largest parts. ``rows``: a selection. Columns of which nothing is known are left out.
+    of those with the largest parts. Columns of which nothing is known are left out.
 
     >>> found = Findings(np.array([0.1, 9.0]), np.array([0.9, 1e-6]), np.array(["regular", "outlier"]))
-    >>> print(render(make_table(found, np.array([1.0, 0.0]))))
+    >>> make_table(found, np.array([1.0, 0.0]))
     row  weight  outlier  score  p_value  p_adjusted     kind
       1       0     True      9    1e-06       2e-06  outlier
       0       1    False    0.1      0.9         0.9  regular
     """
-    columns = _columns(findings, np.asarray(weights), feature_names, index)
-    chosen = columns["row"] if rows is None else np.asarray(rows)
-    order = chosen[np.argsort(-columns["score"][chosen], kind="stable")]
-    columns = {name: column[order] for name, column in columns.items()}
-    pandas = find_pandas()
-    return _structured(columns) if pandas is None else pandas.DataFrame(columns)
+    columns = _columns(findings, np.asarray(weights), features, index)
+    return OutlierTable(columns).chosen(np.argsort(-findings.score, kind="stable"))
 
 
-def _columns(found: Findings, weights: NDArray[Any], features: Any, index: Any) -> dict[str, NDArray[Any]]:
+def _columns(found: Findings, weights: NDArray[Any], features: Any, index: Any) -> dict[str, Any]:
     n = len(found.score)
     known: dict[str, Any] = {
         "row": np.arange(n),
@@ -221,41 +237,21 @@ def _columns(found: Findings, weights: NDArray[Any], features: Any, index: Any) 
         "distance": found.distance,
         "features": None if found.top is None else describe(found.top, features),
     }
-    columns = {name: np.asarray(column) for name, column in known.items() if column is not None}
+    columns = {name: column for name, column in known.items() if column is not None}
     for name, column in columns.items():
         if len(column) != n:
             raise ValueError(f"{name} has {len(column)} entries, the scores have {n}; give one per example.")
     return columns
 
 
-def describe(top: TopFeatures, names: Sequence[str] | None = None) -> NDArray[np.str_]:
+def describe(top: TopFeatures, features: Sequence[str] | Origins | None = None) -> NDArray[np.str_]:
     """Top features in words: "age 62%, income -20%"; those without a part are left out."""
-    name = {j: f"x{j}" if names is None else str(names[j]) for j in np.unique(top.features).tolist()}
-    pairs = zip(top.features.tolist(), top.shares.tolist(), strict=True)
+    origins = features if isinstance(features, Origins) else None
+    names = features.names if isinstance(features, Origins) else features
+    largest, shares = top.largest(origins=origins)
+    name = {j: f"x{j}" if names is None else str(names[j]) for j in np.unique(largest).tolist()}
     words = [
         ", ".join(f"{name[j]} {share:.0%}" for j, share in zip(*pair, strict=True) if abs(share) >= 0.005)
-        for pair in pairs
+        for pair in zip(largest.tolist(), shares.tolist(), strict=True)
     ]
     return np.asarray(words, dtype=np.str_)
-
-
-def _structured(columns: dict[str, NDArray[Any]]) -> NDArray[Any]:
-    table = np.empty(len(columns["row"]), dtype=[(name, column.dtype) for name, column in columns.items()])
-    for name, column in columns.items():
-        table[name] = column
-    return table
-
-
-def render(table: Any, rows: int = 10, style: str = "text") -> str:
-    """The first rows of a table of `make_table` as text, or as Markdown with style="markdown"."""
-    check_choice(style, ("text", "markdown"), "style")
-    names = list(table.dtype.names if isinstance(table, np.ndarray) else table.columns)
-    cells = [[_cell(value) for value in np.asarray(table[name])[:rows]] for name in names]
-    lines = [names, *map(list, zip(*cells, strict=True))]
-    left = [j for j, name in enumerate(names) if name == "features"]
-    text = markdown(lines) if style == "markdown" else grid(lines, left)
-    return "\n".join([*text, f"({len(table) - rows} more)"] if len(table) > rows else text)
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)

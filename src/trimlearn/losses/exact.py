@@ -108,5 +108,5 @@ def _least_norm(A: np.ndarray, T: np.ndarray, scale: np.ndarray) -> np.ndarray:
     u = Vt[:rank].T @ ((U[:, :rank].T @ T) / s[:rank, None])
     if rank < A.shape[1]:
         null = Vt[rank:].T
-        u = u - null @ np.linalg.lstsq(null / scale[:, None], u / scale[:, None])[0]
+        u = u - null @ np.linalg.lstsq(null / scale[:, None], u / scale[:, None], rcond=None)[0]
     return np.asarray(u / scale[:, None])

@@ -43,6 +43,7 @@ class Outcome:
     distances2: np.ndarray
     law: Chi
     verdict: Verdict
+    exact: bool = False  # whether the rows kept lie on the flat, up to rounding errors
 
 
 def fit_and_judge(
@@ -85,10 +86,15 @@ def _judged(search: Search, found: Outcome) -> Outcome:
     c, distances2, freedom = search.s * found.w, found.distances2, _freedom(search, found)
     if search.small and _flattered(c, found.flat) > FLATTERY * sqrt(2 / freedom):
         distances2 = search.refitted(c, found.flat, distances2)
-    spread = _spread(distances2, search.s, min(0.5, found.h / search.S))
-    law = Chi(spread if spread < freedom / UNEQUAL else freedom)
-    verdict = judge(np.sqrt(distances2), found.h, 0, search.s, law, floor=_floor(search, found.flat))
-    return replace(found, distances2=distances2, law=law, verdict=verdict)
+    floor, share = _floor(search, found.flat), found.h / search.S
+    exact = quantile(distances2, search.s, share) <= floor**2
+    if exact:  # how rounding errors spread says nothing
+        law = Chi(_most_free(search, found.flat))
+    else:
+        spread = _spread(distances2, search.s, min(0.5, share))
+        law = Chi(spread if spread < freedom / UNEQUAL else freedom)
+    verdict = judge(np.sqrt(distances2), found.h, 0, search.s, law, floor=floor)
+    return replace(found, distances2=distances2, law=law, verdict=verdict, exact=exact)
 
 
 def _flattered(c: np.ndarray, flat: Flat) -> float:
@@ -118,6 +124,11 @@ def _floor(search: Search, flat: Flat) -> float:
     return float(max(rounding_floor(norms), given))
 
 
+def _most_free(search: Search, flat: Flat) -> int:
+    """ν at most: the dimensions left out."""
+    return max(1, int(search.points.p - flat.U.shape[1]))
+
+
 def _freedom(search: Search, found: Outcome) -> float:
     """ν = (tr R)²/tr R² of the covariance R of the residuals rᵢ of the rows kept.
 
@@ -135,7 +146,7 @@ def _freedom(search: Search, found: Outcome) -> float:
     R -= (R @ flat.U) @ flat.U.T
     c, squares = c[rows], np.square(R @ R.T)
     N, q = float(c.sum()), flat.U.shape[1] + 1.0
-    most_free = max(1, points.p - flat.U.shape[1])
+    most_free = _most_free(search, flat)
     if N <= q + 1:
         return float(most_free)
     trace = float(c @ np.einsum("ij,ij->i", R, R)) / (N - q)

@@ -30,7 +30,7 @@ def minimax_starts(sample: Sample, count: int, rng: np.random.Generator) -> np.n
 
 def minimax_ends(sample: Sample, U: np.ndarray) -> np.ndarray:
     """The best ends reached from the starts U, best first: u with a small weighted h-th smallest |tᵢ − Qᵢu|."""
-    ones = np.linalg.lstsq(sample.Q, np.ones(sample.n))[0]
+    ones = np.linalg.lstsq(sample.Q, np.ones(sample.n), rcond=None)[0]
     shift = ones if np.allclose(sample.Q @ ones, 1.0, rtol=0, atol=1e-9) else None
     placed = sorted((_placed(sample, u, shift) for u in U), key=lambda end: end[1])
     ends = [_followed(sample, u, value, shift) for u, value in placed[:FOLLOWED]]

@@ -101,7 +101,7 @@ class Rows:
     def coef(self, u: np.ndarray) -> np.ndarray:
         """The shortest x with Ax = Qu, for the coefficients u of a sample."""
         x = self._back @ (self._base + self._scale * u)
-        return np.asarray(x - self._null @ np.linalg.lstsq(self._null, x)[0])
+        return np.asarray(x - self._null @ np.linalg.lstsq(self._null, x, rcond=None)[0])
 
     def refit(self, w: np.ndarray) -> np.ndarray | None:
         """The least squares x for weights w, accurate and shortest for the rows it keeps; None where those are many."""

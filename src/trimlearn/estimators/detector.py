@@ -1,0 +1,42 @@
+"""Trimmed estimators of rows without a target, used the way scikit-learn's outlier detectors are."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.estimators.base import Trimmed
+
+__all__ = ["Detector"]
+
+
+class Detector(Trimmed):
+    """Signs as in scikit-learn: +1 and positive for inliers, −1 and negative for outliers.
+
+    It is no `sklearn.base.OutlierMixin`: of such a one ``contamination`` is the share of rows flagged, whatever they
+    are like; here it is the share trimmed, of which those that the fit explains come back.
+    """
+
+    @abstractmethod
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to the rows of X."""
+
+    @abstractmethod
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """How far out each row of X is; larger is worse."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """``threshold_`` − `outlier_score`: negative for outliers, the more so the further out they are."""
+        score = self.outlier_score(X)  # which also says that the model is not fitted, if so
+        return np.asarray(self.threshold_ - score)
+
+    def predict(self, X: Any) -> NDArray[np.int_]:
+        """+1 for inliers, −1 for outliers, rows of X being judged as new ones."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
+        """Fit, and +1 for the rows of X that count in the fit (``inlier_mask_``), −1 for the others; y is ignored."""
+        return np.where(self.fit(X).inlier_mask_, 1, -1)

@@ -1,0 +1,70 @@
+"""What users hand in, checked by scikit-learn, with errors that say what to do about text and missing labels."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+from sklearn.utils import assert_all_finite
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from trimlearn.validation import is_missing
+
+__all__ = ["check_data", "check_labels_known", "check_numbers"]
+
+NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
+
+
+def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
+    """scikit-learn's `validate_data` for X, or X and y; of text it is said where it is, and what helps."""
+    try:
+        found = validate_data(estimator, X, *y, **options)
+        if not y and found.dtype.kind == "O":  # a category beside numbers slips through
+            found = found.astype(np.float64)
+        return found
+    except (TypeError, ValueError) as error:
+        if not re.search(NO_NUMBERS, str(error)):
+            raise
+        if y and options.get("y_numeric"):
+            check_numbers(y[0], np.float64, type(estimator).__name__)
+        columns = _text_columns(X)
+        what = f"text, categories or dates in the columns {columns}" if columns else f"text ({error})"
+        raise ValueError(
+            f"X holds {what}, and {type(estimator).__name__} takes numbers. Encode or drop them: "
+            "make_pipeline(make_column_transformer((OneHotEncoder(), columns), remainder='passthrough'), estimator)."
+        ) from error
+
+
+def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
+    """A target of finite numbers, one per row, for the estimator ``name``."""
+    y = column_or_1d(y, warn=True)
+    try:
+        t = np.asarray(y, dtype=dtype)
+    except ValueError as error:
+        raise ValueError(
+            f"y holds text, and {name} predicts numbers ({error}). For labels use TrimmedLogisticRegression."
+        ) from error
+    assert_all_finite(t, input_name="y")
+    return t
+
+
+def check_labels_known(y: Any) -> None:
+    """Labels that are missing (None, NaN) are said to be; only among objects can they hide."""
+    y = np.asarray(y)
+    if y.dtype != object or y.ndim == 0:
+        return
+    missing = [row for row, label in enumerate(y.tolist()) if is_missing(label)]
+    if missing:
+        raise ValueError(f"y holds {len(missing)} missing labels, the first in row {missing[0]}: drop those rows.")
+
+
+def _text_columns(X: Any) -> list[str]:
+    """The columns of a data frame that are not numbers."""
+    if not hasattr(X, "columns"):
+        return []
+    return [str(name) for name, kind in zip(X.columns, X.dtypes, strict=True) if not _is_number(kind)]
+
+
+def _is_number(kind: Any) -> bool:
+    return str(kind).lower().startswith(("int", "uint", "float", "bool"))

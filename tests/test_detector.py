@@ -1,0 +1,46 @@
+"""TrimmedPCA, TrimmedCovariance and TrimmedGraphicalLasso as outlier detectors, with scikit-learn's signs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from trimlearn import TrimmedCovariance, TrimmedGraphicalLasso, TrimmedPCA
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(120, 3)) * [3, 1, 1]
+X[:20] += [0, 9, -9]
+NEW = RNG.normal(size=(50, 3)) * [3, 1, 1]
+NEW[:10] += [0, 9, -9]
+
+DETECTORS = [TrimmedPCA(1), TrimmedCovariance(), TrimmedGraphicalLasso(0.1)]
+
+
+@pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)
+def test_signs_are_scikit_learns(model: Any) -> None:
+    labels = model.fit_predict(X)
+    assert np.array_equal(labels, np.where(model.inlier_mask_, 1, -1)) and set(labels) == {-1, 1}
+    assert np.all(labels[:20] == -1) and np.mean(labels[20:] == 1) > 0.95
+    decision = model.decision_function(NEW)
+    assert np.array_equal(model.predict(NEW), np.where(decision >= 0, 1, -1))
+    assert np.all(decision[:10] < 0) and np.mean(decision[10:] >= 0) > 0.95
+    assert np.array_equal(np.argsort(decision), np.argsort(-model.outlier_score(NEW)))
+    np.testing.assert_allclose(decision, model.threshold_ - model.outlier_score(NEW))
+
+
+@pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)
+def test_they_work_at_the_end_of_a_pipeline(model: Any) -> None:
+    pipe = make_pipeline(StandardScaler(), model)
+    labels = pipe.fit_predict(X, None)
+    assert np.all(labels[:20] == -1) and np.array_equal(pipe.predict(NEW) == 1, pipe.decision_function(NEW) >= 0)
+
+
+@pytest.mark.parametrize("model", [type(model)() for model in DETECTORS], ids=lambda model: type(model).__name__)
+def test_before_a_fit_there_is_nothing_to_say(model: Any) -> None:
+    with pytest.raises(NotFittedError):
+        model.decision_function(X)

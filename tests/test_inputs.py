@@ -1,0 +1,73 @@
+"""What a newcomer hands in that cannot be right: each error names the argument and what helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+
+from trimlearn import (
+    TrimmedCovariance,
+    TrimmedEstimator,
+    TrimmedGLM,
+    TrimmedGraphicalLasso,
+    TrimmedLinearRegression,
+    TrimmedLogisticRegression,
+    TrimmedPCA,
+)
+
+X = np.random.default_rng(0).normal(size=(40, 2))
+NUMBERS = X @ [1.0, -1.0]
+LABELS = np.where(NUMBERS > 0, "yes", "no").astype(object)
+FRAME = pd.DataFrame({"age": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")})
+ON_NUMBERS = [TrimmedLinearRegression(), TrimmedGLM("huber")]
+ON_LABELS = [TrimmedLogisticRegression(), TrimmedEstimator(LogisticRegression())]
+ALONE = [TrimmedPCA(1), TrimmedCovariance(), TrimmedGraphicalLasso()]
+
+
+def name(model: Any) -> str:
+    return type(model).__name__
+
+
+@pytest.mark.parametrize("model", [*ON_NUMBERS, ON_LABELS[0], *ALONE], ids=name)
+def test_text_in_x_is_named_with_its_columns(model: Any) -> None:
+    y = LABELS if model is ON_LABELS[0] else NUMBERS
+    dates = FRAME.assign(colour=pd.date_range("2024-01-01", periods=40))
+    for frame in (FRAME, FRAME.astype({"colour": "category"}), dates):
+        with pytest.raises(ValueError, match=rf"in the columns \['colour'\], and {name(model)} takes .*OneHotEncoder"):
+            model.fit(frame, y)
+    with pytest.raises(ValueError, match=r"X holds text \(could not convert.*\), and"):
+        model.fit(FRAME.to_numpy(), y)
+
+
+@pytest.mark.parametrize("model", ON_NUMBERS, ids=name)
+def test_labels_are_no_numbers(model: Any) -> None:
+    with pytest.raises(ValueError, match=f"y holds text, and {name(model)} predicts numbers"):
+        model.fit(X, LABELS)
+    holes = NUMBERS.astype(object)
+    holes[3] = None
+    with pytest.raises(ValueError, match="Input y contains NaN"):
+        model.fit(X, holes)
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
+@pytest.mark.parametrize("model", ON_LABELS, ids=name)
+def test_missing_labels_are_counted(model: Any, missing: Any) -> None:
+    y = LABELS.copy()
+    y[[3, 5]] = missing
+    with pytest.raises(ValueError, match="y holds 2 missing labels, the first in row 3: drop those rows"):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("model", ON_LABELS, ids=name)
+def test_one_class(model: Any) -> None:
+    with pytest.raises(ValueError, match="y holds one class only, yes; a classifier needs two at least"):
+        model.fit(X, np.full(40, "yes"))
+
+
+def test_no_rows() -> None:
+    with pytest.raises(ValueError, match="no rows"):
+        TrimmedEstimator(Ridge()).fit(X[:0], NUMBERS[:0])
