@@ -7,6 +7,9 @@ from math import inf
 from numbers import Real
 from typing import final
 
+import numpy as np
+
+from trimlearn.arrays import to_numpy
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
@@ -61,7 +64,7 @@ class SMART(Method):
         j = self.j.bind(n, b)
         if j.chance == 0 and not isinstance(problem.r1, AllOnes):
             raise ValueError(f"a method that never renews w (q = 0) needs r1 = AllOnes(), got {problem.r1!r}.")
-        rule, tau = self._step_sizes(problem, b, refresh.rho(n, b), j.chance)
+        rule, tau = self._step_sizes(problem, b, refresh, j.chance)
         metric, momentum = self._metric(problem, rule, refresh), self._momentum(problem, rule)
         duals = choose_duals(self.duals, problem.loss, refreshes=not isinstance(refresh, Nothing))
         if self.output not in ("last", "random"):
@@ -70,9 +73,10 @@ class SMART(Method):
         random_output = self.output == "random"
         return Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
 
-    def _step_sizes(self, problem: Problem, b: int, rho: float, q: float) -> tuple[StepRule, float]:
+    def _step_sizes(self, problem: Problem, b: int, refresh: RowLaw, q: float) -> tuple[StepRule, float]:
         tau = self.tau
         if self.step == "theory":
+            rho = refresh.rho(problem.n, b, None if problem.s is None else to_numpy(problem.s).astype(np.float64))
             rates = theorem1(problem.n, b, problem.loss.lipschitz(), problem.r1.B, rho, q=q, s=problem.s)
             return Fixed(rates.gamma, rates.eta), rates.tau if tau == "theory" else _check_tau(tau)
         if self.step == "auto":
