@@ -14,7 +14,7 @@ from zlib import error
 
 import numpy as np
 
-from trimlearn.arrays import asarray_like, to_numpy
+from trimlearn.arrays import asarray_like, namespace, to_numpy
 from trimlearn.engines.base import Counts, Engine
 from trimlearn.files import replacing
 from trimlearn.smart.method import Record, State
@@ -85,7 +85,12 @@ class Checkpoint:
             there, h = str(meta["run"]), float(meta["h"])
             like = engine.problem.loss.like
             w = arrays.pop("w")
-            metric = {k.removeprefix(METRIC): asarray_like(v, like) for k, v in arrays.items() if k.startswith(METRIC)}
+            # A metric may be wider than x: its dtype is the one it was saved in.
+            metric = {
+                k.removeprefix(METRIC): asarray_like(v, like, getattr(namespace(like), v.dtype.name))
+                for k, v in arrays.items()
+                if k.startswith(METRIC)
+            }
             rest = {k: asarray_like(v, like) for k, v in arrays.items() if not k.startswith(METRIC)}
             state = State(**meta["state"], **rest, metric=metric)
             counts, history = Counts(**meta["counts"]), [Record(**record) for record in meta["history"]]
