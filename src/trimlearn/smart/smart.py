@@ -14,6 +14,7 @@ from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import (
+    Everything,
     JLaw,
     Nothing,
     RowLaw,
@@ -37,10 +38,10 @@ class SMART(Method):
     """Algorithm 1 with any laws of Iₖ (``batch``), jₖ (``j``) and Dₖ (``refresh``).
 
     tau: τ, inf takes the best w at once; with step="theory", "theory" takes the corollaries'. step: γ, a number,
-    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients" or "snapshot" (they
-    agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum: heavy-ball, in [0, 1). None
-    leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for any other step. output:
-    "last", or "random" for the iterate t₀ that Theorem 1 speaks of.
+    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients", "snapshot" or, for
+    full gradients, "total" (they agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum:
+    heavy-ball, in [0, 1). None leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for
+    any other step. output: "last", or "random" for the iterate t₀ that Theorem 1 speaks of.
 
     >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
     >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
@@ -66,7 +67,8 @@ class SMART(Method):
             raise ValueError(f"a method that never renews w (q = 0) needs r1 = AllOnes(), got {problem.r1!r}.")
         rule, tau = self._step_sizes(problem, b, refresh, j.chance)
         metric, momentum = self._metric(problem, rule, refresh), self._momentum(problem, rule)
-        duals = choose_duals(self.duals, problem.loss, refreshes=not isinstance(refresh, Nothing))
+        everything = isinstance(batch, Everything) and isinstance(refresh, Everything)
+        duals = choose_duals(self.duals, problem.loss, not isinstance(refresh, Nothing), everything)
         if self.output not in ("last", "random"):
             raise ValueError(f"output must be 'last' or 'random', got {self.output!r}.")
         eta = rule.eta if isinstance(rule, Fixed) else 1.0
