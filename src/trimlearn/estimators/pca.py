@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
 from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
+from trimlearn.intact import intact
 from trimlearn.robust.flat_fit import HUGE, Search
 from trimlearn.robust.flat_judge import Outcome, fit_and_judge
 from trimlearn.robust.flats import Fit, Flat, Points, spectrum
@@ -118,11 +119,12 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the subspace and who is far from it. X: (n, p), dense, memory-mapped or CSR; y is ignored."""
-        check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
-        check_count(self.max_iter, "max_iter")
-        data = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        return self._fit(data, self._h(self.contamination, data.S), warm=False)
+        with intact(self):
+            check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
+            check_count(self.max_iter, "max_iter")
+            data = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            return self._fit(data, self._h(self.contamination, data.S), warm=False)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)

@@ -13,6 +13,7 @@ from sklearn.utils.validation import validate_data
 from trimlearn.arrays import Array
 from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
 from trimlearn.inference.precision import design
+from trimlearn.intact import intact
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
@@ -84,9 +85,10 @@ class TrimmedPredictor(Trimmed):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
-        data = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and self._resumes(data))
+        with intact(self):
+            data = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and self._resumes(data))
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
         X, y = validate_data(

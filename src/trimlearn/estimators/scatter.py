@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
 from trimlearn.inference.table import Findings, distance_parts, plain_kinds, top_features
+from trimlearn.intact import intact
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
 
@@ -32,11 +33,12 @@ class TrimmedScatter(Trimmed):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
-        data = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        h = self._h(self.contamination, data.S)
-        with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
-            return self._fit(data, h, warm=False)
+        with intact(self):
+            data = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            h = self._h(self.contamination, data.S)
+            with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
+                return self._fit(data, h, warm=False)
 
     @abstractmethod
     def _squared_distances(self, X: Floats) -> Floats:

@@ -23,6 +23,7 @@ from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_argument
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
+from trimlearn.intact import intact
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 __all__ = ["TrimmedEstimator"]
@@ -126,9 +127,10 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit; X goes to the estimator as it is. sample_weight: 2 is the row twice, 0 its removal."""
-        rows = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        return self._fit(rows, self._h(self.contamination, rows.S), warm=False)
+        with intact(self):
+            rows = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            return self._fit(rows, self._h(self.contamination, rows.S), warm=False)
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """How badly the model explains y, also for unseen rows: on the scale of ``outlier_scores_``."""
