@@ -251,10 +251,103 @@ def test_the_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mon
         raise OSError("disk full")
 
     monkeypatch.setattr(trimlearn.checkpoint.np, "savez", torn)
-    with pytest.raises(OSError, match="disk full"):
-        solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), **KW)
+    with pytest.warns(UserWarning, match="could not be written .*disk full") as caught:
+        found = solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), **KW)
+    assert len(caught) == 1  # though every save failed
+    assert caught[0].filename == __file__
+    assert_same(found, solve(PROBLEM, svrg(), **KW))
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+
+
+def test_a_disk_that_has_room_again_is_written_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real, failures = tmp_path / "run.npz", np.savez, [OSError("disk full")] * 2
+
+    def torn(*args: Any, **arrays: Any) -> None:
+        if failures:
+            raise failures.pop()
+        real(*args, **arrays)
+
+    monkeypatch.setattr(trimlearn.checkpoint.np, "savez", torn)
+    with pytest.warns(UserWarning, match="could not be written"):
+        found = solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), **KW)
+    assert_same(solve(PROBLEM, svrg(), checkpoint=path, **KW), found)
+
+
+def test_the_fingerprint_is_taken_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It costs three passes over the data, and the data do not change."""
+    taken: list[Problem] = []
+    real = Problem.fingerprint
+
+    def counting(self: Problem) -> str:
+        taken.append(self)
+        return real(self)
+
+    monkeypatch.setattr(Problem, "fingerprint", counting)
+    found = solve(PROBLEM, svrg(), checkpoint=Checkpoint(tmp_path / "run.npz", 0.0), **KW)
+    assert len(found.history) > 10
+    assert len(taken) == 1
+
+
+# ---- two runs, one path ----
+
+
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize("other", [svrg(), saga()], ids=["the same run", "another"])
+def test_a_path_in_use_is_refused(other: Method, resume: bool, tmp_path: Path) -> None:
+    """Whatever the second run is, and whether or not it would overwrite: the first goes on as if nothing had been."""
+    path, refused = tmp_path / "run.npz", []
+
+    def intrude(record: Record) -> None:
+        if path.exists() and not refused:
+            before = path.read_bytes()
+            with pytest.raises(ValueError, match="in use: another run saves there now") as caught:
+                solve(PROBLEM, other, checkpoint=path, resume=resume, **KW)
+            refused.append(caught.value)
+            assert path.read_bytes() == before
+
+    found = solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), callback=intrude, **KW)
+    assert refused
+    assert_same(found, solve(PROBLEM, svrg(), **KW))
+    assert_same(solve(PROBLEM, svrg(), checkpoint=path, **KW), found)  # the path is free again
+
+
+@pytest.mark.parametrize("locks", [True, False])
+def test_a_file_that_another_run_put_there_is_left_alone(
+    locks: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs that begin at once, or where locks are not to be had: the one that comes second says so."""
+    path = tmp_path / "run.npz"
+    if not locks:
+        monkeypatch.setattr(trimlearn.checkpoint, "lock", lambda path: None)
+
+    def intrude(record: Record) -> None:
+        elsewhere = tmp_path / "elsewhere.npz"
+        solve(PROBLEM, saga(), checkpoint=elsewhere, **KW)
+        elsewhere.replace(path)
+
+    with pytest.raises(ValueError, match="was written by another run meanwhile"):
+        solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), callback=intrude, **KW)
+    assert [file.name for file in tmp_path.iterdir()] == ["run.npz"]
+    assert_same(solve(PROBLEM, saga(), checkpoint=path, **KW), solve(PROBLEM, saga(), **KW))
+
+
+def test_a_file_that_was_moved_away_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    found = solve(
+        PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), callback=lambda _: path.unlink(missing_ok=True), **KW
+    )
+    assert_same(found, solve(PROBLEM, svrg(), **KW))
+
+
+def test_an_interrupted_run_lets_go_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "run.npz"
+    interrupted(path, 3, PROBLEM, svrg())
+    open_files = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+    for _ in range(3):
+        interrupted(path, 3, PROBLEM, saga(), resume=False)
+    if open_files:
+        assert len(os.listdir("/proc/self/fd")) == open_files
 
 
 def test_a_run_saves_at_the_start_and_then_when_due(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,19 @@ def test_rho_is_the_chance_that_a_row_is_in_D(law: RowLaw) -> None:
         assert binomtest(int(hit), trials, rho).pvalue > 1e-4 if 0 < rho < 1 else hit == rho * trials
 
 
+def test_rho_under_sample_weights() -> None:
+    """Rows are drawn with probability sᵢ/S, so Dₖ = Iₖ holds a light row seldom; laws that do not draw do not care."""
+    s, b, trials = np.array([0.2, 0.0, 1.0, 3.0, 1.0]), 3, 3000
+    hits = np.zeros(len(s))
+    for k in range(trials):
+        hits[np.unique(Draws(8, k, len(s), np.cumsum(s)).rows(b))] += 1
+    rho = np.asarray(Same().rho(len(s), b, s))
+    np.testing.assert_array_equal(rho, WithReplacement(b).bind(len(s)).rho(len(s), 1, s))
+    for hit, chance in zip(hits, rho, strict=True):
+        assert binomtest(int(hit), trials, chance).pvalue > 1e-4 if chance > 0 else hit == 0
+    assert [law.rho(len(s), b, s) for law in (Everything(), Nothing(), Independent(0.3))] == [1.0, 0.0, 0.3]
+
+
 def test_an_independent_D_does_not_depend_on_I() -> None:
     """The overlap of I and D is what two independent draws have; Same has it all."""
     n, b = 20, 5

@@ -15,12 +15,14 @@ from textbook import groups, iterates, make, point
 from trimlearn.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Softmax
+from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
-from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg
+from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg, variable_projection
 from trimlearn.smart.draws import ALL, Coin, Independent, WithReplacement
 from trimlearn.smart.duals import DUALS, Gradients, Residuals, Snapshot, choose_duals
 from trimlearn.smart.method import Method
+from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
 
 NOTHING = np.empty(0, dtype=np.int64)
@@ -311,3 +313,70 @@ def test_the_diagonal_metric_does_not_see_large_entries_in_rows_of_weight_0() ->
             state = svrg(b=6, step=0.1, metric="diagonal").bind(problem, 0).init(engine, point(problem))
         found.append(state.metric["inverse"])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
+
+
+# ---- any loss ----
+
+
+class Plain(Loss):
+    """A loss that hides its linear predictions: values and weighted sums of gradients are all it gives."""
+
+    def __init__(self, inner: Loss) -> None:
+        self.n, self.x_shape, self.like, self._inner = inner.n, inner.x_shape, inner.like, inner
+
+    def values(self, x: Any, rows: Any = None) -> Any:
+        return self._inner.values(x, rows)
+
+    def gradient(self, x: Any, c: Any, rows: Any = None) -> Any:
+        return self._inner.gradient(x, c, rows)
+
+    def lipschitz(self) -> Any:
+        return self._inner.lipschitz()
+
+
+FULL: dict[str, Method] = {
+    "palm": palm(step=0.1),
+    "palm tau": palm(step=0.1, tau=8.0),
+    "palm coin": palm(step=0.1, tau=8.0, cyclic=False),
+    "palm theory": palm(step="theory", tau="theory", cyclic=False),
+    "palm momentum": palm(step=0.1, momentum=0.5, cyclic=False),
+    "variable projection": variable_projection(step=0.1),
+    "variable projection coin": variable_projection(step=0.1, cyclic=False),
+}
+
+
+@pytest.mark.parametrize("s", [None, np.arange(20) % 3], ids=["plain", "weighted"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", FULL)
+def test_full_gradients_need_no_table(name: str, kind: str, s: Any) -> None:
+    """palm and variable_projection take any loss: the same iterates at the same cost as with linear predictions."""
+    known, _ = make(kind, CappedSimplex(13.3), Ridge(0.05), 20, s)
+    hidden = Problem(Plain(known.loss), CappedSimplex(13.3), Ridge(0.05), s)
+    runs = []
+    for problem in (known, hidden):
+        engine, x = LocalEngine(problem), point(problem)
+        run = FULL[name].bind(problem, 3)
+        state, seen = run.init(engine, x), []
+        for _ in range(40):
+            run.advance(engine, state)
+            seen.append(np.append(to_numpy(state.x).ravel(), to_numpy(engine.weights)))
+        run.finish(engine, state)
+        runs.append((np.array(seen), engine.counts))
+    np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=1e-9, atol=1e-12)
+    assert runs[0][1] == runs[1][1]
+
+
+@pytest.mark.parametrize("method", [palm(), variable_projection(), palm(tau=50.0, cyclic=False)])
+def test_full_gradients_with_automatic_steps(method: Method) -> None:
+    known, _ = make("logistic", CappedSimplex(16.0), Ridge(0.05), 20)
+    best = solve(known, start=None).objective
+    solution = solve(Problem(Plain(known.loss), CappedSimplex(16.0), Ridge(0.05)), method, start=None, max_passes=300)
+    assert solution.objective == pytest.approx(best, rel=1e-3)
+
+
+def test_a_total_is_for_full_gradients_only() -> None:
+    problem, _ = make("logistic", CappedSimplex(13.3), Zero(), 20)
+    with pytest.raises(ValueError, match="duals='total' is for full gradients"):
+        svrg(duals="total").bind(problem, 0)
+    with pytest.raises(ValueError, match="cannot refresh single rows"):
+        saga().bind(Problem(Plain(problem.loss), CappedSimplex(13.3)), 0)

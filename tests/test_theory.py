@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trimlearn.smart.draws import drawn
 from trimlearn.smart.theory import (
     Rates,
     counts,
@@ -51,6 +52,24 @@ def test_gamma_and_eta_are_the_printed_formulas(theorem: Preset) -> None:
     assert rates.eta == pytest.approx(2 + 4 * rates.gamma * (a + ell), rel=1e-12)
     assert rates.memory == pytest.approx(max(map(sqrt, stay)), rel=1e-12)
     assert rates.tau == pytest.approx(0.7 / 0.3 * rates.gamma / rates.eta, rel=1e-12)
+
+
+def test_a_row_of_small_sample_weight_is_refreshed_seldom() -> None:
+    """ρᵢ = 1 − (1 − sᵢ/S)^b in the printed formulas, with means over s; a row of weight 0 is no row."""
+    n, b, q, eps0 = 5, 3, 0.2, 0.01
+    s, L = np.array([0.01, 0.0, 2.0, 1.0, 5.0]), np.array([3.0, 100.0, 1.0, 2.0, 0.5])
+    spread_sq, ell, S = 0.0, 0.0, sum(s)
+    for share, Li in zip(s / S, L, strict=True):
+        kept = (1 - share) ** b
+        spread_sq += share * 0.8 * 1.01 * Li**2 / (2 * b * (1 - sqrt(0.8 * kept)) ** 2)
+        ell += share * Li
+    rates = theorem1(n, b, L, rho=drawn(n, b, s), q=q, eps0=eps0, s=s)
+    assert rates.gamma == pytest.approx(1 / (4 * sqrt(spread_sq) + ell), rel=1e-12)
+    assert rates.memory == pytest.approx(sqrt(0.8 * (1 - 0.01 / S) ** b), rel=1e-12)
+    few = s > 0
+    without = theorem1(4, b, L[few], rho=drawn(4, b, s[few]), q=q, eps0=eps0, s=s[few])
+    assert (rates.gamma, rates.eta) == (without.gamma, without.eta)
+    assert theorem1(n, b, L, rho=drawn(n, b, s), q=0.0, s=s).gamma > 0  # q = 0 (ProxSAGA): ρ = 0 only where s = 0
 
 
 @given(
@@ -189,11 +208,13 @@ TERMS: dict[str, tuple[Callable[[np.ndarray], float], Callable[[np.ndarray, floa
 class LeastSquares:
     """fᵢ(x) = ½(⟨aᵢ, x⟩ − tᵢ)² with a capped simplex and a term r2, written as the paper writes it."""
 
-    def __init__(self, n: int, term: str, seed: int) -> None:
+    def __init__(self, n: int, term: str, seed: int, s: np.ndarray | None = None) -> None:
         rng = np.random.default_rng(seed)
+        self.s = np.ones(n) if s is None else s
+        self.share = self.s / self.s.sum()
         self.n, self.A, self.t = n, rng.normal(size=(n, 2)), rng.normal(size=n) * 2
         self.L = (self.A**2).sum(1)
-        self.r1, (self.r2, self.prox2) = CappedSimplex(0.7 * n), TERMS[term]
+        self.r1, (self.r2, self.prox2) = CappedSimplex(0.7 * self.s.sum()), TERMS[term]
 
     def f(self, x: np.ndarray) -> np.ndarray:
         return 0.5 * (self.A @ x - self.t) ** 2
@@ -202,51 +223,53 @@ class LeastSquares:
         return (w * (self.A @ x - self.t))[:, None] * self.A
 
     def F(self, w: np.ndarray, x: np.ndarray) -> float:
-        return float(w @ self.f(x)) / self.n + self.r2(x)
+        return float(self.share @ (w * self.f(x))) + self.r2(x)
 
     def w_bar(self, w: np.ndarray, x: np.ndarray, tau: float) -> np.ndarray:
-        return np.asarray(self.r1.prox(w - tau / self.n * self.f(x)))
+        return np.asarray(self.r1.prox(w - tau / self.s.sum() * self.f(x), self.s))
 
     def Y(self, rates: Rates, w: np.ndarray, x: np.ndarray) -> float:
         """The certified decrease at (w, x)."""
         step = rates.gamma / rates.eta
-        x_bar = self.prox2(x - step * self.grads(w, x).mean(0), step)
+        x_bar = self.prox2(x - step * self.share @ self.grads(w, x), step)
         x_sq = np.sum(((x - x_bar) / step) ** 2)
-        w_sq = np.sum(((w - self.w_bar(w, x, rates.tau)) / rates.tau) ** 2)
+        w_sq = self.s @ (((w - self.w_bar(w, x, rates.tau)) / rates.tau) ** 2)
         return float(rates.decrease_x * x_sq + rates.decrease_w * w_sq)
 
 
+@pytest.mark.parametrize("s", [np.ones(4), np.array([0.02, 1.0, 3.0, 1.0])], ids=["equal", "sample weights"])
 @pytest.mark.parametrize("term", TERMS)
-@pytest.mark.parametrize("preset", VARIANTS)
-def test_every_step_is_a_supermartingale_step(preset: Preset, term: str) -> None:
-    """E[X_{k+1}] + Y_k ≤ X_k, X = F + 1/n Σ αᵢVᵢ, by enumeration of Iₖ and jₖ from arbitrary (w, x, y).
+@pytest.mark.parametrize("saga", [True, False])
+def test_every_step_is_a_supermartingale_step(saga: bool, term: str, s: np.ndarray) -> None:
+    """E[X_{k+1}] + Y_k ≤ X_k, X = F + 1/S Σ sᵢαᵢVᵢ, by enumeration of Iₖ and jₖ from arbitrary (w, x, y).
 
     With Dₖ = Iₖ the x-step and the refreshed duals depend on each other, as in the algorithm and not in the proof.
     """
     n, b, eps0 = 4, 2, 0.01
-    problem = LeastSquares(n, term, seed=2)
-    rates = preset(n, b, problem.L, eps0=eps0)
-    a = rates.gamma * spread(rates, problem.L.mean())
-    alpha = rates.q_prime * rates.gamma * (1 + eps0) / (2 * a * b * (1 - rates.memory))
+    problem = LeastSquares(n, term, seed=2, s=s)
+    q, rho = (1 / n, drawn(n, b, s)) if saga else (float(drawn(n, b)), np.zeros(n))
+    rates = theorem1(n, b, problem.L, rho=rho, q=q, eps0=eps0, s=s)
+    a = rates.gamma * spread(rates, float(problem.share @ problem.L))
+    alpha = rates.q_prime * rates.gamma * (1 + eps0) / (2 * a * b * (1 - np.sqrt(rates.q_prime * (1 - rho))))
     rng, steps = np.random.default_rng(3), []
 
     def lyapunov(w: np.ndarray, x: np.ndarray, y: np.ndarray) -> float:
-        return problem.F(w, x) + alpha * float(np.sum((problem.grads(w, x) - y) ** 2)) / n
+        return problem.F(w, x) + float(problem.share * alpha @ ((problem.grads(w, x) - y) ** 2).sum(1))
 
     for _ in range(40):
-        w = problem.r1.prox(rng.normal(size=n))
+        w = problem.r1.prox(rng.normal(size=n), s)
         x, stale = (problem.prox2(rng.normal(size=2) * 3, 0.0) for _ in range(2))
         y = problem.grads(w, x + rng.choice([0, 0.1, 1]) * (stale - x))
-        fresh = problem.grads(w, x)
-        after = []
+        fresh, after = problem.grads(w, x), 0.0
         for draws in product(range(n), repeat=b):
-            drawn, new_y = list(draws), y.copy()
-            g = (fresh[drawn] - y[drawn]).mean(0) + y.mean(0)
-            if preset is saga_theory:
-                new_y[drawn] = fresh[drawn]
-            after.append(lyapunov(w, problem.prox2(x - rates.gamma * g, rates.gamma), new_y))
+            rows, new_y = list(draws), y.copy()
+            g = (fresh[rows] - y[rows]).mean(0) + problem.share @ y
+            if saga:
+                new_y[rows] = fresh[rows]
+            chance = float(np.prod(problem.share[rows]))
+            after += chance * lyapunov(w, problem.prox2(x - rates.gamma * g, rates.gamma), new_y)
         w_step = problem.F(problem.w_bar(w, x, rates.tau), x)
-        expected = rates.q * w_step + rates.q_prime * float(np.mean(after))
+        expected = rates.q * w_step + rates.q_prime * after
         drop, certified = lyapunov(w, x, y) - expected, problem.Y(rates, w, x)
         assert drop >= certified - 1e-12
         steps.append((drop, certified))
@@ -262,7 +285,7 @@ def run_smart(
     w, x = problem.r1.start(n), np.zeros(2)
     y, F, Y, evaluations = problem.grads(w, x), [problem.F(w, x)], 0.0, np.array([n, 0, 0, 0])
     for _ in range(T):
-        drawn, w_step = rng.integers(n, size=rates.b), rng.random() < rates.q
+        rows, w_step = rng.integers(n, size=rates.b), rng.random() < rates.q
         Y += problem.Y(rates, w, x)
         if w_step:
             w = problem.w_bar(w, x, rates.tau)
@@ -270,9 +293,9 @@ def run_smart(
             evaluations += [n, n, 1, 0]
         else:
             fresh = problem.grads(w, x)
-            g = (fresh[drawn] - y[drawn]).mean(0) + y.mean(0)
+            g = (fresh[rows] - y[rows]).mean(0) + y.mean(0)
             if saga:
-                y[drawn] = fresh[drawn]
+                y[rows] = fresh[rows]
             x = problem.prox2(x - rates.gamma * g, rates.gamma)
             evaluations += [rates.b, 0, 0, 1]
         F.append(problem.F(w, x))

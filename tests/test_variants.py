@@ -266,6 +266,19 @@ def test_the_theory_step_takes_a_weighted_row_for_its_repetition() -> None:
     assert gammas[0] == pytest.approx(gammas[1], rel=1e-6)
 
 
+def test_saga_with_sample_weights_takes_the_steps_its_lightest_rows_allow() -> None:
+    """ρᵢ = 1 − (1 − sᵢ/S)^b: a light row with a large L is refreshed seldom, and γ must wait for it."""
+    problem, _ = make("least squares", CappedSimplex(4), Zero(), N)
+    L, b = problem.loss.lipschitz(), N // 2
+    s = np.where(L > np.median(L), 1.0 / b, 2.0)
+    weighted = Problem(problem.loss, CappedSimplex(4), None, s)
+    rho = 1 - (1 - s / s.sum()) ** b
+    proven = theorem1(N, b, L, 1.0, rho, q=1 / N, s=s).gamma
+    assert saga(b=b, step="theory").bind(weighted, 0).rule.gamma == pytest.approx(proven, rel=1e-9)
+    uniform = theorem1(N, b, L, 1.0, 1 - (1 - 1 / N) ** b, q=1 / N, s=s).gamma
+    assert proven < 0.6 * uniform
+
+
 # ---- what is refused, before any work ----
 
 TRIMMED = make("least squares", CappedSimplex(16), Zero(), N)[0]

@@ -17,6 +17,7 @@ Array = Any  # a numpy.ndarray or a torch.Tensor: the array API has no static ty
 __all__ = [
     "Array",
     "asarray_like",
+    "dot",
     "eps_of",
     "index_like",
     "kth_smallest",
@@ -31,7 +32,7 @@ __all__ = [
 
 def namespace(*arrays: Array) -> Any:
     """The array API namespace of ``arrays``."""
-    if len(arrays) == 1 and type(arrays[0]) is np.ndarray:  # asked dozens of times a step: 0.1 µs for 4 µs
+    if all(type(a) is np.ndarray for a in arrays):  # asked dozens of times a step: 0.1 µs for 4 µs
         return numpy_namespace
     return array_namespace(*arrays)
 
@@ -75,9 +76,15 @@ def sum64(a: Array) -> float:
     return float(xp.sum(a, dtype=xp.float64))
 
 
+def dot(a: Array, b: Array) -> float:
+    """⟨a, b⟩ in float64, the products too: the square of 1e20, a coefficient of a feature of 1e-20, is no float32."""
+    xp = namespace(a, b)
+    return sum64(xp.astype(a, xp.float64, copy=False) * b)
+
+
 def norm(a: Array) -> float:
-    """‖a‖, accumulated in float64."""
-    return float(sum64(a * a) ** 0.5)
+    """‖a‖ in float64, the squares too."""
+    return float(dot(a, a) ** 0.5)
 
 
 def eps_of(a: Array) -> float:

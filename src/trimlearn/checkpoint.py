@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Real
 from pathlib import Path
@@ -14,10 +16,11 @@ from zlib import error
 
 import numpy as np
 
-from trimlearn.arrays import asarray_like, to_numpy
+from trimlearn.arrays import asarray_like, namespace, to_numpy
 from trimlearn.engines.base import Counts, Engine
-from trimlearn.files import replacing
+from trimlearn.files import inode, lock, replacing
 from trimlearn.smart.method import Record, State
+from trimlearn.warn import warn
 
 __all__ = ["Checkpoint", "Clock"]
 
@@ -39,11 +42,17 @@ class Checkpoint:
 
     Saved right after a w-step, at most once in ``every`` seconds: f and y are then functions of (w, x) and need no
     space. For the same number of BLAS threads a resumed run gives, bit for bit, what an undisturbed one gives.
+
+    While a run goes on, the file is its own: another that is to save there is refused. A file that cannot be written,
+    because the disk is full, say, is a warning, and the run goes on.
     """
 
     path: str | os.PathLike[str]
     every: float = 60.0
     _last: float = field(default_factory=perf_counter, repr=False)
+    _held: int | None = field(default=None, init=False, repr=False)  # a descriptor: the lock on what stands there
+    _there: tuple[int, int] | None = field(default=None, init=False, repr=False)  # device and inode of that
+    _warned: bool = field(default=False, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.path, (str, os.PathLike)):
@@ -57,12 +66,27 @@ class Checkpoint:
         if isinstance(self.every, bool) or not isinstance(self.every, Real) or not self.every >= 0:
             raise ValueError(f"every must be a number of seconds >= 0, got {self.every!r}.")
 
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the file against other runs; ValueError where one has it."""
+        try:
+            self._held = lock(self.file)
+        except BlockingIOError as problem:
+            raise ValueError(
+                f"checkpoint {str(self.file)!r} is in use: another run saves there now; give each run its own path."
+            ) from problem
+        self._there, self._warned = inode(self.file), False
+        try:
+            yield
+        finally:
+            self._release()
+
     def due(self) -> bool:
         """Whether ``every`` seconds have passed since the last one."""
         return perf_counter() - self._last >= self.every
 
     def save(self, run: str, engine: Engine, state: State, history: list[Record], clock: Clock) -> None:
-        """Write the file, whole or not at all."""
+        """Write the file, whole or not at all; UserWarning, once a run, where that fails."""
         numbers, arrays = _split(state)
         meta = {
             "format": FORMAT,
@@ -73,11 +97,41 @@ class Checkpoint:
             "history": [asdict(record) for record in history],
             "clock": asdict(clock),
         }
-        with replacing(self.file) as temporary, temporary.open("wb") as file:
-            text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
-            everything: dict[str, Any] = {"meta": text, "w": to_numpy(engine.weights), **arrays}
-            np.savez(file, **everything)
+        try:
+            self._write(meta, w=to_numpy(engine.weights), **arrays)
+        except OSError as problem:
+            if not self._warned:
+                warn(
+                    f"checkpoint {str(self.file)!r} could not be written ({problem}); the run goes on, and tries again "
+                    f"every {self.every:g} seconds."
+                )
+            self._warned = True
         self._last = perf_counter()
+
+    def _write(self, meta: dict[str, Any], **arrays: np.ndarray) -> None:
+        with ExitStack() as undo:
+            with replacing(self.file) as temporary:
+                with temporary.open("wb") as file:
+                    text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+                    everything: dict[str, Any] = {"meta": text, **arrays}
+                    np.savez(file, **everything)
+                if inode(self.file) not in (None, self._there):
+                    raise ValueError(
+                        f"checkpoint {str(self.file)!r} was written by another run meanwhile, and is left as it is; "
+                        "give each run its own path."
+                    )
+                # A lock is on the file, not on its name: the new one must be ours before it takes the old one's place.
+                held, there = lock(temporary), inode(temporary)
+                if held is not None:
+                    undo.callback(os.close, held)
+            undo.pop_all()
+        self._release()
+        self._held, self._there = held, there
+
+    def _release(self) -> None:
+        if self._held is not None:
+            os.close(self._held)
+        self._held = None
 
     def load(self, run: str, engine: Engine) -> tuple[State, list[Record], Clock]:
         """The state, the history and the clock; puts w, h and the counts into the engine."""
@@ -86,7 +140,12 @@ class Checkpoint:
             there, h = str(meta["run"]), float(meta["h"])
             like = engine.problem.loss.like
             w = arrays.pop("w")
-            metric = {k.removeprefix(METRIC): asarray_like(v, like) for k, v in arrays.items() if k.startswith(METRIC)}
+            # A metric may be wider than x: its dtype is the one it was saved in.
+            metric = {
+                k.removeprefix(METRIC): asarray_like(v, like, getattr(namespace(like), v.dtype.name))
+                for k, v in arrays.items()
+                if k.startswith(METRIC)
+            }
             rest = {k: asarray_like(v, like) for k, v in arrays.items() if not k.startswith(METRIC)}
             state = State(**meta["state"], **rest, metric=metric)
             counts, history = Counts(**meta["counts"]), [Record(**record) for record in meta["history"]]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import isfinite, prod
 from numbers import Integral, Real
 from time import perf_counter
@@ -115,7 +117,8 @@ def solve(
     driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with progress_bar(progress, max_passes) as show, quiet, team(worth_it=not _small(problem)):
+    held = nullcontext() if checkpoint is None else checkpoint.claimed()
+    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not _small(problem)):
         return driver.solve(resume, show)
 
 
@@ -163,7 +166,7 @@ class _Driver:
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
-        state, self.history, clock = self.checkpoint.load(self._identity(), self.engine)
+        state, self.history, clock = self.checkpoint.load(self._identity, self.engine)
         counts = replace(self.engine.counts)
         self.run.resume(self.engine, state)
         self.engine.counts = counts
@@ -172,12 +175,14 @@ class _Driver:
         state.record = self.history[-1]
         return state
 
+    @cached_property
     def _identity(self) -> str:
+        """What a checkpoint must say to be this run's. Found once: the fingerprint takes three passes over the data."""
         return f"{self.run!r}, start={self.start!r}, data={self.engine.problem.fingerprint()}"
 
     def _save(self, state: State) -> None:
         assert self.checkpoint is not None
-        self.checkpoint.save(self._identity(), self.engine, state, self.history, Clock(self._seconds(), self.spent))
+        self.checkpoint.save(self._identity, self.engine, state, self.history, Clock(self._seconds(), self.spent))
 
     def _aim(self, state: State) -> None:
         """Lower h along the continuation."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from trimlearn.capped import h_of
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import Findings, make_table
+from trimlearn.intact import intact
 from trimlearn.progress import watching
 from trimlearn.smart.method import Record
 from trimlearn.solution import Status
@@ -78,7 +79,8 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         The constructor's parameter stays as it is. After unpickling, give the training data again.
         """
         check_is_fitted(self, "weights_")
-        return self._refit(self._remembered(X, y, sample_weight), contamination, warm=True)
+        with intact(self):
+            return self._refit(self._remembered(X, y, sample_weight), contamination, warm=True)
 
     def outlier_table(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> OutlierTable:
         """What is known about each training example, or each row of X: worst first.

@@ -16,6 +16,7 @@ from trimlearn.estimators.base import Table, check_counts, row_names
 from trimlearn.estimators.detector import Detector
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
+from trimlearn.intact import intact
 from trimlearn.progress import stage
 from trimlearn.robust.flat_fit import HUGE, Search
 from trimlearn.robust.flat_judge import Outcome, fit_and_judge
@@ -125,11 +126,12 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the subspace and who is far from it. X: (n, p), dense, memory-mapped or CSR; y is ignored."""
-        check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
-        check_count(self.max_iter, "max_iter")
-        data = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        return self._refit(data, self.contamination, warm=False)
+        with intact(self):
+            check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
+            check_count(self.max_iter, "max_iter")
+            data = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            return self._refit(data, self.contamination, warm=False)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)

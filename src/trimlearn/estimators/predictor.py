@@ -13,6 +13,7 @@ from trimlearn.arrays import Array
 from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.precision import design
+from trimlearn.intact import intact
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -85,9 +86,10 @@ class TrimmedPredictor(Trimmed):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
-        data = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        return self._refit(data, self.contamination, warm=self.warm_start and self._resumes(data))
+        with intact(self):
+            data = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            return self._refit(data, self.contamination, warm=self.warm_start and self._resumes(data))
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
         X, y = check_data(

@@ -14,6 +14,7 @@ from trimlearn.estimators.base import Table, check_counts, row_names
 from trimlearn.estimators.detector import Detector
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
+from trimlearn.intact import intact
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.threads import team
 
@@ -34,10 +35,11 @@ class TrimmedScatter(Detector):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
-        data = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
-            return self._refit(data, self.contamination, warm=False)
+        with intact(self):
+            data = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
+                return self._refit(data, self.contamination, warm=False)
 
     @abstractmethod
     def _squared_distances(self, X: Floats) -> Floats:

@@ -24,6 +24,7 @@ from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_a
 from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
+from trimlearn.intact import intact
 from trimlearn.progress import stage
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
@@ -132,9 +133,10 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit; X goes to the estimator as it is. sample_weight: 2 is the row twice, 0 its removal."""
-        rows = self._validate(X, y, sample_weight, reset=True)
-        self._row_names = row_names(X)
-        return self._refit(rows, self.contamination, warm=False)
+        with intact(self):
+            rows = self._validate(X, y, sample_weight, reset=True)
+            self._row_names = row_names(X)
+            return self._refit(rows, self.contamination, warm=False)
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """How badly the model explains y, also for unseen rows: on the scale of ``outlier_scores_``."""

@@ -18,6 +18,7 @@ from trimlearn.geometry.refine import refined
 from trimlearn.geometry.search import CERTAIN, FIRST, Found, Search, samples_needed
 from trimlearn.geometry.transfer import squared_transfer, transform
 from trimlearn.geometry.trimmed import dlt, four_best, trimmed_fit
+from trimlearn.intact import intact
 from trimlearn.solution import Solution
 from trimlearn.validation import check_choice, check_count, check_positive
 from trimlearn.warn import warn
@@ -112,26 +113,27 @@ class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, src: Any, dst: Any, scores: Any = None) -> Self:
         """Fit to matches src and dst, (n, 2) pixels each. scores (n,), larger for likelier ones, guide the sampling."""
-        self._check_parameters()
-        pairs, guide = check_pairs(src, dst, scores)
-        h = h_of(self.contamination, len(pairs), "matches")
-        _check_four(h, self.contamination, len(pairs))
-        share = None if h is None else h / len(pairs)
-        data = sort_pairs(pairs, guide)
-        check_spread(data.distinct)
-        side = data.distinct.area**0.5
-        judge: Judge = Marginal(side) if share is None else Quota(side, share)
-        search = Search(data.distinct, judge, data.scores, self._seed())
-        found = _believed(search.run(self._most(share), self.probability), search)
-        h = _explained(data, found, search) if h is None else h
-        raw = trimmed_fit(data.pairs, data.distinct.to_pixels(found.H), h, self.form)
-        self.raw_weights_ = data.unsorted(raw.w)
-        self.raw_homography_ = _scaled(data.pairs.to_pixels(raw.x))
-        self.objective_, self.history_, self.n_iter_ = raw.objective, raw.history, raw.history[-1].k
-        self.n_samples_ = search.drawn
-        self.homography_ = _scaled(self._final(data, raw, found, search))
-        self._judge(data, share, search)
-        return self
+        with intact(self):
+            self._check_parameters()
+            pairs, guide = check_pairs(src, dst, scores)
+            h = h_of(self.contamination, len(pairs), "matches")
+            _check_four(h, self.contamination, len(pairs))
+            share = None if h is None else h / len(pairs)
+            data = sort_pairs(pairs, guide)
+            check_spread(data.distinct)
+            side = data.distinct.area**0.5
+            judge: Judge = Marginal(side) if share is None else Quota(side, share)
+            search = Search(data.distinct, judge, data.scores, self._seed())
+            found = _believed(search.run(self._most(share), self.probability), search)
+            h = _explained(data, found, search) if h is None else h
+            raw = trimmed_fit(data.pairs, data.distinct.to_pixels(found.H), h, self.form)
+            self.raw_weights_ = data.unsorted(raw.w)
+            self.raw_homography_ = _scaled(data.pairs.to_pixels(raw.x))
+            self.objective_, self.history_, self.n_iter_ = raw.objective, raw.history, raw.history[-1].k
+            self.n_samples_ = search.drawn
+            self.homography_ = _scaled(self._final(data, raw, found, search))
+            self._judge(data, share, search)
+            return self
 
     def _final(self, data: Sorted, raw: Solution, found: Found, search: Search) -> Floats:
         if self.refine is None:

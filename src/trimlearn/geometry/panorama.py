@@ -21,6 +21,7 @@ from trimlearn.geometry.panorama_models import HomographyModel, Model, RotationM
 from trimlearn.geometry.points import Floats
 from trimlearn.geometry.rotation_loss import RotationLoss
 from trimlearn.geometry.scene import Scene, central, shift
+from trimlearn.intact import intact
 from trimlearn.smart import svrg
 from trimlearn.smart.method import Method
 from trimlearn.solution import Solution
@@ -136,7 +137,7 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
         check_choice(self.model, ("rotation", "homography"), "model")
         threshold = None if self.threshold is None else check_positive(self.threshold, "threshold")
         seed = int(check_random_state(check_seed(self.random_state)).randint(np.iinfo(np.int32).max))
-        with team():  # matrices are too small for several threads
+        with intact(self), team():  # matrices are too small for several threads
             scene = Scene.of(_connected(pairs, sizes, seed))
             model: Model = RotationModel(scene) if self.model == "rotation" else HomographyModel()
             loss, r2 = model.start(scene, seed), model.r2(len(scene.pair))
@@ -145,8 +146,8 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
             method = svrg(metric=NewtonMetric(), momentum=0.0) if self.method is None else self.method
             solution = joint.trim(found.x, method, seed)
             self._describe(joint, solution, joint.polish(solution) if self.polish else np.asarray(solution.x))
-        of_model, of_pairs = [*_unknown_focals(model), *self._strains(scene)], _loose_ends(scene, found)
-        self.doubts_ = of_model + of_pairs
+            of_model, of_pairs = [*_unknown_focals(model), *self._strains(scene)], _loose_ends(scene, found)
+            self.doubts_ = of_model + of_pairs
         advice = ' For a camera that moves along a plane use model="homography".' if self.model == "rotation" else ""
         for doubt in [*(doubt + advice for doubt in of_model), *of_pairs]:
             warn(doubt)

@@ -137,7 +137,7 @@ class Linear:
     def column_moments(self, c: Array) -> tuple[Array, Array]:
         """m₂ = Σ cᵢa_ij²/Σ cᵢ for every coordinate j of x, and m₄/m₂, m₄ the same of fourth powers; 0 where m₂ is.
 
-        Both broadcast to x. Rows with cᵢ = 0 are not looked at. Summed in float64.
+        Both broadcast to x. Rows with cᵢ = 0 are not looked at. In float64: float32 does not hold every square.
         """
         xp = namespace(self.like)
         center, scale = self._transform()
@@ -156,7 +156,6 @@ class Linear:
     def _coordinates(self, columns: Array) -> Array:
         """A number per column of V, one for the intercept, as an array that broadcasts to x."""
         xp = namespace(self.like)
-        columns = xp.astype(columns, self.like.dtype)
         if self.intercept:
             columns = xp.concat([columns, xp.ones_like(columns[:1])])
         if self.K is None:

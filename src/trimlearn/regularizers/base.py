@@ -64,6 +64,17 @@ class Regularizer(ABC):
     def feasible(self, x: Array) -> Array:
         """The point of dom r2 nearest to x: x itself when r2 is finite everywhere."""
 
+    @final
+    def step(self, x: Array, g: Array, gamma: float | Array) -> Array:
+        """prox_{γ r2}(x − γ g), taken in float64 and rounded to x's dtype.
+
+        A feature of 1e-20 has a curvature of 1e-40 and wants steps of 1e40, which float32 does not hold, although x and
+        g fit.
+        """
+        xp = namespace(x)
+        wide = xp.astype(x, xp.float64, copy=False) - gamma * xp.astype(g, xp.float64, copy=False)
+        return xp.astype(self.prox(wide, gamma)[0], x.dtype, copy=False)
+
     def gradient(self, x: Array) -> Array:
         """∇r2(x), for the smooth terms."""
         raise TypeError(f"{type(self).__name__} is not smooth and has no gradient; use prox instead.")

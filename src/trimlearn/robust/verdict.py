@@ -69,12 +69,12 @@ class Verdict:
         """What the user must be told."""
         if self.misfit >= MATERIAL:
             return (
-                f"a linear model disagrees with {self.misfit:.0%} more of the labels than a flexible one does: they look "
-                "like a model that is too simple, not like wrong labels. Try TrimmedEstimator around a flexible model."
+                f"{self.misfit:.0%} of the labels look like a model that is too simple, not like wrong labels: a flexible "
+                "model explains them. All are taken to be right; try TrimmedEstimator around a flexible model."
             )
         if self.undecided >= MATERIAL:
             return (
-                f"up to {self.undecided:.0%} of the labels may be wrong, but classes that overlap would explain them as "
+                f"up to {self.undecided:.0%} of the labels may be wrong, but overlapping classes would explain them as "
                 "well: all are taken to be right. Give contamination if you know better."
             )
         return None

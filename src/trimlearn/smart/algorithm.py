@@ -172,4 +172,4 @@ class Algorithm1(Run):
     def _paper_residual(self, state: State, gradient: Array) -> float:
         """(η/γ)‖x − x̄‖ of section 3.1."""
         step = state.gamma / self.eta
-        return norm(state.x - self.problem.r2.prox(state.x - step * gradient, step)[0]) / step
+        return norm(state.x - self.problem.r2.step(state.x, gradient, step)) / step

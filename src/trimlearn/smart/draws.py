@@ -31,6 +31,7 @@ __all__ = [
     "Same",
     "Stream",
     "WithReplacement",
+    "drawn",
 ]
 
 Rows = Any  # an int64 index array, or the slice ALL
@@ -89,6 +90,17 @@ class Draws:
         return np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
 
 
+def drawn(n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+    """1 − (1 − sᵢ/S)^b: the chance that one of b draws with replacement is row i; a number where all sᵢ are equal.
+
+    >>> round(drawn(10, 2), 2), drawn(3, 2, np.array([1.0, 1.0, 2.0]))
+    (0.19, array([0.4375, 0.4375, 0.75  ]))
+    """
+    with np.errstate(divide="ignore"):  # a row that is all there is: log 0 = −inf, and the chance is 1
+        chance = -np.expm1(b * np.log1p(-(1.0 / n if s is None else s / s.sum())))
+    return float(chance) if s is None else chance
+
+
 class RowLaw(ABC):
     """A law of Iₖ or Dₖ."""
 
@@ -97,8 +109,8 @@ class RowLaw(ABC):
         """The rows; ``batch`` is Iₖ when Dₖ is drawn."""
 
     @abstractmethod
-    def rho(self, n: int, b: int) -> float:
-        """ρᵢ = P(i ∈ Dₖ), with b the size of Iₖ."""
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        """ρᵢ = P(i ∈ Dₖ), with b the size of Iₖ: one number, or one per row where sample weights s tell rows apart."""
 
     def bind(self, n: int) -> RowLaw:
         """The law for n rows."""
@@ -131,8 +143,8 @@ class WithReplacement(RowLaw):
         assert self.b is not None, "bind the law first"
         return int(self.b)
 
-    def rho(self, n: int, b: int) -> float:
-        return 1.0 - (1.0 - 1.0 / n) ** self._size
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        return drawn(n, self._size, s)
 
 
 @final
@@ -143,7 +155,7 @@ class Everything(RowLaw):
     def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
         return ALL
 
-    def rho(self, n: int, b: int) -> float:
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 1.0
 
 
@@ -155,7 +167,7 @@ class Nothing(RowLaw):
     def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
         return _NOTHING
 
-    def rho(self, n: int, b: int) -> float:
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 0.0
 
 
@@ -167,8 +179,8 @@ class Same(RowLaw):
     def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
         return batch
 
-    def rho(self, n: int, b: int) -> float:
-        return 1.0 - (1.0 - 1.0 / n) ** b
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        return drawn(n, b, s)
 
 
 @final
@@ -186,7 +198,7 @@ class Independent(RowLaw):
     def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
         return np.flatnonzero(draws.uniforms(n) < self.probability)
 
-    def rho(self, n: int, b: int) -> float:
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return self.probability
 
 
@@ -222,7 +234,7 @@ class Coin(JLaw):
     def bind(self, n: int, b: int) -> Coin:
         q: Any = self.q
         if q is None:
-            q = min(1.0 - (1.0 - 1.0 / n) ** b, 0.5)
+            q = min(float(drawn(n, b)), 0.5)
         elif isinstance(q, str):
             q = {"1/n": 1.0 / n, "b/(n+b)": b / (n + b)}.get(q, q)
         if isinstance(q, bool) or not isinstance(q, Real) or not 0 < float(q) < 1:

@@ -1,4 +1,4 @@
-"""The dual variables yᵢ = wᵢ∇fᵢ(old x), in three exact representations and two that change the estimator.
+"""The dual variables yᵢ = wᵢ∇fᵢ(old x), in four exact representations and two that change the estimator.
 
 w only changes at a w-step, which renews every yᵢ; between two of them yᵢ/wᵢ = ∇fᵢ(old x) is what has to be stored,
 and the weights come in as coefficients c. Rows of weight 0 are never asked for, so an infinite loss cannot leak in.
@@ -14,7 +14,7 @@ from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
 from trimlearn.threads import each
 
-__all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "choose_duals"]
+__all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "Total", "choose_duals"]
 
 
 class Duals(ABC):
@@ -139,7 +139,6 @@ class Snapshot(Duals):
         self.anchor = x
         return self.loss.values(x)
 
-    @final
     def mean(self, c: Array) -> Array:
         return self.loss.gradient(self.anchor, c)
 
@@ -148,6 +147,27 @@ class Snapshot(Duals):
 
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:
         raise ValueError("a snapshot holds one old x for all rows and cannot refresh some of them; use D = Nothing().")
+
+
+@final
+class Total(Snapshot):
+    """A snapshot for Iₖ = Dₖ = everything: all rows come to the new x together, so that their sum is all there is to
+    keep, and a step costs one full gradient. The shares c change at w-steps only, which take the sum anew."""
+
+    cost = 1
+    refreshes = True
+
+    def mean(self, c: Array) -> Array:
+        self._old = self._new = super().mean(c)
+        return self._old
+
+    def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        self.anchor, self._new = x, self.loss.gradient(x, c)
+        return self._new - self._old
+
+    def refresh(self, x: Array, c: Array, rows: Any) -> Array:
+        change, self._old = self._new - self._old, self._new
+        return change
 
 
 @final
@@ -175,21 +195,27 @@ DUALS: dict[str, type[Residuals | Gradients | Snapshot]] = {
     "residuals": Residuals,
     "gradients": Gradients,
     "snapshot": Snapshot,
+    "total": Total,
     "recursive": Recursive,
     "none": Forgetful,
 }
 
 
-def choose_duals(kind: str | None, loss: Loss, refreshes: bool) -> str:
-    """The name of the duals meant by ``kind``, None being the cheapest; ``refreshes``: whether D is not empty."""
+def choose_duals(kind: str | None, loss: Loss, refreshes: bool, everything: bool = False) -> str:
+    """The name of the duals meant by ``kind``, None being the cheapest.
+
+    refreshes: whether D is not empty; everything: whether both I and D are all rows, so that no row needs its own.
+    """
     if kind is None:
-        kind = "residuals" if isinstance(loss, PredictionLoss) else "snapshot"
+        kind = "residuals" if isinstance(loss, PredictionLoss) else "total" if everything else "snapshot"
     if not isinstance(kind, str) or kind not in DUALS:
         raise ValueError(f"duals must be one of {', '.join(map(repr, DUALS))} or None, got {kind!r}.")
     if DUALS[kind] is Residuals and not isinstance(loss, PredictionLoss):
         raise ValueError(
             f"duals='residuals' needs a loss of linear predictions, not {type(loss).__name__}; use duals='snapshot'."
         )
+    if DUALS[kind] is Total and not everything:
+        raise ValueError("duals='total' is for full gradients, as in palm; use duals='snapshot' or None.")
     if refreshes and not DUALS[kind].refreshes:
         raise ValueError(
             f"duals={kind!r} cannot refresh single rows, and this variant does (D is not empty); "

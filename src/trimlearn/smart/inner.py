@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, norm, sum64, to_numpy
+from trimlearn.arrays import Array, asarray_like, dot, norm, to_numpy
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -72,13 +72,13 @@ def _descend(
     no pass is left for it."""
     r2 = engine.problem.r2
     while engine.passes_left >= 1:
-        new, _ = r2.prox(point - gamma * gradient, gamma)
+        new = r2.step(point, gradient, gamma)
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
         d = new - point
-        bound = sum64(d * d) / (2 * gamma)
+        bound = dot(d, d) / (2 * gamma)
         # The second test says the same of gradients: near the minimum the values differ by rounding alone.
-        if f <= value + sum64(gradient * d) + bound or sum64((g - gradient) * d) <= bound:
+        if f <= value + dot(gradient, d) + bound or dot(g - gradient, d) <= bound:
             return new, f, g, gamma
         gamma *= 0.5
     return None

@@ -65,7 +65,7 @@ class ProxGradientRun(Run):
 
     def advance(self, engine: Engine, state: State) -> None:
         found = engine.reweigh(state.gamma)  # from f at the old x; the gradient below is the old w's
-        state.x, _ = self.problem.r2.prox(state.x - state.gamma * state.y_mean, state.gamma)
+        state.x = self.problem.r2.step(state.x, state.y_mean, state.gamma)
         engine.counts.prox_r2 += 1
         state.k += 1
         self._renew(engine, state, Reweighed(engine.evaluate(state.x), engine.gap(), found.residual))

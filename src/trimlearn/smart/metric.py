@@ -9,10 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import sqrt
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array, namespace, norm, sum64
+from trimlearn.arrays import Array, dot, namespace, norm
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.method import State
 
@@ -43,7 +42,7 @@ class Metric(ABC):
 
     @abstractmethod
     def apply(self, state: State, g: Array) -> Array:
-        """M⁻¹g."""
+        """M⁻¹g, which may be in float64 where g is not."""
 
     def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
         """A matrix with the eigenvalues of M⁻¹H, times v, where ``product`` multiplies by H; symmetric if it can be."""
@@ -51,11 +50,11 @@ class Metric(ABC):
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         """prox^M_{γ r2}(point − γ M⁻¹g)."""
-        return r2.prox(point - state.gamma * self.apply(state, g), state.gamma)[0]
+        return r2.step(point, self.apply(state, g), state.gamma)
 
     def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
         """‖x − prox_{s r2}(x − s g)‖/s, s the step: zero where x is stationary for the gradient g."""
-        return norm((state.x - r2.prox(state.x - step * g, step)[0]) / step)
+        return norm(state.x - r2.step(state.x, g, step)) / step
 
 
 @final
@@ -105,18 +104,18 @@ class Diagonal(Metric):
 
     def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
         """M^-½ H M^-½ v: with features of scales 10⁻⁴ and 10⁴, M⁻¹H is far too skew for power iterations."""
-        root = namespace(v).sqrt(state.metric["inverse"])
+        xp = namespace(v)
+        root = xp.astype(xp.sqrt(state.metric["inverse"]), v.dtype, copy=False)
         return root * product(root * v)
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
-        steps = state.gamma * state.metric["inverse"]
-        return r2.prox(point - steps * g, steps)[0]
+        return r2.step(point, g, state.gamma * state.metric["inverse"])
 
     def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
         """The same in the metric, so that a feature of small scale counts as much as any other."""
         inverse = state.metric["inverse"]
-        v = (state.x - r2.prox(state.x - step * inverse * g, step * inverse)[0]) / step
-        return norm(v / namespace(v).sqrt(inverse))
+        v = state.x - r2.step(state.x, g, step * inverse)
+        return norm(v / namespace(v).sqrt(inverse)) / step
 
 
 @final
@@ -149,7 +148,7 @@ class LBFGS(Metric):
         r2, anchor = engine.problem.r2, state.anchor
         s, y = sums[0], sums[1]
         y = y + (r2.gradient(anchor + s) - r2.gradient(anchor))
-        if sum64(s * y) <= 1e-8 * sqrt(sum64(s * s) * sum64(y * y)):  # not a direction of clearly positive curvature
+        if dot(s, y) <= 1e-8 * norm(s) * norm(y):  # not a direction of clearly positive curvature
             return
         pair = xp.stack([s, y])[None]
         pairs = state.metric.get("pairs")
@@ -162,20 +161,22 @@ class LBFGS(Metric):
         pairs = state.metric.get("pairs")
         if pairs is None:
             return g
-        rho = [1.0 / sum64(pair[0] * pair[1]) for pair in pairs]
+        rho = [1.0 / dot(pair[0], pair[1]) for pair in pairs]
         alpha = [0.0] * len(rho)
-        q = g
+        xp = namespace(g)
+        q = xp.astype(g, xp.float64, copy=False)
         for i in reversed(range(len(rho))):
-            alpha[i] = rho[i] * sum64(pairs[i][0] * q)
+            alpha[i] = rho[i] * dot(pairs[i][0], q)
             q = q - alpha[i] * pairs[i][1]
         y = pairs[-1][1]
-        q = q / (rho[-1] * sum64(y * y))
+        q = q / (rho[-1] * dot(y, y))
         for i in range(len(rho)):
-            q = q + (alpha[i] - rho[i] * sum64(pairs[i][1] * q)) * pairs[i][0]
+            q = q + (alpha[i] - rho[i] * dot(pairs[i][1], q)) * pairs[i][0]
         return q
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
-        return point - state.gamma * self.apply(state, g + r2.gradient(point))
+        xp = namespace(point)
+        return xp.astype(point - state.gamma * self.apply(state, g + r2.gradient(point)), point.dtype, copy=False)
 
 
 def make_metric(metric: str | Metric | None, default: Metric) -> Metric:

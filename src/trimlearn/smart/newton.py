@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, to_numpy
+from trimlearn.arrays import Array, asarray_like, dot, namespace, norm, to_numpy
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.regularizers import Regularizer
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["newton"]
 
+FORCING = 1e-3  # share of its first proximal step to which a model is solved: so each Newton step gains three digits
 PRECISE = 1e-13  # a change of F below this share of it is rounding
 
 
@@ -61,17 +62,21 @@ def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Arra
     momentum where r2 is convex that is dropped when it points uphill (O'Donoghue and Candès 2015)."""
     scale = np.diag(H).copy() if r2.separable else np.full(len(H), np.trace(H) / len(H))
     scale[scale <= 0] = 1.0
+    root = 1.0 / np.sqrt(scale).reshape(x.shape)  # the unit of each coordinate in the metric
     L = max(float(np.linalg.eigvalsh(H / np.sqrt(np.outer(scale, scale)))[-1]), 1e-12)
-    steps = asarray_like((1.0 / (L * scale)).reshape(x.shape), x) if r2.separable else 1.0 / (L * float(scale[0]))
+    wide = namespace(x).float64
+    steps = asarray_like((1.0 / (L * scale)).reshape(x.shape), x, wide) if r2.separable else 1.0 / (L * float(scale[0]))
     u = ahead = x
-    t = 1.0
+    t, enough = 1.0, 0.0
     for _ in range(500):
         bent = asarray_like((H @ to_numpy(ahead - x).astype(np.float64).ravel()).reshape(x.shape), x)
-        new, _ = r2.prox(ahead - steps * (gradient + bent), steps)
+        new = r2.step(ahead, gradient + bent, steps)
         moved, uphill = to_numpy(new - u), to_numpy(ahead - new)
-        t, last = (1.0, 1.0) if float(np.sum(uphill * moved)) > 0 else ((1 + (1 + 4 * t * t) ** 0.5) / 2, t)
+        t, last = (1.0, 1.0) if dot(uphill, moved) > 0 else ((1 + (1 + 4 * t * t) ** 0.5) / 2, t)
         ahead = new + ((last - 1) / t if r2.convex else 0.0) * (new - u)
         u = new
-        if np.max(np.abs(moved)) <= 1e-13 * max(1e-300, float(np.max(np.abs(to_numpy(u))))):
+        size = norm(moved / root)
+        if size <= max(enough, 1e-13 * norm(to_numpy(u) / root)):
             break
+        enough = enough or FORCING * size
     return u

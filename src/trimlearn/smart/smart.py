@@ -7,10 +7,14 @@ from math import inf
 from numbers import Real
 from typing import final
 
+import numpy as np
+
+from trimlearn.arrays import to_numpy
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import (
+    Everything,
     JLaw,
     Nothing,
     RowLaw,
@@ -34,10 +38,10 @@ class SMART(Method):
     """Algorithm 1 with any laws of Iₖ (``batch``), jₖ (``j``) and Dₖ (``refresh``).
 
     tau: τ, inf takes the best w at once; with step="theory", "theory" takes the corollaries'. step: γ, a number,
-    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients" or "snapshot" (they
-    agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum: heavy-ball, in [0, 1). None
-    leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for any other step. output:
-    "last", or "random" for the iterate t₀ that Theorem 1 speaks of.
+    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients", "snapshot" or, for
+    full gradients, "total" (they agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum:
+    heavy-ball, in [0, 1). None leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for
+    any other step. output: "last", or "random" for the iterate t₀ that Theorem 1 speaks of.
 
     >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
     >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
@@ -61,18 +65,20 @@ class SMART(Method):
         j = self.j.bind(n, b)
         if j.chance == 0 and not isinstance(problem.r1, AllOnes):
             raise ValueError(f"a method that never renews w (q = 0) needs r1 = AllOnes(), got {problem.r1!r}.")
-        rule, tau = self._step_sizes(problem, b, refresh.rho(n, b), j.chance)
+        rule, tau = self._step_sizes(problem, b, refresh, j.chance)
         metric, momentum = self._metric(problem, rule, refresh), self._momentum(problem, rule)
-        duals = choose_duals(self.duals, problem.loss, refreshes=not isinstance(refresh, Nothing))
+        everything = isinstance(batch, Everything) and isinstance(refresh, Everything)
+        duals = choose_duals(self.duals, problem.loss, not isinstance(refresh, Nothing), everything)
         if self.output not in ("last", "random"):
             raise ValueError(f"output must be 'last' or 'random', got {self.output!r}.")
         eta = rule.eta if isinstance(rule, Fixed) else 1.0
         random_output = self.output == "random"
         return Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
 
-    def _step_sizes(self, problem: Problem, b: int, rho: float, q: float) -> tuple[StepRule, float]:
+    def _step_sizes(self, problem: Problem, b: int, refresh: RowLaw, q: float) -> tuple[StepRule, float]:
         tau = self.tau
         if self.step == "theory":
+            rho = refresh.rho(problem.n, b, None if problem.s is None else to_numpy(problem.s).astype(np.float64))
             rates = theorem1(problem.n, b, problem.loss.lipschitz(), problem.r1.B, rho, q=q, s=problem.s)
             return Fixed(rates.gamma, rates.eta), rates.tau if tau == "theory" else _check_tau(tau)
         if self.step == "auto":

@@ -8,7 +8,7 @@ from math import ceil, inf, isfinite, nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from trimlearn.arrays import Array, asarray_like, norm, sum64
+from trimlearn.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn.smart.draws import ALL, Draws
 from trimlearn.smart.method import State
 from trimlearn.smart.metric import Metric
@@ -75,7 +75,7 @@ class Probe:
         state = self._state
         u = asarray_like(self._draws.normal(tuple(state.x.shape)), state.x)
         image = self._curve(u)
-        trace = abs(sum64(u * image))
+        trace = abs(dot(u, image))
         first = state.direction is None
         direction = _unit(image) if first else state.direction
         value, along = 0.0, 0.0
@@ -83,7 +83,7 @@ class Probe:
             if direction is None:
                 break
             image = self._curve(direction)
-            value, along = norm(image), sum64(direction * image)
+            value, along = norm(image), dot(direction, image)
             direction = _unit(image)
         state.direction = direction
         return value + self._noise * trace, along < 0
@@ -95,7 +95,7 @@ class Probe:
         saturated, flat and large, the curvature here says nothing about a step, and this does.
         """
         g = self._gradient
-        length = sum64(g * self._metric.apply(self._state, g))
+        length = dot(g, self._metric.apply(self._state, g))
         reach = 4.0 * self._value / length if 0 < length < inf else inf
         return reach if reach > 0 else inf
 
@@ -106,12 +106,15 @@ class Probe:
         length = norm(v)
         if not (isfinite(length) and length > 0):
             return 0.0
-        u = v / length
-        bent = self._engine.curvature(state.x - gamma * v, u, self.rows)
-        return sum64(u * bent) * length / sum64(u * self._gradient)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv = g
+        xp = namespace(state.x)
+        u = xp.astype(v / length, state.x.dtype, copy=False)
+        there = xp.astype(state.x - gamma * v, state.x.dtype, copy=False)
+        bent = self._engine.curvature(there, u, self.rows)
+        return dot(u, bent) * length / dot(u, self._gradient)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv = g
 
     def _curve(self, v: Array) -> Array:
-        return self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self.rows), v)
+        bent = self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self.rows), v)
+        return namespace(v).astype(bent, v.dtype, copy=False)
 
 
 def probe_size(n: int) -> int:
@@ -128,7 +131,7 @@ def _unit(v: Array) -> Array | None:
 def first_step(engine: Engine, x: Array) -> float:
     """1 over the curvature along the gradient at x, over all rows: a pass, and the same whatever the order of rows."""
     u = _unit(engine.renew())
-    L = 0.0 if u is None else abs(sum64(u * engine.curvature(x, u, ALL)))
+    L = 0.0 if u is None else abs(dot(u, engine.curvature(x, u, ALL)))
     return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
 
 

@@ -19,19 +19,23 @@ Where this differs from the printed text, it follows the proofs:
 * rate: t₀ is one of T + 1 indices, so the bound of Theorem 1, part 3 holds with T + 1 for the printed T.
 * Dₖ = Iₖ: the dual recursion treats Dₖ as independent of the x-step, which depends on Iₖ. Without that, its factor
   1 + (1−ρᵢ)/βᵢ is 1 + 1/βᵢ, and βᵢ = (q'(1−ρᵢ))^-½ − 1 leads to the same θᵢ, hence the same γ and η: SAGA is safe.
+* sample weights s: rows are drawn with probability sᵢ/S, so every mean 1/n Σ becomes 1/S Σ sᵢ, in the estimator's
+  variance, in the Lyapunov function and in a' and ℓ; and a row of small weight is refreshed seldom: with Dₖ = Iₖ,
+  ρᵢ = 1 − (1 − sᵢ/S)^b.
 * Table 1: the prox columns of SAGA with an error bound are exchanged.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, exp, expm1, inf, isnan, log, log1p
+from math import ceil, exp, inf, isnan, log, log1p
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
 from trimlearn.arrays import Array, to_numpy
+from trimlearn.smart.draws import drawn
 
 __all__ = [
     "Counts",
@@ -126,8 +130,9 @@ def theorem1(
     tau: float | None = None,
     s: Array | None = None,
 ) -> Rates:
-    """The largest γ of Theorem 1 and its η. L, B and rho are numbers or one value per example, s the
-    sample weights, under which all means over examples are taken.
+    """The largest γ of Theorem 1 and its η. L, B and rho are numbers or one value per example, s the sample weights.
+
+    All means over examples are taken under s. rho is the caller's: with Dₖ = Iₖ it depends on s (`RowLaw.rho`).
 
     The theorem puts no bound on τ beyond the prox being defined: with the sets of `trimlearn.weights` any τ will do,
     inf too. None takes τ = (q'/q)·γ/η, for which w counts no less than x.
@@ -173,7 +178,7 @@ def saga_theory(
     [0.15, 0.08]
     """
     _check_sizes(n, b)
-    return _rates(n, b, L, B, _drawn(n, b), 1 / n, eps0, None, error_bound)
+    return _rates(n, b, L, B, float(drawn(n, b)), 1 / n, eps0, None, error_bound)
 
 
 def svrg_theory(
@@ -189,7 +194,7 @@ def svrg_theory(
     (0.15, 1571)
     """
     _check_sizes(n, b)
-    return _rates(n, b, L, B, 0.0, _drawn(n, b), eps0, None, error_bound)
+    return _rates(n, b, L, B, 0.0, float(drawn(n, b)), eps0, None, error_bound)
 
 
 def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> Counts:
@@ -260,11 +265,6 @@ def estimate_mu(
     return float(np.min((x_sq + w_sq)[known][told] / gaps[told], initial=inf))
 
 
-def _drawn(n: int, b: int) -> float:
-    """1 − (1−1/n)^b: the chance that one of b draws with replacement is a given row; exact for large n."""
-    return -expm1(b * log1p(-1 / n))
-
-
 def _rates(
     n: int,
     b: int,
@@ -281,12 +281,14 @@ def _rates(
     if q != 0:  # 0 where w is fixed: ProxSAGA
         _check_open_unit("q", q, "the chance of a w-step")
     _check_open_unit("eps0", eps0, "a constant of the proof, smaller is better")
+    weights = None if s is None else to_numpy(s).astype(np.float64)
     BL = _per_example("B", B, n) * _lipschitz(L, n)
     fade = _log_fade(_per_example("rho", rho, n), q, error_bound)
+    if weights is not None:  # a row of weight 0 is no row: that it is never refreshed harms nobody
+        BL, fade, weights = (np.broadcast_to(a, (n,))[weights > 0] for a in (BL, fade, weights))
     if np.any(fade == 0):
         raise ValueError("q must be in (0, 1) where rho is 0: these dual variables would never be renewed.")
     theta = np.exp(fade / 4) * -np.expm1(fade / 4) if error_bound else -np.expm1(fade / 2)
-    weights = None if s is None else to_numpy(s).astype(np.float64)
     spread = float(np.sqrt(_mean((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2), weights)))  # a'
     mean = float(_mean(BL, weights))  # ℓ
     if mean == 0:
@@ -298,7 +300,7 @@ def _rates(
 
 
 def _mean(values: np.ndarray, weights: np.ndarray | None) -> float:
-    return float(np.average(np.broadcast_to(values, np.shape(values if weights is None else weights)), weights=weights))
+    return float(np.average(values, weights=weights))
 
 
 def _log_fade(rho: np.ndarray, q: float, error_bound: bool) -> np.ndarray:
