@@ -69,8 +69,8 @@ class Verdict:
         """What the user must be told."""
         if self.misfit >= MATERIAL:
             return (
-                f"{self.misfit:.0%} of the labels look like a model that is too simple, not like wrong labels: a flexible "
-                "model explains them. All are taken to be right; try TrimmedEstimator around a flexible model."
+                f"{self.misfit:.0%} of the labels look like a model that is too simple, not like wrong labels: a "
+                "flexible one explains them. All are taken to be right; try TrimmedEstimator around a flexible model."
             )
         if self.undecided >= MATERIAL:
             return (
