@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         TrimmedLinearRegression,
         TrimmedLogisticRegression,
         TrimmedPCA,
+        label_errors,
         outlier_table,
         trim_path,
     )
@@ -36,6 +37,7 @@ __all__ = [
     "TrimmedLogisticRegression",
     "TrimmedPCA",
     "__version__",
+    "label_errors",
     "outlier_table",
     "solve",
     "trim_path",

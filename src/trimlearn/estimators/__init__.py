@@ -9,8 +9,10 @@ from trimlearn.estimators.path import TrimPath, trim_path
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.estimators.pipeline import outlier_table
 from trimlearn.estimators.wrapper import TrimmedEstimator
+from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [
+    "LabelErrors",
     "TrimPath",
     "TrimmedCovariance",
     "TrimmedEstimator",
@@ -19,6 +21,7 @@ __all__ = [
     "TrimmedLinearRegression",
     "TrimmedLogisticRegression",
     "TrimmedPCA",
+    "label_errors",
     "outlier_table",
     "trim_path",
 ]

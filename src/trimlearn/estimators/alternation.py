@@ -81,7 +81,7 @@ class Alternation:
             _, moved = self._record(float(self.rows.s @ w), self.losses(before), before, w)
             # forests never settle: a few doubtful rows come and go, in circles or for ever
             aimless = w.tobytes() in seen or last <= moved <= DOUBTFUL * self.tol
-            if moved <= self.tol or aimless:
+            if self.reading.at_once or moved <= self.tol or aimless:
                 return w, found
             seen.add(w.tobytes())
             last = moved

@@ -22,6 +22,7 @@ from trimlearn.robust.scale import Verdict, judge, rounding_floor
 from trimlearn.smart.alternating import SMALL
 from trimlearn.smart.method import Method
 from trimlearn.validation import check_choice, check_positive
+from trimlearn.warn import warn
 
 __all__ = ["TrimmedGLM"]
 
@@ -157,10 +158,10 @@ class TrimmedGLM(TrimmedRegressor):
         if self.loss != "binomial" or not _labels(data.t):
             return super()._verdict(data, x, h)
         judged = self._judge(data)
-        inliers = judged.keep(None if h is None else h / data.S) > 0
+        inliers = judged.verdict.keep(None if h is None else h / data.S) > 0
         scores = np.abs(self._residuals_at(data, x))
         cutoff = float(scores[~inliers].min()) * (1 - 1e-9) if not inliers.all() else max(USUAL, float(scores.max()))
-        return Verdict(1.0, cutoff, inliers, judged.noise.epsilon)
+        return Verdict(1.0, cutoff, inliers, judged.verdict.noise.epsilon)
 
     def _judge(self, data: Data) -> Judged:
         """The verdicts on labels, found once for a fit."""
@@ -169,6 +170,8 @@ class TrimmedGLM(TrimmedRegressor):
             assert isinstance(loss, Logistic), "binomial"
             stage("labels judged out of sample")
             self._judged = judge_labels(loss, data.s, seed=self._seed())
+            if self._judged.verdict.warning:
+                warn(self._judged.verdict.warning)
         return self._judged
 
     def _loss(self, data: Data) -> PredictionLoss:
@@ -188,7 +191,7 @@ class TrimmedGLM(TrimmedRegressor):
         perfectly, by a mean of 0. Of labels, as many as are right."""
         half = super()._robust_h(data)
         if self.loss == "binomial" and _labels(data.t):
-            return max(half, data.S * (1 - self._judge(data).noise.epsilon))
+            return max(half, data.S * (1 - self._judge(data).verdict.noise.epsilon))
         if self.loss != "poisson":
             return half
         s = np.ones(data.n) if data.s is None else data.s

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from trimlearn.validation import is_missing
+from trimlearn.validation import is_missing, is_sparse
 
-__all__ = ["check_data", "check_labels_known", "check_numbers"]
+__all__ = ["check_data", "check_labels_known", "check_numbers", "numbers"]
 
 NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
 
@@ -68,3 +68,19 @@ def _text_columns(X: Any) -> list[str]:
 
 def _is_number(kind: Any) -> bool:
     return str(kind).lower().startswith(("int", "uint", "float", "bool"))
+
+
+def numbers(X: Any) -> Any:
+    """X as a matrix of finite numbers, its gaps filled with medians; None where it holds anything else."""
+    if is_sparse(X):
+        return X.tocsr()
+    A = np.asarray(X)
+    if A.ndim != 2 or A.dtype.kind not in "biuf":
+        return None
+    A = A.astype(np.float64)
+    known = np.isfinite(A)
+    if known.all():
+        return A
+    columns = zip(A.T, known.T, strict=True)
+    centre = np.array([np.median(column[there]) if there.any() else 0.0 for column, there in columns])
+    return np.where(known, A, centre)

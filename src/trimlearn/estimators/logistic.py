@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,16 +17,10 @@ from trimlearn.estimators.base import places
 from trimlearn.estimators.inputs import check_data, check_labels_known
 from trimlearn.estimators.penalties import make_penalty
 from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
+from trimlearn.estimators.rulings import Rulings
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
-from trimlearn.inference.table import (
-    Findings,
-    TopFeatures,
-    classifier_p_values,
-    label_kinds,
-    logit_parts,
-    suggest_labels,
-)
+from trimlearn.inference.table import Findings, TopFeatures, logit_parts
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -34,6 +28,7 @@ from trimlearn.regularizers import Regularizer
 from trimlearn.robust.noise import LabelNoise, two_columns
 from trimlearn.robust.noise_fit import Judged, judge_labels
 from trimlearn.robust.verdict import Verdict
+from trimlearn.robust.wild import reach
 from trimlearn.smart.method import Method
 from trimlearn.validation import check_choice, check_positive
 from trimlearn.warn import warn
@@ -162,6 +157,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     # -- the fit ------------------------------------------------------------------------------------------------------
 
     def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
+        data, h = self._tame(data, h)
         known = warm and hasattr(self, "_judged") and len(self._judged.verdict.labels) == data.n
         judged = self._judged if known else self._judge(data, h)
         verdict = judged.verdict
@@ -170,16 +166,33 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         self._warn_of_lost_classes(data, raw.w)
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
-            weights = judged.keep(None if h is None else share).astype(data.X.dtype)
+            weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
             x = self._corrected(data, verdict, judged.x).x if h is None else self._untrimmed(data, weights, judged.x).x
         if h is None and verdict.warning:
             warn(verdict.warning)
-        self._judged = judged
+        self._judged, self._rulings = judged, Rulings.of(verdict)
         self._publish(raw, x, weights, 1 - share)
         self.noise_matrix_, self.outlier_scores_ = verdict.noise.T, verdict.scores
-        self.threshold_ = np.inf if verdict.clean and h is None else 0.0
-        self.outlier_probability_ = verdict.probability
-        self.suggested_labels_ = self.classes_[verdict.suggested]
+        self.threshold_ = verdict.cut(None if h is None else share)
+        self._say()
+
+    def _tame(self, data: Data, h: float | None) -> tuple[Data, float | None]:
+        """The data with wild cells drawn in, so that they steer no model; large data, which are never copied, without
+        the rows that have such cells."""
+        self._reach = reach(data.X)
+        wild = self._reach.rows(data.X)
+        if not wild.any():
+            return data, h
+        if not data.large:
+            return replace(data, X=self._reach.drawn_in(data.X)), h
+        s = np.where(wild, 0, 1 if data.s is None else data.s).astype(data.X.dtype)
+        tamed = replace(data, s=s)
+        return tamed, None if h is None else h * tamed.S / data.S
+
+    def _say(self) -> None:
+        """What is known about the labels of all rows."""
+        self.outlier_probability_ = self._rulings.probability
+        self.suggested_labels_ = self.classes_[self._rulings.suggested]
 
     def _corrected(self, data: Data, verdict: Verdict, x0: Array) -> Fit:
         """The fit to what the labels should have been, as far as is known: their probabilities given all opinions."""
@@ -192,10 +205,8 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def _spread_out(self, data: Data, where: np.ndarray) -> None:
         gone = where < 0
-        self.suggested_labels_ = self.suggested_labels_[where]
-        self.suggested_labels_[gone] = self.classes_[self._linear(data.X[gone]).argmax(axis=1)]
-        self.outlier_probability_ = self.outlier_probability_[where]
-        self.outlier_probability_[gone] = self._ruler.wrong([self._linear(data.X[gone])], data.t[gone])
+        self._rulings = self._rulings.spread(where, self._rule(Data(data.X[gone], data.t[gone], None)))
+        self._say()
 
     def _warn_of_lost_classes(self, data: Data, w: np.ndarray) -> None:
         s = w if data.s is None else w * data.s
@@ -229,22 +240,18 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         return self._ruler.score([self._linear(data.X)], data.t)
 
     def _findings(self, data: Data, scores: np.ndarray, off: np.ndarray) -> Findings:
-        P, given = softmax(self._linear(data.X), axis=1), data.t
-        kind = label_kinds(P, given, off)
-        suggested, confidence = suggest_labels(P, given, kind)
-        others = np.where(np.arange(P.shape[1]) == given[:, None], -1.0, P)
-        rival = np.where(suggested == given, others.argmax(axis=1), suggested)
+        training, given = data is vars(self).get("_training"), data.t
+        rulings = self._rulings if training else self._rule(data)
+        P = self._linear(data.X)
+        others = np.where(np.arange(P.shape[1]) == given[:, None], -np.inf, P)
+        rival = np.where(rulings.suggested == given, others.argmax(axis=1), rulings.suggested)
         center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
         top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
-        return Findings(
-            scores,
-            classifier_p_values(P, given),
-            kind,
-            given=self.classes_[given],
-            suggested=self.classes_[suggested],
-            confidence=confidence,
-            top=top,
-        )
+        return rulings.findings(given, self.classes_, off, self._reach.rows(data.X), top)
+
+    def _rule(self, data: Data) -> Rulings:
+        """On rows that were not fitted."""
+        return Rulings.of(Verdict(self._ruler, [self._linear(data.X)], data.t, np.ones(data.n)))
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data = self._remembered(X, y)

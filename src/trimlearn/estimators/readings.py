@@ -10,9 +10,11 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from trimlearn.inference.table import Findings, classifier_p_values, label_kinds, plain_kinds, suggest_labels
-from trimlearn.robust.noise import LabelNoise, estimate_noise, two_columns
+from trimlearn.estimators.rulings import Rulings
+from trimlearn.inference.table import Findings, plain_kinds
+from trimlearn.robust.noise import Floats, LabelNoise, two_columns
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
+from trimlearn.robust.verdict import Verdict, weigh
 
 __all__ = ["Finding", "Labels", "Reading", "Residuals"]
 
@@ -31,6 +33,7 @@ class Finding:
     contamination: float
     ruler: Ruler
     threshold: float  # rows whose score is larger are not explained
+    verdict: Verdict | None = None  # on labels
 
 
 class Reading(ABC):
@@ -38,6 +41,11 @@ class Reading(ABC):
 
     def __init__(self, loss: Loss | None) -> None:
         self.loss = loss
+
+    @property
+    @abstractmethod
+    def at_once(self) -> bool:
+        """Whether a judgement is final: models are not fitted again to the rows that it leaves, and asked anew."""
 
     @abstractmethod
     def predict(self, model: Any, X: Any) -> np.ndarray:
@@ -67,6 +75,10 @@ class Reading(ABC):
 @final
 class Residuals(Reading):
     """Regression: f = ½‖y − prediction‖², or the loss given. √(2f), the deviance residual, is judged by its scale."""
+
+    @property
+    def at_once(self) -> bool:
+        return False
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         return np.asarray(model.predict(X), dtype=np.float64)
@@ -107,12 +119,18 @@ class Residuals(Reading):
 class Labels(Reading):
     """Classification: P = log-probabilities of the ``classes``, t the labels' numbers, f = −log p of the label.
 
-    The judgement is that of a label-noise model around P (noise.py). A label that no row was fitted with is number −1.
+    The judgement weighs P with ``second`` opinions on the training rows (robust/verdict.py). It is final: models fitted
+    to the rows it leaves would learn of a row's label through what its fold's models said about others. A label that
+    no row was fitted with is number −1.
     """
 
-    def __init__(self, loss: Loss | None, classes: np.ndarray) -> None:
+    def __init__(self, loss: Loss | None, classes: np.ndarray, second: list[Floats] | None = None) -> None:
         super().__init__(loss)
-        self.classes = classes
+        self.classes, self.second = classes, second or []
+
+    @property
+    def at_once(self) -> bool:
+        return True
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         z = self._log_odds(model, X)
@@ -140,17 +158,16 @@ class Labels(Reading):
         return S  # the noise model wants predictions that are right more often than the labels, not trimmed ones
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
-        believed = np.maximum(P, BELIEVED)
-        noise = estimate_noise(believed, t, s)
-        return Finding((self.score(P, t, noise) <= 0) & (s > 0), noise.epsilon, noise, 0.0)
+        verdict = weigh([np.maximum(P, BELIEVED), *self.second], np.maximum(t, 0), s)
+        noise, share = verdict.noise, h / float(s.sum())
+        cut = verdict.cut(share if share < 1 else None)
+        alone = LabelNoise(noise.T, np.array([noise.temperatures.sum()]), noise.bias, noise.epsilon, noise.floor)
+        return Finding((verdict.scores <= cut) & (s > 0), noise.epsilon, alone, cut, verdict)
 
     def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
         assert isinstance(ruler, LabelNoise)
-        return np.where(t >= 0, ruler.score(np.maximum(P, BELIEVED), t), np.inf)
+        return np.where(t >= 0, ruler.score([np.maximum(P, BELIEVED)], np.maximum(t, 0)), np.inf)
 
     def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
         assert isinstance(ruler, LabelNoise)
-        score, p = self.score(P, t, ruler), np.exp(ruler.log_probabilities(np.maximum(P, BELIEVED)))
-        kind = label_kinds(p, t, off)
-        suggested, confidence = suggest_labels(p, t, kind)
-        return Findings(score, classifier_p_values(p, t), kind, self.classes[t], self.classes[suggested], confidence)
+        return Rulings.of(Verdict(ruler, [np.maximum(P, BELIEVED)], t, np.ones(len(t)))).findings(t, self.classes, off)

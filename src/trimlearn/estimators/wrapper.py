@@ -21,11 +21,14 @@ from sklearn.utils.validation import (
 from trimlearn.estimators.alternation import Alternation
 from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_argument
-from trimlearn.estimators.inputs import check_labels_known
+from trimlearn.estimators.inputs import check_labels_known, numbers
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
+from trimlearn.estimators.rulings import Rulings
 from trimlearn.inference.table import Findings
 from trimlearn.intact import intact
 from trimlearn.progress import stage
+from trimlearn.robust.opinions import flexible_opinions
+from trimlearn.warn import warn
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 __all__ = ["TrimmedEstimator"]
@@ -90,6 +93,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     scale_ : float, regressors: the robust standard deviation of the errors, out of sample
     threshold_ : float, the score beyond which a row is not explained
     noise_matrix_ : classifiers: [k, j] = P(labelled j | of class k)
+    outlier_probability_, suggested_labels_ : classifiers: (n,), the probability that a label is wrong, and what it
+        should be: the label itself, unless it is more likely wrong than right
     classes_ : classifiers
     objective_ : float, F at the trimmed fit (out of sample)
     history_, n_iter_ : one `Round` per round, and how many
@@ -239,9 +244,13 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         if self.balanced_trimming and not is_classifier(self.estimator):
             raise ValueError("balanced_trimming is for classifiers: regression has no classes; leave it False.")
 
-    def _reading(self, classes: np.ndarray | None) -> Reading:
+    def _reading(self, classes: np.ndarray | None, rows: Rows | None = None, seed: int = 0) -> Reading:
+        """How predictions are read; ``rows``: the training data, on which flexible models are asked too."""
         loss = None if isinstance(self.loss, str) else self.loss
-        return Residuals(loss) if classes is None else Labels(loss, classes)
+        if classes is None:
+            return Residuals(loss)
+        X = None if rows is None else numbers(rows.X)
+        return Labels(loss, classes, None if rows is None or X is None else flexible_opinions(X, rows.t, rows.s, seed))
 
     def _labels(self, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         t = places(column_or_1d(y), classes)
@@ -260,6 +269,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         return self._reading(data.classes).score(self._predictions(data), data.t, self._ruler)
 
     def _findings(self, data: Rows, scores: np.ndarray, off: np.ndarray) -> Findings:
+        if data.classes is not None and data is vars(self).get("_training"):
+            return self._rulings.findings(data.t, data.classes, off)
         return self._reading(data.classes).findings(self._predictions(data), data.t, self._ruler, off)
 
     # -- fits ---------------------------------------------------------------------------------------------------------
@@ -271,6 +282,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         clean = h is not None and h >= rows.S  # the user says so: there is nobody to readmit
         final, found = (w, run.judge(w, h0)) if clean or not (self.reweight or h is None) else run.readmit(w, h0)
         self.contamination_ = found.contamination if h is None else 1 - h / rows.S
+        if h is None and found.verdict is not None and found.verdict.warning:
+            warn(found.verdict.warning)
         if h is None and not self.reweight:  # no more than what is explained: the estimate may hold part of a bad row
             w, F = run.trim(min(rows.S * (1 - found.contamination), float(rows.s @ final)), run.losses(final))
             found = run.judge(w, h0)
@@ -288,7 +301,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         return Alternation(
             estimator=self.estimator,
             rows=rows,
-            reading=self._reading(rows.classes),
+            reading=self._reading(rows.classes, rows, seed),
             folds=given_folds(rows, self.cv, seed),
             weight_set=partial(GroupCappedSimplex, rows.t) if self.balanced_trimming else CappedSimplex,
             max_iter=self.max_iter,
@@ -300,9 +313,15 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         """The attributes about each row, and what unseen rows are measured with."""
         t, P = run.rows.t, run.last
         self._P, self._ruler, self.threshold_ = P, found.ruler, found.threshold
-        self.outlier_scores_ = run.reading.score(P, t, found.ruler)
         if isinstance(found.ruler, float):
+            self.outlier_scores_ = run.reading.score(P, t, found.ruler)
             self.scale_ = found.ruler
-        else:
-            assert run.rows.classes is not None
-            self.noise_matrix_, self.classes_ = found.ruler.T, run.rows.classes
+            return
+        classes, verdict = run.rows.classes, found.verdict
+        assert classes is not None, "only labels have such a ruler"
+        assert verdict is not None, "labels are judged by a verdict"
+        self.noise_matrix_, self.classes_ = verdict.noise.T, classes
+        self._rulings = Rulings.of(verdict)
+        self.outlier_scores_ = np.where(t >= 0, verdict.scores, np.inf)
+        self.outlier_probability_ = self._rulings.probability
+        self.suggested_labels_ = classes[self._rulings.suggested]

@@ -28,7 +28,6 @@ __all__ = [
     "plain_kinds",
     "prediction_parts",
     "reconstruction_parts",
-    "suggest_labels",
 ]
 
 Vector = NDArray[np.float64]
@@ -128,29 +127,20 @@ def leverage_kinds(off: Flags, far: Flags, name: str = "vertical outlier") -> ND
     return np.select([off & far, off, far], ["bad leverage", name, "good leverage"], REGULAR)
 
 
-def label_kinds(P: Matrix, given: NDArray[np.int64], off: Flags, far: Flags | None = None) -> NDArray[np.str_]:
-    """ "suspected mislabel": off, and the model gives more than half of its probability P (n, K) to one other label.
+def label_kinds(off: Flags, moved: Flags, wild: Flags | None = None) -> NDArray[np.str_]:
+    """ "suspected mislabel": off, and another label is more likely. "atypical": off, but no other label is likely.
+    "wild features": an entry of X that is no measurement of anything; what it says of the label counts for nothing.
 
-    "atypical": off, and no other label is likely; or ``far`` from all examples in X, where a model only extrapolates.
-
-    >>> P = np.array([[0.9, 0.1, 0.0], [0.3, 0.4, 0.3], [0.1, 0.8, 0.1]])
-    >>> label_kinds(P, np.array([1, 2, 1]), np.array([True, True, False])).tolist()
+    >>> label_kinds(np.array([True, True, False]), np.array([True, False, False])).tolist()
     ['suspected mislabel', 'atypical', 'regular']
     """
-    other = (P.argmax(axis=1) != given) & (P.max(axis=1) > 0.5)
-    far = np.zeros_like(off) if far is None else far
-    return np.select([off & other & ~far, off | far], ["suspected mislabel", "atypical"], REGULAR)
+    wild = np.zeros_like(off) if wild is None else wild
+    return np.select([wild, off & moved, off], ["wild features", "suspected mislabel", "atypical"], REGULAR)
 
 
 def plain_kinds(off: Flags) -> NDArray[np.str_]:
     """ "outlier" or "regular"."""
     return np.where(off, "outlier", REGULAR)
-
-
-def suggest_labels(P: Matrix, given: NDArray[np.int64], kind: NDArray[np.str_]) -> tuple[NDArray[np.int64], Vector]:
-    """The most probable label of suspected mislabels, the given one elsewhere; and the model's probability of it."""
-    label = np.where(kind == "suspected mislabel", P.argmax(axis=1), given)
-    return label, P[np.arange(len(P)), label]
 
 
 def classifier_p_values(P: Matrix, given: NDArray[np.int64]) -> Vector:

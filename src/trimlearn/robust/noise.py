@@ -63,7 +63,7 @@ class LabelNoise:
         """log p, calibrated: of the classes before labels went wrong."""
         z = sum(beta * _centred(opinion) for beta, opinion in zip(self.temperatures, opinions, strict=True))
         log_p = np.asarray(log_softmax(z + self.bias, axis=1), dtype=np.float64)
-        return np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300)))
+        return np.asarray(np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300))))
 
     def doubt(self, opinions: Opinions) -> Floats:
         """1 − max p: how often the class of such a row is not the most likely one."""
@@ -282,7 +282,7 @@ class _Sample:
         joint = p * state.matrix.T.T[self.labels]
         seen = np.maximum(joint @ np.ones(K), 1e-300)
         r = joint / seen[:, None]  # P(class | x, label)
-        N = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)])
+        N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
         beta, b = self._calibrate(p, r, state.beta, state.b)
         pull = state.beta - 1 / len(state.beta)
         posterior = float(s @ np.log(seen) - 0.5 * (pull @ pull) - 0.5 * (state.b @ state.b))

@@ -51,22 +51,6 @@ class Judged:
     verdict: Verdict
     x: Array
 
-    def keep(self, share: float | None = None) -> Floats:
-        """1 for every row whose label is more likely right than wrong, and for the best ``share`` of the rows; else 0.
-
-        A class that would lose all its rows keeps its better half.
-        """
-        scores, labels, s = self.verdict.scores, self.verdict.labels, self.verdict.s
-        if share is None and self.verdict.clean:
-            return np.ones(len(labels))
-        cut = 0.0 if share is None else max(0.0, _quantile(scores, s, share))
-        keep = scores <= cut
-        for label in np.unique(labels[s > 0]):
-            rows = (labels == label) & (s > 0)
-            if not keep[rows].any():
-                keep |= rows & (scores <= _quantile(scores[rows], s[rows], 0.5))
-        return keep.astype(np.float64)
-
 
 def judge_labels(
     loss: Softmax | Logistic,
@@ -89,7 +73,7 @@ def judge_labels(
     >>> V = rng.standard_normal((300, 2)) + 7 * np.array([[0, 0], [1, 0], [0, 1]])[t]
     >>> t[::5] = (t[::5] + 1) % 3
     >>> judged = judge_labels(Softmax(V, t, intercept=True))
-    >>> round(judged.verdict.noise.epsilon, 2), bool(np.all(judged.keep()[::5] == 0))
+    >>> round(judged.verdict.noise.epsilon, 2), bool(np.all(judged.verdict.keep()[::5] == 0))
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
@@ -188,10 +172,3 @@ def _crossed(fold: Folds, labels: Labels, s: Floats, folds: int) -> bool:
     np.add.at(mass, (fold, labels), s)
     there = mass.sum(axis=0) > 0
     return bool(np.all(mass.sum(axis=1) > 0) and np.all((mass.sum(axis=0) - mass)[:, there] > 0))
-
-
-def _quantile(values: Floats, s: Floats, share: float) -> float:
-    """The smallest value that at least this share of the weight does not exceed."""
-    order = np.argsort(values)
-    total = np.cumsum(s[order])
-    return float(values[order[min(np.searchsorted(total, share * total[-1]), len(order) - 1)]])

@@ -10,13 +10,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
+from scipy.sparse import diags_array
 from sklearn.decomposition import TruncatedSVD
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import NearestNeighbors
 
 from trimlearn.robust.deal import digest
 from trimlearn.robust.noise import Floats, Labels
+from trimlearn.robust.wild import reach
+from trimlearn.validation import is_sparse
 
 __all__ = ["flexible_opinions"]
 
@@ -67,7 +69,7 @@ def _forest(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int, seed: in
 def _neighbours(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int) -> tuple[Floats, float]:
     """P(class) of every row among its nearest neighbours, itself excepted, and how many there are."""
     k = min(NEIGHBOURS, len(seen) - 1)
-    index = NearestNeighbors(n_neighbors=k + 1).fit(F[seen])
+    index = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(F[seen])
     near = seen[index.kneighbors(F, return_distance=False)]
     own = near == np.arange(len(F))[:, None]
     own[~own.any(axis=1), -1] = True  # a row that is not among its nearest has one neighbour too many
@@ -77,35 +79,17 @@ def _neighbours(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int) -> t
 
 
 def _features(V: Any, seen: Labels, seed: int) -> Floats:
-    """V in units of the spread of its columns, and its leading directions where it has many."""
-    sample = V[seen]
-    if issparse(sample) and V.shape[1] <= FEATURES:
-        sample = sample.toarray()
-    if issparse(sample):
-        spread = np.sqrt(np.asarray(sample.multiply(sample).mean(axis=0)).ravel())
-        centre = np.zeros(V.shape[1])
-    else:
-        sample = np.asarray(sample, dtype=np.float64)
-        centre = np.median(sample, axis=0)
-        spread = _spread(sample - centre)
-    scale = np.where(spread > 0, spread, 1.0)
+    """V in units of the spread of its columns, wild cells drawn in, and its leading directions where it has many."""
+    columns = reach(V, seen)
     if V.shape[1] <= FEATURES:
-        return _dense(V, centre, scale)
-    unit = sample.multiply(1 / scale).tocsr() if issparse(sample) else np.clip((sample - centre) / scale, -10, 10)
+        return columns.units(V)
+    unit = V[seen] @ diags_array(1 / _positive(columns.spread)) if is_sparse(V) else columns.units(V[seen])
     directions = TruncatedSVD(min(FEATURES, min(unit.shape) - 1), random_state=seed).fit(unit).components_.T
     blocks = [slice(i, i + BLOCK) for i in range(0, V.shape[0], BLOCK)]
-    return np.vstack([_dense(V[rows], centre, scale) @ directions for rows in blocks])
+    if is_sparse(V):
+        return np.vstack([np.asarray(V[rows] @ (directions / _positive(columns.spread)[:, None])) for rows in blocks])
+    return np.vstack([columns.units(V[rows]) @ directions for rows in blocks])
 
 
-def _dense(V: Any, centre: Floats, scale: Floats) -> Floats:
-    """Rows of V about the centre, in units of the scale; wild ones are drawn in, so that they do not blur the rest."""
-    A = V.toarray() if issparse(V) else V
-    return np.asarray(np.clip((np.asarray(A, dtype=np.float64) - centre) / scale, -10, 10))
-
-
-def _spread(A: Floats) -> Floats:
-    """The 90 % quantile of |a| among the entries that are not 0, column by column: wild cells do not move it."""
-    size = np.where(A == 0, np.nan, np.abs(A))
-    empty = np.all(np.isnan(size), axis=0)
-    size[:, empty] = 0.0
-    return np.asarray(np.nanquantile(size, 0.9, axis=0))
+def _positive(spread: Floats) -> Floats:
+    return np.where(spread > 0, spread, 1.0)

@@ -64,6 +64,22 @@ class Verdict:
         """P(label wrong | x, label)."""
         return self.noise.wrong(self.opinions, self.labels)
 
+    def cut(self, share: float | None = None) -> float:
+        """The score up to which labels are kept: those more likely right than wrong, and the best ``share`` of them."""
+        if share is None:
+            return np.inf if self.clean else 0.0
+        return max(0.0, _quantile(self.scores, self.s, share))
+
+    def keep(self, share: float | None = None) -> Floats:
+        """1 for every row that is kept, else 0. A class that would lose all its rows keeps its better half."""
+        scores, labels, s = self.scores, self.labels, self.s
+        keep = scores <= self.cut(share)
+        for label in np.unique(labels[s > 0]):
+            rows = (labels == label) & (s > 0)
+            if not keep[rows].any():
+                keep |= rows & (scores <= _quantile(scores[rows], s[rows], 0.5))
+        return keep.astype(np.float64)
+
     @property
     def warning(self) -> str | None:
         """What the user must be told."""
@@ -123,3 +139,10 @@ def significant(d: Floats, s: Floats, deviations: float) -> bool:
     mean = np.average(d, weights=s)
     variance = np.average((d - mean) ** 2, weights=s)
     return bool(mean > deviations * np.sqrt(variance / s.sum()))
+
+
+def _quantile(values: Floats, s: Floats, share: float) -> float:
+    """The smallest value that at least this share of the weight does not exceed."""
+    order = np.argsort(values)
+    total = np.cumsum(s[order])
+    return float(values[order[min(np.searchsorted(total, share * total[-1]), len(order) - 1)]])

@@ -1,0 +1,116 @@
+"""Wrong labels from anybody's probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trimlearn.estimators.base import places
+from trimlearn.estimators.inputs import check_labels_known
+from trimlearn.estimators.rulings import Rulings
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import make_table
+from trimlearn.robust.verdict import weigh
+from trimlearn.warn import warn
+
+__all__ = ["LabelErrors", "label_errors"]
+
+LEAST = 1e-12  # of a probability: a forest may say 0
+ROUNDING = 1e-3  # by which probabilities may sum to something else than 1
+
+
+@dataclass(frozen=True)
+class LabelErrors:
+    """What `label_errors` found: one entry per row in the arrays, larger scores being worse."""
+
+    contamination_: float  # the share of wrong labels
+    noise_matrix_: np.ndarray  # [k, j] = P(labelled j | of class k)
+    scores_: np.ndarray  # log-odds that a label is wrong
+    probability_: np.ndarray  # that it is wrong
+    mask_: np.ndarray  # which labels are more likely wrong than right
+    suggested_labels_: np.ndarray
+    classes_: np.ndarray
+    _given: np.ndarray
+    _rulings: Rulings
+
+    def table(self) -> OutlierTable:
+        """The rows, worst first, with given and suggested label."""
+        return make_table(self._rulings.findings(self._given, self.classes_, self.mask_), 1.0 - self.mask_)
+
+
+def label_errors(y: Any, pred_probs: Any, *, classes: Any = None, sample_weight: Any = None) -> LabelErrors:
+    """Which of the labels y are wrong, given the probabilities (n, K) of any model for rows it was not fitted on.
+
+    Probabilities of a model that has seen the rows find nothing: it knows the wrong labels by heart. Take those of
+    cross-validation (`sklearn.model_selection.cross_val_predict` with method="predict_proba").
+
+    Parameters
+    ----------
+    y : (n,)
+        The labels.
+    pred_probs : (n, K)
+        P(class), a column for each of the classes in the order of their names.
+    classes : (K,), optional
+        What the columns stand for, where y does not hold every class.
+    sample_weight : (n,), optional
+        2 is the row twice, 0 its removal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.repeat(["cat", "dog"], 100)
+    >>> p = np.clip(np.where(truth == "cat", 0.03, 0.97) + 0.02 * rng.standard_normal(200), 0.001, 0.999)
+    >>> y = truth.copy()
+    >>> y[[3, 150]] = ["dog", "cat"]
+    >>> found = label_errors(y, np.column_stack([1 - p, p]))
+    >>> np.flatnonzero(found.mask_).tolist(), found.suggested_labels_[[3, 150]].tolist()
+    ([3, 150], ['cat', 'dog'])
+    """
+    check_labels_known(y)
+    y, P = np.asarray(y), np.asarray(pred_probs, dtype=np.float64)
+    if P.ndim != 2 or y.shape != (len(P),) or P.shape[1] < 2:
+        raise ValueError(
+            f"pred_probs must have a row for every label and a column for every class; got {P.shape} for {y.shape}."
+        )
+    if not np.all(P >= 0) or not np.allclose(P.sum(axis=1), 1.0, atol=ROUNDING):
+        raise ValueError("pred_probs must hold probabilities: numbers >= 0, every row with the sum 1.")
+    names = _names(y, P.shape[1], classes)
+    labels = places(y, names)
+    if np.any(labels < 0):
+        raise ValueError(f"y holds labels that are not in classes: {np.unique(y[labels < 0])[:5].tolist()}.")
+    s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if s.shape != y.shape or np.any(s < 0) or not s.sum() > 0:
+        raise ValueError("sample_weight must hold one number >= 0 per label, not all of them 0.")
+    verdict = weigh([np.log(np.maximum(P, LEAST))], labels, s)
+    if verdict.warning:
+        warn(verdict.warning)
+    rulings, mask = Rulings.of(verdict), verdict.keep() == 0
+    return LabelErrors(
+        contamination_=verdict.noise.epsilon,
+        noise_matrix_=verdict.noise.T,
+        scores_=verdict.scores,
+        probability_=rulings.probability,
+        mask_=mask,
+        suggested_labels_=names[rulings.suggested],
+        classes_=names,
+        _given=labels,
+        _rulings=rulings,
+    )
+
+
+def _names(y: np.ndarray, K: int, classes: Any) -> np.ndarray:
+    """The classes, sorted as `places` wants them and as the columns are."""
+    if classes is None:
+        names = np.unique(y)
+        if len(names) < K and y.dtype.kind in "iu" and 0 <= y.min() and y.max() < K:
+            names = np.arange(K)
+    else:
+        names = np.asarray(classes)
+        if np.any(names[1:] <= names[:-1]):
+            raise ValueError("classes must be sorted, and pred_probs have its columns in that order.")
+    if len(names) != K:
+        raise ValueError(f"pred_probs has {K} columns for {len(names)} classes in y; name them all by classes=.")
+    return names
