@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trimlearn.capped import h_of
+from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
 from trimlearn.intact import intact
 from trimlearn.smart.method import Record
@@ -52,6 +53,7 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     weights_: np.ndarray
     contamination_: float
     outlier_scores_: np.ndarray
+    outlier_probability_: np.ndarray
     threshold_: float
 
     def __getstate__(self) -> dict[str, Any]:
@@ -64,6 +66,19 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         """Which of the training examples count: those of positive weight."""
         check_is_fitted(self, "weights_")
         return np.asarray(self.weights_ > 0)
+
+    @property
+    def false_discovery_rate_(self) -> float:
+        """The expected share of innocents among the training rows that are flagged (``inlier_mask_`` is False)."""
+        check_is_fitted(self, "outlier_probability_")
+        return false_discovery_rate(self.outlier_probability_, ~self.inlier_mask_)
+
+    def flag(self, fdr: float = 0.1) -> np.ndarray:
+        """The numbers of the training rows on the longest list of which a share ``fdr``, at most, is expected to be
+        innocent; worst first, by ``outlier_probability_``."""
+        check_is_fitted(self, "outlier_probability_")
+        order = np.lexsort((-self.outlier_scores_, -self.outlier_probability_))
+        return np.asarray(order[flag(self.outlier_probability_, fdr)[order]])
 
     def rethreshold(
         self, contamination: float | int | str, X: Any = None, y: Any = None, sample_weight: Any = None
@@ -81,14 +96,16 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         """What is known about each training example, or each row of X: worst first, a DataFrame where there is pandas.
 
         Columns: row (and name, the index of a DataFrame), weight, outlier, score, p_value (under the model of the
-        inliers), p_adjusted (Benjamini and Hochberg), kind, and where they make sense the given and the suggested
-        label, the robust distance, and the features that contribute most.
+        inliers), p_adjusted (Benjamini and Hochberg), probability (that a training row is wrong), kind, and where they
+        make sense the given and the suggested label, the robust distance, and the features that contribute most.
         """
         check_is_fitted(self, "weights_")
         data = self._remembered(X, y, sample_weight)
         scores = self.outlier_scores_ if X is None else self._scores(data)
         weights = self.weights_ if X is None else np.where(scores <= self.threshold_, 1.0, 0.0)
         findings = self._findings(data, scores, weights <= 0)
+        if X is None:
+            findings = replace(findings, probability=vars(self).get("outlier_probability_"))
         names = vars(self).get("_row_names") if X is None else row_names(X)
         index = None if names is None else list(names)
         return make_table(findings, weights, getattr(self, "feature_names_in_", None), index)

@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table
 from trimlearn.estimators.scatter import Floats, TrimmedScatter
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.robust.mcd import Frame, default_h, mcd
-from trimlearn.robust.mcd_judge import judge_by_shape
+from trimlearn.robust.mcd_judge import judge_by_shape, p_values_by_shape
 from trimlearn.robust.mcd_starts import NORMAL_SCORES, deterministic
 from trimlearn.robust.mcd_steps import FLOOR, STEPS, Shape, squared_distances
+from trimlearn.robust.scale import Verdict
 from trimlearn.robust.sparse_precision import graphical_lasso, penalised
 from trimlearn.weights import CappedSimplex
 
@@ -124,19 +126,20 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self._least = FLOOR * Frame.of(data.X, data.s, self.assume_centered).scale ** 2
         keep = default_h(data.S, data.X.shape[1]) if h is None else h
         raw = self._settle(data, keep, self._raw) if warm else self._search(data, keep)
-        inliers, reach, contamination = self._judge(data, raw, keep)
+        verdict, reach, unlikely = self._judge(data, raw, keep)
         if h is None:  # the share of bad rows is known now: more can be kept
-            keep = max(keep, data.S * (1.0 - contamination))
+            keep = max(keep, data.S * (1.0 - verdict.contamination))
             raw = self._settle(data, keep, raw)
-            inliers, reach, contamination = self._judge(data, raw, keep)
+            verdict, reach, unlikely = self._judge(data, raw, keep)
         self._training, self._raw, model = data, raw, raw
         for _ in range(ROUNDS if self.reweight else 0):
-            model = self._estimate(data, (inliers & (data.s > 0)).astype(np.float64), model)
-            inliers, reach, contamination = self._judge(data, model, keep)
-            if np.array_equal(inliers & (data.s > 0), model.w > 0):
+            model = self._estimate(data, (verdict.inliers & (data.s > 0)).astype(np.float64), model)
+            verdict, reach, unlikely = self._judge(data, model, keep)
+            if np.array_equal(verdict.inliers & (data.s > 0), model.w > 0):
                 break
-        self.contamination_ = contamination if h is None else 1.0 - h / data.S
+        self.contamination_ = verdict.contamination if h is None else 1.0 - h / data.S
         self._describe(data, raw, model, reach)
+        self.outlier_probability_ = row_probabilities(unlikely, data.s)
         return self
 
     def _describe(self, data: Table, raw: Model, model: Model, reach: float) -> None:
@@ -156,10 +159,11 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.outlier_scores_ = np.sqrt(self.dist_)
         self.threshold_ = sqrt(reach)
 
-    def _judge(self, data: Table, model: Model, h: float) -> tuple[np.ndarray, float, float]:
-        """Inliers, the d² up to which a row is one, and the share of bad rows."""
-        verdict, reach = judge_by_shape(self._honest(data, model), h, data.s, self._seed())
-        return verdict.inliers, reach, verdict.contamination
+    def _judge(self, data: Table, model: Model, h: float) -> tuple[Verdict, float, Floats]:
+        """The verdict, the d² up to which a row is an inlier, and the p-values of all rows."""
+        d2 = self._honest(data, model)
+        verdict, reach = judge_by_shape(d2, h, data.s, self._seed())
+        return verdict, reach, p_values_by_shape(d2, verdict, reach)
 
     def _honest(self, data: Table, model: Model) -> Floats:
         """d² of every row. Few rows are nearer to a fit to them than others: each fifth is judged by the rest."""

@@ -8,12 +8,14 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import fdtrc
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimlearn.estimators.base import Table, Trimmed, check_counts, row_names
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, leverage_kinds, reconstruction_parts, top_features
 from trimlearn.intact import intact
 from trimlearn.robust.flat_fit import HUGE, Search
@@ -150,6 +152,10 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
         self.history_ = _records(found.raw, found.h)
         self.scale_, self.threshold_ = found.verdict.scale, found.verdict.cutoff
         self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
+        # σ was found from so many numbers: hence F, and not χ², which is its limit for many.
+        freedom = self._law.k * max(1.0, float(data.s @ found.w) - self.n_trimming_components_ - 1.0)
+        ratio = np.minimum(self.outlier_scores_, HUGE) ** 2 / self._law.k
+        self.outlier_probability_ = row_probabilities(fdtrc(self._law.k, freedom, ratio), data.s)
         if not found.raw.converged:
             warnings.warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",
