@@ -24,7 +24,7 @@ from trimlearn.robust.flats import Fit, Flat, Points, spectrum
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.smart.method import Method, Record
 from trimlearn.threads import team
-from trimlearn.validation import check_choice, check_count
+from trimlearn.validation import check_choice, check_count, check_magnitude
 
 __all__ = ["TrimmedPCA"]
 
@@ -130,6 +130,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Trimmed):  #
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)
+        check_magnitude(X, "X")
         return Table(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:

@@ -26,6 +26,7 @@ from trimlearn.inference.table import Findings, distance_parts, leverage_kinds, 
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_trimmed_squares
 from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
+from trimlearn.validation import check_magnitude
 
 __all__ = ["TrimmedRegressor"]
 
@@ -84,6 +85,9 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
         x0 = self._moved(self._x, 1) if warm else None
         self._covariance = None
+        check_magnitude(data.X, "X")
+        if self._family.name == "normal":
+            check_magnitude(data.t, "y")
         self._begin(data)
         raw = self._trimmed(data, self._robust_h(data) if h is None else h, x0)
         verdict = self._verdict(data, raw.x, h)

@@ -24,6 +24,7 @@ from trimlearn.estimators.folds import Rows, fit_weighted, given_folds, weight_a
 from trimlearn.estimators.readings import Finding, Labels, Loss, Reading, Residuals
 from trimlearn.inference.table import Findings
 from trimlearn.intact import intact
+from trimlearn.validation import check_magnitude
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 __all__ = ["TrimmedEstimator"]
@@ -214,6 +215,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             if len(classes) < 2:
                 raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least.")
             return Rows(X, y, places(y, classes), s, classes)
+        check_magnitude(y, "y")
         return Rows(X, y, y, s, None)
 
     def _check_parameters(self) -> None:
