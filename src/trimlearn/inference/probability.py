@@ -55,7 +55,8 @@ def row_probabilities(p_values: ArrayLike, sample_weight: ArrayLike | None = Non
     levels, index = np.unique(np.round(t * ROUNDING) / ROUNDING, return_inverse=True)
     odds = _odds(levels) if len(levels) else np.empty((len(BEGIN), 0))
     w = _shares(odds, np.bincount(index, s, minlength=len(levels)).astype(np.float64))
-    wrong = w[1:] @ _odds(t)
+    wrong, far = np.zeros(p.shape), t >= BEGIN[0]  # nearer, the odds are 0
+    wrong[far] = w[1:] @ _odds(t[far])
     return np.asarray(wrong / (w[0] + wrong))
 
 
