@@ -317,3 +317,11 @@ def test_where_nothing_is_flagged_unseen_rows_are_cut_where_one_row_would_have_b
     assert verdict.inliers.all()
     assert verdict.cutoff == pytest.approx(max(2.5, stats.norm.isf(0.2 / n)), rel=1e-9)
     assert verdict.cutoff > np.abs(r).max() / verdict.scale
+
+
+def test_the_cutoff_is_never_below_its_usual_place() -> None:
+    """Though no clean row lies beyond 1.5 here and others are flagged: an unseen row at 2.4 is no outlier."""
+    r = np.append(np.clip(stats.norm.ppf((np.arange(100) + 0.5) / 100), -1.5, 1.5), np.full(5, 50.0))
+    verdict = judge(r, h=53, p=1)
+    assert verdict.inliers.sum() == 100
+    assert verdict.cutoff == pytest.approx(2.5, rel=1e-9)
