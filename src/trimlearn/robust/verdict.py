@@ -111,7 +111,7 @@ def weigh(
 ) -> Verdict:
     """Judge labels by opinions on them, each (n, K). corrected: from T, the first opinion of a model that knows it.
     trusting: the log-likelihood of every label that noise has to beat, else that of the same opinions without noise;
-    where it is given, models that trust few labels are heard, which are sure of themselves: clear classes prove nothing.
+    where it is given, models are heard that trust few labels and are sure of themselves: clear classes prove nothing.
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)
