@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import isfinite, prod
+from math import isfinite, isnan, prod
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
@@ -15,16 +15,20 @@ import numpy as np
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
+from trimlearn.offsets import Centred, centred
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.alternating import SMALL
+from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
 from trimlearn.threads import team
 
 __all__ = ["solve"]
+
+PATIENCE = 1.25  # by what factor the passes must grow from one trial of how far F could fall to the next
 
 Callback = Callable[[Record], Any]
 
@@ -107,16 +111,19 @@ def solve(
     method = _default_method(problem) if method is None else method
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
-    run = method.bind(problem, int(seed))
+    centre = _centred(problem, method, engine)
+    run = method.bind(centre.problem, int(seed))
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
+    chosen, where = chosen.carried(centre), _engine(engine, centre.problem)
+    driver = _Driver(run, chosen, where, max_passes, max_seconds, tol, seed, callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with progress_bar(progress, max_passes) as show, quiet, team(worth_it=not _small(problem)):
-        return driver.solve(resume, show)
+        solution = driver.solve(resume, show)
+    return replace(solution, x=centre.back(solution.x))
 
 
 @dataclass
@@ -135,6 +142,7 @@ class _Driver:
     history: list[Record] = field(default_factory=list)
     began: float = field(default_factory=perf_counter)
     spent: float = 0.0  # passes that the start has made
+    tried: float = 0.0  # passes made when it was last tried in vain whether F could still fall
     stopped: bool = False
 
     def solve(self, resume: bool, show: Show) -> Solution:
@@ -147,7 +155,9 @@ class _Driver:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
         self._finish(state, show)
-        return self._solution(state, Status.CONVERGED if self._converged(self.history[-1]) else status)
+        if status is not Status.DIVERGED and self._converged(self.history[-1]):
+            status = Status.CONVERGED
+        return self._solution(state, status)
 
     def _begin(self, resume: bool, show: Show) -> State:
         if self.checkpoint is not None and resume and self.checkpoint.file.exists():
@@ -206,18 +216,36 @@ class _Driver:
             return Status.CALLBACK
         if record is not None and record.k > 0 and not isfinite(record.objective):
             return Status.DIVERGED
-        if record is not None and self._converged(record):
+        if record is not None and self._stationary(record) and self._converged(self._tried(state, record)):
             return Status.CONVERGED
         if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
-            return Status.MAX_PASSES
+            return Status.MAX_PASSES if self.run.finishes else Status.UNFINISHED
         if self.max_seconds is not None and self._seconds() >= self.max_seconds:
             return Status.MAX_SECONDS
         return None
 
-    def _converged(self, record: Record) -> bool:
+    def _stationary(self, record: Record) -> bool:
+        """Whether both measures are at most tol, or a whole round has changed nothing, at the h we want."""
         at_target = self.engine.r1 is self.engine.problem.r1 and record.h == self.engine.h
+        measures = record.objective, record.stationarity_x, record.stationarity_w
         small = record.stationarity_x <= self.tol and record.stationarity_w <= self.tol
-        return at_target and (small or (record.settled and self.tol > 0)) and not record.restored
+        settled = record.settled and self.tol > 0
+        return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
+
+    def _converged(self, record: Record) -> bool:
+        """Measures relative to a first residual can be small because an offset made that one large: so it must have
+        been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol."""
+        return self._stationary(record) and record.decrease <= self.tol
+
+    def _tried(self, state: State, record: Record) -> Record:
+        """The record with what F could still fall by, if that is not known yet and the last trial is long enough ago."""
+        made = self.engine.passes - self.spent
+        if isnan(record.decrease) and made >= PATIENCE * self.tried:
+            found = decrease(self.engine, state)
+            record = replace(record, decrease=found, passes=self.engine.passes, seconds=self._seconds())
+            state.record = self.history[-1] = record
+            self.tried = made
+        return record
 
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""
@@ -238,6 +266,7 @@ class _Driver:
             objective=record.objective,
             stationarity_x=record.stationarity_x,
             stationarity_w=record.stationarity_w,
+            decrease=record.decrease,
             status=status,
             history=self.history,
             counts=replace(self.engine.counts),
@@ -266,6 +295,14 @@ def _default_method(problem: Problem) -> Method:
 
 def _small(problem: Problem) -> bool:
     return problem.n * prod(problem.loss.x_shape) <= SMALL
+
+
+def _centred(problem: Problem, method: Method, engine: str | Engine) -> Centred:
+    """The problem to solve in place of the given one: the same about the medians of its columns, unless a step size or
+    an engine was made for the one given."""
+    if isinstance(engine, Engine) or not method.automatic:
+        return Centred(problem, problem)
+    return centred(problem, exact=_small(problem))
 
 
 def _engine(engine: str | Engine, problem: Problem) -> Engine:

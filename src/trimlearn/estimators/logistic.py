@@ -158,7 +158,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         known = warm and hasattr(self, "_judged") and len(self._judged.scores) == data.n
         judged = self._judged if known else self._judge(data, h)
         share = 1 - judged.noise.epsilon if h is None else h / data.S
-        raw = self._trimmed(data, share * data.S, self._moved(self._x, 1) if warm else judged.x)
+        raw = self._trimmed(data, share * data.S, self._x if warm else judged.x)
         self._warn_of_lost_classes(data, raw.w)
         x, weights = raw.x, raw.w
         if self.reweight:
@@ -274,8 +274,8 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def _loss(self, data: Data) -> Softmax | Logistic:
         if len(self.classes_) == 2:
-            return Logistic(data.X, data.t, intercept=self.fit_intercept, center=self._center)
-        return Softmax(data.X, data.t, len(self.classes_), intercept=self.fit_intercept, center=self._center)
+            return Logistic(data.X, data.t, intercept=self.fit_intercept)
+        return Softmax(data.X, data.t, len(self.classes_), intercept=self.fit_intercept)
 
     def _weight_set(self, data: Data, h: float) -> WeightSet:
         return GroupCappedSimplex(data.t, h) if self.balanced_trimming else CappedSimplex(h)
@@ -284,6 +284,6 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         return make_penalty(self.penalty, 1.0, self.l1_ratio, 1 / (self.C * S))
 
     def _parts(self, x: Array) -> tuple[Any, Any]:
-        x = self._moved(np.asarray(x), -1)
+        x = np.asarray(x)
         x = x[:, None] if x.ndim == 1 else x
         return (x[:-1].T, x[-1]) if self.fit_intercept else (x.T, np.zeros(x.shape[1], x.dtype))

@@ -19,11 +19,15 @@ ROWS = 8192  # rows of the design held at a time
 def ridge_regression(linear: Linear, t: Array, c: Array, r2: Regularizer) -> Array | None:
     """argmin Σ cᵢ½‖zᵢ − tᵢ‖² + r2(x) for r2 = Zero or Ridge, of least norm where it is not unique.
 
-    The design is factored where it is small, and the normal equations are solved where it is tall.
+    The design is factored where it is small, and the normal equations are solved where it is tall; about the mean of
+    its rows where there is an intercept without a penalty, for squares of an offset would leave no digits.
     """
     penalty = _penalty(linear, r2)
     if penalty is None or linear.p > COLUMNS:
         return None
+    given = linear
+    if linear.intercept and penalty[-1] == 0:
+        linear = linear.recentred(linear.column_means(c))
     c, t = to_numpy(c).astype(np.float64), to_numpy(t).astype(np.float64)
     rows = np.flatnonzero(c > 0)
     if len(rows) * len(penalty) <= DIRECT:
@@ -40,7 +44,8 @@ def ridge_regression(linear: Linear, t: Array, c: Array, r2: Regularizer) -> Arr
         zero = np.hstack([np.diag(penalty), np.zeros((len(penalty), t.shape[1]))])
         A, T = np.split(total(moments, _pieces(rows), zero), [len(penalty)], axis=1)
         x = solve_symmetric(A, T)
-    return asarray_like(x[:, 0] if linear.K is None else x, linear.like)
+    x = asarray_like(x[:, 0] if linear.K is None else x, linear.like)
+    return x if linear is given else linear.carried(x, given)
 
 
 def leading_subspace(linear: Linear, c: Array, k: int) -> Array | None:

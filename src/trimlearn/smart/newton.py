@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, to_numpy
+from trimlearn.arrays import Array, asarray_like, eps_of, to_numpy
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.regularizers import Regularizer
 
@@ -15,45 +16,55 @@ if TYPE_CHECKING:
 
 __all__ = ["newton"]
 
-PRECISE = 1e-13  # a change of F below this share of it is rounding
+PRECISE = 256  # times eps: a change of F below this share of it is rounding
+LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
 
 
-def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: int) -> Array:
-    """min over x of F(w, x) from x, where the mean loss and its gradient are known.
+def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: int) -> tuple[Array, float]:
+    """min over x of F(w, x) from x, where the mean loss and its gradient are known; and what may be left to gain.
 
     A step minimises the quadratic model of the loss, its Hessian H damped to H + λ·diag H, plus r2 itself. λ is raised
     tenfold when F does not fall, and lowered when it does (Levenberg and Marquardt): invariant to the scales of
-    features, safe where the loss is far from its model, quadratic in the end.
+    features, safe where the loss is far from its model, quadratic in the end. ``iterations``: steps that lowered F, at
+    most. What is left is what the last undamped
+    step promised or brought (half of Newton's decrement, where r2 is smooth): infinity where there was none, for want of
+    passes or of convexity.
     """
     r2 = engine.problem.r2
-    F, damping, H = value + r2.value(x), 0.0, None
-    for _ in range(iterations):
-        if engine.passes_left < 2:
-            break
+    F, damping, H, left = value + r2.value(x), 0.0, None, inf
+    while iterations > 0 and engine.passes_left >= 2:
         H = engine.hessian(x) if H is None else H
-        new = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2)
+        new, promised = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2)
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
         F_new = f + r2.value(new)
-        finished = abs(F - F_new) <= PRECISE * abs(F)
+        rounding = PRECISE * eps_of(x) * abs(F)
+        if not damping:  # a model that promises a rise is not convex, and says nothing
+            left = max(promised, F - F_new) if promised >= -rounding else inf
         if F_new <= F:
-            x, F, gradient, damping, H = new, F_new, g, damping / 10.0 if damping > 1e-8 else 0.0, None
+            x, F, gradient, H, damping = new, F_new, g, None, damping / 10.0 if damping > LEAST else 0.0
+            iterations -= 1
         else:
-            damping = max(10.0 * damping, 1e-3)
-        if finished:
+            damping = max(10.0 * damping, 10 * LEAST)
+        if left <= rounding or damping > MOST:
             break
-    return x
+    return x, left
 
 
-def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
-    """argmin over u of ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u)."""
-    if r2.smooth:  # Zero, Ridge: ∇r2 is linear
-        ones = asarray_like(np.ones(x.shape), x)
-        alpha = to_numpy(r2.gradient(ones)).astype(np.float64).ravel()
-        total = to_numpy(gradient + r2.gradient(x)).astype(np.float64).ravel()
-        d = -solve_symmetric(H + np.diag(alpha), total[:, None])[:, 0]
-        return x + asarray_like(d.reshape(x.shape), x)
-    return _proximal(H, gradient, x, r2)
+def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> tuple[Array, float]:
+    """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), and r2(x) − m(u)."""
+    new = _newton_point(H, gradient, x, r2) if r2.smooth else _proximal(H, gradient, x, r2)
+    d, g = (to_numpy(a).astype(np.float64).ravel() for a in (new - x, gradient))
+    return new, r2.value(x) - r2.value(new) - float(g @ d + 0.5 * d @ H @ d)
+
+
+def _newton_point(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+    """The same for Zero and Ridge, whose gradient is linear."""
+    ones = asarray_like(np.ones(x.shape), x)
+    alpha = to_numpy(r2.gradient(ones)).astype(np.float64).ravel()
+    total = to_numpy(gradient + r2.gradient(x)).astype(np.float64).ravel()
+    d = -solve_symmetric(H + np.diag(alpha), total[:, None])[:, 0]
+    return x + asarray_like(d.reshape(x.shape), x)
 
 
 def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
