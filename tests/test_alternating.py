@@ -370,6 +370,6 @@ def test_accelerated_never_rises() -> None:
     engine, x, *_ = begin(Logistic(V * [1, 3, 10, 30], LABELS), L1(0.01))
     values, gamma = [inf], 1.0
     for _ in range(30):
-        x, gamma = accelerated(engine, x, *engine.value_gradient(x), gamma, 4)
+        x, _, gamma = accelerated(engine, x, *engine.value_gradient(x), gamma, 4)
         values.append(F(engine, x))
     assert np.all(np.diff(values[1:]) <= 1e-12)

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from trimlearn.arrays import Array, index_like, to_numpy
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
+from trimlearn.validation import is_sparse
 
 __all__ = ["Centred", "centred"]
 
@@ -60,12 +61,12 @@ def medians(V: Any, s: np.ndarray) -> np.ndarray:
     >>> medians(sp.csr_array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.array([1.0, 1.0, 3.0]))
     array([9., 5.])
     """
-    if not sp.issparse(V):
+    if not is_sparse(V):
         V = to_numpy(V).astype(np.float64)
         order = np.argsort(V, axis=0, kind="stable")
         middle = np.argmax(np.cumsum(s[order], axis=0) >= 0.5 * np.sum(s), axis=0)
         return np.asarray(np.take_along_axis(V, np.take_along_axis(order, middle[None], axis=0), axis=0)[0])
-    columns = sp.csc_array(V)
+    columns: Any = sp.csc_array(V)
     columns.sum_duplicates()
     found = np.zeros(columns.shape[1])
     filled = np.asarray(s @ (columns != 0)).ravel()
@@ -94,7 +95,6 @@ def _sample(problem: Problem, exact: bool) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _carried(x: Array, here: Problem, there: Problem) -> Array:
-    if here is there:
+    if not (isinstance(here.loss, PredictionLoss) and isinstance(there.loss, PredictionLoss)) or here is there:
         return x
-    assert isinstance(here.loss, PredictionLoss) and isinstance(there.loss, PredictionLoss), "else nothing was centred"
     return here.loss.linear.carried(x, there.loss.linear)

@@ -17,7 +17,7 @@ __all__ = ["Solution", "Status"]
 class Status(Enum):
     """How a solve ended, as a sentence."""
 
-    CONVERGED = "Converged: both stationarity measures are at most tol, and so is the share by which F could still fall."
+    CONVERGED = "Converged: both stationarity measures and the share by which F could still fall are at most tol."
     MAX_PASSES = "Stopped after max_passes passes over the data, before it had converged to tol."
     UNFINISHED = (
         "Stopped after max_passes passes over the data, before it had converged to tol: x has too many parameters for "
@@ -41,7 +41,8 @@ class Solution:
     """The model x, the weights w, and how they were found.
 
     objective is F(w, x); stationarity_x, stationarity_w and decrease, the share by which F could still fall where that
-    was tried, are relative, see docs/notation.md; history has one `Record` per w-step; counts are the columns of the paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
+    was tried, are relative, see docs/notation.md; history has one `Record` per w-step; counts are the columns of the
+    paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
     """
 
     x: Array = field(repr=False)

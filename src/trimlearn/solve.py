@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import isfinite, isnan, prod
+from math import isfinite, isnan
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
@@ -19,7 +19,7 @@ from trimlearn.offsets import Centred, centred
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.alternating import SMALL
+from trimlearn.smart.alternating import small
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.solution import Solution, Status
@@ -28,7 +28,7 @@ from trimlearn.threads import team
 
 __all__ = ["solve"]
 
-PATIENCE = 1.25  # by what factor the passes must grow from one trial of how far F could fall to the next
+PATIENCE = 3.0  # how many times the passes of a trial of how far F could fall must go by before the next one
 
 Callback = Callable[[Record], Any]
 
@@ -121,7 +121,7 @@ def solve(
     driver = _Driver(run, chosen, where, max_passes, max_seconds, tol, seed, callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-    with progress_bar(progress, max_passes) as show, quiet, team(worth_it=not _small(problem)):
+    with progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
         solution = driver.solve(resume, show)
     return replace(solution, x=centre.back(solution.x))
 
@@ -142,7 +142,7 @@ class _Driver:
     history: list[Record] = field(default_factory=list)
     began: float = field(default_factory=perf_counter)
     spent: float = 0.0  # passes that the start has made
-    tried: float = 0.0  # passes made when it was last tried in vain whether F could still fall
+    again: float = 0.0  # the passes made by when it may be tried again whether F could still fall
     stopped: bool = False
 
     def solve(self, resume: bool, show: Show) -> Solution:
@@ -155,8 +155,8 @@ class _Driver:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
         self._finish(state, show)
-        if status is not Status.DIVERGED and self._converged(self.history[-1]):
-            status = Status.CONVERGED
+        if status is not Status.DIVERGED and self._stationary(self.history[-1]):
+            status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
         return self._solution(state, status)
 
     def _begin(self, resume: bool, show: Show) -> State:
@@ -238,13 +238,14 @@ class _Driver:
         return self._stationary(record) and record.decrease <= self.tol
 
     def _tried(self, state: State, record: Record) -> Record:
-        """The record with what F could still fall by, if that is not known yet and the last trial is long enough ago."""
-        made = self.engine.passes - self.spent
-        if isnan(record.decrease) and made >= PATIENCE * self.tried:
-            found = decrease(self.engine, state)
+        """The record, with what F could still fall by if that is not known yet and the last trial is long ago."""
+        begin = self.engine.passes
+        if isnan(record.decrease) and begin >= self.again:
+            known = self.engine.keeps_duals and self.run.renews  # then the mean of y is the gradient at x
+            found = decrease(self.engine, state, state.y_mean if known else None)
             record = replace(record, decrease=found, passes=self.engine.passes, seconds=self._seconds())
             state.record = self.history[-1] = record
-            self.tried = made
+            self.again = begin + (1 + PATIENCE) * (self.engine.passes - begin)
         return record
 
     def _finish(self, state: State, show: Show) -> None:
@@ -290,11 +291,7 @@ def _multistart(
 
 
 def _default_method(problem: Problem) -> Method:
-    return alternating() if _small(problem) else svrg()
-
-
-def _small(problem: Problem) -> bool:
-    return problem.n * prod(problem.loss.x_shape) <= SMALL
+    return alternating() if small(problem) else svrg()
 
 
 def _centred(problem: Problem, method: Method, engine: str | Engine) -> Centred:
@@ -302,7 +299,7 @@ def _centred(problem: Problem, method: Method, engine: str | Engine) -> Centred:
     an engine was made for the one given."""
     if isinstance(engine, Engine) or not method.automatic:
         return Centred(problem, problem)
-    return centred(problem, exact=_small(problem))
+    return centred(problem, exact=small(problem))
 
 
 def _engine(engine: str | Engine, problem: Problem) -> Engine:

@@ -13,6 +13,7 @@ __all__ = ["leading_subspace", "ridge_regression", "solve_symmetric"]
 
 DIRECT = 4_000_000  # entries of the design up to which it is written out and factored
 COLUMNS = 2_000  # columns up to which a p × p matrix is formed
+REGULAR = 1e-4  # a pivot of a matrix with unit diagonal above which eight of sixteen digits are left
 ROWS = 8192  # rows of the design held at a time
 
 
@@ -89,7 +90,16 @@ def _pieces(rows: np.ndarray) -> list[np.ndarray]:
 def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
     """A⁻¹T for a positive semidefinite A, of least norm if A is singular, whatever the scales of its columns."""
     scale = _positive(np.sqrt(np.abs(np.diag(A))))
-    return _least_norm(A / np.outer(scale, scale), T / scale[:, None], scale)
+    A, T = A / np.outer(scale, scale), T / scale[:, None]
+    try:
+        factor = np.linalg.cholesky(A)  # a hundredth of the work of singular values
+    except np.linalg.LinAlgError:
+        return _least_norm(A, T, scale)
+    if np.min(np.diag(factor)) < REGULAR:
+        return _least_norm(A, T, scale)
+    from scipy.linalg import cho_solve
+
+    return np.asarray(cho_solve((factor, True), T) / scale[:, None])
 
 
 def _least_squares(A: np.ndarray, T: np.ndarray) -> np.ndarray:

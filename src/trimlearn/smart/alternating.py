@@ -19,11 +19,12 @@ from trimlearn.smart.steps import first_step
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["FEW", "SMALL", "Alternating", "AlternatingRun", "affordable", "alternating", "default_inner"]
+__all__ = ["FEW", "SMALL", "Alternating", "AlternatingRun", "affordable", "alternating", "default_inner", "small"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
-FEW = 300  # parameters up to which their Hessian is written out
+FEW = 300  # parameters up to which their Hessian is written out: as many products as a large n can bear
+SOME = 1000  # the same where the problem is small: the cube of it is a second
 
 
 @final
@@ -41,20 +42,24 @@ class Alternating(Method):
             raise ValueError(f"inner must be 'newton', 'lbfgs', 'proximal' or None, got {self.inner!r}.")
         if self.inner == "lbfgs" and not problem.r2.smooth:
             raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {problem.r2.name}.")
-        inner = self.inner or default_inner(problem, problem.n * prod(problem.loss.x_shape) <= SMALL)
+        inner = self.inner or default_inner(problem, small(problem))
         metric = Euclidean() if inner == "newton" else default_metric(problem)
         return AlternatingRun(problem, seed, int(self.iterations), inner, metric)
 
 
+def small(problem: Problem) -> bool:
+    """Whether passes cost next to nothing."""
+    return problem.n * prod(problem.loss.x_shape) <= SMALL
+
+
 def affordable(problem: Problem) -> bool:
-    """Whether full-batch steps may finish a run: x has few parameters, or passes cost nothing."""
-    parameters = prod(problem.loss.x_shape)
-    return parameters <= FEW or problem.n * parameters <= SMALL
+    """Whether full-batch steps may finish a run: x has few parameters, or passes cost next to nothing."""
+    return prod(problem.loss.x_shape) <= FEW or small(problem)
 
 
 def default_inner(problem: Problem, hessians: bool) -> str:
     """The inner solver for this problem; ``hessians``: whether they are worth their cost where x has few parameters."""
-    if hessians and prod(problem.loss.x_shape) <= FEW:
+    if hessians and prod(problem.loss.x_shape) <= (SOME if small(problem) else FEW):
         return "newton"
     return "lbfgs" if problem.r2.smooth else "proximal"
 
@@ -119,9 +124,14 @@ class AlternatingRun(Run):
                 state.x = exact
                 self._renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan), 0.0)
 
-    def take_over(self, engine: Engine, state: State) -> None:
-        """Go on where Algorithm 1 has just made a w-step: f and y belong to x, and its metric is as good as any."""
-        state.base -= self.problem.r2.value(state.x)
+    def take_over(self, engine: Engine, state: State, x: Array) -> None:
+        """Go on from x, where Algorithm 1 has just made a w-step or anywhere else."""
+        if x is state.x:
+            state.base -= self.problem.r2.value(x)  # here the base is the mean loss, there F
+        else:
+            state.x = x
+            engine.evaluate(x)
+            self._renew(engine, state, engine.reweigh(inf))
 
     def fit(self, engine: Engine, state: State) -> tuple[Array, float]:
         """The best x for w, as far as it was found, and what may be left to gain."""
@@ -142,9 +152,7 @@ class AlternatingRun(Run):
         strongest = self.inner == default_inner(self.problem, hessians=True)
         return x, left if strongest else nan  # the word of a weaker solver does not count
 
-    def _renew(
-        self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False
-    ) -> None:
+    def _renew(self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False) -> None:
         state.y_mean, state.base = engine.renew(), found.value
         state.anchor = state.x
         state.w_steps += 1

@@ -1,23 +1,29 @@
 """What Algorithm 1 began, finished: full-batch steps on the rows kept, once w has settled or half the passes are made.
 
 First-order steps find the rows to keep, and slow down where columns are correlated, scales differ or n < p. Alternating
-minimisation from there, by a closed form or by Newton's steps, takes a few rounds. It lies around Algorithm 1, not in
-it, and is for steps that are automatic: a γ that was given is kept to.
+minimisation from there, by a closed form or by Newton's steps, takes a few rounds. Small problems have local minima
+far apart, and there it is also tried from elsewhere. All this lies around Algorithm 1, not in it, and is for steps that
+are automatic: a γ that was given is kept to.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, repeat
+from math import inf, isfinite
 from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
+from trimlearn.regularizers import Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.alternating import AlternatingRun, affordable, default_inner
+from trimlearn.smart.alternating import AlternatingRun, affordable, default_inner, small
 from trimlearn.smart.method import Record, Run, State, least
 from trimlearn.smart.metric import Metric, default_metric
+from trimlearn.smart.newton import newton, newton_decrease
 from trimlearn.smart.steps import Auto, first_step
+from trimlearn.weights import AllOnes
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -26,7 +32,10 @@ __all__ = ["Finished", "can_finish", "decrease", "finisher"]
 
 SETTLED = 1e-3  # a w-step that lowers F by no more than this share of it: the rows to keep are nearly known
 SHARE = 0.5  # of the passes allowed: the latest time to begin
-TRIAL = 20  # steps of a solver that is to show whether F can still fall
+UNPENALISED = 4  # Newton steps for an x that is only a start
+SCOUTING = 0.7  # of the passes left: what looking elsewhere may take
+LEVELS = 8  # of h along a continuation, as many as `Continuation` has w-steps
+PASSES = 3  # of a round: losses and gradient, Hessian, trial
 ROUND = {"newton": 1, "lbfgs": 20, "proximal": 20}  # steps between two w-steps: few, for the next w will differ
 
 
@@ -42,21 +51,58 @@ def finisher(problem: Problem, seed: int, metric: Metric) -> AlternatingRun:
     return AlternatingRun(problem, seed, ROUND[inner], inner, metric)
 
 
-def decrease(engine: Engine, state: State) -> float:
-    """By what share F(w, ·) could fall from x on: what a solver of the whole problem takes off, and what it leaves.
+def decrease(engine: Engine, state: State, gradient: Array | None) -> float:
+    """By what share F(w, ·) could fall from x on: to a closed form, to the minimum of Newton's model, or by what some
+    iterations take off and leave. Infinity where those did not come to their end.
 
-    Infinity where it did not come to its end. x, w, f and y stay as they are; the passes count.
+    ``gradient``: of the mean loss, where it is known. x, w, f and y stay as they are; the passes count.
     """
+    problem, x = engine.problem, state.x
+    F, penalty = state.record.objective if state.record else inf, problem.r2.value(x)
+    inner, exact = default_inner(problem, hessians=True), engine.minimise(x)
+    if exact is None and inner != "newton" and engine.passes_left < ROUND[inner]:
+        return inf
+    if gradient is None:
+        gradient = engine.value_gradient(x)[1]
+    if exact is not None:
+        fall = F - engine.value_gradient(exact)[0] - problem.r2.value(exact)
+    elif inner == "newton":
+        fall = newton_decrease(engine, x, F, gradient)
+    else:
+        trial = State(x=x, base=F - penalty, y_mean=gradient, w_steps=1)
+        run = AlternatingRun(problem, 0, ROUND[inner], inner, default_metric(problem))
+        run.metric.learn(engine, trial, 0.0)
+        trial.gamma = first_step(engine, x, run.metric.inverse(trial))
+        best, left = run.fit(engine, trial)
+        fall = F - engine.value_gradient(best)[0] - problem.r2.value(best) + left
+    return max(fall, 0.0) / max(abs(F), least(state))
+
+
+def unpenalised(engine: Engine, x: Array) -> Array:
+    """x without r2, and then the nearest that r2 allows: a penalty that is not convex may hold x at 0."""
+    exact = engine.minimise(x, Zero())
+    if exact is None:
+        exact, _ = newton(engine, x, *engine.value_gradient(x), UNPENALISED, Zero())
+    return engine.problem.r2.feasible(exact)
+
+
+def scout(engine: Engine, run: AlternatingRun, state: State, x: Array, levels: list[float]) -> tuple[float, Array]:
+    """F and x where concentration leads from x: a round at each of the levels of h, then until it pays no more."""
     problem = engine.problem
-    run = AlternatingRun(problem, 0, TRIAL, default_inner(problem, hessians=True), default_metric(problem))
-    value, gradient = engine.value_gradient(state.x)
-    F = value + problem.r2.value(state.x)
-    trial = State(x=state.x, base=value, y_mean=gradient, w_steps=1)
-    run.metric.learn(engine, trial, 0.0)
-    trial.gamma = first_step(engine, trial.x, run.metric.inverse(trial))
-    x, left = run.fit(engine, trial)
-    gain = F - engine.value_gradient(x)[0] - problem.r2.value(x)
-    return (max(gain, 0.0) + left) / max(abs(F), least(state))
+    trial, F = State(x=x, gamma=state.gamma, metric=state.metric), inf
+    for h in chain(levels, repeat(problem.r1.h)):
+        if engine.passes_left < PASSES:
+            break
+        engine.r1 = problem.r1 if h == problem.r1.h else problem.r1.at_h(h)
+        engine.evaluate(trial.x)
+        trial.base, trial.y_mean = engine.reweigh(inf).value, engine.renew()
+        if engine.r1 is problem.r1:
+            before, F = F, trial.base + problem.r2.value(trial.x)
+            if not F < before - SETTLED * abs(F):
+                break
+        trial.x = run.fit(engine, trial)[0]
+    engine.r1 = problem.r1
+    return F if isfinite(F) else inf, trial.x
 
 
 @final
@@ -80,12 +126,38 @@ class Finished(Run):
         self.first.advance(engine, state)
         if state.record is not None and self._due(engine, state, state.record):
             state.finishing = True
-            self.last.take_over(engine, state)
+            x = self._best_of_several(engine, state) if self._looks_elsewhere(engine) else state.x
+            self.last.take_over(engine, state, x)
 
     def finish(self, engine: Engine, state: State) -> None:
         (self.last if state.finishing else self.first).finish(engine, state)
 
+    def _looks_elsewhere(self, engine: Engine) -> bool:
+        """Whether that is likely to pay (trimming makes F nonconvex, few rows rugged), and affordable."""
+        problem = self.first.problem
+        cheap = small(problem) and self.last.inner == "newton" and not isinstance(problem.r1, AllOnes)
+        return cheap and SCOUTING * engine.passes_left >= PASSES * LEVELS
+
+    def _best_of_several(self, engine: Engine, state: State) -> Array:
+        """The best of where concentration leads from x, from the loss's own start at once and along a continuation, and
+        from x again with half of the trimmed rows back for a round."""
+        problem, limit = self.first.problem, engine.max_passes
+        engine.max_passes -= (1 - SCOUTING) * engine.passes_left
+        begin, target = problem.r2.feasible(problem.loss.start()), problem.r1.h
+        path = [target + (1 - k / LEVELS) * (problem.S - target) for k in range(LEVELS)]
+        other = begin if problem.r2.convex else unpenalised(engine, state.x)
+        ways: tuple[tuple[Array, list[float]], ...] = (
+            (state.x, []),
+            (other, []),
+            (begin, path),
+            (state.x, path[LEVELS // 2 :: LEVELS]),
+        )
+        tried = [scout(engine, self.last, state, *way) for way in ways]
+        engine.max_passes = limit
+        return min(tried, key=lambda found: found[0])[1]
+
     def _due(self, engine: Engine, state: State, record: Record) -> bool:
-        """Whether w lies in r1 and has settled, or time presses."""
+        """Whether w lies in r1 and has settled, or time presses, or there are other minima to look for."""
         made, allowed = engine.passes - state.began, engine.max_passes - state.began
-        return state.since is not None and (record.stationarity_w <= SETTLED or made >= SHARE * allowed)
+        ripe = self._looks_elsewhere(engine) or record.stationarity_w <= SETTLED or made >= SHARE * allowed
+        return state.since is not None and ripe

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, norm, sum64, to_numpy
+from trimlearn.arrays import Array, asarray_like, eps_of, norm, sum64, to_numpy
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -47,7 +47,7 @@ def lbfgs(
 
     flat = (to_numpy(x).astype(np.float64) / root).ravel()
     most = max(1, ceil(min(engine.passes_left, 10 * iterations)))
-    options: Any = {"maxiter": iterations, "maxfun": most, "ftol": 0.0, "gtol": 0.0}
+    options: Any = {"maxiter": iterations, "maxfun": most, "ftol": eps_of(x), "gtol": 0.0}
     found = minimize(
         objective,
         flat,

@@ -113,7 +113,7 @@ class Run(ABC):
 
     @property
     def finishes(self) -> bool:
-        """Whether more passes are all that it lacks; False: it had to do without the second-order steps it would take."""
+        """Whether passes are all that it may lack; False: it must do without the second-order steps it would take."""
         return True
 
     @abstractmethod
@@ -142,8 +142,8 @@ class Run(ABC):
         residual_x: float = nan,
         fall: float = nan,
     ) -> Record:
-        """The record of (w, x), also put into the state; ``residual`` is the x-residual, ``fall`` the decrease of F, both
-        absolute."""
+        """The record of (w, x), also put into the state; ``residual`` is the x-residual, ``fall`` what F could fall by,
+        both absolute."""
         objective, eps = found.value + engine.problem.r2.value(state.x), eps_of(state.x)
         if not isfinite(state.initial_residual):
             state.initial_residual, state.initial_objective = residual, abs(objective)

@@ -14,23 +14,24 @@ from trimlearn.regularizers import Regularizer
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["newton"]
+__all__ = ["newton", "newton_decrease"]
 
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
 LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
 
 
-def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: int) -> tuple[Array, float]:
+def newton(
+    engine: Engine, x: Array, value: float, gradient: Array, iterations: int, r2: Regularizer | None = None
+) -> tuple[Array, float]:
     """min over x of F(w, x) from x, where the mean loss and its gradient are known; and what may be left to gain.
 
     A step minimises the quadratic model of the loss, its Hessian H damped to H + λ·diag H, plus r2 itself. λ is raised
     tenfold when F does not fall, and lowered when it does (Levenberg and Marquardt): invariant to the scales of
     features, safe where the loss is far from its model, quadratic in the end. ``iterations``: steps that lowered F, at
-    most. What is left is what the last undamped
-    step promised or brought (half of Newton's decrement, where r2 is smooth): infinity where there was none, for want of
-    passes or of convexity.
+    most. What is left is what the last undamped step promised or brought (half of Newton's decrement, where r2 is
+    smooth): infinity where there was none, for want of passes or of convexity. Another r2 may be given.
     """
-    r2 = engine.problem.r2
+    r2 = engine.problem.r2 if r2 is None else r2
     F, damping, H, left = value + r2.value(x), 0.0, None, inf
     while iterations > 0 and engine.passes_left >= 2:
         H = engine.hessian(x) if H is None else H
@@ -49,6 +50,12 @@ def newton(engine: Engine, x: Array, value: float, gradient: Array, iterations: 
         if left <= rounding or damping > MOST:
             break
     return x, left
+
+
+def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> float:
+    """By how much the quadratic model of F(w, ·) falls from x to its minimum; infinity where it has none. One pass."""
+    _, promised = _model_minimiser(engine.hessian(x), gradient, x, engine.problem.r2)
+    return promised if promised >= -PRECISE * eps_of(x) * abs(F) else inf
 
 
 def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> tuple[Array, float]:
