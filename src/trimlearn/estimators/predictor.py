@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from trimlearn.arrays import Array
-from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
+from trimlearn.estimators.base import SETTLED, Trimmed, check_counts, row_names, warn_if_short
 from trimlearn.inference.precision import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
@@ -79,6 +79,7 @@ class TrimmedPredictor(Trimmed):
 
     raw_weights_: np.ndarray
     enough: ClassVar[float] = 200  # passes over large data, unless max_passes says otherwise
+    falling: ClassVar[float] = SETTLED  # share of F whose loss in the last quarter of these is a fit stopped short
     _x: Array  # of the trimmed fit
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -189,9 +190,10 @@ class TrimmedPredictor(Trimmed):
         return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol
 
     def _warn(self, fit: Fit) -> None:
-        """ConvergenceWarning, but not where it was ours to say how many passes are enough for a large problem."""
-        if self.max_passes is not None or len(fit.w) * fit.x.size <= SMALL:
-            warn_if_short(fit.status, fit.history, type(self).__name__)
+        """ConvergenceWarning where a fit stopped while F was still falling, by however little ``falling`` says where it
+        was ours to say how many passes are enough for large data."""
+        ours = self.max_passes is None and len(fit.w) * fit.x.size > SMALL
+        warn_if_short(fit.status, fit.history, type(self).__name__, self.falling if ours else SETTLED)
 
     def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
         """The fit to rows as they are weighted."""

@@ -113,7 +113,8 @@ class AlternatingRun(Run):
         # A round that changes nothing but the last digits is the last, also where x was optimal from the start and its
         # first residual, to which the others are relative, rounding.
         settled = max(gain + left, found.gap) <= PRECISE * eps_of(state.x) * abs(before)
-        self._renew(engine, state, found, gain + left, settled)
+        # What is left is left for the w that x was fitted to; for another one it must be tried.
+        self._renew(engine, state, found, left if found.gap <= 0 else nan, settled)
 
     def finish(self, engine: Engine, state: State) -> None:
         if state.record is None:  # h was lowered since the last w-step

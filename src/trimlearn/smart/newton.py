@@ -26,7 +26,7 @@ def newton(
     """min over x of F(w, x) from x, where the mean loss and its gradient are known; and what may be left to gain.
 
     A step minimises the quadratic model of the loss, its Hessian H damped to H + λ·diag H, plus r2 itself. λ is raised
-    tenfold when F does not fall, and lowered when it does (Levenberg and Marquardt): invariant to the scales of
+    a hundredfold when F does not fall, and lowered when it does (Levenberg and Marquardt): invariant to the scales of
     features, safe where the loss is far from its model, quadratic in the end. ``iterations``: steps that lowered F, at
     most. What is left is what the last undamped step promised or brought (half of Newton's decrement, where r2 is
     smooth): infinity where there was none, for want of passes or of convexity. Another r2 may be given.
@@ -46,7 +46,7 @@ def newton(
             x, F, gradient, H, damping = new, F_new, g, None, damping / 10.0 if damping > LEAST else 0.0
             iterations -= 1
         else:
-            damping = max(10.0 * damping, 10 * LEAST)
+            damping = max(100.0 * damping, 100 * LEAST)
         if left <= rounding or damping > MOST:
             break
     return x, left
