@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|battery|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import floor, growth, large, peers, rates, report, small
+from benchmarks import battery, floor, growth, large, peers, rates, report, small
 from benchmarks.common import RESULTS, Result, digits, render, save
 
 __all__ = ["main"]
@@ -41,6 +41,10 @@ def _large(options: Options) -> Result:
     return large.run(large.QUICK) if options.quick else large.run()
 
 
+def _battery(options: Options) -> Result:
+    return battery.run(battery.QUICK) if options.quick else battery.run()
+
+
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
     "rates": _rates,
@@ -48,6 +52,7 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "small": _small,
     "peers": _peers,
     "large": _large,
+    "battery": _battery,
 }
 
 

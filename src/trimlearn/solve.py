@@ -178,7 +178,7 @@ class _Driver:
         self.run.resume(self.engine, state)
         self.engine.counts = counts
         self.began, self.spent = perf_counter() - clock.seconds, clock.start_passes
-        self.engine.max_passes = self.spent + self.max_passes
+        self.engine.max_passes = self.spent + self.max_passes + state.elsewhere
         state.record = self.history[-1]
         return state
 

@@ -33,7 +33,6 @@ __all__ = ["Finished", "can_finish", "decrease", "finisher"]
 SETTLED = 1e-3  # a w-step that lowers F by no more than this share of it: the rows to keep are nearly known
 SHARE = 0.5  # of the passes allowed: the latest time to begin
 UNPENALISED = 4  # Newton steps for an x that is only a start
-SCOUTING = 0.7  # of the passes left: what looking elsewhere may take
 LEVELS = 8  # of h along a continuation, as many as `Continuation` has w-steps
 PASSES = 3  # of a round: losses and gradient, Hessian, trial
 ROUND = {"newton": 1, "lbfgs": 20, "proximal": 20}  # steps between two w-steps: few, for the next w will differ
@@ -126,38 +125,36 @@ class Finished(Run):
         self.first.advance(engine, state)
         if state.record is not None and self._due(engine, state, state.record):
             state.finishing = True
-            x = self._best_of_several(engine, state) if self._looks_elsewhere(engine) else state.x
+            x = self._best_of_several(engine, state) if self._looks_elsewhere(engine, state) else state.x
             self.last.take_over(engine, state, x)
 
     def finish(self, engine: Engine, state: State) -> None:
         (self.last if state.finishing else self.first).finish(engine, state)
 
-    def _looks_elsewhere(self, engine: Engine) -> bool:
+    def _looks_elsewhere(self, engine: Engine, state: State) -> bool:
         """Whether that is likely to pay (trimming makes F nonconvex, few rows rugged), and affordable."""
         problem = self.first.problem
         cheap = small(problem) and self.last.inner == "newton" and not isinstance(problem.r1, AllOnes)
-        return cheap and SCOUTING * engine.passes_left >= PASSES * LEVELS
+        return cheap and engine.max_passes - state.began >= PASSES * LEVELS
 
     def _best_of_several(self, engine: Engine, state: State) -> Array:
         """The best of where concentration leads from x, from the loss's own start at once and along a continuation, and
-        from x again with half of the trimmed rows back for a round."""
-        problem, limit = self.first.problem, engine.max_passes
-        engine.max_passes -= (1 - SCOUTING) * engine.passes_left
-        begin, target = problem.r2.feasible(problem.loss.start()), problem.r1.h
-        path = [target + (1 - k / LEVELS) * (problem.S - target) for k in range(LEVELS)]
+        from x again with half of the trimmed rows back, or half as many more gone, for a round."""
+        problem, limit, made = self.first.problem, engine.max_passes, engine.passes
+        engine.max_passes = made + limit - state.began  # as many passes as the run has, on top of them
+        begin, h, trimmed = problem.r2.feasible(problem.loss.start()), problem.r1.h, problem.S - problem.r1.h
         other = begin if problem.r2.convex else unpenalised(engine, state.x)
-        ways: tuple[tuple[Array, list[float]], ...] = (
-            (state.x, []),
-            (other, []),
-            (begin, path),
-            (state.x, path[LEVELS // 2 :: LEVELS]),
-        )
+        path = [h + (1 - k / LEVELS) * trimmed for k in range(LEVELS)]
+        fewer = [max(h - trimmed / 2, h / 2)]
+        ways: list[tuple[Array, list[float]]] = [(state.x, []), (other, []), (begin, path)]
+        ways += [(state.x, [h + trimmed / 2]), (state.x, fewer)]
         tried = [scout(engine, self.last, state, *way) for way in ways]
-        engine.max_passes = limit
+        state.elsewhere = engine.passes - made
+        engine.max_passes = limit + state.elsewhere
         return min(tried, key=lambda found: found[0])[1]
 
     def _due(self, engine: Engine, state: State, record: Record) -> bool:
         """Whether w lies in r1 and has settled, or time presses, or there are other minima to look for."""
         made, allowed = engine.passes - state.began, engine.max_passes - state.began
-        ripe = self._looks_elsewhere(engine) or record.stationarity_w <= SETTLED or made >= SHARE * allowed
+        ripe = self._looks_elsewhere(engine, state) or record.stationarity_w <= SETTLED or made >= SHARE * allowed
         return state.since is not None and ripe

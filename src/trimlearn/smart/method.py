@@ -76,6 +76,7 @@ class State:
     began: float = 0.0  # passes that were made before the run
     since: int | None = None  # the iteration from which on w lies in r1: where a continuation ended
     finishing: bool = False  # whether second-order steps have taken over
+    elsewhere: float = 0.0  # passes that a look at other minima has taken, on top of max_passes
     sampled_w: Array | None = None  # (w, x) at t₀, when the output is Theorem 1's
     sampled_x: Array | None = None
     record: Record | None = None  # set by a step that evaluated everything, else None

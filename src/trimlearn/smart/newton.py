@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["newton", "newton_decrease"]
 
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
+SUBPROBLEM = 500  # proximal gradients on a quadratic model, which cost no passes
 LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
 
 
@@ -75,21 +76,34 @@ def _newton_point(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> 
 
 
 def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
-    """The same for any r2: proximal gradients on the model, in its diagonal metric where r2 is separable, with
-    momentum where r2 is convex that is dropped when it points uphill (O'Donoghue and Candès 2015)."""
+    """The same for any r2: proximal gradients on the model, in its diagonal metric where r2 is separable, with momentum
+    that is dropped when it points uphill (O'Donoghue and Candès 2015), or where r2 is not convex leads there."""
     scale = np.diag(H).copy() if r2.separable else np.full(len(H), np.trace(H) / len(H))
     scale[scale <= 0] = 1.0
     L = max(float(np.linalg.eigvalsh(H / np.sqrt(np.outer(scale, scale)))[-1]), 1e-12)
     steps = asarray_like((1.0 / (L * scale)).reshape(x.shape), x) if r2.separable else 1.0 / (L * float(scale[0]))
     u = ahead = x
-    t = 1.0
-    for _ in range(500):
-        bent = asarray_like((H @ to_numpy(ahead - x).astype(np.float64).ravel()).reshape(x.shape), x)
-        new, _ = r2.prox(ahead - steps * (gradient + bent), steps)
-        moved, uphill = to_numpy(new - u), to_numpy(ahead - new)
-        t, last = (1.0, 1.0) if float(np.sum(uphill * moved)) > 0 else ((1 + (1 + 4 * t * t) ** 0.5) / 2, t)
-        ahead = new + ((last - 1) / t if r2.convex else 0.0) * (new - u)
+    t, best = 1.0, inf
+    for _ in range(SUBPROBLEM):
+        new, penalty = r2.prox(ahead - steps * (gradient + _times(H, ahead - x)), steps)
+        moved = to_numpy(new - u)
+        if r2.convex:
+            uphill = float(np.sum(to_numpy(ahead - new) * moved)) > 0
+        else:
+            d = new - x
+            value = penalty + float(np.sum(to_numpy(d * (gradient + 0.5 * _times(H, d)))))
+            uphill = value > best and t > 1.0
+            if uphill:  # once more from u itself
+                ahead, t = u, 1.0
+                continue
+            best = value
+        t, last = (1.0, 1.0) if uphill else ((1 + (1 + 4 * t * t) ** 0.5) / 2, t)
+        ahead = new + ((last - 1) / t) * (new - u)
         u = new
         if np.max(np.abs(moved)) <= 1e-13 * max(1e-300, float(np.max(np.abs(to_numpy(u))))):
             break
     return u
+
+
+def _times(H: np.ndarray, d: Array) -> Array:
+    return asarray_like((H @ to_numpy(d).astype(np.float64).ravel()).reshape(d.shape), d)
