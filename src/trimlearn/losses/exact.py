@@ -90,7 +90,7 @@ def _pieces(rows: np.ndarray) -> list[np.ndarray]:
 def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
     """A⁻¹T for a positive semidefinite A, of least norm if A is singular, whatever the scales of its columns."""
     scale = _positive(np.sqrt(np.abs(np.diag(A))))
-    A, T = A / np.outer(scale, scale), T / scale[:, None]
+    A, T = A / scale / scale[:, None], T / scale[:, None]
     try:
         factor = np.linalg.cholesky(A)  # a hundredth of the work of singular values
     except np.linalg.LinAlgError:

@@ -166,10 +166,8 @@ class Linear:
         for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):  # too small for threads
             kept = xp.nonzero(c[rows])[0]
             share = xp.astype(c[rows][kept], xp.float64)
-            Q, q = self.storage.squares(kept + rows.start, center, scale)
-            linear, total = share @ Q, xp.sum(share)
-            second = second + linear + total * q
-            fourth = fourth + share @ (Q * Q) + 2 * q * linear + total * q * q
+            squares, fourths = self.storage.moments(kept + rows.start, share, center, scale)
+            second, fourth = second + squares, fourth + fourths
         ratio = fourth / xp.where(second > 0, second, xp.ones_like(second))
         return self._coordinates(second / sum64(c)), self._coordinates(ratio)
 

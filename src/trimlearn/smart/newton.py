@@ -36,6 +36,8 @@ def newton(
     F, damping, H, left = value + r2.value(x), 0.0, None, inf
     while iterations > 0 and engine.passes_left >= 2:
         H = engine.hessian(x) if H is None else H
+        if not np.all(np.isfinite(H)):  # x is so far off that nothing can be said
+            break
         new, promised = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2)
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
@@ -55,7 +57,10 @@ def newton(
 
 def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> float:
     """By how much the quadratic model of F(w, ·) falls from x to its minimum; infinity where it has none. One pass."""
-    _, promised = _model_minimiser(engine.hessian(x), gradient, x, engine.problem.r2)
+    H = engine.hessian(x)
+    if not np.all(np.isfinite(H)):
+        return inf
+    _, promised = _model_minimiser(H, gradient, x, engine.problem.r2)
     return promised if promised >= -PRECISE * eps_of(x) * abs(F) else inf
 
 
@@ -80,7 +85,8 @@ def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Arra
     that is dropped when it points uphill (O'Donoghue and Candès 2015), or where r2 is not convex leads there."""
     scale = np.diag(H).copy() if r2.separable else np.full(len(H), np.trace(H) / len(H))
     scale[scale <= 0] = 1.0
-    L = max(float(np.linalg.eigvalsh(H / np.sqrt(np.outer(scale, scale)))[-1]), 1e-12)
+    root = np.sqrt(scale)
+    L = max(float(np.linalg.eigvalsh(H / root / root[:, None])[-1]), 1e-12)
     steps = asarray_like((1.0 / (L * scale)).reshape(x.shape), x) if r2.separable else 1.0 / (L * float(scale[0]))
     u = ahead = x
     t, best = 1.0, inf
