@@ -132,10 +132,11 @@ class Finished(Run):
         (self.last if state.finishing else self.first).finish(engine, state)
 
     def _looks_elsewhere(self, engine: Engine, state: State) -> bool:
-        """Whether that is likely to pay (trimming makes F nonconvex, few rows rugged), and affordable."""
+        """Whether that is likely to pay (trimming makes F nonconvex, few rows rugged), affordable, and not against the
+        user's word: one who gives x0, or starts that were compared already, did not come along a continuation."""
         problem = self.first.problem
         cheap = small(problem) and self.last.inner == "newton" and not isinstance(problem.r1, AllOnes)
-        return cheap and engine.max_passes - state.began >= PASSES * LEVELS
+        return cheap and bool(state.since) and engine.max_passes - state.began >= PASSES * LEVELS
 
     def _best_of_several(self, engine: Engine, state: State) -> Array:
         """The best of where concentration leads from x, from the loss's own start at once and along a continuation, and
