@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from math import inf, isfinite, isnan, nan
 from typing import Any
@@ -9,15 +10,25 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
-from trimlearn import Problem, Solution, Status, solve
+from trimlearn import (
+    Problem,
+    Solution,
+    Status,
+    TrimmedGLM,
+    TrimmedLinearRegression,
+    TrimmedLogisticRegression,
+    solve,
+)
 from trimlearn.engines import LocalEngine
+from trimlearn.estimators.predictor import Data, Fit
 from trimlearn.losses import Huber, LeastSquares, Logistic, Poisson, Softmax, Subspace
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.finish import decrease
-from trimlearn.smart.method import Method
+from trimlearn.smart.method import Method, Record
 from trimlearn.smart.newton import newton, newton_decrease
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -231,3 +242,34 @@ def test_many_parameters_and_few_passes_are_said() -> None:
     found = solve(problem, svrg(), max_passes=8)
     assert found.status is Status.UNFINISHED
     assert "parameters" in str(found.status)
+
+
+# ---- what an estimator says of it ----
+
+
+def ended(fall: float, n: int, status: Status = Status.UNFINISHED) -> Fit:
+    """A fit whose F fell by this share in the last quarter of its passes."""
+    history = [Record(0, 14.0, 1 + fall, 1.0, 0.0, 1.0, 1.0), Record(1, 20.0, 1.0, 1.0, 0.0, 1.0, 1.0)]
+    return Fit(np.zeros(400), np.ones(n), 1.0, history, status)
+
+
+@pytest.mark.parametrize(
+    ("model", "n", "fall", "warned"),
+    [
+        (TrimmedGLM(), 10_000, 0.01, True),
+        (TrimmedGLM(), 10_000, 1e-4, False),
+        (TrimmedLinearRegression(penalty="l1"), 10_000, 0.01, True),
+        (TrimmedLogisticRegression(), 10_000, 0.05, False),  # twenty passes are early on purpose
+        (TrimmedLogisticRegression(), 10_000, 0.2, True),
+        (TrimmedLogisticRegression(), 10_000, nan, True),
+        (TrimmedLogisticRegression(max_passes=20), 10_000, 0.05, True),
+        (TrimmedLogisticRegression(), 100, 0.05, True),
+    ],
+)
+def test_no_warning_is_withheld(model: Any, n: int, fall: float, warned: bool) -> None:
+    model._training = Data(np.zeros((n, 1)), np.ones(n), None)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model._warn(ended(fall, n))
+        model._warn(ended(1.0, n, Status.CONVERGED))
+    assert [issubclass(warning.category, ConvergenceWarning) for warning in caught] == [True] * warned

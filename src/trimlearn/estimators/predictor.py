@@ -190,8 +190,8 @@ class TrimmedPredictor(Trimmed):
         return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol
 
     def _warn(self, fit: Fit) -> None:
-        """ConvergenceWarning where a fit stopped while F was still falling, by however little ``falling`` says where it
-        was ours to say how many passes are enough for large data."""
+        """ConvergenceWarning where a fit stopped while F was still falling: by a thousandth in the last quarter of the
+        passes, or by ``falling`` where it was ours to say how many are enough for large data."""
         ours = self.max_passes is None and len(fit.w) * fit.x.size > SMALL
         warn_if_short(fit.status, fit.history, type(self).__name__, self.falling if ours else SETTLED)
 
