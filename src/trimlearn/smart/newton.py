@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, eps_of, to_numpy
+from trimlearn.arrays import Array, asarray_like, eps_of, norm, to_numpy
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.regularizers import Regularizer
 
@@ -18,6 +18,7 @@ __all__ = ["newton", "newton_decrease"]
 
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
 SUBPROBLEM = 500  # proximal gradients on a quadratic model, which cost no passes
+BALANCE = 10  # of which between two looks at whether ρ suits
 LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
 
 
@@ -66,7 +67,10 @@ def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> floa
 
 def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> tuple[Array, float]:
     """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), and r2(x) − m(u)."""
-    new = _newton_point(H, gradient, x, r2) if r2.smooth else _proximal(H, gradient, x, r2)
+    if r2.smooth:
+        new = _newton_point(H, gradient, x, r2)
+    else:
+        new = _proximal(H, gradient, x, r2) if r2.separable else _split(H, gradient, x, r2)
     d, g = (to_numpy(a).astype(np.float64).ravel() for a in (new - x, gradient))
     return new, r2.value(x) - r2.value(new) - float(g @ d + 0.5 * d @ H @ d)
 
@@ -109,6 +113,33 @@ def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Arra
         if np.max(np.abs(moved)) <= 1e-13 * max(1e-300, float(np.max(np.abs(to_numpy(u))))):
             break
     return u
+
+
+def _split(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+    """The same for an r2 that couples coordinates and so has no diagonal metric: the quadratic and r2 in turn, both
+    exactly (ADMM, Boyd and others 2011, with their balancing of ρ), which bad scales of H hardly slow down. Where that
+    does not come to its end, the better of it and of proximal gradients."""
+    values, Q = np.linalg.eigh(H)
+    linear = H @ to_numpy(x).astype(np.float64).ravel() - to_numpy(gradient).astype(np.float64).ravel()
+    rho, u, y = max(float(np.sqrt(np.abs(values[0] * values[-1]))), 1e-6 * abs(values[-1]), 1e-300), x, 0 * x
+    best, least = x, r2.value(x)
+    for k in range(SUBPROBLEM):
+        target = linear + rho * to_numpy(u - y).astype(np.float64).ravel()
+        free = asarray_like((Q @ ((Q.T @ target) / (np.maximum(values, 0.0) + rho))).reshape(x.shape), x)
+        old, (u, penalty) = u, r2.prox(free + y, 1.0 / rho)
+        y = y + free - u
+        d = u - x
+        value = penalty + float(np.sum(to_numpy(d * (gradient + 0.5 * _times(H, d)))))
+        best, least = (u, value) if value < least else (best, least)
+        if k % BALANCE == BALANCE - 1:
+            primal, dual = norm(free - u), rho * norm(u - old)
+            if max(primal, dual / rho) <= 1e-12 * norm(u):
+                return best
+            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            rho, y = rho * factor, y / factor
+    other = _proximal(H, gradient, x, r2)
+    d = other - x
+    return other if r2.value(other) + float(np.sum(to_numpy(d * (gradient + 0.5 * _times(H, d))))) < least else best
 
 
 def _times(H: np.ndarray, d: Array) -> Array:
