@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import floor, growth, large, peers, probability, rates, report, small
+from benchmarks import battery, floor, growth, large, peers, probability, rates, report, small
 from benchmarks.common import RESULTS, Result, digits, render, save
 
 __all__ = ["main"]
@@ -45,6 +45,10 @@ def _probability(options: Options) -> Result:
     return probability.run(probability.QUICK) if options.quick else probability.run()
 
 
+def _battery(options: Options) -> Result:
+    return battery.run(battery.QUICK) if options.quick else battery.run()
+
+
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
     "rates": _rates,
@@ -53,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "peers": _peers,
     "large": _large,
     "probability": _probability,
+    "battery": _battery,
 }
 
 

@@ -400,7 +400,7 @@ def test_full_batches_with_a_small_step_never_go_up() -> None:
 def test_a_rise_of_F_is_taken_back_and_the_step_shortened() -> None:
     """A step ten times too long: the guard restores the last w-step's x, w and y exactly."""
     problem, twin = make("least squares", CappedSimplex(16), Zero(), N)
-    run, engine, state = begin(svrg(b=6, q=0.2, step=Auto(), momentum=0, metric="euclidean"), problem)
+    run, engine, state = begin(svrg(b=6, q=0.2, step=Auto(), momentum=0, metric="euclidean", finish=False), problem)
     restored, anchor, F = 0, state.x, state.record.objective
     for k in range(120):
         if state.record is not None and k % 3 == 0:
@@ -582,7 +582,7 @@ def test_lbfgs_with_one_pair_is_the_bfgs_formula() -> None:
 def test_auto_survives_features_of_very_different_scales() -> None:
     V, t = textbook.table("least squares", 200)
     problem = Problem(LeastSquares(V * [1e-3, 1.0, 1e3], t), CappedSimplex(150))
-    run, engine, state = begin(svrg(), problem)
+    run, engine, state = begin(svrg(finish=False), problem)
     records = []
     for _ in range(600):
         run.advance(engine, state)

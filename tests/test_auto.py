@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from math import inf, nan
 from typing import Any
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from scipy.linalg import eigh
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
-from trimlearn import Problem, Solution, Status, solve
+from trimlearn import Problem, Solution, Status, smart, solve
 from trimlearn.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import (
@@ -46,12 +47,15 @@ from trimlearn.regularizers import (
     Stiefel,
     Zero,
 )
-from trimlearn.smart import alternating, page, palm, prox_gradient, saga, sg, svrg, variable_projection
+from trimlearn.smart import alternating, page, palm, prox_gradient, sg, variable_projection
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method, State
 from trimlearn.smart.metric import LBFGS, Diagonal, Euclidean, Metric
 from trimlearn.smart.steps import Auto, Decaying, Fixed, Probe, check_step_size, probe_size
 from trimlearn.weights import AllOnes, CappedSimplex
+
+# Algorithm 1 by itself: what finishes it has its own tests.
+svrg, saga = partial(smart.svrg, finish=False), partial(smart.saga, finish=False)
 
 RNG = np.random.default_rng(21)
 N, P = 300, 4

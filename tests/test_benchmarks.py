@@ -31,12 +31,12 @@ def tiny() -> Digits:
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Every benchmark by its command, on small data, and what it wrote."""
     out = tmp_path_factory.mktemp("results")
-    for name in ("floor", "rates", "growth", "small"):
+    for name in ("floor", "rates", "growth", "small", "battery"):
         assert main([name, "--quick", "--out", str(out)]) == 0
     return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
 
 
-@pytest.mark.parametrize("name", ["floor", "rates", "growth", "small"])
+@pytest.mark.parametrize("name", ["floor", "rates", "growth", "small", "battery"])
 def test_files(written: dict[str, Any], name: str) -> None:
     found = written[name]
     assert set(found) == {"benchmark", "machine", "settings", "targets", "tables"}

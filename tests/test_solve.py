@@ -106,7 +106,8 @@ def test_a_solution_is_what_it_says(method: Callable[[], Method | None]) -> None
     assert found.seconds >= last.seconds >= 0
     assert found.status in Status
     assert found.status.value.endswith(".") and str(found.status) == found.status.value
-    assert found.status.converged == (found.stationarity_x <= 1e-4 and found.stationarity_w <= 1e-4)
+    measures = found.stationarity_x, found.stationarity_w, found.decrease
+    assert found.status.converged == all(measure <= 1e-4 for measure in measures)
     assert isinstance(found.x, np.ndarray) and found.x.dtype == np.float64
 
 

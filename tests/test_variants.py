@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import inf, nan
 from typing import Any
@@ -173,14 +174,14 @@ def test_the_variants_are_rows_of_the_table() -> None:
     """DESIGN's table: (how Iₖ is drawn, q, how Dₖ is drawn, τ)."""
     problem, untrimmed = (make("least squares", r1, Zero(), 64)[0] for r1 in (CappedSimplex(50), AllOnes()))
     q = 1 - (1 - 1 / 64) ** 16
-    run = svrg().bind(problem, 0)
+    run = svrg(finish=False).bind(problem, 0)
     assert (run.b, run.j.chance, run.refresh, run.tau) == (16, pytest.approx(q, rel=1e-12), Nothing(), inf)
-    run = saga().bind(problem, 0)
+    run = saga(finish=False).bind(problem, 0)
     assert (run.b, run.j.chance, run.refresh) == (16, pytest.approx(q, rel=1e-12), Same())
     assert saga(step="theory").bind(problem, 0).j.chance == pytest.approx(1 / 64, rel=1e-12)
     run = prox_saga(b=8).bind(untrimmed, 0)
     assert (run.b, run.j.chance, run.refresh) == (8, 0.0, Same())
-    run = prox_svrg(b=8, q=1 / 20).bind(untrimmed, 0)
+    run = prox_svrg(b=8, q=1 / 20, finish=False).bind(untrimmed, 0)
     assert (run.b, run.j.chance, run.refresh) == (8, 1 / 20, Nothing())
     run = palm().bind(problem, 0)
     assert (run.b, run.j.chance, run.batch, run.refresh) == (64, 0.5, Everything(), Everything())
@@ -197,11 +198,11 @@ def test_a_given_step_means_plain_algorithm_1() -> None:
     problem, _ = make("least squares", CappedSimplex(16), Zero(), N)
     run = svrg(step=0.1).bind(problem, 0)
     assert (run.rule, run.metric, run.momentum) == (Fixed(0.1), Euclidean(), 0.0)
-    auto = svrg().bind(problem, 0)
+    auto = svrg(finish=False).bind(problem, 0)
     assert isinstance(auto.rule, Auto) and auto.momentum == 0.9
     nonconvex, _ = make("least squares", CappedSimplex(16), Sphere(), N)
-    assert svrg().bind(nonconvex, 0).momentum == 0.0
-    assert svrg().bind(nonconvex, 0).metric == Euclidean()
+    assert svrg(finish=False).bind(nonconvex, 0).momentum == 0.0
+    assert svrg(finish=False).bind(nonconvex, 0).metric == Euclidean()
 
 
 def test_sg_decays_unless_told_otherwise() -> None:
@@ -389,7 +390,8 @@ def test_what_cannot_be_right_is_refused_before_any_work(
 
 def test_what_is_right_is_not_refused() -> None:
     for method in (svrg(b=1), svrg(b=N), svrg(q=0.999), svrg(step=np.float32(0.1)), svrg(step=1), svrg(momentum=0)):
-        assert method.bind(TRIMMED, 0).problem is TRIMMED
+        assert replace(method, finish=False).bind(TRIMMED, 0).problem is TRIMMED
+        method.bind(TRIMMED, 0)
     svrg(metric="lbfgs").bind(TRIMMED, 0)
     svrg(momentum=0, metric="euclidean").bind(ON_SPHERE, 0)
     svrg(duals="gradients").bind(WAVY, 0)

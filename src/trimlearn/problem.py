@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from hashlib import sha256
 from typing import Any
 
 import numpy as np
 
 from trimlearn.arrays import Array, asarray_like, sum64, to_numpy
-from trimlearn.losses.base import Loss, weighted
+from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
 
@@ -46,6 +47,14 @@ class Problem:
         self.r2 = ExceptIntercept(r2) if loss.intercept else r2
         loss.check(self.r2)
         self.r2.prox(self.r2.feasible(loss.start()), 1.0)  # a term that cannot take this shape of x says so now
+
+    def recentred(self, center: Array) -> Problem:
+        """The same problem in another x, that of a loss with another centre. Nothing is copied."""
+        if not isinstance(self.loss, PredictionLoss):
+            raise TypeError(f"{type(self.loss).__name__} is no loss of linear predictions and has no centre.")
+        other = copy(self)
+        other.loss = self.loss.recentred(center)
+        return other
 
     @property
     def n(self) -> int:

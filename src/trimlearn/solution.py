@@ -17,9 +17,13 @@ __all__ = ["Solution", "Status"]
 class Status(Enum):
     """How a solve ended, as a sentence."""
 
-    CONVERGED = "Converged: both stationarity measures are at most tol."
-    MAX_PASSES = "Stopped after max_passes passes over the data, before both stationarity measures were at most tol."
-    MAX_SECONDS = "Stopped after max_seconds seconds, before both stationarity measures were at most tol."
+    CONVERGED = "Converged: both stationarity measures and the share by which F could still fall are at most tol."
+    MAX_PASSES = "Stopped after max_passes passes over the data, before it had converged to tol."
+    UNFINISHED = (
+        "Stopped after max_passes passes over the data, before it had converged to tol: x has too many parameters for "
+        "second-order steps, and first-order steps are slow where columns are correlated or of very different scales."
+    )
+    MAX_SECONDS = "Stopped after max_seconds seconds, before it had converged to tol."
     CALLBACK = "Stopped because the callback said so."
     DIVERGED = "Stopped because F is no longer a finite number: the step is too large. Use step='auto', or less."
 
@@ -36,8 +40,9 @@ class Status(Enum):
 class Solution:
     """The model x, the weights w, and how they were found.
 
-    objective is F(w, x); stationarity_x and stationarity_w are relative, see docs/notation.md; history has one `Record`
-    per w-step; counts are the columns of the paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
+    objective is F(w, x); stationarity_x, stationarity_w and decrease, the share by which F could still fall where that
+    was tried, are relative, see docs/notation.md; history has one `Record` per w-step; counts are the columns of the
+    paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
     """
 
     x: Array = field(repr=False)
@@ -45,6 +50,7 @@ class Solution:
     objective: float
     stationarity_x: float
     stationarity_w: float
+    decrease: float
     status: Status
     history: list[Record] = field(repr=False)
     counts: Counts

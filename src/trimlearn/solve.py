@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import isfinite, prod
+from math import isfinite, isnan
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
@@ -17,16 +17,20 @@ import numpy as np
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
+from trimlearn.offsets import Centred, centred
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.alternating import SMALL
+from trimlearn.smart.alternating import small
+from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
 from trimlearn.threads import team
 
 __all__ = ["solve"]
+
+PATIENCE = 3.0  # how many times the passes of a trial of how far F could fall must go by before the next one
 
 Callback = Callable[[Record], Any]
 
@@ -109,17 +113,20 @@ def solve(
     method = _default_method(problem) if method is None else method
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
-    run = method.bind(problem, int(seed))
+    centre = _centred(problem, method, engine)
+    run = method.bind(centre.problem, int(seed))
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    driver = _Driver(run, chosen, _engine(engine, problem), max_passes, max_seconds, tol, seed, callback, checkpoint)
+    chosen, where = chosen.carried(centre), _engine(engine, centre.problem)
+    driver = _Driver(run, chosen, where, max_passes, max_seconds, tol, seed, callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
-    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not _small(problem)):
-        return driver.solve(resume, show)
+    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
+        solution = driver.solve(resume, show)
+    return replace(solution, x=centre.back(solution.x))
 
 
 @dataclass
@@ -138,6 +145,7 @@ class _Driver:
     history: list[Record] = field(default_factory=list)
     began: float = field(default_factory=perf_counter)
     spent: float = 0.0  # passes that the start has made
+    again: float = 0.0  # the passes made by when it may be tried again whether F could still fall
     stopped: bool = False
 
     def solve(self, resume: bool, show: Show) -> Solution:
@@ -150,7 +158,9 @@ class _Driver:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
         self._finish(state, show)
-        return self._solution(state, Status.CONVERGED if self._converged(self.history[-1]) else status)
+        if status is not Status.DIVERGED and self._stationary(self.history[-1]):
+            status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
+        return self._solution(state, status)
 
     def _begin(self, resume: bool, show: Show) -> State:
         if self.checkpoint is not None and resume and self.checkpoint.file.exists():
@@ -171,7 +181,7 @@ class _Driver:
         self.run.resume(self.engine, state)
         self.engine.counts = counts
         self.began, self.spent = perf_counter() - clock.seconds, clock.start_passes
-        self.engine.max_passes = self.spent + self.max_passes
+        self.engine.max_passes = self.spent + self.max_passes + state.elsewhere
         state.record = self.history[-1]
         return state
 
@@ -211,18 +221,37 @@ class _Driver:
             return Status.CALLBACK
         if record is not None and record.k > 0 and not isfinite(record.objective):
             return Status.DIVERGED
-        if record is not None and self._converged(record):
+        if record is not None and self._stationary(record) and self._converged(self._tried(state, record)):
             return Status.CONVERGED
         if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
-            return Status.MAX_PASSES
+            return Status.MAX_PASSES if self.run.finishes else Status.UNFINISHED
         if self.max_seconds is not None and self._seconds() >= self.max_seconds:
             return Status.MAX_SECONDS
         return None
 
-    def _converged(self, record: Record) -> bool:
+    def _stationary(self, record: Record) -> bool:
+        """Whether both measures are at most tol, or a whole round has changed nothing, at the h we want."""
         at_target = self.engine.r1 is self.engine.problem.r1 and record.h == self.engine.h
+        measures = record.objective, record.stationarity_x, record.stationarity_w
         small = record.stationarity_x <= self.tol and record.stationarity_w <= self.tol
-        return at_target and (small or (record.settled and self.tol > 0)) and not record.restored
+        settled = record.settled and self.tol > 0
+        return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
+
+    def _converged(self, record: Record) -> bool:
+        """Measures relative to a first residual can be small because an offset made that one large: so it must have
+        been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol."""
+        return self._stationary(record) and record.decrease <= self.tol
+
+    def _tried(self, state: State, record: Record) -> Record:
+        """The record, with what F could still fall by if that is not known yet and the last trial is long ago."""
+        begin = self.engine.passes
+        if isnan(record.decrease) and begin >= self.again:
+            known = self.engine.keeps_duals and self.run.renews  # then the mean of y is the gradient at x
+            found = decrease(self.engine, state, state.y_mean if known else None)
+            record = replace(record, decrease=found, passes=self.engine.passes, seconds=self._seconds())
+            state.record = self.history[-1] = record
+            self.again = begin + (1 + PATIENCE) * (self.engine.passes - begin)
+        return record
 
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""
@@ -243,6 +272,7 @@ class _Driver:
             objective=record.objective,
             stationarity_x=record.stationarity_x,
             stationarity_w=record.stationarity_w,
+            decrease=record.decrease,
             status=status,
             history=self.history,
             counts=replace(self.engine.counts),
@@ -266,11 +296,15 @@ def _multistart(
 
 
 def _default_method(problem: Problem) -> Method:
-    return alternating() if _small(problem) else svrg()
+    return alternating() if small(problem) else svrg()
 
 
-def _small(problem: Problem) -> bool:
-    return problem.n * prod(problem.loss.x_shape) <= SMALL
+def _centred(problem: Problem, method: Method, engine: str | Engine) -> Centred:
+    """The problem to solve in place of the given one: the same about the medians of its columns, unless a step size or
+    an engine was made for the one given."""
+    if isinstance(engine, Engine) or not method.automatic:
+        return Centred(problem, problem)
+    return centred(problem, exact=small(problem))
 
 
 def _engine(engine: str | Engine, problem: Problem) -> Engine:

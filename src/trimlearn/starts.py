@@ -13,6 +13,7 @@ import numpy as np
 
 from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn.engines.base import Engine
+from trimlearn.offsets import Centred
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
 from trimlearn.smart.alternating import FEW
@@ -36,6 +37,10 @@ class Start(ABC):
     def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
         """What h should be by now."""
         return problem.r1.h
+
+    def carried(self, centre: Centred) -> Start:
+        """The same start of the problem solved in place of the given one."""
+        return self
 
 
 @final
@@ -76,6 +81,9 @@ class Given(Start):
     def __repr__(self) -> str:
         """With a digest for an array: a checkpoint must tell one start from another."""
         return f"Given(w0={_digest(self.w0)}, x0={_digest(self.x0)})"
+
+    def carried(self, centre: Centred) -> Start:
+        return self if self.x0 is None else Given(self.w0, centre.there(_model(self.x0, centre.given)))
 
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
@@ -183,9 +191,9 @@ def _fit(engine: Engine, x: Array) -> Array:
         return r2.feasible(exact)
     value, gradient = engine.value_gradient(x)
     if prod(x.shape) <= FEW:
-        return newton(engine, x, value, gradient, 4)
+        return newton(engine, x, value, gradient, 4)[0]
     if r2.smooth:
-        return lbfgs(engine, x, value, gradient, 20)
+        return lbfgs(engine, x, value, gradient, 20)[0]
     return accelerated(engine, x, value, gradient, 1.0, 20)[0]
 
 

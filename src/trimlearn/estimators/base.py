@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from math import inf, isfinite
 from numbers import Integral
 from typing import Any, Self
 
@@ -24,10 +25,11 @@ from trimlearn.solution import Status
 from trimlearn.validation import is_sparse
 from trimlearn.warn import warn
 
-__all__ = ["Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
+__all__ = ["SETTLED", "Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
 
 SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
+TINY = 1e-300  # stands for |F| where F = 0
 
 
 @dataclass(frozen=True)
@@ -221,18 +223,20 @@ def places(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     return np.where(classes[place] == y, place, -1)
 
 
-def warn_if_short(status: Status, history: list[Record], name: str) -> None:
-    """ConvergenceWarning for a fit that stopped while the objective was still falling.
+def warn_if_short(status: Status, history: list[Record], name: str, falling: float = SETTLED) -> None:
+    """ConvergenceWarning for a fit that stopped while the objective was still falling, by more than this share of it.
 
     Stationarity is relative to where a run starts: one that starts next to the optimum has far to go in its own terms.
     """
-    if not status.converged and _falling(history):
-        message = f"{name} stopped short: {status.value} Raise max_passes, or tol."
+    if not status.converged and not _fall(history) <= falling:
+        message = f"{name} stopped short: {status.value} Raise max_passes, or tol, or bring the columns to one scale."
         warn(message, ConvergenceWarning)
 
 
-def _falling(history: list[Record]) -> bool:
-    """Whether the last quarter of the passes has lowered F by a thousandth, or F is no number."""
+def _fall(history: list[Record]) -> float:
+    """The share of F by which the last quarter of the passes has lowered it; infinity where nothing is known."""
     end = history[-1]
     before = [record.objective for record in history if record.passes <= 0.75 * end.passes and record.h == end.h]
-    return not before or not before[-1] - end.objective <= SETTLED * abs(end.objective)
+    if not before or not isfinite(end.objective):
+        return inf
+    return (before[-1] - end.objective) / max(abs(end.objective), TINY)

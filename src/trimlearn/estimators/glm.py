@@ -175,7 +175,7 @@ class TrimmedGLM(TrimmedRegressor):
         return self._judged
 
     def _loss(self, data: Data) -> PredictionLoss:
-        X, t, layer = data.X, data.t, Layer(intercept=self.fit_intercept, center=self._center)
+        X, t, layer = data.X, data.t, Layer(intercept=self.fit_intercept)
         if self.loss in FAMILIES:
             make: Callable[..., PredictionLoss] = FAMILIES[self.loss]
             return make(X, t, **layer)

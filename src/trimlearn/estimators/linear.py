@@ -127,7 +127,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
 
     def _loss(self, data: Data) -> PredictionLoss:
-        return LeastSquares(data.X, data.t, intercept=self.fit_intercept, center=self._center)
+        return LeastSquares(data.X, data.t, intercept=self.fit_intercept)
 
     def _r2(self, kept: float, S: float) -> Regularizer:
         if self.penalty == "l2":  # Ridge's alpha stands beside a sum, the others' beside a mean
@@ -194,7 +194,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
             return super()._trimmed(data, h, x0)
         t = data.t.astype(np.float64)
         found = least_median_of_squares(self._design(data), t, h, data.s, seed=self._seed())
-        return Fit(self._moved(found.coef, 1), found.w, found.objective, [], Status.CONVERGED)
+        return Fit(found.coef, found.w, found.objective, [], Status.CONVERGED)
 
 
 def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from trimlearn.arrays import Array
-from trimlearn.estimators.base import Trimmed, check_counts, row_names, warn_if_short
+from trimlearn.estimators.base import SETTLED, Trimmed, check_counts, row_names, warn_if_short
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.precision import design
 from trimlearn.intact import intact
@@ -81,8 +81,8 @@ class TrimmedPredictor(Trimmed):
 
     raw_weights_: np.ndarray
     enough: ClassVar[float] = 200  # passes over large data, unless max_passes says otherwise
+    falling: ClassVar[float] = SETTLED  # share of F whose loss in the last quarter of these is a fit stopped short
     _x: Array  # of the trimmed fit
-    _center: np.ndarray | None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
@@ -102,13 +102,11 @@ class TrimmedPredictor(Trimmed):
         return data if data.large else replace(data, X=design(X, intercept=False).astype(X.dtype, copy=False))
 
     def _fit(self, data: Data, h: float | None, warm: bool) -> Self:
-        self._training, self._center = data, None
+        self._training = data
         if data.large:
             self._fit_rows(data, h, warm)
             return self
         work, where = data.distinct()
-        if self.fit_intercept:  # a date in seconds leaves Newton's steps few digits, unless it is centred
-            self._center = np.median(work.X, axis=0)
         self._fit_rows(work, h, warm)
         gone = where < 0
         scores = self._scores(Data(data.X[gone], data.t[gone], None)) if gone.any() else np.empty(0)
@@ -132,17 +130,11 @@ class TrimmedPredictor(Trimmed):
 
     def _publish(self, raw: Fit, x: Array, weights: np.ndarray, contamination: float) -> None:
         """Set the attributes that every such model has."""
-        self._x, self.objective_ = self._moved(raw.x, -1), raw.objective
+        self._x, self.objective_ = raw.x, raw.objective
         self.history_, self.n_iter_ = raw.history, max(1, len(raw.history) - 1)
         self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
         self.coef_, self.intercept_ = self._parts(x)
         self.raw_weights_, self.weights_, self.contamination_ = raw.w, weights, contamination
-
-    def _moved(self, x: Array, sign: int) -> Array:
-        """x with its intercept at the centre that the loss subtracts from X, or (sign = −1) back at 0."""
-        if self._center is None:
-            return x
-        return np.concatenate([x[:-1], x[-1:] + sign * (self._center @ x[:-1])])
 
     # -- what a model is --------------------------------------------------------------------------------------------
 
@@ -202,9 +194,10 @@ class TrimmedPredictor(Trimmed):
         return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol
 
     def _warn(self, fit: Fit) -> None:
-        """ConvergenceWarning, but not where it was ours to say how many passes are enough for a large problem."""
-        if self.max_passes is not None or len(fit.w) * fit.x.size <= SMALL:
-            warn_if_short(fit.status, fit.history, type(self).__name__)
+        """ConvergenceWarning where a fit stopped while F was still falling: by a thousandth in the last quarter of the
+        passes, or by ``falling`` where it was ours to say how many are enough for large data."""
+        ours = self.max_passes is None and len(fit.w) * fit.x.size > SMALL
+        warn_if_short(fit.status, fit.history, type(self).__name__, self.falling if ours else SETTLED)
 
     def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
         """The fit to rows as they are weighted."""

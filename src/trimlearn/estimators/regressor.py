@@ -86,7 +86,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
 
     def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
-        x0 = self._moved(self._x, 1) if warm else None
+        x0 = self._x if warm else None
         self._covariance = None
         check_magnitude(data.X, "X")
         if self._family.name == "normal":
@@ -159,7 +159,7 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         return make_penalty(self.penalty, self.alpha, self.l1_ratio, kept / S)
 
     def _parts(self, x: Array) -> tuple[Any, Any]:
-        x = self._moved(np.asarray(x), -1)
+        x = np.asarray(x)
         return (x[:-1], float(x[-1])) if self.fit_intercept else (x, 0.0)
 
     @property
@@ -265,4 +265,4 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         """The model of least trimmed squares."""
         stage("least trimmed squares from many starts")
         found = least_trimmed_squares(self._design(data), t.astype(np.float64), h, data.s, seed=self._seed())
-        return np.asarray(self._moved(found.coef, 1))
+        return np.asarray(found.coef)

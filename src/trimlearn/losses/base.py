@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from hashlib import sha256
 from math import prod
 from typing import TYPE_CHECKING, final
@@ -164,20 +165,33 @@ class PredictionLoss(Loss):
             rows, lambda block, piece, part: weighted(self.bend(block.predict(x), block.predict(u), piece), c[part])
         )
 
+    def recentred(self, center: Array) -> PredictionLoss:
+        """The same losses of another x: that of a layer with another centre. Nothing is copied."""
+        other = copy(self)
+        other.linear = self.linear.recentred(center)
+        return other
+
     @final
     def hessian(self, x: Array, c: Array) -> np.ndarray:
-        if self.K > 1:
-            return super().hessian(x, c)
+        """Σ cᵢ Aᵢᵀ ∇²φᵢ(zᵢ) Aᵢ: for every pair (k, l) of predictions a p × p block, laid out as x is."""
+        K, rows_of_x = self.K, prod(self.x_shape) // self.K
 
         def term(at: tuple[slice, Rows]) -> np.ndarray:
             rows = at[1]
-            z = self.linear.predict(x, rows)
-            bent = to_numpy(self.bend(z, namespace(z).ones_like(z), rows))[:, 0].astype(np.float64)
-            curvature = np.where(to_numpy(c[rows]) != 0, bent, 0.0) * to_numpy(c[rows])
+            z, share = self.linear.predict(x, rows), to_numpy(c[rows]).astype(np.float64)[:, None]
             A = self.linear.design(rows)
-            return np.asarray(A.T @ (A * curvature[:, None]))
+            blocks = np.empty((K, K, rows_of_x, rows_of_x))
+            for k in range(K):
+                bent = to_numpy(self.bend(z, asarray_like(np.eye(K)[[k]], z) + zeros(z.shape, z), rows))
+                bent = np.where(share != 0, bent.astype(np.float64), 0.0) * share
+                for m in range(k + 1):
+                    blocks[k, m] = A.T @ (A * bent[:, m, None])
+                    blocks[m, k] = blocks[k, m].T
+            return blocks
 
-        return total(term, self.linear.pieces(), np.zeros((prod(self.x_shape),) * 2))
+        blocks = total(term, self.linear.pieces(), np.zeros((K, K, rows_of_x, rows_of_x)))
+        order = (0, 2, 1, 3) if self.linear.transpose else (2, 0, 3, 1)
+        return blocks.transpose(order).reshape((prod(self.x_shape),) * 2)
 
     @final
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:

@@ -100,6 +100,26 @@ class Linear:
         other.K = check_count(K, "K")
         return other
 
+    def recentred(self, center: Any) -> Linear:
+        """The same layer with another centre: its predictions are the old ones where x is `carried` there."""
+        other = copy(self)
+        other.center = check_vector(center, self.p, self.like, "center")
+        return other
+
+    def carried(self, x: Array, to: Linear) -> Array:
+        """The x of ``to``, a layer that differs in its centre, with the predictions that x has here.
+
+        Coefficients stay; the intercept b takes up the difference of the centres, b + ⟨c_to − c_here, β/scale⟩.
+        """
+        if not self.intercept or tuple(x.shape) != self.x_shape:
+            raise ValueError(f"x must have shape {self.x_shape} and end in an intercept, got {tuple(x.shape)}.")
+        xp = namespace(x)
+        X = xp.astype(x.T if self.transpose else x, xp.float64)
+        (here, scale), (there, _) = self._transform(), to._transform()
+        shift = ((there - here) / scale) @ X[:-1]
+        moved = xp.astype(xp.concat([X[:-1], X[-1:] + shift[None]]), x.dtype)
+        return moved.T if self.transpose else moved
+
     def pieces(self, rows: Rows = None) -> Iterator[tuple[slice, Rows]]:
         """``rows`` in pieces to be held at a time, each with where it stands among them.
 
@@ -146,12 +166,15 @@ class Linear:
         for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):  # too small for threads
             kept = xp.nonzero(c[rows])[0]
             share = xp.astype(c[rows][kept], xp.float64)
-            Q, q = self.storage.squares(kept + rows.start, center, scale)
-            linear, total = share @ Q, xp.sum(share)
-            second = second + linear + total * q
-            fourth = fourth + share @ (Q * Q) + 2 * q * linear + total * q * q
+            squares, fourths = self.storage.moments(kept + rows.start, share, center, scale)
+            second, fourth = second + squares, fourth + fourths
         ratio = fourth / xp.where(second > 0, second, xp.ones_like(second))
         return self._coordinates(second / sum64(c)), self._coordinates(ratio)
+
+    def column_means(self, c: Array) -> Array:
+        """Σ cᵢvᵢ/Σ cᵢ, of the rows of V as they are; 0 where c is."""
+        means = sum(c[rows] @ self.storage.fetch(rows) for _, rows in self.pieces())
+        return means / (sum64(c) or 1.0)
 
     def _coordinates(self, columns: Array) -> Array:
         """A number per column of V, one for the intercept, as an array that broadcasts to x."""

@@ -20,6 +20,7 @@ Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index
 PIECE_BYTES = 1 << 20  # rows converted at a time: they stay in the level-2 cache for the product that follows
 GATHER_BYTES = 5 << 18  # rows a thread gathers at a time: fewer pieces cost less, but buffers count as solver memory
 SQUARE_BYTES = 1 << 17  # rows squared at a time: in float64, with a few temporaries
+ROUNDING = 1e-12  # share of a total that is nothing but the rounding of its sums
 
 BAD_ROWS = "rows must be integers in [0, {n}); turn a mask into its nonzero positions."
 
@@ -55,6 +56,10 @@ class Storage(ABC):
     @abstractmethod
     def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
         """(Q, q), in the dtype of ``center``, with ((v_ij − c_j)/s_j)² = Q_ij + q_j: a sparse V keeps Q sparse."""
+
+    @abstractmethod
+    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> tuple[Array, Array]:
+        """Σ shareᵢ((v_ij − c_j)/s_j)² over ``rows`` for every column j, and the same of fourth powers."""
 
     @abstractmethod
     def written_out(self, rows: slice | Array) -> np.ndarray:
@@ -106,6 +111,11 @@ class Dense(Storage):
         xp = namespace(self.like)
         Q = ((xp.astype(self._raw(rows), center.dtype) - center) / scale) ** 2
         return Q, xp.zeros_like(center)
+
+    @final
+    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> tuple[Array, Array]:
+        Q, _ = self.squares(rows, center, scale)
+        return share @ Q, share @ (Q * Q)
 
     @final
     def written_out(self, rows: slice | Array) -> np.ndarray:
@@ -175,6 +185,20 @@ class Csr(Storage):
         j = Q.indices
         Q.data *= (Q.data - 2 * center[j]) / scale[j] ** 2
         return Q, (center / scale) ** 2
+
+    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> tuple[Array, Array]:
+        """Entry by entry, zeros apart: of v² − 2cv + c², let alone its square, a large offset leaves no digits."""
+        Q = self._raw(rows).astype(center.dtype, copy=True)
+        Q.sum_duplicates()
+        there, total = Q.copy(), share.sum()
+        there.data[:] = 1.0
+        zeros = total - share @ there
+        zeros = np.where(zeros > ROUNDING * total, zeros, 0.0)  # what is left of a full column
+        Q.data = ((Q.data - center[Q.indices]) / scale[Q.indices]) ** 2
+        q = (center / scale) ** 2
+        second = share @ Q + zeros * q
+        Q.data *= Q.data
+        return second, share @ Q + zeros * q * q
 
     def written_out(self, rows: slice | Array) -> np.ndarray:
         return np.asarray(self.fetch(rows).toarray(), dtype=np.float64)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array, eps_of, norm, sum64, zeros
 from trimlearn.problem import Problem
+from trimlearn.smart.alternating import affordable
 from trimlearn.smart.draws import JLaw, Move, RowLaw, Rows, Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State
 from trimlearn.smart.metric import Metric
-from trimlearn.smart.steps import Probe, StepRule
+from trimlearn.smart.steps import Auto, Probe, StepRule
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -41,6 +42,10 @@ class Algorithm1(Run):
     @property
     def renews(self) -> bool:
         return self.j.chance > 0
+
+    @property
+    def finishes(self) -> bool:
+        return affordable(self.problem) or not isinstance(self.rule, Auto)
 
     def prepare(self, engine: Engine) -> None:
         engine.use_duals(self.duals)

@@ -12,18 +12,19 @@ from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import accelerated, lbfgs
 from trimlearn.smart.method import Method, Reweighed, Run, State
-from trimlearn.smart.metric import Euclidean
+from trimlearn.smart.metric import Euclidean, Metric, default_metric
 from trimlearn.smart.newton import newton
 from trimlearn.smart.steps import first_step
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["FEW", "SMALL", "Alternating", "alternating"]
+__all__ = ["FEW", "SMALL", "Alternating", "AlternatingRun", "affordable", "alternating", "default_inner", "small"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
-FEW = 300  # parameters up to which their Hessian is written out
+FEW = 300  # parameters up to which their Hessian is written out: as many products as a large n can bear
+SOME = 1000  # the same where the problem is small: the cube of it is a second
 
 
 @final
@@ -41,12 +42,24 @@ class Alternating(Method):
             raise ValueError(f"inner must be 'newton', 'lbfgs', 'proximal' or None, got {self.inner!r}.")
         if self.inner == "lbfgs" and not problem.r2.smooth:
             raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {problem.r2.name}.")
-        return AlternatingRun(problem, seed, int(self.iterations), self.inner or _default_inner(problem))
+        inner = self.inner or default_inner(problem, small(problem))
+        metric = Euclidean() if inner == "newton" else default_metric(problem)
+        return AlternatingRun(problem, seed, int(self.iterations), inner, metric)
 
 
-def _default_inner(problem: Problem) -> str:
-    parameters = prod(problem.loss.x_shape)
-    if parameters <= FEW and problem.n * parameters <= SMALL:
+def small(problem: Problem) -> bool:
+    """Whether passes cost next to nothing."""
+    return problem.n * prod(problem.loss.x_shape) <= SMALL
+
+
+def affordable(problem: Problem) -> bool:
+    """Whether full-batch steps may finish a run: x has few parameters, or passes cost next to nothing."""
+    return prod(problem.loss.x_shape) <= FEW or small(problem)
+
+
+def default_inner(problem: Problem, hessians: bool) -> str:
+    """The inner solver for this problem; ``hessians``: whether they are worth their cost where x has few parameters."""
+    if hessians and prod(problem.loss.x_shape) <= (SOME if small(problem) else FEW):
         return "newton"
     return "lbfgs" if problem.r2.smooth else "proximal"
 
@@ -75,6 +88,7 @@ class AlternatingRun(Run):
     seed: int
     iterations: int
     inner: str
+    metric: Metric
 
     def prepare(self, engine: Engine) -> None:
         engine.use_duals(choose_duals(None, self.problem.loss, refreshes=False))
@@ -83,22 +97,24 @@ class AlternatingRun(Run):
         self.prepare(engine)
         state = State(x=x)
         value = engine.evaluate(x)
-        state.gamma = first_step(engine, x)
+        state.w_steps = 1
+        self.metric.learn(engine, state, 0.0)
+        state.gamma = first_step(engine, x, self.metric.inverse(state))
         self._renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state
 
     def advance(self, engine: Engine, state: State) -> None:
         """The best x for w, then the best w for x."""
-        r2 = self.problem.r2
-        before = state.base + r2.value(state.x)
-        state.x = self._fit(engine, state)
+        before = state.base + self.problem.r2.value(state.x)
+        state.x, left = self.fit(engine, state)
         state.k += 1
-        gain = before - engine.evaluate(state.x) - r2.value(state.x)
+        gain = max(before - engine.evaluate(state.x) - self.problem.r2.value(state.x), 0.0)
         found = engine.reweigh(inf)
         # A round that changes nothing but the last digits is the last, also where x was optimal from the start and its
         # first residual, to which the others are relative, rounding.
-        settled = max(gain, found.gap) <= PRECISE * eps_of(state.x) * abs(before)
-        self._renew(engine, state, found, settled)
+        settled = max(gain + left, found.gap) <= PRECISE * eps_of(state.x) * abs(before)
+        # What is left is left for the w that x was fitted to; for another one it must be tried.
+        self._renew(engine, state, found, left if found.gap <= 0 else nan, settled)
 
     def finish(self, engine: Engine, state: State) -> None:
         if state.record is None:  # h was lowered since the last w-step
@@ -107,28 +123,43 @@ class AlternatingRun(Run):
             exact = engine.minimise(state.x)
             if exact is not None:
                 state.x = exact
-                self._renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan))
+                self._renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan), 0.0)
 
-    def _renew(self, engine: Engine, state: State, found: Reweighed, settled: bool = False) -> None:
-        state.y_mean, state.base = engine.renew(), found.value
-        state.anchor = state.x
-        state.w_steps += 1
-        residual = Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma)
-        record = self.note(engine, state, found, residual)
-        state.record = replace(record, settled=settled)
-        self.settle(engine, state)
+    def take_over(self, engine: Engine, state: State, x: Array) -> None:
+        """Go on from x, where Algorithm 1 has just made a w-step or anywhere else."""
+        if x is state.x:
+            state.base -= self.problem.r2.value(x)  # here the base is the mean loss, there F
+        else:
+            state.x = x
+            engine.evaluate(x)
+            self._renew(engine, state, engine.reweigh(inf))
 
-    def _fit(self, engine: Engine, state: State) -> Array:
+    def fit(self, engine: Engine, state: State) -> tuple[Array, float]:
+        """The best x for w, as far as it was found, and what may be left to gain."""
         engine.counts.prox_r2 += 1
         exact = engine.minimise(state.x)
         if exact is not None:
-            return exact
+            return exact, 0.0
         # While a continuation still lowers h, the next w will differ anyway: a rough x will do.
         rough = engine.r1 is not self.problem.r1
+        known = engine, state.x, state.base, state.y_mean
         if self.inner == "newton":
-            return newton(engine, state.x, state.base, state.y_mean, 1 if rough else self.iterations)
-        iterations = min(self.iterations, 5) if rough else self.iterations
+            return newton(*known, 1 if rough else self.iterations)
+        iterations, inverse = min(self.iterations, 5) if rough else self.iterations, self.metric.inverse(state)
         if self.inner == "lbfgs":
-            return lbfgs(engine, state.x, state.base, state.y_mean, iterations)
-        x, state.gamma = accelerated(engine, state.x, state.base, state.y_mean, state.gamma, iterations)
-        return x
+            x, left = lbfgs(*known, iterations, inverse)
+        else:
+            x, left, state.gamma = accelerated(*known, state.gamma, iterations, inverse)
+        strongest = self.inner == default_inner(self.problem, hessians=True)
+        return x, left if strongest else nan  # the word of a weaker solver does not count
+
+    def _renew(self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False) -> None:
+        state.y_mean, state.base = engine.renew(), found.value
+        state.anchor = state.x
+        state.w_steps += 1
+        if not state.finishing:  # residuals are relative to those of the metric that Algorithm 1 had
+            self.metric.learn(engine, state, 0.0)
+        residual = self.metric.residual(state, state.y_mean, self.problem.r2, state.gamma)
+        record = self.note(engine, state, found, residual, fall=fall)
+        state.record = replace(record, settled=settled)
+        self.settle(engine, state)

@@ -1,56 +1,91 @@
-"""The inner problem of alternating minimisation: min over x of F(w, x) at fixed w."""
+"""The inner problem of alternating minimisation: min over x of F(w, x) at fixed w.
+
+Every solver returns x and what may be left to gain: F fell by so much in the last quarter of its iterations. Infinity
+where it stopped for want of passes, NaN where its iterations were too few to tell.
+"""
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, dot, norm, to_numpy
+from trimlearn.arrays import Array, asarray_like, dot, eps_of, norm, to_numpy
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["accelerated", "lbfgs"]
 
+FEW_ITERATIONS = 4  # fewer, and no quarter of them says anything
 
-def lbfgs(engine: Engine, x: Array, value: float, gradient: Array, iterations: int) -> Array:
-    """L-BFGS from x, where the mean loss and its gradient are known; r2 must be smooth."""
+
+def lbfgs(
+    engine: Engine, x: Array, value: float, gradient: Array, iterations: int, inverse: Array | float = 1.0
+) -> tuple[Array, float]:
+    """L-BFGS from x, where the mean loss and its gradient are known; r2 must be smooth. ``inverse``: of a diagonal
+    metric, whose unit the steps have."""
     from scipy.optimize import minimize  # 0.1 s of import
 
     r2 = engine.problem.r2
     known: list[tuple[float, Array]] = [(value, gradient)]
+    root = np.sqrt(to_numpy(inverse).astype(np.float64)) + np.zeros(x.shape)
+    fall: list[float] = [value + r2.value(x)]
+    finite = True
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        point = asarray_like(flat.reshape(x.shape), x)
+        nonlocal finite
+        point = asarray_like(root * flat.reshape(x.shape), x)
         f, g = known.pop() if known else engine.value_gradient(point)
         engine.counts.prox_r2 += 1
-        total = to_numpy(g + r2.gradient(point)).astype(np.float64)
-        return (f + r2.value(point), total.ravel()) if np.all(np.isfinite(total)) else (np.inf, np.zeros(total.size))
+        total = root * to_numpy(g + r2.gradient(point)).astype(np.float64)
+        if np.all(np.isfinite(total)):
+            return f + r2.value(point), total.ravel()
+        finite = False
+        return np.inf, np.zeros(total.size)
 
-    flat = to_numpy(x).astype(np.float64).ravel()
+    flat = (to_numpy(x).astype(np.float64) / root).ravel()
     most = max(1, ceil(min(engine.passes_left, 10 * iterations)))
-    options: Any = {"maxiter": iterations, "maxfun": most, "ftol": 0.0, "gtol": 0.0}
-    found = minimize(objective, flat, jac=True, method="L-BFGS-B", options=options)
-    return asarray_like(found.x.reshape(x.shape), x)
+    options: Any = {"maxiter": iterations, "maxfun": most, "ftol": eps_of(x), "gtol": 0.0}
+    found = minimize(
+        objective,
+        flat,
+        jac=True,
+        method="L-BFGS-B",
+        options=options,
+        callback=lambda intermediate_result: fall.append(float(intermediate_result.fun)),
+    )
+    stuck = found.status != 1 and finite  # 1: a limit was reached; else no step along the gradient lowers F
+    left = 0.0 if stuck else _left(fall, short=len(fall) <= iterations)
+    return asarray_like(root * found.x.reshape(x.shape), x), left
 
 
 def accelerated(
-    engine: Engine, x: Array, value: float, gradient: Array, gamma: float, iterations: int
-) -> tuple[Array, float]:
+    engine: Engine,
+    x: Array,
+    value: float,
+    gradient: Array,
+    gamma: float,
+    iterations: int,
+    inverse: Array | float = 1.0,
+) -> tuple[Array, float, float]:
     """Proximal gradients with backtracking, accelerated where r2 is convex (Beck and Teboulle 2009), and monotone: an
-    extrapolation that does not pay is dropped. Returns x and the last step."""
+    extrapolation that does not pay is dropped. ``inverse``: of a diagonal metric, for separable r2. The last number
+    returned is the last step."""
     r2 = engine.problem.r2
     best, ahead, t = value + r2.value(x), x, 1.0
+    fall = [best]
+    short = False
     for _ in range(iterations):
-        found = _descend(engine, ahead, value, gradient, 2.0 * gamma)
+        found = _descend(engine, ahead, value, gradient, 2.0 * gamma, inverse)
+        short = found is None or engine.passes_left < 1
         if found is None:
             break
         new, f, g, gamma = found
         F = f + r2.value(new)
         if F > best and t > 1.0:  # extrapolated too far: once more from x itself
-            if engine.passes_left < 1:
+            if short:
                 break
             ahead, t = x, 1.0
             value, gradient = engine.value_gradient(x)
@@ -59,24 +94,35 @@ def accelerated(
         push = (t - 1) / faster if r2.convex else 0.0
         step = new - x
         x, best, ahead, t = new, F, new + push * step, faster
-        if norm(step) <= 1e-14 * norm(x) or engine.passes_left < 1:
+        fall.append(best)
+        if norm(step) <= 1e-14 * norm(x):
+            return x, 0.0, gamma
+        if short:
             break
         value, gradient = (f, g) if push == 0.0 else engine.value_gradient(ahead)
-    return x, gamma
+    return x, _left(fall, short), gamma
+
+
+def _left(fall: list[float], short: bool) -> float:
+    """By how much F fell in the last quarter of the iterations."""
+    made = len(fall) - 1
+    if short:
+        return inf
+    return fall[-1 - made // 4] - fall[-1] if made >= FEW_ITERATIONS else nan
 
 
 def _descend(
-    engine: Engine, point: Array, value: float, gradient: Array, gamma: float
+    engine: Engine, point: Array, value: float, gradient: Array, gamma: float, inverse: Array | float
 ) -> tuple[Array, float, Array, float] | None:
     """One proximal gradient step from ``point``, its γ halved until 1/γ bounds the curvature along the step; None where
     no pass is left for it."""
     r2 = engine.problem.r2
     while engine.passes_left >= 1:
-        new = r2.step(point, gradient, gamma)
+        new = r2.step(point, gradient, gamma * inverse)
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
         d = new - point
-        bound = dot(d, d) / (2 * gamma)
+        bound = dot(d / inverse, d) / (2 * gamma)
         # The second test says the same of gradients: near the minimum the values differ by rounding alone.
         if f <= value + dot(gradient, d) + bound or dot(g - gradient, d) <= bound:
             return new, f, g, gamma

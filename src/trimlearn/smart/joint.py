@@ -26,6 +26,10 @@ class ProxGradient(Method):
 
     step: str | float = "auto"
 
+    @property
+    def automatic(self) -> bool:
+        return self.step == "auto"
+
     def bind(self, problem: Problem, seed: int) -> ProxGradientRun:
         return ProxGradientRun(problem, seed, nan if self.step == "auto" else check_step_size(self.step))
 

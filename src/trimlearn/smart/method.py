@@ -13,7 +13,7 @@ from trimlearn.problem import Problem
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Method", "Record", "Reweighed", "Run", "State"]
+__all__ = ["Method", "Record", "Reweighed", "Run", "State", "least"]
 
 TINY = 1e-300  # stands for |F| where F = 0
 
@@ -23,8 +23,9 @@ class Record:
     """What is known right after a w-step, at (w, x): one line of a run's history.
 
     stationarity_w and stationarity_x are DESIGN's, relative; residual_w = ‖w − w̄‖/τ and residual_x = (η/γ)‖x − x̄‖ are
-    those of the paper's section 3.1, absolute (NaN where τ = ∞). restored: the step was taken back. settled:
-    a whole round of `alternating` has changed F by no more than rounding.
+    those of the paper's section 3.1, absolute (NaN where τ = ∞). decrease: what a solver of the whole problem in x, w
+    fixed, takes off F, relative to it; NaN where none was tried, infinity where it did not come to its end. restored:
+    the step was taken back. settled: a whole round of `alternating` has changed F by no more than rounding.
     """
 
     k: int
@@ -36,6 +37,7 @@ class Record:
     gamma: float
     residual_x: float = nan
     residual_w: float = nan
+    decrease: float = nan
     restored: bool = False
     settled: bool = False
     seconds: float = nan
@@ -73,13 +75,26 @@ class State:
     initial_objective: float = nan
     began: float = 0.0  # passes that were made before the run
     since: int | None = None  # the iteration from which on w lies in r1: where a continuation ended
+    finishing: bool = False  # whether second-order steps have taken over
+    elsewhere: float = 0.0  # passes that a look at other minima has taken, on top of max_passes
     sampled_w: Array | None = None  # (w, x) at t₀, when the output is Theorem 1's
     sampled_x: Array | None = None
     record: Record | None = None  # set by a step that evaluated everything, else None
 
 
+def least(state: State) -> float:
+    """F of a fit that is exact up to rounding: what |F| counts as where it is smaller."""
+    return max((256 * eps_of(state.x)) ** 2 * state.initial_objective, TINY)
+
+
 class Method(ABC):
     """A way to minimise F, with choices that may be left open."""
+
+    @property
+    def automatic(self) -> bool:
+        """Whether the steps are read off the data, so that the problem may be put in another x, the same but for an
+        offset. A step size that was given is one for x as it was given."""
+        return True
 
     @abstractmethod
     def bind(self, problem: Problem, seed: int) -> Run:
@@ -95,6 +110,11 @@ class Run(ABC):
     @property
     def renews(self) -> bool:
         """Whether all duals are renewed now and then, so that a checkpoint can leave them out."""
+        return True
+
+    @property
+    def finishes(self) -> bool:
+        """Whether passes are all that it may lack; False: it must do without the second-order steps it would take."""
         return True
 
     @abstractmethod
@@ -114,8 +134,17 @@ class Run(ABC):
         """Make w, f and the record belong to the present x, if they do not yet."""
 
     @final
-    def note(self, engine: Engine, state: State, found: Reweighed, residual: float, residual_x: float = nan) -> Record:
-        """The record of (w, x), also put into the state; ``residual`` is the x-residual, absolute."""
+    def note(
+        self,
+        engine: Engine,
+        state: State,
+        found: Reweighed,
+        residual: float,
+        residual_x: float = nan,
+        fall: float = nan,
+    ) -> Record:
+        """The record of (w, x), also put into the state; ``residual`` is the x-residual, ``fall`` what F could fall by,
+        both absolute."""
         objective, eps = found.value + engine.problem.r2.value(state.x), eps_of(state.x)
         if not isfinite(state.initial_residual):
             state.initial_residual, state.initial_objective = residual, abs(objective)
@@ -126,17 +155,18 @@ class Run(ABC):
         # rounding makes it is zero.
         rounding = max((2.0 * eps * abs(objective) / state.gamma) ** 0.5, eps**0.5 * state.initial_residual)
         reference = max(state.first_residual, rounding)
-        least = max((256 * eps) ** 2 * state.initial_objective, TINY)  # F of a fit that is exact up to rounding
+        size = max(abs(objective), least(state))
         state.record = Record(
             k=state.k,
             passes=engine.passes,
             objective=objective,
             stationarity_x=residual / reference if reference > 0 else 0.0,
-            stationarity_w=found.gap / max(abs(objective), least),
+            stationarity_w=found.gap / size,
             h=engine.h,
             gamma=state.gamma,
             residual_x=residual_x,
             residual_w=found.residual,
+            decrease=fall / size,
         )
         return state.record
 

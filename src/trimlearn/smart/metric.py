@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 from trimlearn.arrays import Array, dot, namespace, norm
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.method import State
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "make_metric"]
+__all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "default_metric", "make_metric"]
 
 
 class Metric(ABC):
@@ -43,6 +45,10 @@ class Metric(ABC):
     @abstractmethod
     def apply(self, state: State, g: Array) -> Array:
         """M⁻¹g, which may be in float64 where g is not."""
+
+    def inverse(self, state: State) -> Array | float:
+        """The diagonal of M⁻¹, as far as it has one."""
+        return 1.0
 
     def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
         """A matrix with the eigenvalues of M⁻¹H, times v, where ``product`` multiplies by H; symmetric if it can be."""
@@ -101,6 +107,9 @@ class Diagonal(Metric):
 
     def apply(self, state: State, g: Array) -> Array:
         return state.metric["inverse"] * g
+
+    def inverse(self, state: State) -> Array | float:
+        return state.metric["inverse"]
 
     def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
         """M^-½ H M^-½ v: with features of scales 10⁻⁴ and 10⁴, M⁻¹H is far too skew for power iterations."""
@@ -177,6 +186,11 @@ class LBFGS(Metric):
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         xp = namespace(point)
         return xp.astype(point - state.gamma * self.apply(state, g + r2.gradient(point)), point.dtype, copy=False)
+
+
+def default_metric(problem: Problem) -> Metric:
+    """The diagonal metric, where it can be measured and the prox stays exact in it."""
+    return Diagonal() if problem.r2.separable and isinstance(problem.loss, PredictionLoss) else Euclidean()
 
 
 def make_metric(metric: str | Metric | None, default: Metric) -> Metric:

@@ -21,8 +21,9 @@ from trimlearn.smart.draws import (
     WithReplacement,
 )
 from trimlearn.smart.duals import choose_duals
+from trimlearn.smart.finish import Finished, can_finish, finisher
 from trimlearn.smart.method import Method
-from trimlearn.smart.metric import LBFGS, Diagonal, Euclidean, Metric, make_metric
+from trimlearn.smart.metric import LBFGS, Diagonal, Euclidean, Metric, default_metric, make_metric
 from trimlearn.smart.steps import Auto, Fixed, StepRule, check_step_size
 from trimlearn.smart.theory import theorem1
 from trimlearn.weights import AllOnes
@@ -41,7 +42,9 @@ class SMART(Method):
     "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients", "snapshot" or, for
     full gradients, "total" (they agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum:
     heavy-ball, in [0, 1). None leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for
-    any other step. output: "last", or "random" for the iterate t₀ that Theorem 1 speaks of.
+    any other step. output: "last", or "random" for the iterate t₀ that Theorem 1 speaks of. finish: whether, with
+    step="auto", second-order steps finish what Algorithm 1 began (`trimlearn.smart.finish`), where the problem is small
+    enough for them.
 
     >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
     >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
@@ -57,8 +60,13 @@ class SMART(Method):
     momentum: float | None = None
     duals: str | None = None
     output: str = "last"
+    finish: bool = False
 
-    def bind(self, problem: Problem, seed: int) -> Algorithm1:
+    @property
+    def automatic(self) -> bool:
+        return self.step == "auto" or (isinstance(self.step, StepRule) and self.step.automatic)
+
+    def bind(self, problem: Problem, seed: int) -> Algorithm1 | Finished:
         n = problem.n
         batch, refresh = self.batch.bind(n), self.refresh.bind(n)
         b = batch.b if isinstance(batch, WithReplacement) and batch.b is not None else n
@@ -73,7 +81,8 @@ class SMART(Method):
             raise ValueError(f"output must be 'last' or 'random', got {self.output!r}.")
         eta = rule.eta if isinstance(rule, Fixed) else 1.0
         random_output = self.output == "random"
-        return Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
+        run = Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
+        return Finished(run, finisher(problem, seed, metric)) if self.finish and can_finish(run) else run
 
     def _step_sizes(self, problem: Problem, b: int, refresh: RowLaw, q: float) -> tuple[StepRule, float]:
         tau = self.tau
@@ -86,8 +95,7 @@ class SMART(Method):
         return self.step if isinstance(self.step, StepRule) else Fixed(check_step_size(self.step)), _check_tau(tau)
 
     def _metric(self, problem: Problem, rule: StepRule, refresh: RowLaw) -> Metric:
-        scalable = isinstance(rule, Auto) and problem.r2.separable and isinstance(problem.loss, PredictionLoss)
-        metric = make_metric(self.metric, Diagonal() if scalable else Euclidean())
+        metric = make_metric(self.metric, default_metric(problem) if isinstance(rule, Auto) else Euclidean())
         metric.check(problem.r2)
         if isinstance(metric, Diagonal) and not isinstance(problem.loss, PredictionLoss):
             raise ValueError("metric='diagonal' needs a loss of linear predictions; use metric=None or 'lbfgs'.")

@@ -24,6 +24,11 @@ class StepRule(ABC):
 
     guards: ClassVar[bool] = False  # whether a rise of F(w, ·) between two w-steps is taken back
 
+    @property
+    def automatic(self) -> bool:
+        """Whether γ is read off the data. A γ that was given is one for the problem as it was given."""
+        return False
+
     @abstractmethod
     def at_w_step(self, state: State, probe: Probe) -> float:
         """γ for the x-steps that follow this w-step."""
@@ -128,10 +133,13 @@ def _unit(v: Array) -> Array | None:
     return v / length if isfinite(length) and length > 0 else None
 
 
-def first_step(engine: Engine, x: Array) -> float:
-    """1 over the curvature along the gradient at x, over all rows: a pass, and the same whatever the order of rows."""
-    u = _unit(engine.renew())
-    L = 0.0 if u is None else abs(dot(u, engine.curvature(x, u, ALL)))
+def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
+    """1 over the curvature along the gradient at x in the metric whose inverse is given, over all rows: a pass, and the
+    same whatever the order of rows."""
+    u, L = _unit(inverse * engine.renew()), 0.0
+    if u is not None:
+        u = namespace(x).astype(u, x.dtype, copy=False)
+        L = abs(dot(u, engine.curvature(x, u, ALL)) / dot(u, u / inverse))
     return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
 
 
@@ -154,6 +162,10 @@ class Decaying(StepRule):
 
     gamma: float | None = None
     half: float = 10.0
+
+    @property
+    def automatic(self) -> bool:
+        return self.gamma is None
 
     def at_w_step(self, state: State, probe: Probe) -> float:
         if not isfinite(state.gamma0):
@@ -179,6 +191,7 @@ class Auto(StepRule):
     concave: float = 1e3
 
     guards = True
+    automatic = True
 
     def at_w_step(self, state: State, probe: Probe) -> float:
         L, concave = probe.largest()

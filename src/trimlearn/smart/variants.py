@@ -25,6 +25,7 @@ class Options(TypedDict, total=False):
     momentum: float | None
     duals: str | None
     output: str
+    finish: bool
 
 
 def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options]) -> SMART:
@@ -33,6 +34,7 @@ def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options
     >>> svrg(b=100, q=0.1, step="theory").refresh
     Nothing()
     """
+    options.setdefault("finish", True)
     return SMART(WithReplacement(b), Coin(q), Nothing(), **options)
 
 
@@ -42,6 +44,7 @@ def saga(b: int | None = None, q: float | None = None, **options: Unpack[Options
     >>> saga(b=10).refresh
     Same()
     """
+    options.setdefault("finish", True)
     if q is None and options.get("step") == "theory":
         return SMART(WithReplacement(b), Coin("1/n"), Same(), **options)
     return SMART(WithReplacement(b), Coin(q), Same(), **options)
@@ -69,6 +72,7 @@ def prox_svrg(
     >>> prox_svrg(q=1 / 50, restart=300).j.restart
     300
     """
+    options.setdefault("finish", True)
     return SMART(WithReplacement(b), Coin(q, restart=restart), Nothing(), **options)
 
 
