@@ -63,8 +63,8 @@ def run(data: Digits, plan: Plan = FULL) -> Result:
 def _entries(plan: Plan) -> Iterator[Entry]:
     for seed in plan.seeds:
         for name, make in {"svrg": svrg, "saga": saga, "page": page}.items():
-            yield Entry(f"{name}, auto", f"seed {seed}", make(), seed)
-        yield Entry("svrg, auto, continuation", f"seed {seed}", svrg(), seed, "continuation")
+            yield Entry(f"{name}, auto", f"seed {seed}", make(finish=False), seed)
+        yield Entry("svrg, auto, continuation", f"seed {seed}", svrg(finish=False), seed, "continuation")
     yield Entry(PALM_WITH_MOMENTUM, "auto", palm(momentum=0.9))
     yield Entry("palm", "auto", palm())
     for gamma, end in with_ends(plan.palm_steps):

@@ -96,9 +96,9 @@ def _lowest_seen(problem: Problem, optimum: Optimum, runs: list[Run]) -> float:
 
 def _entries(settings: LevelSettings) -> Iterator[Entry]:
     seed = settings.seed
-    yield Entry("SMART-SVRG", "step found by itself", svrg(), seed)
-    yield Entry("SMART-SAGA", "step found by itself", saga(), seed)
-    yield Entry(CONTINUED, "step found by itself", svrg(), seed, start="continuation")
+    yield Entry("SMART-SVRG", "step found by itself", svrg(finish=False), seed)
+    yield Entry("SMART-SAGA", "step found by itself", saga(finish=False), seed)
+    yield Entry(CONTINUED, "step found by itself", svrg(finish=False), seed, start="continuation")
     for gamma, end in with_ends(settings.palm):
         yield Entry("PALM", f"γ = {gamma:g}", palm(step=gamma), seed, at_end=end)
     for gamma, half in settings.sg:

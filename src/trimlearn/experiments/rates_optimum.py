@@ -28,13 +28,13 @@ __all__ = ["FINISH", "LONG", "Optimum", "best_weights_objective", "lowest"]
 Runs = dict[str, tuple[Method, Start]]
 
 LONG: Runs = {
-    "SMART-SVRG, a continuation": (svrg(), Continuation()),
-    "SMART-SVRG, a slow continuation": (svrg(), Continuation(60.0)),
-    "SMART-SVRG with an L-BFGS metric, a continuation": (svrg(metric="lbfgs"), Continuation()),
-    "SMART-SAGA, a continuation": (saga(), Continuation()),
+    "SMART-SVRG, a continuation": (svrg(finish=False), Continuation()),
+    "SMART-SVRG, a slow continuation": (svrg(finish=False), Continuation(60.0)),
+    "SMART-SVRG with an L-BFGS metric, a continuation": (svrg(metric="lbfgs", finish=False), Continuation()),
+    "SMART-SAGA, a continuation": (saga(finish=False), Continuation()),
 }
 FINISH: dict[str, Method] = {
-    "SMART-SVRG with an L-BFGS metric, from the best": svrg(metric="lbfgs"),
+    "SMART-SVRG with an L-BFGS metric, from the best": svrg(metric="lbfgs", finish=False),
     "alternating minimisation, from the best": alternating(50, "lbfgs"),
 }
 SHARE = 1 / 3  # passes of the latter
