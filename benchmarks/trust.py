@@ -15,6 +15,12 @@ from benchmarks.trust_labels import labels
 __all__ = ["PARTS", "QUICK", "Plan", "run"]
 
 
+FEW = (
+    *("Cardiotocography", "fault", "landsat", "Pima", "vowels"),
+    *("sklearn breast_cancer", "sklearn digits", "sklearn wine"),
+)
+
+
 @dataclass(frozen=True)
 class Plan:
     """How much of it. ``names``: of tables, None for all; ``few``: the tables of TrimmedEstimator, which takes long."""
@@ -24,8 +30,7 @@ class Plan:
     noises: tuple[Noise, ...] = NOISES
     seeds: tuple[int, ...] = (0, 1, 2)
     rows: int = 1500
-    few: tuple[str, ...] = ("Pima", "landsat", "vowels", "sklearn breast_cancer", "sklearn wine")
-    few_rows: int = 750
+    few: tuple[str, ...] = FEW
     models: tuple[str, ...] = tuple(MODELS)
     repeats: tuple[int, ...] = (0, 1, 2, 3, 4)  # of misfit and wild features
     shapes: tuple[tuple[int, int], ...] = ((500, 5), (1000, 10), (1500, 20))  # of wild features
@@ -34,7 +39,7 @@ class Plan:
 
 FULL = Plan()
 IRIS = ("sklearn iris",)
-QUICK = Plan(True, IRIS, (CLEAN, Noise("pair", 0.2)), (0,), 150, IRIS, 150, ("forest",), (0,), ((500, 5),), 1)
+QUICK = Plan(True, IRIS, (CLEAN, Noise("pair", 0.2)), (0,), 150, IRIS, ("forest",), (0,), ((500, 5),), 1)
 
 Measure = Callable[[Plan, Path | None], Part]
 
@@ -48,7 +53,7 @@ def _labels(plan: Plan, data: Path | None) -> Part:
 
 
 def _wrapped(plan: Plan, data: Path | None) -> Part:
-    return wrapped(_tables(data, plan.few), plan.models, plan.few_rows, plan.jobs)
+    return wrapped(_tables(data, plan.few), plan.models, plan.rows, plan.jobs)
 
 
 def _speed(plan: Plan, data: Path | None) -> Part:

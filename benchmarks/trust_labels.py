@@ -19,7 +19,7 @@ from benchmarks.trust_data import FOLDS, Labelled, Noise, Sample, draw, noises
 from benchmarks.trust_figures import BINS, Draw, tables, targets
 from trimlearn import TrimmedLogisticRegression
 
-__all__ = ["findable", "flagged", "judge", "labels", "measure", "spread"]
+__all__ = ["FDR", "aligned", "findable", "flagged", "judge", "labels", "measure", "spread"]
 
 FDR = 0.1  # the share of innocents that `flag` is asked for
 JUDGES = 5  # folds of the plain model whose 1 − p is the simplest ranking
