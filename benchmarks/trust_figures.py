@@ -208,7 +208,8 @@ def tables(draws: Sequence[Draw]) -> list[Table]:
 
 
 def _by_condition(draws: Sequence[Draw]) -> Table:
-    table = Table("labels: means over the tables", ["noise", *COLUMNS])
+    count = len({each.table for each in draws})
+    table = Table(f"labels: means over the tables, of which there are {count}", ["noise", *COLUMNS])
     for noise in NOISES:
         found = by_table(draws, [noise])
         if found:
