@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import battery, floor, growth, large, peers, probability, rates, report, small
+from benchmarks import battery, floor, growth, large, peers, probability, rates, report, small, trust
 from benchmarks.common import RESULTS, Result, digits, render, save
 
 __all__ = ["main"]
@@ -49,6 +49,11 @@ def _battery(options: Options) -> Result:
     return battery.run(battery.QUICK) if options.quick else battery.run()
 
 
+def _trust(options: Options) -> Result:
+    plan = trust.QUICK if options.quick else trust.FULL
+    return trust.run(plan, options.data, options.parts or tuple(trust.PARTS))
+
+
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
     "rates": _rates,
@@ -58,12 +63,18 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "large": _large,
     "probability": _probability,
     "battery": _battery,
+    "trust": _trust,
 }
+PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one benchmark, print its tables and write its JSON; or write the report."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    known = PARTS.get(options.benchmark, ())
+    if unknown := [part for part in options.parts or () if part not in known]:
+        parser.error(f"--parts: {options.benchmark} has {', '.join(known) or 'no parts'}, not {', '.join(unknown)}")
     out = options.out or RESULTS
     if options.benchmark == "report":
         print(f"wrote {report.write(out).name}")
@@ -79,9 +90,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("benchmark", choices=[*BENCHMARKS, "report"], help="report: docs/performance.md from the JSON")
-    parser.add_argument("--data", type=Path, help="the folder with mnist/ (default: $TRIMLEARN_DATA, ../shared/data)")
+    parser.add_argument(
+        "--data", type=Path, help="the folder with mnist/, tabular/ (default: $TRIMLEARN_DATA, ../shared/data)"
+    )
     parser.add_argument("--out", type=Path, help="where the JSON goes (default: benchmarks/results)")
-    parser.add_argument("--parts", nargs="+", choices=list(peers.PARTS), help="of peers: these only")
+    parts = "; ".join(f"of {name}: {', '.join(names)}" for name, names in PARTS.items())
+    parser.add_argument("--parts", nargs="+", metavar="PART", help=f"these only; {parts}")
     parser.add_argument("--quick", action="store_true", help="small data, few repetitions: does it run, not how fast")
     return parser
 

@@ -21,11 +21,14 @@ from threadpoolctl import threadpool_info
 from trimlearn.datasets import load_mnist
 
 __all__ = [
+    "NOTHING",
     "Digits",
+    "Part",
     "Result",
     "Table",
     "Target",
     "digits",
+    "gather",
     "home",
     "interleave",
     "load",
@@ -41,6 +44,7 @@ LOAD = os.getloadavg()[0] if hasattr(os, "getloadavg") else None  # before the b
 BESIDE = ROOT.parent / "shared" / "data"  # where this project keeps MNIST, unless --data or $TRIMLEARN_DATA says else
 
 Cell = str | float | int | None
+NOTHING = "–"  # there is no such figure
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,14 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Tables and the targets they hold: a part of a benchmark that has several."""
+
+    tables: list[Table]
+    targets: list[Target]
+
+
+@dataclass(frozen=True)
 class Result:
     """What a benchmark found."""
 
@@ -97,6 +109,21 @@ class Result:
             "targets": [target.as_json() for target in self.targets],
             "tables": [table.as_json() for table in self.tables],
         }
+
+
+def gather(benchmark: str, measures: dict[str, Callable[[], Part]], settings: dict[str, Any]) -> Result:
+    """The parts of a benchmark one after the other, each shown as soon as it is known: the whole takes long."""
+    found = []
+    for name, measure in measures.items():
+        say(f"{benchmark}: {name}")
+        found.append(measure())
+        say(render(Result(benchmark, {}, found[-1].targets, found[-1].tables).as_json()))
+    return Result(
+        benchmark=benchmark,
+        settings={"parts": ", ".join(measures), **settings},
+        targets=[target for part in found for target in part.targets],
+        tables=[table for part in found for table in part.tables],
+    )
 
 
 def _cell(value: Any) -> Cell:

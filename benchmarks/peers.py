@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from benchmarks.common import Result, Table, digits, home, render, say
+from benchmarks.common import Part, Result, Table, digits, gather, home
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_labels import imbalanced, labels
-from benchmarks.peers_linear import Part, breakdown, classics, clean, speed
+from benchmarks.peers_linear import breakdown, classics, clean, speed
 from benchmarks.peers_rivals import presence
 from trimlearn.datasets.locate import find_folder
 
@@ -67,14 +68,6 @@ PARTS: dict[str, Measure] = {
 
 def run(plan: Plan = FULL, data: Path | None = None, parts: Sequence[str] = tuple(PARTS)) -> Result:
     """The parts asked for, one after the other."""
-    found = []
-    for name in parts:
-        say(f"peers: {name}")
-        found.append(PARTS[name](plan, data))
-        say(render(Result("peers", {}, found[-1].targets, found[-1].tables).as_json()))  # the whole takes long
-    return Result(
-        benchmark="peers",
-        settings={"parts": ", ".join(parts), **asdict(plan)},
-        targets=[target for part in found for target in part.targets],
-        tables=[presence(), *[table for part in found for table in part.tables]],
-    )
+    measures = {name: partial(PARTS[name], plan, data) for name in parts}
+    result = gather("peers", measures, asdict(plan))
+    return replace(result, tables=[presence(), *result.tables])

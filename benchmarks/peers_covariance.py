@@ -12,8 +12,8 @@ import numpy as np
 from scipy.stats import chi2
 from sklearn.covariance import MinCovDet
 
-from benchmarks.common import Table, Target, clock, say
-from benchmarks.peers_linear import NOTHING, OBJECTIVE, Part
+from benchmarks.common import NOTHING, Part, Table, Target, clock, say
+from benchmarks.peers_linear import OBJECTIVE
 from trimlearn.estimators.covariance import TrimmedCovariance
 
 __all__ = ["covariance"]

@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from benchmarks.common import Digits, Table, Target, say
+from benchmarks.common import NOTHING, Digits, Part, Table, Target, say
 from benchmarks.memory import Measured, measure
-from benchmarks.peers_linear import NOTHING, Part
 from benchmarks.peers_rivals import there
 from trimlearn import TrimmedLogisticRegression
 from trimlearn.datasets import shift_labels

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.common import Table, Target, say
+from benchmarks.common import NOTHING, Part, Table, Target, say
 from benchmarks.peers_rivals import LTS_REG, OURS, Line, Rival, least_squares, ours, rivals
 from trimlearn.datasets import load_classic
 
-__all__ = ["Part", "breakdown", "classics", "clean", "dirty", "speed", "trimmed_sum"]
+__all__ = ["breakdown", "classics", "clean", "dirty", "speed", "trimmed_sum"]
 
 OBJECTIVE, CLASSIC_SECONDS = 1e-6, 1.0  # relative; of the slowest set
 ERROR, CLEAN, FASTER = 3.0, 1.1, 1 / 3  # times least squares on the clean rows, on clean rows; of ltsReg's seconds
@@ -28,15 +28,6 @@ TITLES = {
     "leverage": "(b) 40 % bad leverage points at distance 5, shifted 50 σ",
     "cluster": "(c) 20 % clustered leverage at distance 50, shifted 50 σ",
 }
-NOTHING = "–"  # there is no such figure
-
-
-@dataclass(frozen=True)
-class Part:
-    """Tables and the targets they hold."""
-
-    tables: list[Table]
-    targets: list[Target]
 
 
 def trimmed_sum(theta: np.ndarray, X: np.ndarray, y: np.ndarray, h: int) -> float:

@@ -59,6 +59,11 @@ class LabelNoise:
     epsilon: float
     floor: float = 0.0  # of a probability: n rows say nothing about one below 1/n (Laplace)
 
+    @property
+    def bounded(self) -> Floats:
+        """T, no error quite impossible."""
+        return np.asarray((1 - BACKGROUND) * self.T + BACKGROUND / len(self.T))
+
     def log_probabilities(self, opinions: Opinions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
         z = sum(beta * _centred(opinion) for beta, opinion in zip(self.temperatures, opinions, strict=True))
@@ -98,8 +103,7 @@ class LabelNoise:
     def _joint(self, opinions: Opinions, labels: Labels) -> tuple[Floats, Floats]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
         rows = np.arange(len(labels))
-        T = (1 - BACKGROUND) * self.T + BACKGROUND / len(self.T)
-        joint = self.log_probabilities(opinions) + np.log(T)[:, labels].T
+        joint = self.log_probabilities(opinions) + np.log(self.bounded)[:, labels].T
         right = joint[rows, labels].copy()
         joint[rows, labels] = -np.inf
         return right, joint

@@ -82,8 +82,10 @@ def _neighbours(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int) -> t
 
 def _features(V: Any, seen: Labels, seed: int) -> Floats:
     """V in units of the spread of its columns, wild cells drawn in, and its leading directions where it has many."""
+    few = V.shape[1] <= FEATURES
+    V = V.toarray() if few and is_sparse(V) else V
     columns = reach(V, seen)
-    if V.shape[1] <= FEATURES:
+    if few:
         return columns.units(V)
     unit = V[seen] @ diags_array(1 / _positive(columns.spread)) if is_sparse(V) else columns.units(V[seen])
     directions = TruncatedSVD(min(FEATURES, min(unit.shape) - 1), random_state=seed).fit(unit).components_.T

@@ -24,8 +24,10 @@ __all__ = ["Verdict", "significant", "weigh"]
 
 CLEAR = 0.12  # share of rows in doubt below which classes are clear: read off `python -m benchmarks trust`
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
+NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 FEW = 0.03  # a share up to which the most likely level is taken: the largest that agrees would be a matter of n alone
 CORRECTIONS, SETTLED = 3, 0.01  # times that the first opinion is asked again, unless the level changes by less
+ENOUGH = 50  # rows, of fewer nobody expects to be told
 MATERIAL = 0.1  # a share of labels that is worth a warning
 
 
@@ -94,7 +96,7 @@ class Verdict:
                 f"{self.misfit:.0%} of the labels look like a model that is too simple, not like wrong labels: a "
                 "flexible one explains them. All are taken to be right; try TrimmedEstimator around a flexible model."
             )
-        if self.undecided >= MATERIAL:
+        if self.undecided >= MATERIAL and self.s.sum() >= ENOUGH:
             return (
                 f"up to {self.undecided:.0%} of the labels may be wrong, but overlapping classes would explain them as "
                 "well: all are taken to be right. Give contamination if you know better."
@@ -144,23 +146,24 @@ def _corrected(
     s: Floats,
     corrected: Callable[[Floats], Floats],
 ) -> tuple[LabelNoise, list[Floats]]:
-    """The noise model and the opinions after the first was asked again, as long as that explains the labels better.
+    """The noise model and the opinions after the first was asked again, unless that explains the labels worse.
 
     Where all opinions together see no noise, but the first does, it is given a chance to show what it makes of it: the
     others may just have learnt the noise.
     """
     seen, best = opinions, float(s @ noise.log_likelihood(opinions, labels))
-    T = noise.T if noise.epsilon > 0 else alone.T
+    T = noise.bounded if noise.epsilon > 0 else alone.bounded
     for _ in range(CORRECTIONS):
-        if np.array_equal(T, np.eye(len(T))):
+        if noise.epsilon == alone.epsilon == 0:
             break
         asked = [corrected(T), *opinions[1:]]
         found = _level(asked, labels, s)
-        likelihood, settled = float(s @ found.log_likelihood(asked, labels)), abs(found.epsilon - noise.epsilon)
-        if likelihood <= best:
+        likelihood, more = float(s @ found.log_likelihood(asked, labels)), found.epsilon - noise.epsilon
+        # Of what explains the labels equally well, the largest level is taken here too.
+        if likelihood < best + (-NOT_WORSE if more > -SETTLED else NOT_WORSE):
             break
-        noise, seen, best, T = found, asked, likelihood, found.T
-        if settled <= SETTLED:
+        noise, seen, best, T = found, asked, likelihood, found.bounded
+        if abs(more) <= SETTLED:
             break
     return noise, seen
 
