@@ -186,7 +186,8 @@ def _memory(data: Digits, K: int, passes: float) -> tuple[Table, list[Target]]:
     size = int(data.V.itemsize)
     small = 30 * p * K
     allowed = size * ((2 * K + 6) * n + small)
-    peaks = {name: _solve_peak(data, method, passes) for name, method in {"svrg": PLAIN_SVRG, "saga": PLAIN_SAGA}.items()}
+    methods = {"svrg": PLAIN_SVRG, "saga": PLAIN_SAGA}
+    peaks = {name: _solve_peak(data, method, passes) for name, method in methods.items()}
     whole = {
         "allowed: (2K + 6) numbers a row + 30·p·K": allowed,
         **{f"solve, {name}: peak": peak for name, peak in peaks.items()},
