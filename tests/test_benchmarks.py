@@ -114,7 +114,7 @@ def test_floor_verdicts_follow_the_clock(tiny: Digits, monkeypatch: pytest.Monke
 
 
 def test_floor_passes_are_passes(tiny: Digits) -> None:
-    bench = floor.Bench(tiny, svrg(), 1.0)
+    bench = floor.Bench(tiny, svrg(finish=False), 1.0)
     before = bench.engine.counts.gradients
     drawn, given = bench.state(), bench.state()
     bench.x_steps(drawn)
@@ -140,7 +140,7 @@ def history(*points: tuple[float, float]) -> Any:
 
 
 def a_run(name: str, *points: tuple[float, float]) -> rates.Run:
-    return rates.Run(rates.Entry(name, "", svrg()), history(*points), 60)
+    return rates.Run(rates.Entry(name, "", svrg(finish=False)), history(*points), 60)
 
 
 def test_final_is_interpolated_at_the_passes_allowed() -> None:
@@ -208,12 +208,12 @@ def test_exponent() -> None:
 
 def test_growth_stops_at_the_level() -> None:
     plan = replace(growth.QUICK, level=0.02)
-    solution, reached = growth.reach(svrg(), 500, 0, plan)
+    solution, reached = growth.reach(svrg(finish=False), 500, 0, plan)
     problem = growth.trimmed_logistic(500, 0, plan)
     gradient = problem.loss.gradient(solution.x, solution.w / 500)
     assert reached
     assert np.linalg.norm(gradient) <= 1.5 * plan.level  # SMART's own norm is its metric's, which is nearly Euclidean
-    assert not growth.reach(svrg(), 500, 0, replace(plan, level=1e-9, max_passes=5))[1]
+    assert not growth.reach(svrg(finish=False), 500, 0, replace(plan, level=1e-9, max_passes=5))[1]
 
 
 def test_growth_says_when_nothing_was_reached() -> None:
