@@ -28,11 +28,11 @@ __all__ = ["certificates", "misfit", "speed", "wild", "wrapped"]
 
 
 def _quietly(fit: Callable[[], Any]) -> tuple[Any, str]:
-    """The model, and what it said."""
+    """The model, and what it said: the first line of every warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fit()
-    return model, "; ".join(dict.fromkeys(str(warning.message) for warning in caught)) or NOTHING
+    return model, "; ".join(dict.fromkeys(str(warning.message).splitlines()[0] for warning in caught)) or NOTHING
 
 
 # -- nothing is wrong, but no line parts the classes ----------------------------------------------------------------
