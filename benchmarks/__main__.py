@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|trust|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|trust|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import floor, growth, large, peers, rates, report, small, trust
+from benchmarks import floor, growth, large, peers, probability, rates, report, small, trust
 from benchmarks.common import RESULTS, Result, digits, render, save
 
 __all__ = ["main"]
@@ -41,6 +41,10 @@ def _large(options: Options) -> Result:
     return large.run(large.QUICK) if options.quick else large.run()
 
 
+def _probability(options: Options) -> Result:
+    return probability.run(probability.QUICK) if options.quick else probability.run()
+
+
 def _trust(options: Options) -> Result:
     plan = trust.QUICK if options.quick else trust.FULL
     return trust.run(plan, options.data, options.parts or tuple(trust.PARTS))
@@ -53,6 +57,7 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "small": _small,
     "peers": _peers,
     "large": _large,
+    "probability": _probability,
     "trust": _trust,
 }
 PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS)}

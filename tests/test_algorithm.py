@@ -25,6 +25,7 @@ from trimlearn.smart import SMART, page, palm, prox_gradient, prox_saga, prox_sv
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Coin, Draws, Independent, Stream, WithReplacement
 from trimlearn.smart.method import Method, Run, State
+from trimlearn.smart.metric import LBFGS
 from trimlearn.smart.steps import Auto
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
@@ -284,9 +285,10 @@ def test_stationarity_w_is_designs_definition() -> None:
         assert seen >= 2
 
 
-def test_the_papers_own_residuals_are_recorded_when_tau_is_finite() -> None:
+@pytest.mark.parametrize("r2", [L1(0.1), Ridge(5.0)], ids=["L1", "Ridge"])  # Ridge's residual depends on the step
+def test_the_papers_own_residuals_are_recorded_when_tau_is_finite(r2: Any) -> None:
     """§3.1: (η/γ)(x − x̄) with x̄ = prox_{(γ/η) r2}(x − (γ/η)∇), and (w − w̄)/τ with w̄ = prox_{τ r1}(w − τ/n f)."""
-    problem, twin = make("least squares", CappedSimplex(15.2), L1(0.1), N)
+    problem, twin = make("least squares", CappedSimplex(15.2), r2, N)
     run, engine, state = begin(svrg(b=6, q=0.4, step="theory", tau="theory"), problem)
     s, tau = run.rule.gamma / run.eta, run.tau
     assert isnan(state.record.residual_w)
@@ -589,3 +591,15 @@ def test_auto_survives_features_of_very_different_scales() -> None:
     assert np.all(np.isfinite(records))
     assert records[-1] < 0.02 * records[0]
     assert np.isclose(records[-1], min(records), rtol=1e-2)
+
+
+@pytest.mark.parametrize(("cosine", "kept"), [(-1.0, False), (0.0, False), (1e-9, False), (1e-7, True), (1.0, True)])
+def test_a_secant_of_hardly_positive_curvature_is_dropped(cosine: float, kept: bool) -> None:
+    """⟨s, y⟩ must be clearly positive, more than 1e-8 of ‖s‖‖y‖: its inverse scales the metric."""
+    problem, _ = make("least squares", CappedSimplex(15.2), Zero(), N)
+    state = State(x=np.zeros(2), anchor=np.zeros(2))
+    for length in (1e-9, 1.0, 1e9):
+        s, y = length * np.array([1.0, 0.0]), np.array([cosine, np.sqrt(1 - cosine**2)]) / length
+        state.metric = {"sums": np.stack([s, y])}
+        LBFGS().learn(LocalEngine(problem), state, 0.0)
+        assert ("pairs" in state.metric) == kept

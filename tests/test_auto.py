@@ -574,3 +574,8 @@ def test_reach_bounds_a_step_where_the_loss_has_saturated_and_nowhere_else() -> 
         assert probe.reach() >= 2 / L
         largest = probe.largest()[0]
         assert (probe.reach() < 1e-3 / max(largest, 1e-300)) == saturated
+
+
+def test_the_size_of_a_probe() -> None:
+    """⌈n^(2/3)⌉ rows, but 100 where there are as many: fewer say too little about curvature."""
+    assert [probe_size(n) for n in (1, 50, 200, 1000, 1001, 60_000)] == [1, 50, 100, 100, 101, 1533]

@@ -243,6 +243,7 @@ def test_the_coin_shows_one_with_probability_q(q: float) -> None:
 
 def test_the_coins_default_q() -> None:
     assert Coin().bind(1000, 100).chance == pytest.approx(1 - (1 - 1 / 1000) ** 100, rel=1e-12)
+    assert Coin().bind(10, 10).chance == 0.5  # 1 − 0.9¹⁰ is 0.65: x has its turn at least as often as w
     assert Coin("1/n").bind(1000, 100).chance == pytest.approx(1 / 1000, rel=1e-12)
     assert Coin("b/(n+b)").bind(1000, 100).chance == pytest.approx(1 / 11, rel=1e-12)
 

@@ -12,8 +12,9 @@ from sklearn.datasets import load_digits
 
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.losses import Logistic, Softmax
+from trimlearn.robust.deal import deal
 from trimlearn.robust.noise import estimate_noise, two_columns
-from trimlearn.robust.noise_fit import deal, judge_labels
+from trimlearn.robust.noise_fit import judge_labels
 
 KINDS = ("shift", "uniform", "one-sided")
 
@@ -52,16 +53,16 @@ def test_matrix_temperature_and_bias_are_recovered() -> None:
     T = np.array([[0.7, 0.3, 0, 0], [0, 1, 0, 0], [0.1, 0.1, 0.8, 0], [0, 0, 0.45, 0.55]])
     rng = np.random.default_rng(2)
     labels = np.array([rng.choice(4, p=T[k]) for k in y])
-    noise = estimate_noise(z / 0.6 + [1.0, 0.0, 0.0, -1.0], labels)
+    noise = estimate_noise([z / 0.6 + [1.0, 0.0, 0.0, -1.0]], labels, largest=False)
     np.testing.assert_allclose(noise.T, T, atol=0.02)
-    assert noise.temperature == pytest.approx(0.6, abs=0.02)
+    assert noise.temperatures[0] == pytest.approx(0.6, abs=0.02)
     assert noise.bias[0] - noise.bias[3] == pytest.approx(-1.2, abs=0.15)
     assert noise.epsilon == pytest.approx(np.mean(labels != y), abs=0.01)
 
 
 def test_clean_labels_of_clear_classes_give_the_identity() -> None:
     y = np.repeat(np.arange(4), 50)
-    noise = estimate_noise(9 * np.eye(4)[y] + np.random.default_rng(0).standard_normal((200, 4)), y)
+    noise = estimate_noise([9 * np.eye(4)[y] + np.random.default_rng(0).standard_normal((200, 4))], y)
     np.testing.assert_array_equal(noise.T, np.eye(4))
     assert noise.epsilon == 0
 
@@ -69,7 +70,7 @@ def test_clean_labels_of_clear_classes_give_the_identity() -> None:
 def test_probabilities_are_calibrated() -> None:
     z, y = predictions()
     labels = corrupt(y, "shift", 0.3, 4)
-    wrong = estimate_noise(z, labels).wrong(z, labels)
+    wrong = estimate_noise([z], labels).wrong([z], labels)
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         rows = (wrong >= low) & (wrong < low + 0.2)
         assert np.mean(labels[rows] != y[rows]) == pytest.approx(wrong[rows].mean(), abs=0.04)
@@ -77,18 +78,18 @@ def test_probabilities_are_calibrated() -> None:
 
 def test_clean_labels_give_nearly_the_identity_even_where_classes_overlap() -> None:
     z, y = predictions(scale=1.0)
-    noise = estimate_noise(z, y)
+    noise = estimate_noise([z], y, largest=False)
     np.testing.assert_allclose(noise.T, np.eye(4), atol=0.05)
     assert noise.epsilon < 0.03
-    assert np.mean(noise.score(z, y) > 0) < 0.01
+    assert np.mean(noise.score([z], y) > 0) < 0.01
 
 
 def test_names_of_classes_order_of_rows_and_constants_per_row_do_not_matter() -> None:
     z, y = predictions(2000)
     labels = corrupt(y, "uniform", 0.2, 4)
-    noise, names = estimate_noise(z, labels), np.array([2, 0, 3, 1])
+    noise, names = estimate_noise([z], labels), np.array([2, 0, 3, 1])
     rows = np.random.default_rng(0).permutation(2000)
-    other = estimate_noise((z + 7.0)[rows][:, np.argsort(names)], names[labels][rows])
+    other = estimate_noise([(z + 7.0)[rows][:, np.argsort(names)]], names[labels][rows])
     np.testing.assert_allclose(other.T[np.ix_(names, names)], noise.T, atol=1e-8)
     assert other.epsilon == pytest.approx(noise.epsilon, abs=1e-8)
 
@@ -96,7 +97,8 @@ def test_names_of_classes_order_of_rows_and_constants_per_row_do_not_matter() ->
 def test_sample_weights_are_repetitions() -> None:
     z, y = predictions(600)
     labels, s = corrupt(y, "shift", 0.2, 4), np.random.default_rng(5).integers(0, 3, 600)
-    weighted, repeated = estimate_noise(z, labels, s), estimate_noise(np.repeat(z, s, axis=0), np.repeat(labels, s))
+    weighted = estimate_noise([z], labels, s)
+    repeated = estimate_noise([np.repeat(z, s, axis=0)], np.repeat(labels, s))
     np.testing.assert_allclose(weighted.T, repeated.T, atol=1e-8)
     assert weighted.epsilon == pytest.approx(repeated.epsilon, abs=1e-8)
 
@@ -104,18 +106,18 @@ def test_sample_weights_are_repetitions() -> None:
 def test_likelihood_sums_to_one_and_suggestions_agree_with_scores() -> None:
     z, y = predictions(500)
     labels = corrupt(y, "shift", 0.3, 4)
-    noise = estimate_noise(z, labels)
-    total = sum(np.exp(noise.log_likelihood(z, np.full(500, k))) for k in range(4))
+    noise = estimate_noise([z], labels)
+    total = sum(np.exp(noise.log_likelihood([z], np.full(500, k))) for k in range(4))
     np.testing.assert_allclose(total, 1.0, rtol=1e-9)
-    flagged = noise.score(z, labels) > 0
-    assert np.array_equal(noise.suggest(z, labels) != labels, flagged)
-    assert np.mean(noise.suggest(z, labels)[flagged] == y[flagged]) > 0.8
+    flagged = noise.score([z], labels) > 0
+    assert np.array_equal(noise.suggest([z], labels) != labels, flagged)
+    assert np.mean(noise.suggest([z], labels)[flagged] == y[flagged]) > 0.8
 
 
 def test_predictions_without_bound_and_a_class_nobody_has() -> None:
     y = np.repeat([0, 1], 50)
-    noise = estimate_noise(1e6 * np.eye(3)[y], y)
-    assert np.all(np.isfinite(noise.T)) and np.all(np.isfinite(noise.score(1e6 * np.eye(3)[y], y)))
+    noise = estimate_noise([1e6 * np.eye(3)[y]], y)
+    assert np.all(np.isfinite(noise.T)) and np.all(np.isfinite(noise.score([1e6 * np.eye(3)[y]], y)))
     np.testing.assert_allclose(noise.T, np.eye(3), atol=1e-6)
     np.testing.assert_allclose(softmax(two_columns(np.array([[2.0]])), axis=1)[0, 1], 1 / (1 + np.exp(-2.0)))
 
@@ -130,24 +132,24 @@ def test_share_of_wrong_labels_of_a_mixture(K: int, share: float, kind: str) -> 
     V, y = mixture(K)
     t = corrupt(y, kind, share, K)
     judged = judge_labels(loss_of(V, t, K))
-    assert judged.noise.epsilon == pytest.approx(np.mean(t != y), abs=0.03)
-    assert np.mean(judged.keep()[t == y]) > 0.95
+    assert judged.verdict.noise.epsilon == pytest.approx(np.mean(t != y), abs=0.03)
+    assert np.mean(judged.verdict.keep()[t == y]) > 0.95
     if share:
-        assert np.mean(judged.keep()[t != y] == 0) > 0.9
+        assert np.mean(judged.verdict.keep()[t != y] == 0) > 0.9
 
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
 def test_share_of_wrong_labels_of_digits(share: float) -> None:
     digits = load_digits_contaminated(share)
     judged = judge_labels(Softmax(digits.X, digits.y, intercept=True))
-    assert judged.noise.epsilon == pytest.approx(share, abs=0.03)
-    assert np.mean(judged.suggested == digits.y_true) > 0.93
+    assert judged.verdict.noise.epsilon == pytest.approx(share, abs=0.03)
+    assert np.mean(judged.verdict.suggested == digits.y_true) > 0.93
 
 
 def test_uniform_noise_is_found_however_thinly_it_is_spread() -> None:
     X, y = load_digits(return_X_y=True)
     judged = judge_labels(Softmax(X / 16, corrupt(y, "uniform", 0.3, 10), intercept=True))
-    assert judged.noise.epsilon == pytest.approx(0.3, abs=0.03)
+    assert judged.verdict.noise.epsilon == pytest.approx(0.3, abs=0.03)
 
 
 def test_rare_class_is_not_taken_for_noise() -> None:
@@ -155,7 +157,7 @@ def test_rare_class_is_not_taken_for_noise() -> None:
     y = (rng.random(4000) < 0.03).astype(int)
     V = rng.standard_normal((4000, 3)) + 4.0 * y[:, None]
     judged = judge_labels(Logistic(V, y, intercept=True))
-    assert judged.noise.epsilon < 0.01 and np.mean(judged.keep()[y == 1]) > 0.97
+    assert judged.verdict.noise.epsilon < 0.01 and np.mean(judged.verdict.keep()[y == 1]) > 0.97
 
 
 def test_more_features_than_rows() -> None:
@@ -165,8 +167,8 @@ def test_more_features_than_rows() -> None:
     V[:, :30] += 1.5 * y[:, None]
     t = corrupt(y, "uniform", 0.2, 2)
     judged = judge_labels(Logistic(V, t, intercept=True))
-    assert judged.noise.epsilon == pytest.approx(0.2, abs=0.06)
-    assert np.mean(judged.keep()[t != y] == 0) > 0.8  # a model that judged its own rows would find none
+    assert judged.verdict.noise.epsilon == pytest.approx(0.2, abs=0.06)
+    assert np.mean(judged.verdict.keep()[t != y] == 0) > 0.8  # a model that judged its own rows would find none
 
 
 def test_order_repetition_and_storage_do_not_matter() -> None:
@@ -175,28 +177,28 @@ def test_order_repetition_and_storage_do_not_matter() -> None:
     judged = judge_labels(Softmax(V, t, intercept=True))
     rows = np.random.default_rng(0).permutation(150)
     shuffled = judge_labels(Softmax(V[rows], t[rows], intercept=True))
-    np.testing.assert_allclose(shuffled.scores, judged.scores[rows], atol=1e-4)
+    np.testing.assert_allclose(shuffled.verdict.scores, judged.verdict.scores[rows], atol=1e-4)
     sparse = judge_labels(Softmax(sp.csr_array(V), t, intercept=True))
-    np.testing.assert_allclose(sparse.scores, judged.scores, atol=1e-4)
+    np.testing.assert_allclose(sparse.verdict.scores, judged.verdict.scores, atol=1e-4)
     s = np.random.default_rng(1).integers(0, 3, 150)
     weighted = judge_labels(Softmax(V, t, intercept=True), s)
     repeated = judge_labels(Softmax(np.repeat(V, s, axis=0), np.repeat(t, s), intercept=True))
-    np.testing.assert_allclose(repeated.scores, np.repeat(weighted.scores, s), atol=1e-4)
+    np.testing.assert_allclose(repeated.verdict.scores, np.repeat(weighted.verdict.scores, s), atol=1e-4)
 
 
 def test_class_of_one_row_stays() -> None:
     V, y = mixture(3, n=200)
     t = np.concatenate([y, [3]])
     judged = judge_labels(Softmax(np.vstack([V, 9 * np.ones(4)]), t, intercept=True))
-    assert np.all(np.isfinite(judged.scores)) and judged.keep()[-1] == 1
+    assert np.all(np.isfinite(judged.verdict.scores)) and judged.verdict.keep()[-1] == 1
 
 
 def test_keep_never_flags_more_than_asked_nor_what_is_likely_right() -> None:
     V, y = mixture(3)
     judged = judge_labels(Softmax(V, corrupt(y, "shift", 0.3, 3), intercept=True))
-    assert np.mean(judged.keep(0.9) == 0) == pytest.approx(0.1, abs=1e-3)
-    np.testing.assert_array_equal(judged.keep(0.5), judged.keep())
-    assert np.all(judged.keep(1.0) == 1)
+    assert np.mean(judged.verdict.keep(0.9) == 0) == pytest.approx(0.1, abs=1e-3)
+    np.testing.assert_array_equal(judged.verdict.keep(0.5), judged.verdict.keep())
+    assert np.all(judged.verdict.keep(1.0) == 1)
 
 
 def test_folds_are_even_in_every_class_and_ignore_rows_of_weight_zero() -> None:

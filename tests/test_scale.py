@@ -307,3 +307,21 @@ def test_h_must_be_possible(h: float) -> None:
 def test_residuals_must_be_a_vector(r: np.ndarray) -> None:
     with pytest.raises(ValueError, match="residuals"):
         judge(r, 1)
+
+
+@pytest.mark.parametrize("n", [20, 200, 2000])
+def test_where_nothing_is_flagged_unseen_rows_are_cut_where_one_row_would_have_been(n: int) -> None:
+    """0.4 clean rows of n are expected beyond: not at the largest score seen, nor at 2.5."""
+    r = np.clip(stats.norm.ppf((np.arange(n) + 0.5) / n), -2.2, 2.2)
+    verdict = judge(r, h=n // 2 + 1, p=1)
+    assert verdict.inliers.all()
+    assert verdict.cutoff == pytest.approx(max(2.5, stats.norm.isf(0.2 / n)), rel=1e-9)
+    assert verdict.cutoff > np.abs(r).max() / verdict.scale
+
+
+def test_the_cutoff_is_never_below_its_usual_place() -> None:
+    """Though no clean row lies beyond 1.5 here and others are flagged: an unseen row at 2.4 is no outlier."""
+    r = np.append(np.clip(stats.norm.ppf((np.arange(100) + 0.5) / 100), -1.5, 1.5), np.full(5, 50.0))
+    verdict = judge(r, h=53, p=1)
+    assert verdict.inliers.sum() == 100
+    assert verdict.cutoff == pytest.approx(2.5, rel=1e-9)

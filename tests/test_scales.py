@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
-from trimlearn import Problem, solve
+from trimlearn import (
+    Problem,
+    TrimmedCovariance,
+    TrimmedEstimator,
+    TrimmedGLM,
+    TrimmedGraphicalLasso,
+    TrimmedLinearRegression,
+    TrimmedPCA,
+    solve,
+)
 from trimlearn.arrays import dot, norm
 from trimlearn.losses import Gamma, LeastSquares, Logistic, Poisson, Softmax
 from trimlearn.losses.base import PredictionLoss
@@ -100,3 +114,44 @@ def test_products_in_float64() -> None:
     assert dot(a, a / np.float32(1e10)) == pytest.approx(3e30, rel=1e-6)
     small = np.full(4, 1e-30, dtype=np.float32)
     assert norm(small) == pytest.approx(2e-30, rel=1e-6)
+
+
+# ---- data of any size, through the estimators ----
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = X @ np.array([1.0, 2.0, -1.0]) + 0.1 * np.random.default_rng(1).normal(size=60)
+Y[:6] += 10
+BIG = [1e100, 1e150, 1e200, 1e300, 1e-100, 1e-150, 1e-170, 1e-300]
+FITS: dict[str, Callable[[float], Any]] = {
+    "linear, y": lambda c: TrimmedLinearRegression().fit(X, Y * c),
+    "linear, X": lambda c: TrimmedLinearRegression().fit(X * c, Y),
+    "huber, y": lambda c: TrimmedGLM("huber").fit(X, Y * c),
+    "huber, X": lambda c: TrimmedGLM("huber").fit(X * c, Y),
+    "poisson, X": lambda c: TrimmedGLM().fit(X * c, np.round(np.abs(Y))),
+    "wrapper, y": lambda c: TrimmedEstimator(LinearRegression()).fit(X, Y * c),
+    "pca": lambda c: TrimmedPCA(1).fit(X * c),
+    "covariance": lambda c: TrimmedCovariance().fit(X * c),
+    "graphical lasso": lambda c: TrimmedGraphicalLasso(alpha=0.05 * min(c, 1e100) * min(c, 1e100)).fit(X * c),
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("c", BIG)
+@pytest.mark.parametrize("name", FITS)
+def test_data_of_any_size_are_fitted_or_refused_in_words(name: str, c: float) -> None:
+    """The answer is that of size 1 in other units, or one clear error; never NaN, never an overflow from inside."""
+    try:
+        model = FITS[name](c)
+    except ValueError as error:
+        assert re.fullmatch(r"[Xy] holds numbers of .*, whose squares are out of range: .*", str(error))  # noqa: PT017
+        assert not 1e-130 < c < 1e130
+        return
+    np.testing.assert_array_equal(model.inlier_mask_, FITS[name](1.0).inlier_mask_)
+    for attribute in ("outlier_scores_", "outlier_probability_", "coef_", "components_", "covariance_", "scale_"):
+        assert np.all(np.isfinite(getattr(model, attribute, 0.0)))
+
+
+def test_one_wild_number_is_an_outlier_and_no_reason_to_refuse() -> None:
+    wild = Y.copy()
+    wild[0] = 1e150
+    assert not TrimmedLinearRegression().fit(X, wild).inlier_mask_[0]

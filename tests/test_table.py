@@ -22,7 +22,6 @@ from trimlearn.inference.table import (
     plain_kinds,
     prediction_parts,
     reconstruction_parts,
-    suggest_labels,
 )
 from trimlearn.robust.scale import Chi, p_values
 
@@ -42,17 +41,11 @@ def test_kinds_of_pca_and_covariance() -> None:
 
 
 def test_kinds_of_labels() -> None:
-    P = np.array([[0.9, 0.1, 0.0], [0.4, 0.4, 0.2], [0.9, 0.1, 0.0], [0.1, 0.9, 0.0], [0.1, 0.9, 0.0], [0.9, 0.1, 0.0]])
-    given = np.array([1, 2, 1, 1, 1, 0])
-    off = np.array([True, True, True, False, False, True])
-    far = np.array([False, False, True, False, True, False])
-    expected = ["suspected mislabel", "atypical", "atypical", "regular", "atypical", "atypical"]
-    kinds = label_kinds(P, given, off, far)
-    assert kinds.tolist() == expected
-    assert label_kinds(P, given, off).tolist()[2] == "suspected mislabel"
-    suggested, confidence = suggest_labels(P, given, kinds)
-    np.testing.assert_array_equal(suggested, [0, 2, 1, 1, 1, 0])
-    np.testing.assert_array_equal(confidence, [0.9, 0.2, 0.1, 0.9, 0.9, 0.9])
+    off, moved = np.array([True, True, False, True]), np.array([True, False, False, True])
+    wild = np.array([False, False, True, True])
+    expected = ["suspected mislabel", "atypical", "wild features", "wild features"]
+    assert label_kinds(off, moved, wild).tolist() == expected
+    assert label_kinds(off, moved).tolist() == ["suspected mislabel", "atypical", "regular", "suspected mislabel"]
 
 
 # -- p-values ---------------------------------------------------------------------------------------------------------

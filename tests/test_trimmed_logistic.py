@@ -89,11 +89,11 @@ def test_a_rare_class_keeps_its_share() -> None:
     y[rng.choice(np.flatnonzero(truth == 1), flips, replace=False)] = 0
     y[rng.choice(np.flatnonzero(truth == 0), flips, replace=False)] = 1
     train = np.arange(6000) % 2 == 0
-    clean = LogisticRegression().fit(X[train], truth[train])
+    plain = LogisticRegression().fit(X[train], y[train])
     model = TrimmedLogisticRegression(balanced_trimming=True).fit(X[train], y[train])
     for score in (balanced_accuracy_score, f1_score):
-        ours, theirs = (score(truth[~train], m.predict(X[~train])) for m in (model, clean))
-        assert ours > theirs - 0.03
+        ours, theirs = (score(truth[~train], m.predict(X[~train])) for m in (model, plain))
+        assert ours > theirs + 0.01
     quotas = TrimmedLogisticRegression(0.2, balanced_trimming=True, reweight=False).fit(X[train], y[train])
     for label in (0, 1):
         assert np.mean(quotas.weights_[y[train] == label]) == pytest.approx(0.8)
@@ -179,8 +179,9 @@ def test_a_weak_signal_is_no_noise(n: int, slope: float) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, 2))
     y = (rng.uniform(size=n) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
-    model = TrimmedLogisticRegression().fit(X, y)
-    assert model.contamination_ < 0.02
+    with pytest.warns(UserWarning, match="labels may be wrong, but overlapping classes"):  # it cannot know, and says so
+        model = TrimmedLogisticRegression().fit(X, y)
+    assert model.contamination_ == 0 and model.inlier_mask_.all()
     np.testing.assert_allclose(model.coef_, LogisticRegression().fit(X, y).coef_, atol=0.05)
 
 

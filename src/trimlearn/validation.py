@@ -19,6 +19,7 @@ __all__ = [
     "check_choice",
     "check_count",
     "check_labels",
+    "check_magnitude",
     "check_matrix",
     "check_positive",
     "check_target",
@@ -28,6 +29,10 @@ __all__ = [
 ]
 
 CHECK_ENTRIES = 1 << 20  # how many are looked at in one go: a memory-mapped V is never read as a whole
+
+
+LOOKED_AT = 1000  # rows, to learn of what size numbers are
+IN_RANGE = 0.45  # a power of the largest number: its square is in range, and so are sums of a million of these
 
 
 def is_sparse(V: Any) -> bool:
@@ -134,6 +139,28 @@ def check_count(value: Any, name: str, most: int | None = None) -> int:
         upper = "" if most is None else f" and <= {most}"
         raise ValueError(f"{name} must be an integer >= 1{upper}, got {value!r}.")
     return count
+
+
+def check_magnitude(A: Any, name: str) -> None:
+    """ValueError where the numbers of a column, a few wild ones apart, are so large or small that their squares are out
+    of range. A, dense or CSR, is 1-D or 2-D; of many rows every so-manieth is looked at.
+
+    >>> check_magnitude(np.array([1e200, 1.0, 2.0, 0.0]), "y")
+    >>> check_magnitude(np.array([1e200, 3e200, 2e200, 0.0]), "y")
+    Traceback (most recent call last):
+    ValueError: y holds numbers of about 2e+200, whose squares are out of range: divide it by that.
+    """
+    sample = A[:: max(1, A.shape[0] // LOOKED_AT)]
+    a = np.abs(np.asarray(sample.toarray() if is_sparse(sample) else to_numpy(sample)))
+    if a.dtype.kind != "f":
+        return
+    most = float(np.finfo(a.dtype).max) ** IN_RANGE
+    for column in a.reshape(len(a), -1).T:
+        size = float(np.median(column[column > 0])) if np.any(column > 0) else 1.0
+        if not 1 / most < size < most:
+            raise ValueError(
+                f"{name} holds numbers of about {size:.0e}, whose squares are out of range: divide it by that."
+            )
 
 
 def check_choice(value: Any, choices: Collection[str], name: str) -> None:

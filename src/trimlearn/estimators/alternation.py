@@ -77,11 +77,15 @@ class Alternation:
         seen, last = {w.tobytes()}, np.inf
         for _ in range(self.max_iter):
             found = self.judge(w, h)
+            if found.acquits and h >= self.rows.S:
+                # Final: models fitted to the rows that a judgement leaves learn of a row's label through what was said
+                # of others. That sharpens a verdict, and must not make one.
+                return np.ones_like(w), found
             before, w = w, spare_classes(found.inliers.astype(np.float64), self.rows)
             _, moved = self._record(float(self.rows.s @ w), self.losses(before), before, w)
             # forests never settle: a few doubtful rows come and go, in circles or for ever
             aimless = w.tobytes() in seen or last <= moved <= DOUBTFUL * self.tol
-            if self.reading.at_once or moved <= self.tol or aimless:
+            if moved <= self.tol or aimless:
                 return w, found
             seen.add(w.tobytes())
             last = moved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from trimlearn.capped import h_of
 from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
 from trimlearn.intact import intact
 from trimlearn.progress import watching
@@ -57,6 +58,7 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     weights_: np.ndarray
     contamination_: float
     outlier_scores_: np.ndarray
+    outlier_probability_: np.ndarray
     threshold_: float
     _table: OutlierTable  # of the training data, once it was asked for
 
@@ -70,6 +72,19 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         """Which of the training examples count: those of positive weight."""
         check_is_fitted(self, "weights_")
         return np.asarray(self.weights_ > 0)
+
+    @property
+    def false_discovery_rate_(self) -> float:
+        """The expected share of innocents among the training rows that are flagged (``inlier_mask_`` is False)."""
+        check_is_fitted(self, "outlier_probability_")
+        return false_discovery_rate(self.outlier_probability_, ~self.inlier_mask_)
+
+    def flag(self, fdr: float = 0.1) -> np.ndarray:
+        """The numbers of the training rows on the longest list of which a share ``fdr``, at most, is expected to be
+        innocent; worst first, by ``outlier_probability_``."""
+        check_is_fitted(self, "outlier_probability_")
+        order = np.lexsort((-self.outlier_scores_, -self.outlier_probability_))
+        return np.asarray(order[flag(self.outlier_probability_, fdr)[order]])
 
     def rethreshold(
         self, contamination: float | int | str, X: Any = None, y: Any = None, sample_weight: Any = None
@@ -86,10 +101,11 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         """What is known about each training example, or each row of X: worst first.
 
         Columns: row (and name, the index of a DataFrame), weight, outlier, score, p_value (under the model of the
-        inliers), p_adjusted (Benjamini and Hochberg), kind, and where they make sense the given and the suggested
-        label, the robust distance, and the features that contribute most. If X and y are the training data, the
-        verdicts are those of the fit; other rows are judged as new ones. A model that is pickled takes along the table
-        that it was asked for before, but not its training data. For a Pipeline: `trimlearn.outlier_table`.
+        inliers), p_adjusted (Benjamini and Hochberg), probability (that a training row is wrong), kind, and where they
+        make sense the given and the suggested label, the robust distance, and the features that contribute most. If X
+        and y are the training data, the verdicts are those of the fit; other rows are judged as new ones. A model that
+        is pickled takes along the table that it was asked for before, but not its training data. For a Pipeline:
+        `trimlearn.outlier_table`.
         """
         if X is not None:
             return self._tabulate(X, y, sample_weight, getattr(self, "feature_names_in_", None), row_names(X))
@@ -106,10 +122,12 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         training = vars(self).get("_training")
         if training is not None and _same(data, training):
             data, scores, weights = training, self.outlier_scores_, self.weights_
+            probability = vars(self).get("outlier_probability_")
         else:
-            scores = self._scores(data)
+            scores, probability = self._scores(data), None
             weights = np.where(scores <= self.threshold_, 1.0, 0.0)
-        return make_table(self._findings(data, scores, weights <= 0), weights, features, names)
+        findings = replace(self._findings(data, scores, weights <= 0), probability=probability)
+        return make_table(findings, weights, features, names)
 
     @abstractmethod
     def _scores(self, data: Any) -> np.ndarray:

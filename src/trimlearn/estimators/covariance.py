@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table
 from trimlearn.estimators.scatter import Floats, TrimmedScatter
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.mcd import Fit, concentrate, default_h, mcd
 from trimlearn.robust.mcd_factors import consistency, small_sample
@@ -134,13 +135,16 @@ class TrimmedCovariance(TrimmedScatter):
         self.raw_weights_, self.raw_support_ = raw.w, raw.w > 0
         self.raw_location_, self.raw_covariance_ = final.location, final.covariance
         self.objective_, self.history_, self.n_iter_ = raw.log_det, list(raw.history), len(raw.history)
-        reach = jury.reach(final, final.squared_distances(data.X), keep, replace(verdict, scale=1.0))
+        d2, plain = final.squared_distances(data.X), replace(verdict, scale=1.0)
+        reach, unlikely = jury.reach(final, d2, keep, plain), jury.p_values(final, d2, keep, plain)
         if self.reweight:
             final, verdict = self._readmit(data, final, verdict, jury, keep)
-            reach = jury.reach(final, final.squared_distances(data.X), keep, verdict)
+            d2 = final.squared_distances(data.X)
+            reach, unlikely = jury.reach(final, d2, keep, verdict), jury.p_values(final, d2, keep, verdict)
             final = final if final.shape.rho else final.scaled(verdict.scale**2)
         self.contamination_ = verdict.contamination if h is None else 1.0 - h / data.S
         self._describe(final, data, reach)
+        self.outlier_probability_ = row_probabilities(unlikely, data.s)
         return self
 
     def _describe(self, final: Fit, data: Table, reach: float) -> None:

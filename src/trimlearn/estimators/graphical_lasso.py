@@ -13,12 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Table
 from trimlearn.estimators.scatter import Floats, TrimmedScatter
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.mcd import Frame, default_h, mcd
-from trimlearn.robust.mcd_judge import judge_by_shape
+from trimlearn.robust.mcd_judge import judge_by_shape, p_values_by_shape
 from trimlearn.robust.mcd_starts import NORMAL_SCORES, deterministic
 from trimlearn.robust.mcd_steps import FLOOR, STEPS, Shape, squared_distances
+from trimlearn.robust.scale import Verdict
 from trimlearn.robust.sparse_precision import graphical_lasso, penalised
 from trimlearn.warn import warn
 from trimlearn.weights import CappedSimplex
@@ -130,21 +132,22 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self._least = FLOOR * Frame.of(work.X, s, self.assume_centered).scale ** 2
         keep = default_h(work.S, work.X.shape[1]) if h is None else h
         raw = self._settle(work, keep, self._raw) if warm else self._search(work, keep)
-        inliers, reach, contamination = self._judge(work, raw, keep)
+        verdict, reach, unlikely = self._judge(work, raw, keep)
         if h is None:  # the share of bad rows is known now: more can be kept
-            keep = max(keep, work.S * (1.0 - contamination))
+            keep = max(keep, work.S * (1.0 - verdict.contamination))
             raw = self._settle(work, keep, raw)
-            inliers, reach, contamination = self._judge(work, raw, keep)
+            verdict, reach, unlikely = self._judge(work, raw, keep)
         self._training, self._raw, model = data, raw, raw
         for _ in range(ROUNDS if self.reweight else 0):
-            stage(f"fit to the {s @ inliers:.0f} rows explained")
-            model = self._estimate(work, inliers.astype(np.float64), model)
-            inliers, reach, contamination = self._judge(work, model, keep)
-            if np.array_equal(inliers, model.w > 0):
+            stage(f"fit to the {s @ verdict.inliers:.0f} rows explained")
+            model = self._estimate(work, verdict.inliers.astype(np.float64), model)
+            verdict, reach, unlikely = self._judge(work, model, keep)
+            if np.array_equal(verdict.inliers, model.w > 0):
                 break
-        self.contamination_ = contamination if h is None else 1.0 - h / work.S
+        self.contamination_ = verdict.contamination if h is None else 1.0 - h / work.S
         self._describe(data, raw, model, reach)
         self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (model.w, raw.w))
+        self.outlier_probability_ = np.append(row_probabilities(unlikely, s), 0.0)[where]
         return self
 
     def _describe(self, data: Table, raw: Model, model: Model, reach: float) -> None:
@@ -164,10 +167,11 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.outlier_scores_ = np.sqrt(self.dist_)
         self.threshold_ = sqrt(reach)
 
-    def _judge(self, data: Table, model: Model, h: float) -> tuple[np.ndarray, float, float]:
-        """Inliers, the d² up to which a row is one, and the share of bad rows."""
-        verdict, reach = judge_by_shape(self._honest(data, model), h, data.s, self._seed())
-        return verdict.inliers, reach, verdict.contamination
+    def _judge(self, data: Table, model: Model, h: float) -> tuple[Verdict, float, Floats]:
+        """The verdict, the d² up to which a row is an inlier, and the p-values of all rows."""
+        d2 = self._honest(data, model)
+        verdict, reach = judge_by_shape(d2, h, data.s, self._seed())
+        return verdict, reach, p_values_by_shape(d2, verdict, reach)
 
     def _honest(self, data: Table, model: Model) -> Floats:
         """d² of every row. Few rows are nearer to a fit to them than others: each fifth is judged by the rest."""

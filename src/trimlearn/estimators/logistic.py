@@ -157,10 +157,12 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     # -- the fit ------------------------------------------------------------------------------------------------------
 
     def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
-        data, h = self._tame(data, h)
+        given, (data, h) = data, self._tame(data, h)
         known = warm and hasattr(self, "_judged") and len(self._judged.verdict.labels) == data.n
         judged = self._judged if known else self._judge(data, h)
         verdict = judged.verdict
+        if h is None and verdict.clean:  # nothing to correct: the plain fit, to the data as they are
+            data = given
         share = 1 - verdict.noise.epsilon if h is None else h / data.S
         raw = self._trimmed(data, share * data.S, self._moved(self._x, 1) if warm else judged.x)
         self._warn_of_lost_classes(data, raw.w)

@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import fdtrc
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from trimlearn.estimators.base import Table, check_counts, row_names
 from trimlearn.estimators.detector import Detector
 from trimlearn.estimators.inputs import check_data
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
 from trimlearn.intact import intact
 from trimlearn.progress import stage
@@ -24,7 +26,7 @@ from trimlearn.robust.flats import Fit, Flat, Points, spectrum
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.smart.method import Method, Record
 from trimlearn.threads import team
-from trimlearn.validation import check_choice, check_count
+from trimlearn.validation import check_choice, check_count, check_magnitude
 from trimlearn.warn import warn
 
 __all__ = ["TrimmedPCA"]
@@ -135,6 +137,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
         X = self._check_X(X, reset=reset, least=1 + reset)
+        check_magnitude(X, "X")
         return Table(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
@@ -157,6 +160,10 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         self.history_ = _records(found.raw, found.h)
         self.scale_, self.threshold_, self._exact = found.verdict.scale, found.verdict.cutoff, found.exact
         self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
+        # σ was found from so many numbers: hence F, and not χ², which is its limit for many.
+        freedom = self._law.k * max(1.0, float(data.s @ found.w) - self.n_trimming_components_ - 1.0)
+        ratio = np.minimum(self.outlier_scores_, HUGE) ** 2 / self._law.k
+        self.outlier_probability_ = row_probabilities(fdtrc(self._law.k, freedom, ratio), data.s)
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",

@@ -35,17 +35,17 @@ class Finding:
     threshold: float  # rows whose score is larger are not explained
     verdict: Verdict | None = None  # on labels
 
+    @property
+    def acquits(self) -> bool:
+        """Whether labels were weighed, and all of them taken to be right."""
+        return self.verdict is not None and self.verdict.clean
+
 
 class Reading(ABC):
     """One kind of target. t is y as the reading wants it; P the predictions, one row per example."""
 
     def __init__(self, loss: Loss | None) -> None:
         self.loss = loss
-
-    @property
-    @abstractmethod
-    def at_once(self) -> bool:
-        """Whether a judgement is final: models are not fitted again to the rows that it leaves, and asked anew."""
 
     @abstractmethod
     def predict(self, model: Any, X: Any) -> np.ndarray:
@@ -75,10 +75,6 @@ class Reading(ABC):
 @final
 class Residuals(Reading):
     """Regression: f = ½‖y − prediction‖², or the loss given. √(2f), the deviance residual, is judged by its scale."""
-
-    @property
-    def at_once(self) -> bool:
-        return False
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         return np.asarray(model.predict(X), dtype=np.float64)
@@ -119,18 +115,13 @@ class Residuals(Reading):
 class Labels(Reading):
     """Classification: P = log-probabilities of the ``classes``, t the labels' numbers, f = −log p of the label.
 
-    The judgement weighs P with ``second`` opinions on the training rows (robust/verdict.py). It is final: models fitted
-    to the rows it leaves would learn of a row's label through what its fold's models said about others. A label that
-    no row was fitted with is number −1.
+    The judgement weighs P with ``second`` opinions on the training rows (robust/verdict.py). A label that no row was
+    fitted with is number −1.
     """
 
     def __init__(self, loss: Loss | None, classes: np.ndarray, second: list[Floats] | None = None) -> None:
         super().__init__(loss)
         self.classes, self.second = classes, second or []
-
-    @property
-    def at_once(self) -> bool:
-        return True
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         z = self._log_odds(model, X)

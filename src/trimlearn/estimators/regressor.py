@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import stdtr
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,12 +21,14 @@ from trimlearn.estimators.predictor import Data, Fit, TrimmedPredictor
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
-from trimlearn.inference.precision import design
+from trimlearn.inference.precision import design, leverages
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, prediction_parts
 from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.lts import least_trimmed_squares
 from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
+from trimlearn.validation import check_magnitude
 from trimlearn.warn import warn
 
 __all__ = ["TrimmedRegressor"]
@@ -85,6 +88,9 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
         x0 = self._moved(self._x, 1) if warm else None
         self._covariance = None
+        check_magnitude(data.X, "X")
+        if self._family.name == "normal":
+            check_magnitude(data.t, "y")
         self._begin(data)
         raw = self._trimmed(data, self._robust_h(data) if h is None else h, x0)
         verdict = self._verdict(data, raw.x, h)
@@ -103,6 +109,27 @@ class TrimmedRegressor(IntervalMixin, RegressorMixin, TrimmedPredictor):  # type
                 f"{np.mean(weights > 0):.0%} of the rows lie exactly on the fit, the others count as outliers. If y "
                 "is rounded, or holds few values, give a contamination, or use another model.",
             )
+
+    def _fit(self, data: Data, h: float | None, warm: bool) -> Self:
+        super()._fit(data, h, warm)
+        self.outlier_probability_ = row_probabilities(self._unlikely(data), data.s)
+        return self
+
+    def _unlikely(self, data: Data) -> np.ndarray:
+        """p-values of the training rows. A normal error is judged by Student's law, for σ was found from few rows, and
+        in units of its own spread: rows that the fit was made for lie nearer to it than others, the more the higher
+        their leverage."""
+        if self._family.name != "normal":
+            mean = self._family.mean(np.asarray(data.X @ self.coef_ + self.intercept_, dtype=np.float64))
+            return self._family.p_values(data.t.astype(np.float64), mean, self.scale_)
+        s = np.ones(data.n) if data.s is None else data.s
+        freedom = max(1.0, float(s @ self.weights_) - self._parameters)
+        spread = np.ones(data.n)
+        if not data.large:  # elsewhere leverages are small
+            inside = self.weights_ > 0
+            leverage = leverages(self._design(data), s * self.weights_)
+            spread = np.where(inside, np.maximum(1.0 - leverage, 1.0 / (1.0 + freedom)), 1.0 + leverage)
+        return np.asarray(2.0 * stdtr(freedom, -self.outlier_scores_ / np.sqrt(spread)))
 
     def _by_chance(self, data: Data, verdict: Verdict) -> bool:
         """Whether clean data would look the same."""

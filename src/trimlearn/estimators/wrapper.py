@@ -28,6 +28,7 @@ from trimlearn.inference.table import Findings
 from trimlearn.intact import intact
 from trimlearn.progress import stage
 from trimlearn.robust.opinions import flexible_opinions
+from trimlearn.validation import check_magnitude
 from trimlearn.warn import warn
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
@@ -229,6 +230,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             if len(classes) < 2:
                 raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
             return Rows(X, y, places(y, classes), s, classes)
+        check_magnitude(y, "y")
         return Rows(X, y, y, s, None)
 
     def _check_parameters(self) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.validation import is_sparse
 
-__all__ = ["Spread", "design", "spread", "triangle"]
+__all__ = ["Spread", "design", "leverages", "spread", "triangle"]
 
 Matrix = NDArray[np.float64]
 
@@ -25,6 +25,21 @@ def design(X: Any, intercept: bool) -> Matrix:
     dense: Any = X.toarray() if is_sparse(X) else X
     A = np.asarray(dense, dtype=np.float64)
     return np.column_stack([np.ones(len(A)), A]) if intercept else A
+
+
+def leverages(A: Matrix, c: NDArray[np.float64]) -> NDArray[np.float64]:
+    """aᵢᵀ(Σ cⱼaⱼaⱼᵀ)⁺aᵢ of every row of A: the variance of the fit there, in units of that of one error, if row j was
+    fitted with weight cⱼ. Directions in which those rows do not vary count for nothing.
+
+    >>> leverages(np.array([[1.0], [1.0], [3.0]]), np.array([1.0, 1.0, 0.0]))
+    array([0.5, 0.5, 4.5])
+    """
+    root = A * np.sqrt(c)[:, None]
+    unit = np.linalg.norm(root, axis=0)
+    unit = np.where(unit > 0, unit, 1.0)
+    _, d, Vt = np.linalg.svd(root / unit, full_matrices=False)
+    real = d > NEGLIGIBLE * d.max(initial=0.0)
+    return np.asarray(np.sum(((A / unit) @ Vt[real].T / d[real]) ** 2, axis=1))
 
 
 def triangle(X: Any, intercept: bool, M: Matrix) -> Matrix:

@@ -105,6 +105,7 @@ class Findings:
     suggested: NDArray[Any] | None = None  # label, the given one unless it is suspected
     confidence: Vector | None = None  # of the model in the label suggested
     distance: Vector | None = None  # robust, in X
+    probability: Vector | None = None  # that the row is wrong
     top: TopFeatures | None = None
 
     def __str__(self) -> str:
@@ -220,6 +221,7 @@ def _columns(found: Findings, weights: NDArray[Any], features: Any, index: Any) 
         "score": found.score,
         "p_value": found.p_value,
         "p_adjusted": false_discovery_control(found.p_value) if n else found.p_value,
+        "probability": found.probability,
         "kind": found.kind,
         "given": found.given,
         "suggested": found.suggested,

@@ -144,6 +144,7 @@ def _freedom(search: Search, found: Outcome) -> float:
         rows = by_distance[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
     R = points.around(flat.m, rows)
     R -= (R @ flat.U) @ flat.U.T
+    R /= float(np.abs(R).max(initial=0.0)) or 1.0  # ν has no unit, and fourth powers are soon out of range
     c, squares = c[rows], np.square(R @ R.T)
     N, q = float(c.sum()), flat.U.shape[1] + 1.0
     most_free = _most_free(search, flat)

@@ -11,12 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri
+from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri, ndtr
 
 from trimlearn.robust.mcd import Fit, mcd
-from trimlearn.robust.scale import Chi, Verdict, judge
+from trimlearn.robust.scale import Chi, Verdict, judge, p_values
 
-__all__ = ["Jury", "judge_by_shape", "left_out", "scores_inside", "scores_outside"]
+__all__ = ["Jury", "judge_by_shape", "left_out", "p_values_by_shape", "scores_inside", "scores_outside"]
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -73,11 +73,23 @@ class Jury:
         m = float(self.s @ fit.w)
         if not _regular(fit, m):
             return self._by_shape(fit, d2, h)[0]
+        return self._cut(self._quantiles(fit, d2, m), max(h, m), Chi(fit.rank))
+
+    def p_values(self, fit: Fit, d2: Floats, h: float, verdict: Verdict) -> Floats:
+        """What `final` judged by: P(an inlier is as far out). Where d² has no known law, its shape is one's guide."""
+        m = float(self.s @ fit.w)
+        if not _regular(fit, m):
+            verdict, reach = self._by_shape(fit, d2, h)
+            return p_values_by_shape(self._unseen(fit, d2), verdict, reach)
+        return p_values(self._quantiles(fit, d2, m) / verdict.scale, Chi(fit.rank))
+
+    def _quantiles(self, fit: Fit, d2: Floats, m: float) -> Floats:
+        """Distances moved to the quantiles of χ, by the law of rows that were fitted to or not."""
         inside, scores = fit.w > 0, np.sqrt(d2)
         if m < MANY * fit.rank:
             scores[inside] = scores_inside(d2[inside], m, fit.rank)
             scores[~inside] = scores_outside(d2[~inside], m, fit.rank)
-        return self._cut(scores, max(h, m), Chi(fit.rank))
+        return scores
 
     def _cut(self, scores: Floats, h: float, law: Chi) -> Verdict:
         verdict = judge(scores, h, 1, self.s, law)
@@ -87,8 +99,10 @@ class Jury:
         return replace(verdict, cutoff=cutoff, inliers=scores <= cutoff * verdict.scale)
 
     def _by_shape(self, fit: Fit, d2: Floats, h: float) -> tuple[Verdict, float]:
-        unseen = np.where(fit.w > 0, left_out(fit, d2, float(self.s @ fit.w)), d2)
-        return judge_by_shape(unseen, h, self.s, self.seed, self.quantile)
+        return judge_by_shape(self._unseen(fit, d2), h, self.s, self.seed, self.quantile)
+
+    def _unseen(self, fit: Fit, d2: Floats) -> Floats:
+        return np.where(fit.w > 0, left_out(fit, d2, float(self.s @ fit.w)), d2)
 
     def reach(self, fit: Fit, d2: Floats, h: float, verdict: Verdict) -> float:
         """The largest d² at which an unseen row is still an inlier, once the covariance has been multiplied by σ²."""
@@ -112,6 +126,11 @@ def judge_by_shape(
     cutoff = verdict.cutoff if quantile is None else Chi().upper(2.0 * (1.0 - quantile))
     reach = centre + cutoff * verdict.scale
     return replace(verdict, cutoff=cutoff, inliers=u <= reach), reach**3
+
+
+def p_values_by_shape(d2: Floats, verdict: Verdict, reach: float) -> Floats:
+    """P(an inlier is as far out), given what `judge_by_shape` found: of the normal d^⅔, the upper side."""
+    return np.asarray(ndtr(-((np.cbrt(d2) - np.cbrt(reach)) / verdict.scale + verdict.cutoff)))
 
 
 def _regular(fit: Fit, m: float) -> bool:

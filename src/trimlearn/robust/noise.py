@@ -57,7 +57,12 @@ class LabelNoise:
     temperatures: Floats  # β: below 1 where an opinion is too sure of itself
     bias: Floats
     epsilon: float
-    floor: float = 0.0  # of a probability: n rows say nothing about one below ½ in n (Jeffreys)
+    floor: float = 0.0  # of a probability: n rows say nothing about one below 1/n (Laplace)
+
+    @property
+    def bounded(self) -> Floats:
+        """T, no error quite impossible."""
+        return np.asarray((1 - BACKGROUND) * self.T + BACKGROUND / len(self.T))
 
     def log_probabilities(self, opinions: Opinions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
@@ -98,8 +103,7 @@ class LabelNoise:
     def _joint(self, opinions: Opinions, labels: Labels) -> tuple[Floats, Floats]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
         rows = np.arange(len(labels))
-        T = (1 - BACKGROUND) * self.T + BACKGROUND / len(self.T)
-        joint = self.log_probabilities(opinions) + np.log(T)[:, labels].T
+        joint = self.log_probabilities(opinions) + np.log(self.bounded)[:, labels].T
         right = joint[rows, labels].copy()
         joint[rows, labels] = -np.inf
         return right, joint
@@ -130,11 +134,16 @@ def estimate_noise(
     start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
     if not noisy:
         return sample.model(sample.maximise(start, None))
-    found = sample.maximise(replace(start, matrix=_Matrix.start(K)), FREE)  # which entries are there;
-    found = sample.maximise(found, 0.0)  # then, how large they are
+    found = max((sample.search(beta) for beta in _trusts(len(z))), key=lambda state: state.posterior)
     if largest and len(sample.labels) <= SURE:
         found = _largest(sample, start, found)
     return sample.model(found)
+
+
+def _trusts(m: int) -> list[Floats]:
+    """Temperatures to start from: all opinions alike, and the first alone. An opinion that has learnt the noise itself
+    leaves no noise to be found beside it."""
+    return [np.full(m, 1 / m), np.eye(m)[0]][: min(m, 2)]
 
 
 def two_columns(z: Any) -> Floats:
@@ -202,7 +211,7 @@ class _Matrix:
 
 def _largest(sample: _Sample, clean: _State, found: _State) -> _State:
     """The largest level that the labels do not contradict, of errors in the shape that EM found or at random."""
-    uniform = replace(clean, matrix=_Matrix.start(len(clean.b)))
+    uniform = replace(found, matrix=_Matrix.start(len(clean.b)))
     shapes = [uniform, found] if found.epsilon > LEVELS[1] / 5 else [uniform]
     tried = [_climb(sample, clean, shape) for shape in shapes]
     best = max(most for most, _ in tried)
@@ -215,7 +224,9 @@ def _climb(sample: _Sample, clean: _State, shape: _State) -> tuple[float, _State
     states: dict[float, _State] = {}
     state, most = clean, -np.inf
     for level in LEVELS:
-        state = states[level] = sample.maximise(replace(state, matrix=unit.scaled(level)), None)
+        begin = [state] if level == 0 else [state, shape]  # at 0 the likelihood has one maximum
+        tried = [sample.maximise(replace(at, matrix=unit.scaled(level)), None) for at in begin]
+        state = states[level] = max(tried, key=lambda found: found.posterior)
         most = max(most, state.posterior)
         if state.posterior < most - HOPELESS:
             break
@@ -256,6 +267,12 @@ class _Sample:
     labels: Labels
     s: Floats
 
+    def search(self, beta: Floats) -> _State:
+        """T, β and b from these temperatures and 30 % of wrong labels."""
+        K = self.z.shape[2]
+        state = self.maximise(_State(beta, np.zeros(K), _Matrix.start(K)), FREE)  # which entries are there;
+        return self.maximise(state, 0.0)  # then, how large they are
+
     def maximise(self, state: _State, price: float | None) -> _State:
         """EM until it gains no more; T as it is where there is no ``price`` of its entries."""
         last = -np.inf
@@ -267,7 +284,7 @@ class _Sample:
         return state
 
     def model(self, state: _State) -> LabelNoise:
-        floor = 0.5 / (float(self.s.sum()) + self.z.shape[2])
+        floor = 1 / (float(self.s.sum()) + self.z.shape[2])
         return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
 
     def shares(self, state: _State) -> Floats:

@@ -1,8 +1,8 @@
 """contamination="auto" for linear classifiers: every label is judged by models that have not seen it.
 
 1. Rows are dealt into folds, and for each fold a model is fitted to the other rows. It trusts every label; or half of
-   the rows, or half of each class, where that explains the labels left out significantly better: it does where so many
-   are wrong that a model which trusts them learns the mistakes.
+   the rows, or half of each class, where that explains the labels left out significantly better, or where nothing can
+   be decided else: where so many are wrong that a model which trusts them learns the mistakes.
 2. Its opinion is weighed with that of flexible classifiers (`trimlearn.robust.opinions`): what these can explain is no
    wrong label but a model that is too simple.
 3. Where there is noise, the models of the folds are fitted again by a likelihood that allows for it
@@ -14,6 +14,7 @@ anything at all. Nor does any learn of that row's label through others: all that
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -29,7 +30,7 @@ from trimlearn.regularizers import Ridge
 from trimlearn.robust.deal import Folds, deal
 from trimlearn.robust.noise import Floats, Labels, estimate_noise, two_columns
 from trimlearn.robust.opinions import flexible_opinions
-from trimlearn.robust.verdict import Verdict, significant, weigh
+from trimlearn.robust.verdict import FEW, Verdict, significant, weigh
 from trimlearn.smart.alternating import SMALL
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
@@ -38,6 +39,7 @@ from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, Weight
 __all__ = ["Judged", "judge_labels"]
 
 TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are right, or nothing can be done
+STARTS = ((1.0, False), (TRUSTED, False), (TRUSTED, True))  # what models trust: all, half, half of each class
 FOLDS, FOLDS_SMALL = 2, 5  # where passes cost something; where they do not
 START_PASSES, START_PASSES_SMALL = 20.0, 30.0
 CORRECTION_PASSES, CORRECTION_PASSES_SMALL = 10.0, 60.0  # from the models at hand to those that allow for noise
@@ -73,7 +75,7 @@ def judge_labels(
     >>> V = rng.standard_normal((300, 2)) + 7 * np.array([[0, 0], [1, 0], [0, 1]])[t]
     >>> t[::5] = (t[::5] + 1) % 3
     >>> judged = judge_labels(Softmax(V, t, intercept=True))
-    >>> round(judged.verdict.noise.epsilon, 2), bool(np.all(judged.verdict.keep()[::5] == 0))
+    >>> round(judged.verdict.noise.epsilon, 1), bool(np.all(judged.verdict.keep()[::5] == 0))
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
@@ -82,15 +84,16 @@ def judge_labels(
     fold = deal(V, court.labels, weights, court.folds)
     if not _crossed(fold, court.labels, weights, court.folds):
         court, fold = replace(court, crossed=False), np.zeros_like(fold)
-    models = court.start(fold, trusted, balanced)
-
-    def corrected(T: Floats) -> Floats:
-        models[:] = [court.correct(T, court.others(fold, g), x) for g, x in enumerate(models)]
-        return court.predict(models, fold)
-
     flexible = flexible_opinions(V, court.labels, weights, seed) if court.crossed else []
-    verdict = weigh([court.predict(models, fold), *flexible], court.labels, weights, corrected)
-    return Judged(verdict, sum(models) / len(models))
+    starts = court.starts(fold, trusted, balanced)
+    judged, verdict = court.judge(next(starts), fold, flexible), None
+    for models in starts:
+        if not judged.verdict.undecided > FEW:
+            break
+        verdict = verdict or judged.verdict
+        again = court.judge(models, fold, flexible, verdict.log_likelihood)
+        judged = judged if again.verdict.clean else again
+    return judged
 
 
 @dataclass(frozen=True)
@@ -121,19 +124,36 @@ class _Court:
         """The rows that the model of fold g is fitted to."""
         return np.asarray(fold != g) if self.crossed else np.ones(len(fold), dtype=bool)
 
-    def start(self, fold: Folds, trusted: float | None, balanced: bool) -> list[Array]:
-        """The first model of each fold. Where nothing is said, that which trusts every label; but half of the rows, or
-        of each class, where such a model explains the labels it has not seen significantly better."""
+    def starts(self, fold: Folds, trusted: float | None, balanced: bool) -> Iterator[list[Array]]:
+        """The first models of all folds, in the order in which to try them. Where nothing is said, those that trust
+        every label come first; but those that trust half of the rows, or of each class, where such a model explains
+        the labels it has not seen significantly better."""
         if trusted is not None:
-            return [self.trimmed(trusted, balanced, self.others(fold, g)) for g in range(self.folds)]
+            yield [self.trimmed(trusted, balanced, self.others(fold, g)) for g in range(self.folds)]
+            return
         contest = range(self.folds if self.small else 1)
-        best, chosen, models = None, (1.0, False), []
-        for start in ((1.0, False), (TRUSTED, False), (TRUSTED, True)):
-            found = [self.trimmed(*start, self.others(fold, g)) for g in contest]
-            likelihood = self._likelihood(found, fold)
-            if best is None or significant(likelihood - best, self.s[fold < len(contest)], SIGNIFICANT):
-                best, chosen, models = likelihood, start, found
-        return models + [self.trimmed(*chosen, self.others(fold, g)) for g in range(len(models), self.folds)]
+        found = {start: [self.trimmed(*start, self.others(fold, g)) for g in contest] for start in STARTS}
+        likelihood = {start: self._likelihood(models, fold) for start, models in found.items()}
+        first = STARTS[0]
+        for start in STARTS[1:]:
+            gain = likelihood[start] - likelihood[first]
+            first = start if significant(gain, self.s[fold < len(contest)], SIGNIFICANT) else first
+        for start in sorted(STARTS, key=lambda start: start != first):
+            models = found[start]
+            yield models + [self.trimmed(*start, self.others(fold, g)) for g in range(len(models), self.folds)]
+
+    def judge(
+        self, models: list[Array], fold: Folds, flexible: list[Floats], trusting: Floats | None = None
+    ) -> Judged:
+        """The verdict of these models and of flexible ones."""
+        models = list(models)
+
+        def corrected(T: Floats) -> Floats:
+            models[:] = [self.correct(T, self.others(fold, g), x) for g, x in enumerate(models)]
+            return self.predict(models, fold)
+
+        verdict = weigh([self.predict(models, fold), *flexible], self.labels, self.s, corrected, trusting)
+        return Judged(verdict, sum(models) / len(models))
 
     def _likelihood(self, models: list[Array], fold: Folds) -> Floats:
         """log P(label | x) of the rows in the folds of these models."""

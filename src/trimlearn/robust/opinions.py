@@ -22,6 +22,7 @@ from trimlearn.validation import is_sparse
 
 __all__ = ["flexible_opinions"]
 
+LEAST_ROWS = 20  # fewer have no regions
 ROWS = 4_000  # that the models see: enough to know regions, and a second's work
 FEATURES = 40  # beyond which the features are projected to this many
 TREES = 100  # some 37 of which have not seen a row
@@ -31,9 +32,8 @@ BLOCK = 8_192  # rows projected at a time
 
 
 def flexible_opinions(V: Any, labels: Labels, s: Floats, seed: int = 0, n_jobs: int | None = None) -> list[Floats]:
-    """log-probabilities (n, K) of the classes, by a forest and by the nearest neighbours, each without the row itself.
-
-    V, dense or CSR; s: sample weights. Where there are many rows the models are fitted to some thousand of them.
+    """log-probabilities (n, K) of the classes, by a forest and by the nearest neighbours, each without the row itself;
+    none at all where rows are few. V, dense or CSR; s: sample weights. Of many rows the models see some thousand.
 
     >>> rng = np.random.default_rng(0)
     >>> ring = rng.uniform(0, 7, 400)
@@ -43,6 +43,8 @@ def flexible_opinions(V: Any, labels: Labels, s: Floats, seed: int = 0, n_jobs: 
     [True, True]
     """
     there = np.flatnonzero(s > 0)
+    if len(there) < LEAST_ROWS:
+        return []
     there = there[np.argsort(digest(V)[there], kind="stable")]  # a forest depends on the order of its rows
     rng = np.random.default_rng(seed)
     seen = there if len(there) <= ROWS else there[np.sort(rng.choice(len(there), ROWS, replace=False))]
@@ -80,8 +82,10 @@ def _neighbours(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int) -> t
 
 def _features(V: Any, seen: Labels, seed: int) -> Floats:
     """V in units of the spread of its columns, wild cells drawn in, and its leading directions where it has many."""
+    few = V.shape[1] <= FEATURES
+    V = V.toarray() if few and is_sparse(V) else V
     columns = reach(V, seen)
-    if V.shape[1] <= FEATURES:
+    if few:
         return columns.units(V)
     unit = V[seen] @ diags_array(1 / _positive(columns.spread)) if is_sparse(V) else columns.units(V[seen])
     directions = TruncatedSVD(min(FEATURES, min(unit.shape) - 1), random_state=seed).fit(unit).components_.T

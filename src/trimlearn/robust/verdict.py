@@ -24,7 +24,10 @@ __all__ = ["Verdict", "significant", "weigh"]
 
 CLEAR = 0.12  # share of rows in doubt below which classes are clear: read off `python -m benchmarks trust`
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
+NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 FEW = 0.03  # a share up to which the most likely level is taken: the largest that agrees would be a matter of n alone
+CORRECTIONS, SETTLED = 3, 0.01  # times that the first opinion is asked again, unless the level changes by less
+ENOUGH = 50  # rows, of fewer nobody expects to be told
 MATERIAL = 0.1  # a share of labels that is worth a warning
 
 
@@ -53,6 +56,11 @@ class Verdict:
     def suggested(self) -> Labels:
         """The label itself, unless it is more likely wrong than right."""
         return self.labels if self.clean else self.noise.suggest(self.opinions, self.labels)
+
+    @property
+    def log_likelihood(self) -> Floats:
+        """log P(label | x) of every row."""
+        return self.noise.log_likelihood(self.opinions, self.labels)
 
     @property
     def classes(self) -> Floats:
@@ -88,7 +96,7 @@ class Verdict:
                 f"{self.misfit:.0%} of the labels look like a model that is too simple, not like wrong labels: a "
                 "flexible one explains them. All are taken to be right; try TrimmedEstimator around a flexible model."
             )
-        if self.undecided >= MATERIAL:
+        if self.undecided >= MATERIAL and self.s.sum() >= ENOUGH:
             return (
                 f"up to {self.undecided:.0%} of the labels may be wrong, but overlapping classes would explain them as "
                 "well: all are taken to be right. Give contamination if you know better."
@@ -101,8 +109,11 @@ def weigh(
     labels: Labels,
     s: Floats,
     corrected: Callable[[Floats], Floats] | None = None,
+    trusting: Floats | None = None,
 ) -> Verdict:
     """Judge labels by opinions on them, each (n, K). corrected: from T, the first opinion of a model that knows it.
+    trusting: the log-likelihood of every label that noise has to beat, else that of the same opinions without noise;
+    where it is given, models are heard that trust few labels and are sure of themselves: clear classes prove nothing.
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)
@@ -113,20 +124,48 @@ def weigh(
     (0.2, True)
     """
     plain = estimate_noise(opinions, labels, s, noisy=False)
-    trusting = plain.log_likelihood(opinions, labels)
-    noise = _level(opinions, labels, s)
-    seen = opinions
-    if corrected is not None and noise.epsilon > 0:
-        seen = [corrected(noise.T), *opinions[1:]]
-        noise = _level(seen, labels, s)
+    wary = trusting is not None
+    trusting = plain.log_likelihood(opinions, labels) if trusting is None else trusting
+    alone = estimate_noise(opinions[:1], labels, s, largest=False)
+    noise, seen = _level(opinions, labels, s), opinions
+    if corrected is not None:
+        noise, seen = _corrected(noise, alone, opinions, labels, s, corrected)
     gain = noise.log_likelihood(seen, labels) - trusting
-    clear = np.average(noise.doubt(seen), weights=s) < CLEAR
+    clear = not wary and np.average(noise.doubt(seen), weights=s) < CLEAR
     if noise.epsilon > 0 and (clear or significant(gain, s, ONE_SIDED)):
         return Verdict(noise, seen, labels, s)
-    alone = 0.0
-    if len(opinions) > 1 and noise.epsilon <= FEW:
-        alone = estimate_noise(opinions[:1], labels, s, largest=False).epsilon
-    return Verdict(plain, opinions, labels, s, undecided=noise.epsilon, misfit=alone)
+    misfit = alone.epsilon if len(opinions) > 1 and noise.epsilon <= FEW else 0.0
+    return Verdict(plain, opinions, labels, s, undecided=noise.epsilon, misfit=misfit)
+
+
+def _corrected(
+    noise: LabelNoise,
+    alone: LabelNoise,
+    opinions: list[Floats],
+    labels: Labels,
+    s: Floats,
+    corrected: Callable[[Floats], Floats],
+) -> tuple[LabelNoise, list[Floats]]:
+    """The noise model and the opinions after the first was asked again, unless that explains the labels worse.
+
+    Where all opinions together see no noise, but the first does, it is given a chance to show what it makes of it: the
+    others may just have learnt the noise.
+    """
+    seen, best = opinions, float(s @ noise.log_likelihood(opinions, labels))
+    T = noise.bounded if noise.epsilon > 0 else alone.bounded
+    for _ in range(CORRECTIONS):
+        if noise.epsilon == alone.epsilon == 0:
+            break
+        asked = [corrected(T), *opinions[1:]]
+        found = _level(asked, labels, s)
+        likelihood, more = float(s @ found.log_likelihood(asked, labels)), found.epsilon - noise.epsilon
+        # Of what explains the labels equally well, the largest level is taken here too.
+        if likelihood < best + (-NOT_WORSE if more > -SETTLED else NOT_WORSE):
+            break
+        noise, seen, best, T = found, asked, likelihood, found.bounded
+        if abs(more) <= SETTLED:
+            break
+    return noise, seen
 
 
 def _level(opinions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:
