@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.common import NOTHING, Digits, Part, Table, Target, clock, say
 from benchmarks.trust_data import CLEAN, FOLDS, Labelled, Noise, draw
-from benchmarks.trust_labels import FDR, flagged, spread
+from benchmarks.trust_labels import FDR, spread
 from trimlearn import Problem, Solution, TrimmedEstimator, TrimmedLogisticRegression, solve
 from trimlearn.losses import LeastSquares, Logistic, Poisson
 from trimlearn.regularizers import Ridge
@@ -28,11 +28,11 @@ __all__ = ["certificates", "misfit", "speed", "wild", "wrapped"]
 
 
 def _quietly(fit: Callable[[], Any]) -> tuple[Any, str]:
-    """The model, and what it said."""
+    """The model, and what it said: the first line of every warning."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model = fit()
-    return model, "; ".join(dict.fromkeys(str(warning.message) for warning in caught)) or NOTHING
+    return model, "; ".join(dict.fromkeys(str(warning.message).splitlines()[0] for warning in caught)) or NOTHING
 
 
 # -- nothing is wrong, but no line parts the classes ----------------------------------------------------------------
@@ -50,7 +50,7 @@ def misfit(seeds: Sequence[int]) -> Part:
         model, said = _quietly(lambda X=X, y=y: TrimmedLogisticRegression().fit(X, y))
         plain = LogisticRegression().fit(X, y)
         accuracy = [100 * float(each.score(X_test, y_test)) for each in (model, plain)]
-        table.rows.append([seed, 100 * model.contamination_, *accuracy, len(flagged(model, FDR)), said])
+        table.rows.append([seed, 100 * model.contamination_, *accuracy, len(model.flag(FDR)), said])
     below = mean(row[3] - row[2] for row in table.rows)
     return Part(
         [table],

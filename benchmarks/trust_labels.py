@@ -19,7 +19,7 @@ from benchmarks.trust_data import FOLDS, Labelled, Noise, Sample, draw, noises
 from benchmarks.trust_figures import BINS, Draw, tables, targets
 from trimlearn import TrimmedLogisticRegression
 
-__all__ = ["FDR", "aligned", "findable", "flagged", "judge", "labels", "measure", "spread"]
+__all__ = ["FDR", "aligned", "findable", "judge", "labels", "measure", "spread"]
 
 FDR = 0.1  # the share of innocents that `flag` is asked for
 JUDGES = 5  # folds of the plain model whose 1 − p is the simplest ranking
@@ -70,7 +70,7 @@ def measure(table: Labelled, noise: Noise, seed: int, fold: int, rows: int) -> D
         begin = perf_counter()
         model = TrimmedLogisticRegression().fit(sample.X, sample.given)
         seconds = perf_counter() - begin
-    rows_listed, scores = flagged(model, FDR), np.asarray(model.outlier_scores_)
+    rows_listed, scores = model.flag(FDR), np.asarray(model.outlier_scores_)
     accuracy, loss = zip(*[judge(each, sample) for each in (model, plain, oracle)], strict=True)
     return Draw(
         table.name,
@@ -117,14 +117,6 @@ def _doubt(sample: Sample) -> np.ndarray:
         model = _logistic().fit(sample.X[train], sample.given[train])
         p[test] = aligned(model, sample.X[test], sample.K)[np.arange(len(test)), sample.given[test]]
     return 1 - p
-
-
-def flagged(model: Any, fdr: float) -> np.ndarray:
-    """The rows on the longest list of which a share ``fdr``, at most, is expected to be innocent."""
-    p = np.asarray(model.outlier_probability_)
-    order = np.argsort(-p, kind="stable")
-    innocent = np.cumsum(1 - p[order]) / np.arange(1, len(p) + 1)
-    return order[: np.count_nonzero(innocent <= fdr)]  # the running mean of what rises never falls
 
 
 def findable(scores: np.ndarray, wrong: np.ndarray) -> int:

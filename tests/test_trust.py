@@ -16,7 +16,7 @@ from benchmarks import trust, trust_cases
 from benchmarks.__main__ import main
 from benchmarks.trust_data import CLEAN, NOISES, Labelled, Noise, draw, noises, read
 from benchmarks.trust_figures import BINS, Draw, figures, targets
-from benchmarks.trust_labels import aligned, findable, flagged, spread
+from benchmarks.trust_labels import aligned, findable, spread
 
 UNIFORM, PAIR, ONE_WAY = Noise("uniform", 0.2), Noise("pair", 0.2), Noise("one-way", 0.2)
 RNG = np.random.default_rng(0)
@@ -111,13 +111,6 @@ def test_pair_needs_three_classes(tmp_path: Path) -> None:
 
 
 # -- the measures ---------------------------------------------------------------------------------------------------
-
-
-def test_lists() -> None:
-    model = SimpleNamespace(outlier_probability_=np.array([0.1, 0.95, 0.8, 0.9, 0.0]))
-    np.testing.assert_array_equal(flagged(model, 0.1), [1, 3])  # 0.05, 0.1 and 0.2 are 0.117 on average
-    np.testing.assert_array_equal(flagged(model, 0.12), [1, 3, 2])
-    assert len(flagged(SimpleNamespace(outlier_probability_=np.full(5, 0.5)), 0.1)) == 0
 
 
 def test_findable() -> None:

@@ -158,7 +158,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     # -- the fit ------------------------------------------------------------------------------------------------------
 
     def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
-        given, (data, h) = data, self._tame(data, h)
+        given, data = data, self._tame(data)
         known = warm and hasattr(self, "_judged") and len(self._judged.verdict.labels) == data.n
         judged = self._judged if known else self._judge(data, h)
         verdict = judged.verdict
@@ -179,18 +179,13 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         self.threshold_ = verdict.cut(None if h is None else share)
         self._say()
 
-    def _tame(self, data: Data, h: float | None) -> tuple[Data, float | None]:
-        """The data with wild cells drawn in, so that they steer no model; large data, which are never copied, without
-        the rows that have such cells."""
+    def _tame(self, data: Data) -> Data:
+        """The data with wild cells drawn in, so that they steer no model. Only where there are any is X copied, and
+        what lies on a disk never is."""
         self._reach = reach(data.X)
-        wild = self._reach.rows(data.X)
-        if not wild.any():
-            return data, h
-        if not data.large:
-            return replace(data, X=self._reach.drawn_in(data.X)), h
-        s = np.where(wild, 0, 1 if data.s is None else data.s).astype(data.X.dtype)
-        tamed = replace(data, s=s)
-        return tamed, None if h is None else h * tamed.S / data.S
+        if isinstance(data.X, np.memmap) or not self._reach.rows(data.X).any():
+            return data
+        return replace(data, X=self._reach.drawn_in(data.X))
 
     def _say(self) -> None:
         """What is known about the labels of all rows."""

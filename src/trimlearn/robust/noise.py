@@ -38,7 +38,7 @@ AGREES = 0.5  # a log-likelihood this far below the best is within one standard 
 LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46)  # shares tried first
 HALVINGS = 3  # of the interval between the last level that agrees and the first that does not
 HOPELESS = 20.0  # a log-likelihood this far below the best is not made up for at a higher level
-SURE = 20_000  # rows beyond which the likelihood is so sharp that its maximum is as good
+SURE = 20_000  # rows that are enough: the likelihood of as many is so sharp that its maximum is as good as any level
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM; the log-likelihood per row that an iteration must gain
 STEP = 0.5  # the most that a temperature changes by in an iteration; b by twice that
 
@@ -128,16 +128,16 @@ def estimate_noise(
     """
     z = np.stack([_centred(opinion) for opinion in opinions])
     s = np.ones(z.shape[1]) if s is None else np.asarray(s, dtype=np.float64)
-    there = s > 0
+    there = np.flatnonzero(s > 0)
+    if len(there) > SURE:
+        there = there[np.linspace(0, len(there) - 1, SURE).astype(np.int64)]
     sample = _Sample(z[:, there], np.asarray(labels)[there], s[there])
     K = z.shape[2]
     start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
     if not noisy:
         return sample.model(sample.maximise(start, None))
     found = max((sample.search(beta) for beta in _trusts(len(z))), key=lambda state: state.posterior)
-    if largest and len(sample.labels) <= SURE:
-        found = _largest(sample, start, found)
-    return sample.model(found)
+    return sample.model(_largest(sample, start, found) if largest and len(there) < SURE else found)
 
 
 def _trusts(m: int) -> list[Floats]:
