@@ -301,12 +301,20 @@ def test_binomial_proportions(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("flipped", [0, 40])
 def test_binomial_labels_are_judged_by_models_that_have_not_seen_them(flipped: int, rng: np.random.Generator) -> None:
     X = rng.standard_normal((400, 2))
-    y = (rng.uniform(size=400) < 1 / (1 + np.exp(-3 * (X @ [1.0, -1.0])))).astype(float)
+    y = (rng.uniform(size=400) < 1 / (1 + np.exp(-6 * (X @ [1.0, -1.0])))).astype(float)
     y[:flipped] = X[:flipped] @ [1.0, -1.0] < 0
     model = TrimmedGLM("binomial").fit(X, y)
     assert abs(model.contamination_ - flipped / 400) < 0.05
     assert np.mean(model.inlier_mask_[flipped:]) > 0.95
-    np.testing.assert_allclose(model.coef_, [3, -3], atol=1.2)
+    np.testing.assert_allclose(model.coef_, [6, -6], atol=2.4)
+
+
+def test_binomial_labels_that_nobody_can_judge(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((400, 2))
+    y = (rng.uniform(size=400) < 1 / (1 + np.exp(-3 * (X @ [1.0, -1.0])))).astype(float)
+    y[:40] = X[:40] @ [1.0, -1.0] < 0
+    with pytest.warns(UserWarning, match="overlapping classes would explain them"):
+        assert TrimmedGLM("binomial").fit(X, y).contamination_ == 0
 
 
 def test_a_date_in_seconds_does_no_harm(rng: np.random.Generator) -> None:

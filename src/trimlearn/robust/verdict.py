@@ -130,15 +130,15 @@ def weigh(
     noise, seen = _level(opinions, labels, s), opinions
     if corrected is not None:
         noise, seen = _corrected(noise, alone, opinions, labels, s, corrected)
+    allowing = noise.log_likelihood(seen, labels)
     shares = np.bincount(labels, s, int(labels.max()) + 1) / s.sum()
-    if not significant(trusting - np.log(shares[labels]), s, ONE_SIDED):
+    if s @ (allowing - np.log(np.maximum(shares[labels], 1e-300))) < NOT_WORSE:
         return Verdict(plain, opinions, labels, s)  # nobody can tell the labels from chance, right or wrong
     misfit = alone.epsilon - noise.epsilon if len(opinions) > 1 else 0.0
     if misfit >= MATERIAL and noise.epsilon < MATERIAL / 2:  # what is left is within the errors of flexible models
         return Verdict(plain, opinions, labels, s, misfit=misfit)
-    gain = noise.log_likelihood(seen, labels) - trusting
     clear = not wary and np.average(noise.doubt(seen), weights=s) < CLEAR
-    if noise.epsilon > 0 and (clear or significant(gain, s, ONE_SIDED)):
+    if noise.epsilon > 0 and (clear or significant(allowing - trusting, s, ONE_SIDED)):
         return Verdict(noise, seen, labels, s)
     return Verdict(plain, opinions, labels, s, undecided=noise.epsilon)
 
