@@ -23,7 +23,7 @@ Mask = NDArray[np.bool_]
 
 # Where wrong rows may begin, as −log p: 2.4, 3.0, 3.9, 5.0 and 6.7 standard deviations of a normal error. What lies
 # further out is wrong whatever the shares; finer steps, or others, follow chance in small samples. These, the mean and
-# the prior were chosen by benchmarks/probability.py among some twenty, for calibration from n = 50 to 5,000.
+# the prior were chosen among some twenty, for calibration on simulated normal scores from n = 50 to 5,000.
 BEGIN = np.array([4.0, 6.0, 9.0, 14.0, 25.0])
 REACH = 5.0
 PRIOR = 20.0  # innocent rows added in thought: a few rows a little far out are chance, unless more say otherwise
