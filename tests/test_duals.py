@@ -209,9 +209,9 @@ def runs(method: Any, problem: Problem, duals: list[str], **options: Any) -> Ite
     [
         (svrg, {"b": 5, "q": 0.2, "step": 0.1}, EXACT),
         (svrg, {"b": 5, "q": 0.2, "step": 0.05, "tau": 6.0, "momentum": 0.7}, EXACT),
-        (svrg, {"b": 5, "q": 0.2}, EXACT),  # auto
+        (svrg, {"b": 5, "q": 0.2, "finish": False}, EXACT),  # auto
         (saga, {"b": 5, "q": 0.2, "step": 0.1}, TABLES),
-        (saga, {"b": 5, "q": 0.2}, TABLES),
+        (saga, {"b": 5, "q": 0.2, "finish": False}, TABLES),
         (palm, {"step": 0.1, "cyclic": False}, TABLES),
     ],
     ids=["svrg", "svrg-tau", "svrg-auto", "saga", "saga-auto", "palm"],

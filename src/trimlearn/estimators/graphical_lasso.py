@@ -147,7 +147,11 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.contamination_ = verdict.contamination if h is None else 1.0 - h / work.S
         self._describe(data, raw, model, reach)
         self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (model.w, raw.w))
-        self.outlier_probability_ = np.append(row_probabilities(unlikely, s), 0.0)[where]
+        probability = row_probabilities(unlikely, s)
+        order = np.argsort(self.outlier_scores_[kept])  # it grows with the score, also of rows that were left out
+        self.outlier_probability_ = np.interp(
+            self.outlier_scores_, self.outlier_scores_[kept][order], np.maximum.accumulate(probability[order])
+        )
         return self
 
     def _describe(self, data: Table, raw: Model, model: Model, reach: float) -> None:

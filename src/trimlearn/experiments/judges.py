@@ -122,7 +122,7 @@ def _objectives(fits: list[Fit], trimmed: tuple[str, ...]) -> list[float]:
 
 def _from_random(problem: Problem, seed: int) -> Solution:
     U = np.linalg.qr(np.random.default_rng(seed).standard_normal(problem.loss.x_shape))[0]
-    return solve(problem, svrg(), start=None, x0=U, tol=TOL, max_passes=MAX_PASSES, seed=seed)
+    return solve(problem, svrg(finish=False), start=None, x0=U, tol=TOL, max_passes=MAX_PASSES, seed=seed)
 
 
 def _fit(solution: Solution, names: tuple[str, ...]) -> Fit:

@@ -42,7 +42,8 @@ def smart_alone(pairs: Pairs, seed: int = 0) -> Alone:
     joint = JointFit(loss, scene, r2, agrees, None, None)
     problem = joint.problem(joint.quotas(x))
     tree = np.zeros(loss.x_shape)
-    found = solve(problem, svrg(metric=NewtonMetric(), momentum=0.0), x0=tree, max_passes=PASSES, tol=TOL, seed=seed)
+    method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False)
+    found = solve(problem, method, x0=tree, max_passes=PASSES, tol=TOL, seed=seed)
     after = solve(problem, alternating(inner="newton"), x0=found.x, max_passes=PASSES, tol=TOL)
     moved = (loss.predict(after.x) - loss.predict(found.x))[found.w > 0]
     start = problem.objective(problem.r1.minimise(loss.values(tree)), tree)

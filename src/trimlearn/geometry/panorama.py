@@ -69,7 +69,7 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
     threshold : float, optional
         The largest error of an inlier in px. None: found from the errors.
     method : Method, optional
-        One of `trimlearn.smart`; None: ``svrg(metric=NewtonMetric(), momentum=0)``.
+        One of `trimlearn.smart`; None: ``svrg(metric=NewtonMetric(), momentum=0, finish=False)``.
     polish : bool
         End with Gauss–Newton steps on the inliers alone.
     random_state : int, RandomState, Generator or None
@@ -143,7 +143,7 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
             loss, r2 = model.start(scene, seed), model.r2(len(scene.pair))
             found = agree(loss, scene, r2)
             joint = JointFit(loss, scene, r2, found.agrees, h_of(self.contamination, loss.n, "matches"), threshold)
-            method = svrg(metric=NewtonMetric(), momentum=0.0) if self.method is None else self.method
+            method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
             solution = joint.trim(found.x, method, seed)
             self._describe(joint, solution, joint.polish(solution) if self.polish else np.asarray(solution.x))
             of_model, of_pairs = [*_unknown_focals(model), *self._strains(scene)], _loose_ends(scene, found)
