@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +37,8 @@ class LabelErrors:
 
     def table(self) -> OutlierTable:
         """The rows, worst first, with given and suggested label."""
-        return make_table(self._rulings.findings(self._given, self.classes_, self.mask_), 1.0 - self.mask_)
+        findings = self._rulings.findings(self._given, self.classes_, self.mask_)
+        return make_table(replace(findings, probability=self.probability_), 1.0 - self.mask_)
 
 
 def label_errors(y: Any, pred_probs: Any, *, classes: Any = None, sample_weight: Any = None) -> LabelErrors:
