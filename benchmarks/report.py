@@ -25,7 +25,7 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks peers      # some half an hour: the estimators beside what people use today
     python -m benchmarks large      # minutes: trimmed PCA of a memory map
     python -m benchmarks battery    # some ten minutes: how close svrg() comes, untuned, on all kinds of problems
-    python -m benchmarks trust      # some quarter of an hour: never silently worse than the plain model?
+    python -m benchmarks trust      # more than half an hour: never silently worse than the plain model?
     python -m benchmarks report     # this page
 
 `floor`, `rates`, `peers` and `trust` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data; `peers` reads the
