@@ -25,7 +25,7 @@ Mask = NDArray[np.bool_]
 # further out is wrong whatever the shares; finer steps, or others, follow chance in small samples. These, the mean and
 # the prior were chosen among some twenty, for calibration on simulated normal scores from n = 50 to 5,000.
 BEGIN = np.array([4.0, 6.0, 9.0, 14.0, 25.0])
-REACH = 5.0
+REACH = 5.0  # mean of −log p beyond the beginning: of those tried the one whose probabilities were the best calibrated
 PRIOR = 20.0  # innocent rows added in thought: a few rows a little far out are chance, unless more say otherwise
 MOST = 700.0  # of t: its exponential is finite, and nothing is less likely
 ROUNDING = 64.0  # shares are found from t rounded to 1/64, on a few hundred different values, however many rows
