@@ -31,7 +31,8 @@ from trimlearn.robust.deal import Folds, deal
 from trimlearn.robust.noise import Floats, Labels, estimate_noise, two_columns
 from trimlearn.robust.opinions import flexible_opinions
 from trimlearn.robust.verdict import FEW, Verdict, significant, weigh
-from trimlearn.smart.alternating import SMALL
+from trimlearn.smart.alternating import FEW as FEW_PARAMETERS
+from trimlearn.smart.alternating import SMALL, alternating
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
@@ -183,7 +184,9 @@ class _Court:
 
     def _solve(self, loss: PredictionLoss, r1: WeightSet, s: Floats, max_passes: float, x0: Array = None) -> Array:
         problem = Problem(loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), s)
-        return solve(problem, self.method, x0=x0, max_passes=max_passes, tol=self.tol, seed=self.seed).x
+        rough = alternating(inner="lbfgs") if self.small and prod(loss.x_shape) > FEW_PARAMETERS else None
+        method = self.method or rough  # an opinion needs few digits, and there are dozens of fits
+        return solve(problem, method, x0=x0, max_passes=max_passes, tol=self.tol, seed=self.seed).x
 
 
 def _crossed(fold: Folds, labels: Labels, s: Floats, folds: int) -> bool:

@@ -24,7 +24,7 @@ __all__ = ["FEW", "SMALL", "Alternating", "AlternatingRun", "affordable", "alter
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
 FEW = 300  # parameters up to which their Hessian is written out: as many products as a large n can bear
-SOME = 1000  # the same where the problem is small: the cube of it is a second
+SOME = 1000  # the same where the problem is small: a factorisation is a tenth of a second
 
 
 @final
