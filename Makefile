@@ -12,12 +12,13 @@ INPUTS := pyproject.toml constraints.txt src/trimlearn/_version.py
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # Tests that old versions of other packages could break: array operations, threads, files, the estimators' examples.
-OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference estimators datasets weights.py capped.py \
-           problem.py solve.py checkpoint.py threads.py validation.py arrays.py) \
-       $(addprefix tests/test_,problem.py table.py scale.py lts.py algorithm.py threads.py weights.py detector.py path.py)
-READING := $(addprefix tests/test_,docs.py benchmarks.py datasets.py cli.py files.py problem.py)
+OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference estimators datasets weights _utils \
+           problem.py solve.py checkpoint.py) \
+       $(addprefix tests/,test_problem.py inference/test_table.py robust/test_scale.py robust/test_lts.py smart/test_algorithm.py \
+           _utils/test_threads.py weights estimators/test_detector.py estimators/test_path.py)
+READING := $(addprefix tests/,test_docs.py benchmarks/test_benchmarks.py test_datasets.py test_cli.py _utils/test_files.py test_problem.py)
 
-.PHONY: venv lint types test base lowest sdist demo bench clean
+.PHONY: venv lint types test base lowest sdist demo paper bench clean
 
 venv: $(VENV)/.dev
 
@@ -71,6 +72,12 @@ sdist: $(VENV)/.dev
 
 demo: $(VENV)/.demo
 	$(BIN)/trimlearn demo --out $(OUT)
+
+# The paper's tables and figures, in paper-output/. DATA holds mnist/, vlfeat/, oxford_affine/ and panorama/.
+DATA ?= $(TRIMLEARN_DATA)
+paper: $(VENV)/.dev
+	$(PIP) -c constraints.txt -e ".[vision,cli]"
+	$(BIN)/python -m paper all --out paper-output $(if $(DATA),--data $(DATA))
 
 # R's robustbase joins in where it is installed (Debian: r-base-core, r-cran-robustbase).
 bench: $(VENV)/.dev

@@ -13,12 +13,12 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.common import Digits, Result, Table, Target, Task, Timing, interleave
 from trimlearn import Problem, solve
+from trimlearn._utils.threads import team
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Softmax
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import SMART, saga, svrg
 from trimlearn.smart.method import State
-from trimlearn.threads import team
 from trimlearn.weights import CappedSimplex
 
 __all__ = ["run"]

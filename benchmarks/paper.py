@@ -1,4 +1,4 @@
-"""`python -m benchmarks.paper DIR`: docs/paper.md from the files that `trimlearn reproduce all --out DIR` wrote."""
+"""`python -m benchmarks.paper DIR`: docs/paper.md from the files that `python -m paper all --out DIR` wrote."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image
 
 from benchmarks.common import ROOT
-from trimlearn.files import replacing
+from trimlearn._utils.files import replacing
 
 __all__ = ["HEAD", "write"]
 
@@ -21,7 +21,7 @@ HEAD = """# The paper's tables and figures
 
 *Written by `python -m benchmarks.paper` from the files of the command below; change the experiments, not this page.*
 
-    trimlearn reproduce all --data DIR --out out/
+    make paper DATA=DIR
 
 regenerates section 4 and Table 1 of Aravkin and Davis, *A SMART Stochastic Algorithm for Nonconvex Optimization with
 Applications to Robust Machine Learning*, on the paper's data, and adds what the paper leaves to future work: it prints

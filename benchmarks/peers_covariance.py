@@ -14,7 +14,7 @@ from sklearn.covariance import MinCovDet
 
 from benchmarks.common import NOTHING, Part, Table, Target, clock, say
 from benchmarks.peers_linear import OBJECTIVE
-from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 
 __all__ = ["covariance"]
 

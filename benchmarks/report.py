@@ -46,8 +46,8 @@ What limits it:
 
 - An x-step gathers its rows, b·p numbers from all over V, which a full product need not do. A large solve cuts the rows
   into pieces of about 1 MB and gives each thread its share, gather, softmax and both products, with one BLAS thread
-  (`trimlearn.threads`). Before that, with BLAS's own threads, this page read anything from 1.7 to 3.2: NumPy gathers
-  with one thread, and BLAS's threads spin or sleep between such short products.
+  (`trimlearn._utils.threads`). Before that, with BLAS's own threads, this page read anything from 1.7 to 3.2: NumPy
+  gathers with one thread, and BLAS's threads spin or sleep between such short products.
 - What keeps two threads from halving the time of one is Python: a piece costs some 0.1 ms of calls during which the
   other thread waits for the interpreter. Two pieces a batch for four would read about 1.3, and break the memory bound.
 - Softmax, the sort that finds rows drawn twice, the draws and the prox are a few dozen small NumPy calls a step.

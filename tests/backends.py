@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from trimlearn.arrays import to_numpy
+from trimlearn._utils.arrays import to_numpy
 
 BACKENDS = ("numpy64", "numpy32", "fortran", "torch64", "torch32", "csr", "memmap")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trimlearn.geometry.rotations import rotation_and_jacobian
+from trimlearn.geometry.panorama.rotations import rotation_and_jacobian
 
 SIZE = (640, 480)
 

@@ -22,14 +22,14 @@ from trimlearn import (
     solve,
 )
 from trimlearn.engines import LocalEngine
-from trimlearn.estimators.predictor import Data, Fit
+from trimlearn.estimators.linear.predictor import Data, Fit
 from trimlearn.losses import Huber, LeastSquares, Logistic, Poisson, Softmax, Subspace
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.finish import decrease
+from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Method, Record
-from trimlearn.smart.newton import newton, newton_decrease
 from trimlearn.weights import AllOnes, CappedSimplex
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import trimlearn.checkpoint
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
-from trimlearn.arrays import to_numpy
+from trimlearn._utils.arrays import to_numpy
 from trimlearn.losses import Huber, LeastSquares, Logistic, Softmax
 from trimlearn.regularizers import L1, ElasticNet, Ridge
 from trimlearn.smart import alternating, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg

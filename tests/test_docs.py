@@ -99,16 +99,22 @@ def notation() -> list[tuple[str, str, list[str]]]:
     return [(row[0], name, code(row[-1])) for row in tables for name in code(row[-2])]
 
 
+def source(file: str) -> Path:
+    """A file of the package, or of the paper's experiments beside it."""
+    return ROOT / file if file.startswith("paper/") else PACKAGE / file
+
+
 @cache
 def module(file: str) -> ModuleType:
-    return importlib.import_module(".".join(["trimlearn", *Path(file).with_suffix("").parts]))
+    parts = [*([] if file.startswith("paper/") else ["trimlearn"]), *Path(file).with_suffix("").parts]
+    return importlib.import_module(".".join(parts))
 
 
 @cache
 def defined_in(file: str) -> set[str]:
     """What a file itself defines at its top level; imports do not count."""
     found = set()
-    for node in ast.parse((PACKAGE / file).read_text(encoding="utf-8")).body:
+    for node in ast.parse(source(file).read_text(encoding="utf-8")).body:
         if isinstance(node, (ast.ClassDef, ast.FunctionDef)):
             found.add(node.name)
         elif isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -161,7 +167,7 @@ def test_the_search_for_names_can_fail() -> None:
 def test_every_file_in_the_notation_exists() -> None:
     files = {file for _, _, where in notation() for file in where}
     assert len(files) > 15
-    assert [file for file in sorted(files) if not (PACKAGE / file).is_file()] == []
+    assert [file for file in sorted(files) if not source(file).is_file()] == []
 
 
 def test_every_name_in_the_notation_is_defined_where_it_says() -> None:

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from trimlearn import Problem, TrimmedGLM, TrimmedLogisticRegression, solve
-from trimlearn.arrays import to_numpy
+from trimlearn._utils.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, Softmax
 from trimlearn.offsets import SAMPLE, centred, medians

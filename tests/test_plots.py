@@ -15,7 +15,7 @@ mpl.use("Agg")
 from matplotlib import pyplot
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.path import TrimPath
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.plots import plot_outlier_map, plot_scores, plot_trim_path

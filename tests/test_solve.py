@@ -16,7 +16,7 @@ from sklearn.linear_model import GammaRegressor, Lasso, LogisticRegression, Pois
 from sklearn.linear_model import Ridge as SkRidge
 
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
-from trimlearn.arrays import to_numpy
+from trimlearn._utils.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, LeastSquares, Logistic, Loss, Poisson, Softmax, Subspace
 from trimlearn.regularizers import L1, ElasticNet, Regularizer, Ridge, Stiefel, Zero

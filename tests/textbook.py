@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.arrays import asarray_like, to_numpy
+from trimlearn._utils.arrays import asarray_like, to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Loss, Softmax
 from trimlearn.problem import Problem

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.covariance import GraphicalLasso
 
-from trimlearn.estimators.covariance import TrimmedCovariance
-from trimlearn.estimators.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.covariance.covariance import TrimmedCovariance
+from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
 
 __all__ = ["draw_covariance", "draw_graphical_lasso"]
 

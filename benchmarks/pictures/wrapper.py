@@ -16,7 +16,7 @@ def draw_wrapper(path: Path) -> None:
     from matplotlib.figure import Figure
     from sklearn.ensemble import RandomForestRegressor
 
-    from trimlearn.estimators.wrapper import TrimmedEstimator
+    from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
     rng = np.random.default_rng(0)
     X = np.sort(rng.uniform(0, 10, 300))[:, None]

@@ -16,11 +16,11 @@ from zlib import error
 
 import numpy as np
 
-from trimlearn.arrays import asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import asarray_like, namespace, to_numpy
+from trimlearn._utils.files import inode, lock, replacing
+from trimlearn._utils.warn import warn
 from trimlearn.engines.base import Counts, Engine
-from trimlearn.files import inode, lock, replacing
 from trimlearn.smart.method import Record, State
-from trimlearn.warn import warn
 
 __all__ = ["Checkpoint", "Clock"]
 

@@ -12,10 +12,10 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from trimlearn.arrays import Array, index_like, to_numpy
+from trimlearn._utils.arrays import Array, index_like, to_numpy
+from trimlearn._utils.validation import is_sparse
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
-from trimlearn.validation import is_sparse
 
 __all__ = ["Centred", "centred"]
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.covariance import TrimmedCovariance
+from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.path import TrimPath
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.scale import Chi

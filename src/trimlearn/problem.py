@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, sum64, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy
 from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet

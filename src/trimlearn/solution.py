@@ -7,7 +7,7 @@ from enum import Enum
 
 import numpy as np
 
-from trimlearn.arrays import Array
+from trimlearn._utils.arrays import Array
 from trimlearn.engines.base import Counts
 from trimlearn.smart.method import Record
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from trimlearn._utils.threads import team
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
@@ -21,12 +22,11 @@ from trimlearn.offsets import Centred, centred
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.alternating import small
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
+from trimlearn.smart.sizes import small
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
-from trimlearn.threads import team
 
 __all__ = ["solve"]
 

@@ -11,15 +11,15 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn.engines.base import Engine
 from trimlearn.offsets import Centred
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
-from trimlearn.smart.alternating import FEW
 from trimlearn.smart.draws import Stream
-from trimlearn.smart.inner import accelerated, lbfgs
-from trimlearn.smart.newton import newton
+from trimlearn.smart.inner import fista, lbfgs
+from trimlearn.smart.inner.newton import newton
+from trimlearn.smart.sizes import FEW
 from trimlearn.weights import AllOnes
 
 TINY = 1e-300  # in place of 0 below a fraction
@@ -194,7 +194,7 @@ def _fit(engine: Engine, x: Array) -> Array:
         return newton(engine, x, value, gradient, 4)[0]
     if r2.smooth:
         return lbfgs(engine, x, value, gradient, 20)[0]
-    return accelerated(engine, x, value, gradient, 1.0, 20)[0]
+    return fista(engine, x, value, gradient, 1.0, 20)[0]
 
 
 def _check_count(name: str, value: Any) -> None:

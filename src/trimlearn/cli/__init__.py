@@ -1,4 +1,4 @@
-"""The command line: ``trimlearn demo``, ``reproduce``, ``stitch`` and ``version``."""
+"""The command line: ``trimlearn demo``, ``stitch`` and ``version``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from trimlearn._version import __version__
-from trimlearn.cli import demo, reproduce, stitch
+from trimlearn.cli import demo, stitch
 
-__all__ = ["main"]
+__all__ = ["Parser", "main", "run"]
 
 BAD_INPUT = 2  # argparse's own exit code for a command line that cannot be right
 INTERRUPTED = 130  # a shell's exit code for Ctrl-C
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
     """argparse prints the usage before each error; one line that says what is wrong is enough."""
 
     def error(self, message: str) -> NoReturn:
@@ -30,7 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     trimlearn 0.1.0
     0
     """
-    parser = _parser()
+    return run(_parser(), argv)
+
+
+def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
+    """Run the function ``command`` that the parser has found; what the user can mend is one line on stderr."""
     arguments = parser.parse_args(argv)
     try:
         arguments.command(arguments)
@@ -44,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="trimlearn", description="Fit models to data of which an unknown part is wrong.")
+    parser = Parser(prog="trimlearn", description="Fit models to data of which an unknown part is wrong.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in (demo, reproduce, stitch):
+    for command in (demo, stitch):
         command.add_to(commands)
     version = commands.add_parser("version", help="print the version")
     version.set_defaults(command=lambda arguments: print(f"trimlearn {__version__}"))

@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from trimlearn._utils.files import replacing
 from trimlearn.cli.show import print_table
-from trimlearn.files import replacing
 
 if TYPE_CHECKING:
     from trimlearn.geometry import Mosaic
@@ -36,7 +36,7 @@ def add_to(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from trimlearn.geometry.stitching import stitch_files
+    from trimlearn.geometry.mosaic.stitch import stitch_files
 
     if any(image.exists() and arguments.out.exists() and image.samefile(arguments.out) for image in arguments.images):
         raise ValueError(f"--out {arguments.out} is one of the photographs: give the mosaic a name of its own")

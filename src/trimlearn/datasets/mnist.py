@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.files import replacing
 from trimlearn.datasets.locate import find_folder, missing, user_cache
-from trimlearn.files import replacing
 
 __all__ = ["load_mnist"]
 

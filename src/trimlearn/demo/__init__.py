@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from trimlearn._utils.files import replacing
 from trimlearn._version import __version__
 from trimlearn.demo.digits import DigitsResult, bundled_digits, find_wrong_labels, mnist_digits
 from trimlearn.demo.judges import JudgesResult, find_outlying_judges
-from trimlearn.files import replacing
 
 __all__ = ["DemoResult", "run"]
 

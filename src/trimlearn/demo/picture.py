@@ -8,9 +8,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from trimlearn._utils.files import replacing
 from trimlearn.demo.digits import DigitsResult
 from trimlearn.demo.judges import JudgesResult
-from trimlearn.files import replacing
 from trimlearn.plots import plot_outlier_map
 
 __all__ = ["draw"]

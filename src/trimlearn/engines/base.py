@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, to_numpy
+from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.draws import Draws, Rows, Stream

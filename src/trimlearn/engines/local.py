@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, index_like, namespace, to_numpy, zeros
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy, zeros
 from trimlearn.engines.base import Engine
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem

@@ -1,14 +1,14 @@
 """scikit-learn estimators."""
 
-from trimlearn.estimators.covariance import TrimmedCovariance
-from trimlearn.estimators.glm import TrimmedGLM
-from trimlearn.estimators.graphical_lasso import TrimmedGraphicalLasso
-from trimlearn.estimators.linear import TrimmedLinearRegression
-from trimlearn.estimators.logistic import TrimmedLogisticRegression
+from trimlearn.estimators.covariance.covariance import TrimmedCovariance
+from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.linear.glm import TrimmedGLM
+from trimlearn.estimators.linear.linear import TrimmedLinearRegression
+from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
+from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 from trimlearn.estimators.path import TrimPath, trim_path
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.estimators.pipeline import outlier_table
-from trimlearn.estimators.wrapper import TrimmedEstimator
 from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [

@@ -14,16 +14,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from trimlearn.capped import h_of
+from trimlearn._utils.intact import intact
+from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.warn import warn
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
-from trimlearn.intact import intact
 from trimlearn.progress import watching
 from trimlearn.smart.method import Record
 from trimlearn.solution import Status
-from trimlearn.validation import is_sparse
-from trimlearn.warn import warn
+from trimlearn.weights.projection import h_of
 
 __all__ = ["SETTLED", "Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from trimlearn.validation import is_missing, is_sparse
+from trimlearn._utils.validation import is_missing, is_sparse
 
 __all__ = ["check_data", "check_labels_known", "check_numbers", "numbers"]
 

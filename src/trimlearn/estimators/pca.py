@@ -13,21 +13,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.intact import intact
+from trimlearn._utils.threads import team
+from trimlearn._utils.validation import check_choice, check_count, check_magnitude
+from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Table, check_counts, row_names
 from trimlearn.estimators.detector import Detector
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
-from trimlearn.intact import intact
 from trimlearn.progress import stage
-from trimlearn.robust.flat_fit import HUGE, Search
-from trimlearn.robust.flat_judge import Outcome, fit_and_judge
-from trimlearn.robust.flats import Fit, Flat, Points, spectrum
 from trimlearn.robust.scale import Chi, p_values
+from trimlearn.robust.subspace.flat import Fit, Flat, Points, spectrum
+from trimlearn.robust.subspace.judge import Outcome, fit_and_judge
+from trimlearn.robust.subspace.search import HUGE, Search
 from trimlearn.smart.method import Method, Record
-from trimlearn.threads import team
-from trimlearn.validation import check_choice, check_count, check_magnitude
-from trimlearn.warn import warn
 
 __all__ = ["TrimmedPCA"]
 

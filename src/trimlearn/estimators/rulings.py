@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from trimlearn.inference.table import Findings, TopFeatures, classifier_p_values, label_kinds
-from trimlearn.robust.verdict import Verdict
+from trimlearn.robust.labels.verdict import Verdict
 
 __all__ = ["Rulings"]
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import places
 from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.rulings import Rulings
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import make_table
-from trimlearn.robust.verdict import weigh
-from trimlearn.warn import warn
+from trimlearn.robust.labels.verdict import weigh
 
 __all__ = ["LabelErrors", "label_errors"]
 

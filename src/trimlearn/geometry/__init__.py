@@ -7,23 +7,23 @@ correspondences does without.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trimlearn.geometry.homography import TrimmedHomography
-    from trimlearn.geometry.matches import Matches, match_images
-    from trimlearn.geometry.mosaic import Mosaic
-    from trimlearn.geometry.pairs import match_pairs
-    from trimlearn.geometry.panorama import TrimmedPanorama
-    from trimlearn.geometry.stitching import stitch
+    from trimlearn.geometry.homography.estimator import TrimmedHomography
+    from trimlearn.geometry.mosaic.matches import Matches, match_images
+    from trimlearn.geometry.mosaic.mosaic import Mosaic
+    from trimlearn.geometry.mosaic.stitch import stitch
+    from trimlearn.geometry.panorama.estimator import TrimmedPanorama
+    from trimlearn.geometry.panorama.pairs import match_pairs
 
 __all__ = ["Matches", "Mosaic", "TrimmedHomography", "TrimmedPanorama", "match_images", "match_pairs", "stitch"]
 
 _HOME = {
-    "Matches": "matches",
-    "Mosaic": "mosaic",
-    "TrimmedHomography": "homography",
-    "TrimmedPanorama": "panorama",
-    "match_images": "matches",
-    "match_pairs": "pairs",
-    "stitch": "stitching",
+    "Matches": "mosaic.matches",
+    "Mosaic": "mosaic.mosaic",
+    "TrimmedHomography": "homography.estimator",
+    "TrimmedPanorama": "panorama.estimator",
+    "match_images": "mosaic.matches",
+    "match_pairs": "panorama.pairs",
+    "stitch": "mosaic.stitch",
 }
 
 

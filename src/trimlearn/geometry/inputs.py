@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from trimlearn.geometry.images import ImageLike
-from trimlearn.geometry.points import Floats
-from trimlearn.warn import warn
+from trimlearn._utils.warn import warn
+from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.mosaic.images import ImageLike
 
 __all__ = ["check_flag", "check_images", "check_index", "check_inside", "check_seed", "check_sizes"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, gammaln, logit, ndtr, pdtr, pdtrc, xlogy
 
+from trimlearn._utils.validation import check_choice
 from trimlearn.losses import Gamma, LeastSquares, Logistic, Poisson
 from trimlearn.losses.base import PredictionLoss
-from trimlearn.validation import check_choice
 
 __all__ = ["FAMILIES", "Family", "family"]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import fdtrc, ndtr, ndtri, stdtr, stdtrit
 from sklearn.utils.validation import validate_data
 
+from trimlearn._utils.threads import team
+from trimlearn._utils.validation import check_choice
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted, Kept, kept
 from trimlearn.inference.precision import Matrix, Spread, design, spread, triangle
 from trimlearn.inference.summary import Summary
-from trimlearn.threads import team
-from trimlearn.validation import check_choice
 
 __all__ = ["Fitted", "Inference", "InferenceMixin", "IntervalMixin", "infer"]
 

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.validation import is_sparse
+from trimlearn._utils.validation import is_sparse
 
 __all__ = ["Spread", "design", "leverages", "spread", "triangle"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from array_api_compat import device
 
-from trimlearn.arrays import Array, asarray_like, eps_of, index_like, namespace, norm, sum64, to_numpy, zeros
+from trimlearn._utils.arrays import Array, asarray_like, eps_of, index_like, namespace, norm, sum64, to_numpy, zeros
+from trimlearn._utils.threads import each, total
 from trimlearn.losses.linear import Block, Linear
 from trimlearn.losses.storage import Rows
-from trimlearn.threads import each, total
 
 if TYPE_CHECKING:
     from trimlearn.regularizers import Regularizer

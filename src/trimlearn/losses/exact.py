@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, index_like, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, to_numpy
+from trimlearn._utils.threads import total
 from trimlearn.losses.linear import Linear
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Ridge, Zero
-from trimlearn.threads import total
 
 __all__ = ["leading_subspace", "ridge_regression", "solve_symmetric"]
 

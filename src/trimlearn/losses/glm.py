@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln, xlogy
 
-from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.validation import check_choice, check_target
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
-from trimlearn.validation import check_choice, check_target
 
 __all__ = ["GLM", "Gamma", "Logistic", "Poisson"]
 

@@ -8,12 +8,12 @@ from typing import Any, final
 import numpy as np
 from array_api_compat import device
 
-from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.validation import check_choice, check_target
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer, Sphere
-from trimlearn.validation import check_choice, check_target
 
 __all__ = ["Homography"]
 

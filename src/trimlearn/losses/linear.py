@@ -10,9 +10,9 @@ from typing import Any, TypedDict
 import numpy as np
 from array_api_compat import device
 
-from trimlearn.arrays import Array, asarray_like, namespace, sum64, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
+from trimlearn._utils.validation import check_count, check_matrix, check_vector
 from trimlearn.losses.storage import SQUARE_BYTES, Rows, open_storage
-from trimlearn.validation import check_count, check_matrix, check_vector
 
 __all__ = ["Block", "Layer", "Linear"]
 

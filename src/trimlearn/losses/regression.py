@@ -6,13 +6,13 @@ from abc import abstractmethod
 from math import sqrt
 from typing import Any, Unpack, final
 
-from trimlearn.arrays import Array, namespace
+from trimlearn._utils.arrays import Array, namespace
+from trimlearn._utils.validation import as_numeric, check_positive, check_target
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.exact import ridge_regression
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer
-from trimlearn.validation import as_numeric, check_positive, check_target
 
 __all__ = ["Huber", "LeastSquares", "Regression", "SmoothL1", "StudentT"]
 

@@ -9,11 +9,11 @@ import numpy as np
 from array_api_compat import device
 from scipy.special import xlogy
 
-from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.validation import check_labels
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
-from trimlearn.validation import check_labels
 
 __all__ = ["Mislabelled", "Softmax"]
 

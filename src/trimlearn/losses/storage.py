@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from array_api_compat import device, is_numpy_array
 
-from trimlearn.arrays import Array, namespace, to_numpy
-from trimlearn.validation import is_sparse
+from trimlearn._utils.arrays import Array, namespace, to_numpy
+from trimlearn._utils.validation import is_sparse
 
 __all__ = ["Rows", "Storage", "open_storage"]
 
@@ -210,7 +210,7 @@ class Csr(Storage):
 
 
 def open_storage(V: Array) -> Storage:
-    """The storage of a data matrix that `trimlearn.validation.check_matrix` has passed."""
+    """The storage of a data matrix that `trimlearn._utils.validation.check_matrix` has passed."""
     if is_sparse(V):
         return Csr(V, _empty(V.data))
     return NumpyDense(V, _empty(V)) if is_numpy_array(V) else DeviceDense(V, _empty(V))

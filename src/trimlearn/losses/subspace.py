@@ -6,13 +6,13 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, namespace
+from trimlearn._utils.arrays import Array, asarray_like, namespace
+from trimlearn._utils.validation import check_count
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.exact import leading_subspace
 from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer, Sphere, Stiefel
-from trimlearn.validation import check_count
 
 __all__ = ["Subspace"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 
 
 def check_reals(name: str, value: Any) -> np.ndarray:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from math import inf
 from typing import final
 
-from trimlearn.arrays import Array, namespace
+from trimlearn._utils.arrays import Array, namespace
 from trimlearn.regularizers._checks import check_step
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from trimlearn.arrays import Array, namespace
+from trimlearn._utils.arrays import Array, namespace
 from trimlearn.regularizers._checks import check_alpha, check_number, match, positive_part
 from trimlearn.regularizers.base import Separable
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import final
 
-from trimlearn.arrays import Array, namespace
+from trimlearn._utils.arrays import Array, namespace
 from trimlearn.regularizers._checks import match
 from trimlearn.regularizers.around import Around
 from trimlearn.regularizers.base import Regularizer

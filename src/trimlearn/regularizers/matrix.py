@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, namespace
+from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn.regularizers._checks import check_count, check_matrix, rounding
 from trimlearn.regularizers.base import Indicator
 

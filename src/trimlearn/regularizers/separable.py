@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from trimlearn.arrays import Array, namespace, to_numpy
+from trimlearn._utils.arrays import Array, namespace, to_numpy
 from trimlearn.regularizers._checks import check_alpha, check_reals, match, positive_part
 from trimlearn.regularizers.base import Separable
 

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from trimlearn.arrays import Array, asarray_like, namespace
+from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn.regularizers._checks import check_number, check_reals, match, positive_part, rounding
 from trimlearn.regularizers.base import Indicator
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import final
 
-from trimlearn.arrays import Array, namespace
+from trimlearn._utils.arrays import Array, namespace
 from trimlearn.regularizers._checks import check_alpha, check_count, check_step, match
 from trimlearn.regularizers.base import Regularizer
 

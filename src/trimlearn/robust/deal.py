@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.arrays import to_numpy
-from trimlearn.robust.noise import Floats, Labels
-from trimlearn.validation import is_sparse
+from trimlearn._utils.arrays import to_numpy
+from trimlearn._utils.validation import is_sparse
+from trimlearn.robust.labels.noise_model import Floats, Labels
 
 __all__ = ["Folds", "deal", "digest"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtr, chdtrc, chdtri
 
-from trimlearn.capped import ROUNDING
+from trimlearn.weights.projection import ROUNDING
 
 __all__ = ["Chi", "Verdict", "judge", "p_values", "raw_scale", "rounding_floor", "small_sample"]
 

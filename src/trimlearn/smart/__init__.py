@@ -1,7 +1,7 @@
 """SMART and its relatives: Algorithm 1, its variants, its theory, and the rivals on the same problem."""
 
 from trimlearn.smart.alternating import alternating
-from trimlearn.smart.joint import prox_gradient
+from trimlearn.smart.prox_gradient import prox_gradient
 from trimlearn.smart.smart import SMART
 from trimlearn.smart.variants import page, palm, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
 

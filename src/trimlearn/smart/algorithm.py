@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from math import isfinite, isinf, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array, eps_of, norm, sum64, zeros
+from trimlearn._utils.arrays import Array, eps_of, norm, sum64, zeros
 from trimlearn.problem import Problem
-from trimlearn.smart.alternating import affordable
 from trimlearn.smart.draws import JLaw, Move, RowLaw, Rows, Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State
-from trimlearn.smart.metric import Metric
+from trimlearn.smart.metrics import Metric
+from trimlearn.smart.sizes import affordable
 from trimlearn.smart.steps import Auto, Probe, StepRule
 
 if TYPE_CHECKING:

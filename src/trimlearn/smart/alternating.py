@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, nan, prod
+from math import inf, nan
 from numbers import Integral
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array, eps_of
+from trimlearn._utils.arrays import Array, eps_of
 from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
-from trimlearn.smart.inner import accelerated, lbfgs
+from trimlearn.smart.inner import fista, lbfgs
+from trimlearn.smart.inner.newton import newton
 from trimlearn.smart.method import Method, Reweighed, Run, State
-from trimlearn.smart.metric import Euclidean, Metric, default_metric
-from trimlearn.smart.newton import newton
+from trimlearn.smart.metrics import Euclidean, Metric, default_metric
+from trimlearn.smart.sizes import default_inner, small
 from trimlearn.smart.steps import first_step
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["FEW", "SMALL", "Alternating", "AlternatingRun", "affordable", "alternating", "default_inner", "small"]
+__all__ = ["Alternating", "AlternatingRun", "alternating"]
 
-SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
 PRECISE = 256  # times eps: a change of F below this share of it is rounding
-FEW = 300  # parameters up to which their Hessian is written out: as many products as a large n can bear
-SOME = 1000  # the same where the problem is small: a factorisation is a tenth of a second
 
 
 @final
@@ -45,23 +43,6 @@ class Alternating(Method):
         inner = self.inner or default_inner(problem, small(problem))
         metric = Euclidean() if inner == "newton" else default_metric(problem)
         return AlternatingRun(problem, seed, int(self.iterations), inner, metric)
-
-
-def small(problem: Problem) -> bool:
-    """Whether passes cost next to nothing."""
-    return problem.n * prod(problem.loss.x_shape) <= SMALL
-
-
-def affordable(problem: Problem) -> bool:
-    """Whether full-batch steps may finish a run: x has few parameters, or passes cost next to nothing."""
-    return prod(problem.loss.x_shape) <= FEW or small(problem)
-
-
-def default_inner(problem: Problem, hessians: bool) -> str:
-    """The inner solver for this problem; ``hessians``: whether they are worth their cost where x has few parameters."""
-    if hessians and prod(problem.loss.x_shape) <= (SOME if small(problem) else FEW):
-        return "newton"
-    return "lbfgs" if problem.r2.smooth else "proximal"
 
 
 def alternating(iterations: int = 20, inner: str | None = None) -> Alternating:
@@ -149,7 +130,7 @@ class AlternatingRun(Run):
         if self.inner == "lbfgs":
             x, left = lbfgs(*known, iterations, inverse)
         else:
-            x, left, state.gamma = accelerated(*known, state.gamma, iterations, inverse)
+            x, left, state.gamma = fista(*known, state.gamma, iterations, inverse)
         strongest = self.inner == default_inner(self.problem, hessians=True)
         return x, left if strongest else nan  # the word of a weaker solver does not count
 

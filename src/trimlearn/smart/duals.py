@@ -9,10 +9,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar, final
 
-from trimlearn.arrays import Array, namespace, zeros
+from trimlearn._utils.arrays import Array, namespace, zeros
+from trimlearn._utils.threads import each
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
-from trimlearn.threads import each
 
 __all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "Total", "choose_duals"]
 

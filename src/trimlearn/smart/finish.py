@@ -13,15 +13,16 @@ from itertools import chain, repeat
 from math import inf, isfinite
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array
+from trimlearn._utils.arrays import Array
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.alternating import AlternatingRun, affordable, default_inner, small
+from trimlearn.smart.alternating import AlternatingRun
+from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Record, Run, State, least
-from trimlearn.smart.metric import Metric, default_metric
-from trimlearn.smart.newton import newton, newton_decrease
+from trimlearn.smart.metrics import Metric, default_metric
+from trimlearn.smart.sizes import affordable, default_inner, small
 from trimlearn.smart.steps import Auto, first_step
 from trimlearn.weights import AllOnes
 

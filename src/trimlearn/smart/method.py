@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn.arrays import Array, eps_of, zeros
+from trimlearn._utils.arrays import Array, eps_of, zeros
 from trimlearn.problem import Problem
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from trimlearn.arrays import to_numpy
+from trimlearn._utils.arrays import to_numpy
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
@@ -23,7 +23,7 @@ from trimlearn.smart.draws import (
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.finish import Finished, can_finish, finisher
 from trimlearn.smart.method import Method
-from trimlearn.smart.metric import LBFGS, Diagonal, Euclidean, Metric, default_metric, make_metric
+from trimlearn.smart.metrics import LBFGS, Diagonal, Euclidean, Metric, default_metric, make_metric
 from trimlearn.smart.steps import Auto, Fixed, StepRule, check_step_size
 from trimlearn.smart.theory import theorem1
 from trimlearn.weights import AllOnes

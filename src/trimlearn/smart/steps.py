@@ -8,10 +8,10 @@ from math import ceil, inf, isfinite, nan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-from trimlearn.arrays import Array, asarray_like, dot, namespace, norm
+from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn.smart.draws import ALL, Draws
 from trimlearn.smart.method import State
-from trimlearn.smart.metric import Metric
+from trimlearn.smart.metrics import Metric
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine

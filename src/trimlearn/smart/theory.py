@@ -34,7 +34,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.arrays import Array, to_numpy
+from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.smart.draws import drawn
 
 __all__ = [

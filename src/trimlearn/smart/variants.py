@@ -9,7 +9,7 @@ from math import inf
 from typing import TypedDict, Unpack
 
 from trimlearn.smart.draws import Coin, Cyclic, Every, Everything, Nothing, RowLaw, Same, WithReplacement
-from trimlearn.smart.metric import Metric
+from trimlearn.smart.metrics import Metric
 from trimlearn.smart.smart import SMART, Step
 from trimlearn.smart.steps import Decaying, StepRule, check_step_size
 

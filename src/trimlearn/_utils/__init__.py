@@ -1,0 +1,1 @@
+"""What every layer may use: arrays, files, threads, checks, warnings."""

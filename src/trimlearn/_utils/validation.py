@@ -1,0 +1,192 @@
+"""What is checked about the data before any work is done. Each error names the argument and the fix."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import isfinite, prod
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from array_api_compat import is_array_api_obj, is_numpy_array, is_torch_array
+from numpy.typing import NDArray
+
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+
+__all__ = [
+    "as_numeric",
+    "check_choice",
+    "check_count",
+    "check_labels",
+    "check_magnitude",
+    "check_matrix",
+    "check_positive",
+    "check_target",
+    "check_vector",
+    "is_missing",
+    "is_sparse",
+]
+
+CHECK_ENTRIES = 1 << 20  # how many are looked at in one go: a memory-mapped V is never read as a whole
+
+
+LOOKED_AT = 1000  # rows, to learn of what size numbers are
+IN_RANGE = 0.45  # a power of the largest number: its square is in range, and so are sums of a million of these
+
+
+def is_sparse(V: Any) -> bool:
+    """Is V a scipy sparse matrix or array?"""
+    return bool(sp.issparse(V))
+
+
+def as_numeric(a: Any, name: str) -> Array:
+    """``a`` as an array of real numbers (bool and integers included) of any shape, not copied when it is one."""
+    if is_torch_array(a):
+        if str(a.layout) != "torch.strided":
+            raise TypeError(f"{name} is a sparse torch tensor; pass a scipy.sparse CSR array instead.")
+        a = a.detach()
+    elif is_numpy_array(a) or not is_array_api_obj(a):
+        if isinstance(a, np.ma.MaskedArray) and np.ma.is_masked(a):
+            raise ValueError(f"{name} is a masked array with masked entries; drop those rows or fill them in first.")
+        try:
+            a = np.asarray(a)  # also strips np.memmap and np.matrix down to a plain view
+        except ValueError as error:
+            raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from error
+    xp = namespace(a)
+    if not xp.isdtype(a.dtype, ("bool", "integral", "real floating")):
+        kind = TypeError if a.ndim == 0 else ValueError
+        raise kind(f"{name} must hold real numbers, got dtype {a.dtype}; encode or convert it to floats first.")
+    return a
+
+
+def check_matrix(V: Any, name: str = "V") -> Array:
+    """A 2-D data matrix, finite and not empty: a dense array as it is, any scipy sparse format as a CSR array."""
+    if is_sparse(V):
+        V = sp.csr_array(V)  # shares the memory of a CSR matrix; CSC, COO and the others are converted
+        as_numeric(V.data, name)
+        entries = V.data
+    else:
+        entries = V = as_numeric(V, name)
+    if V.ndim != 2:
+        raise ValueError(f"{name} must be 2-D (n rows, p columns), got shape {tuple(V.shape)}; reshape it.")
+    if 0 in V.shape:
+        raise ValueError(f"{name} is empty: shape {tuple(V.shape)}; give at least one row and one column.")
+    if not _all_finite(entries):
+        raise ValueError(f"{name} holds NaN or infinity; drop or impute those entries.")
+    return V
+
+
+def check_target(t: Any, n: int, like: Array, name: str = "t", ndim: Collection[int] = (1,)) -> Array:
+    """One finite target (or row of targets) for each of the n rows of V, as an array like ``like``."""
+    t = as_numeric(t, name)
+    if t.ndim not in ndim:
+        allowed = " or ".join(f"{d}-D" for d in ndim)
+        raise ValueError(f"{name} must be {allowed}, got shape {tuple(t.shape)}; reshape or ravel it.")
+    if t.shape[0] != n or 0 in t.shape:
+        raise ValueError(f"{name} must hold one target for each of the {n} rows of the data, got {tuple(t.shape)}.")
+    with np.errstate(over="ignore"):  # too large for float32: reported below
+        t = asarray_like(t, like)
+    if not _all_finite(t):
+        raise ValueError(f"{name} holds NaN or infinity (as {like.dtype}); drop those rows.")
+    return t
+
+
+def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") -> tuple[NDArray[np.int64], int]:
+    """Class labels 0..K−1, at least two of them present, as int64; and K."""
+    fix = f"encode the labels as 0..K-1, for example by np.unique({name}, return_inverse=True)[1]"
+    values = to_numpy(as_numeric(t, name))
+    check_target(values, n, np.zeros(0), name)
+    with np.errstate(invalid="ignore"):  # beyond int64: reported below
+        labels = values.astype(np.int64)
+    if np.any(labels != values) or labels.min() < 0:
+        raise ValueError(f"{name} must hold integers >= 0; {fix}.")
+    if labels.min() == labels.max():
+        raise ValueError(f"{name} holds one class only ({labels[0]}); give rows of at least two classes.")
+    K = int(labels.max()) + 1
+    if n_classes is not None:
+        check_count(n_classes, "n_classes")
+        if n_classes < K:
+            raise ValueError(f"n_classes is {n_classes} but {name} holds the label {K - 1}; raise it, or {fix}.")
+        K = n_classes
+    return labels, K
+
+
+def check_vector(a: Any, length: int, like: Array, name: str, *, positive: bool = False) -> Array:
+    """One finite number for each of ``length`` columns, as an array like ``like``."""
+    a = as_numeric(a, name)
+    if tuple(a.shape) != (length,):
+        raise ValueError(f"{name} must have shape ({length},), one number per column, got {tuple(a.shape)}.")
+    a = asarray_like(a, like)
+    if not _all_finite(a):
+        raise ValueError(f"{name} holds NaN or infinity; give finite numbers.")
+    if positive and not bool(namespace(a).all(a > 0)):
+        raise ValueError(f"{name} must be > 0 in every column; use 1 for a constant column.")
+    return a
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A finite number > 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
+    return float(value)
+
+
+def check_count(value: Any, name: str, most: int | None = None) -> int:
+    """An integer from 1 to ``most``."""
+    count = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else 0
+    if count < 1 or (most is not None and count > most):
+        upper = "" if most is None else f" and <= {most}"
+        raise ValueError(f"{name} must be an integer >= 1{upper}, got {value!r}.")
+    return count
+
+
+def check_magnitude(A: Any, name: str) -> None:
+    """ValueError where the numbers of a column, a few wild ones apart, are so large or small that their squares are out
+    of range. A, dense or CSR, is 1-D or 2-D; of many rows every so-manieth is looked at.
+
+    >>> check_magnitude(np.array([1e200, 1.0, 2.0, 0.0]), "y")
+    >>> check_magnitude(np.array([1e200, 3e200, 2e200, 0.0]), "y")
+    Traceback (most recent call last):
+    ValueError: y holds numbers of about 2e+200, whose squares are out of range: divide it by that.
+    """
+    sample = A[:: max(1, A.shape[0] // LOOKED_AT)]
+    a = np.abs(np.asarray(sample.toarray() if is_sparse(sample) else to_numpy(sample)))
+    if a.dtype.kind != "f":
+        return
+    most = float(np.finfo(a.dtype).max) ** IN_RANGE
+    for column in a.reshape(len(a), -1).T:
+        size = float(np.median(column[column > 0])) if np.any(column > 0) else 1.0
+        if not 1 / most < size < most:
+            raise ValueError(
+                f"{name} holds numbers of about {size:.0e}, whose squares are out of range: divide it by that."
+            )
+
+
+def check_choice(value: Any, choices: Collection[str], name: str) -> None:
+    """One of a few words."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+
+
+def is_missing(label: Any) -> bool:
+    """None, NaN, NaT and pandas.NA, told by how they print: their comparisons do not agree with one another."""
+    return label is None or (not isinstance(label, str) and str(label) in ("nan", "NaT", "<NA>"))
+
+
+def _all_finite(a: Array) -> bool:
+    """No NaN, no infinity; no temporary as large as ``a``, which is read block by block."""
+    xp = namespace(a)
+    if not xp.isdtype(a.dtype, "real floating") or 0 in a.shape:
+        return True
+    if is_numpy_array(a) and a.flags.f_contiguous and not a.flags.c_contiguous:
+        a = a.T  # blocks that are contiguous in memory
+    step = max(1, CHECK_ENTRIES // prod(a.shape[1:]))
+    return all(_block_finite(a[i : i + step]) for i in range(0, a.shape[0], step))
+
+
+def _block_finite(block: Array) -> bool:
+    xp = namespace(block)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = xp.sum(block)  # three times faster than looking at every entry, and seldom not finite by itself
+    return bool(xp.isfinite(total)) or bool(xp.all(xp.isfinite(block)))

@@ -1,0 +1,1 @@
+"""Trimmed estimators of location and covariance."""

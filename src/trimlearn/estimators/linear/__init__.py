@@ -1,0 +1,1 @@
+"""Trimmed models of a linear prediction."""

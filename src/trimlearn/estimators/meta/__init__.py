@@ -1,0 +1,1 @@
+"""Any scikit-learn estimator, trimmed."""

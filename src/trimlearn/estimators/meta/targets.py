@@ -1,0 +1,164 @@
+"""Predictions of any scikit-learn model confronted with y: a loss per example, and a judgement of all rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.special import logsumexp
+
+from trimlearn.estimators.rulings import Rulings
+from trimlearn.inference.table import Findings, plain_kinds
+from trimlearn.robust.labels.noise_model import Floats, LabelNoise, two_columns
+from trimlearn.robust.labels.verdict import Verdict, weigh
+from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
+
+__all__ = ["Finding", "Labels", "Reading", "Residuals"]
+
+Loss = Callable[[np.ndarray, np.ndarray], Any]  # (y, predictions) -> f, one per row
+Ruler = float | LabelNoise  # what scores are measured with: the scale of residuals, or a model of wrong labels
+
+LOWEST = float(np.log(1e-12))  # log-probabilities end here: a forest may say 0
+BELIEVED = float(np.log(1e-6))  # and are taken no more seriously than this when labels are judged
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the predictions say about the rows: which ones they explain, and the share of bad ones."""
+
+    inliers: np.ndarray
+    contamination: float
+    ruler: Ruler
+    threshold: float  # rows whose score is larger are not explained
+    verdict: Verdict | None = None  # on labels
+
+    @property
+    def acquits(self) -> bool:
+        """Whether labels were weighed, and all of them taken to be right."""
+        return self.verdict is not None and self.verdict.clean
+
+
+class Reading(ABC):
+    """One kind of target. t is y as the reading wants it; P the predictions, one row per example."""
+
+    def __init__(self, loss: Loss | None) -> None:
+        self.loss = loss
+
+    @abstractmethod
+    def predict(self, model: Any, X: Any) -> np.ndarray:
+        """P, by a fitted model."""
+
+    @abstractmethod
+    def losses(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
+        """f, one per row."""
+
+    @abstractmethod
+    def robust_h(self, S: float) -> float:
+        """What to keep of the total weight S while nothing is known about the contamination."""
+
+    @abstractmethod
+    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
+        """All rows, by predictions for rows that their models have not seen; h as kept by the trimmed fit."""
+
+    @abstractmethod
+    def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
+        """How bad each row is; larger is worse."""
+
+    @abstractmethod
+    def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
+        """What there is to say about each row; ``off``: which of them the model does not explain."""
+
+
+@final
+class Residuals(Reading):
+    """Regression: f = ½‖y − prediction‖², or the loss given. √(2f), the deviance residual, is judged by its scale."""
+
+    def predict(self, model: Any, X: Any) -> np.ndarray:
+        return np.asarray(model.predict(X), dtype=np.float64)
+
+    def losses(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
+        if self.loss is None:
+            r = np.asarray(t, dtype=np.float64).reshape(P.shape) - P
+            return np.asarray(0.5 * np.sum(r.reshape(len(r), -1) ** 2, axis=1))
+        f = np.asarray(self.loss(t, P), dtype=np.float64)
+        if f.shape != (len(P),) or np.any(f < 0):
+            raise ValueError("loss(y, prediction) must give one number >= 0 per row.")
+        return f
+
+    def robust_h(self, S: float) -> float:
+        return min(S, S // 2 + 1)
+
+    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
+        law = self._law(P)
+        floor = rounding_floor(np.ravel(t), s) if law.k == 1 and self.loss is None else 0.0
+        found = judge(self._residual(P, t), h, s=s, law=law, floor=floor)
+        return Finding(found.inliers & (s > 0), found.contamination, found.scale, found.cutoff)
+
+    def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
+        return np.asarray(self._residual(P, t) / ruler)
+
+    def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
+        score = self.score(P, t, ruler)
+        return Findings(score, p_values(score, self._law(P)), plain_kinds(off))
+
+    def _residual(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
+        return np.asarray(np.sqrt(2 * self.losses(P, t)))
+
+    def _law(self, P: np.ndarray) -> Chi:
+        return Chi(1 if P.ndim == 1 or self.loss is not None else P.shape[1])
+
+
+@final
+class Labels(Reading):
+    """Classification: P = log-probabilities of the ``classes``, t the labels' numbers, f = −log p of the label.
+
+    The judgement weighs P with ``second`` opinions on the training rows (robust/verdict.py). A label that no row was
+    fitted with is number −1.
+    """
+
+    def __init__(self, loss: Loss | None, classes: np.ndarray, second: list[Floats] | None = None) -> None:
+        super().__init__(loss)
+        self.classes, self.second = classes, second or []
+
+    def predict(self, model: Any, X: Any) -> np.ndarray:
+        z = self._log_odds(model, X)
+        log_p = np.full((len(z), len(self.classes)), LOWEST)
+        log_p[:, np.searchsorted(self.classes, model.classes_)] = z - logsumexp(z, axis=1, keepdims=True)
+        return np.asarray(np.maximum(log_p, LOWEST))
+
+    def _log_odds(self, model: Any, X: Any) -> np.ndarray:
+        if hasattr(model, "predict_proba"):  # scikit-learn's own convention for what a classifier can do
+            return np.asarray(np.log(np.maximum(np.asarray(model.predict_proba(X), dtype=np.float64), 1e-300)))
+        if hasattr(model, "decision_function"):
+            z = np.asarray(model.decision_function(X), dtype=np.float64)
+            return np.asarray(two_columns(z.reshape(len(z), -1)))
+        raise ValueError(
+            f"{type(model).__name__} has neither predict_proba nor decision_function, so that it cannot say how well "
+            "it explains a label: wrap it in sklearn.calibration.CalibratedClassifierCV."
+        )
+
+    def losses(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
+        if self.loss is not None:
+            return np.asarray(self.loss(self.classes[t], np.exp(P)), dtype=np.float64)
+        return np.where(t >= 0, -P[np.arange(len(P)), t], np.inf)
+
+    def robust_h(self, S: float) -> float:
+        return S  # the noise model wants predictions that are right more often than the labels, not trimmed ones
+
+    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
+        verdict = weigh([np.maximum(P, BELIEVED), *self.second], np.maximum(t, 0), s)
+        noise, share = verdict.noise, h / float(s.sum())
+        cut = verdict.cut(share if share < 1 else None)
+        alone = LabelNoise(noise.T, np.array([noise.temperatures.sum()]), noise.bias, noise.epsilon, noise.floor)
+        return Finding((verdict.scores <= cut) & (s > 0), noise.epsilon, alone, cut, verdict)
+
+    def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
+        assert isinstance(ruler, LabelNoise)
+        return np.where(t >= 0, ruler.score([np.maximum(P, BELIEVED)], np.maximum(t, 0)), np.inf)
+
+    def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
+        assert isinstance(ruler, LabelNoise)
+        return Rulings.of(Verdict(ruler, [np.maximum(P, BELIEVED)], t, np.ones(len(t)))).findings(t, self.classes, off)

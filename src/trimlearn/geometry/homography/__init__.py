@@ -1,0 +1,1 @@
+"""One homography from dirty matches."""

@@ -1,0 +1,100 @@
+"""Whether chance alone would explain as many matches as well: the a contrario test."""
+
+from __future__ import annotations
+
+from math import inf, log, pi
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from scipy.special import gammaln
+
+from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
+
+__all__ = ["Chance", "Meaning"]
+
+EXACT = 1e-6  # errors below this share of the image's side are rounding
+LINES = 200  # are tried, and as many points: enough where one line holds most of them
+
+
+class Meaning(NamedTuple):
+    """What chance explains worst: ``k`` matches (cells, that is) within √``e2`` pixels, and log NFA."""
+
+    k: float
+    e2: float
+    log_nfa: float
+
+
+@final
+class Chance:
+    """Independent matches, uniform over ``area`` square pixels.
+
+    One of them is within e of a given homography with probability at most α(e) = πe²/area. So among all
+    homographies through four of n matches the expected number of those with k matches within e is at most
+
+        NFA(k, e) = (n − 4) · C(n, k) · C(k, 4) · α(e)^(k − 4)
+
+    (Moisan and Stival 2004). Matches of one cell count as one: n = Σs, and k is the sum of s over those within e.
+
+    >>> rng = np.random.default_rng(0)
+    >>> src = rng.uniform(0, 1000, (50, 2))
+    >>> e2 = rng.uniform(0, 1000, 50) ** 2
+    >>> e2[:12] = 4.0
+    >>> k, _, log_nfa = Chance(PointPairs(src, src)).best(e2)
+    >>> k, log_nfa < -50
+    (12.0, True)
+    """
+
+    def __init__(self, pairs: PointPairs) -> None:
+        self.s, self.area = pairs.cell_shares, pairs.area
+        self.n = float(self.s.sum())
+
+    @property
+    def side(self) -> float:
+        """Of a square with that area."""
+        return float(self.area**0.5)
+
+    def best(self, e2: Floats) -> Meaning:
+        """The number of matches, taken by their errors, with the smallest NFA. With four there is nothing to test."""
+        order = np.argsort(e2, kind="stable")
+        k = np.cumsum(self.s[order])
+        values = self._log_nfa(k, e2[order])
+        at = int(np.argmin(values))
+        return Meaning(float(k[at]), float(e2[order[at]]), float(values[at]))
+
+    def off_a_line(self, e2: Floats, points: Floats, rng: np.random.Generator) -> Meaning:
+        """What the matches within ``best`` mean that are off the line which holds most of them.
+
+        A line leaves a homography three degrees of freedom: two matches fit anyhow, and so C(k, 2) α^(k − 3/2).
+        """
+        _, limit, _ = self.best(e2)
+        within = e2 <= limit
+        off = within & ~_on_line(points, np.flatnonzero(within), limit**0.5, rng)
+        k, n = float(self.s[off].sum()), float(self.s[off | ~within].sum())
+        tests = log(max(n, 1.0)) + _log_choose(n, k) + _log_choose(max(k, 2.0), 2.0)
+        return Meaning(k, limit, float(tests + (k - 1.5) * log(self._alpha(limit))))
+
+    def _alpha(self, e2: Any) -> Any:
+        return np.minimum(pi * np.maximum(e2 / self.area, EXACT**2), 1.0)
+
+    def _log_nfa(self, k: Floats, e2: Floats) -> Floats:
+        enough = k > 4.5
+        tests = log(max(self.n - 4.0, 1.0)) + _log_choose(self.n, k) + _log_choose(k, 4.0)
+        return np.where(enough, tests + (k - 4.0) * np.log(self._alpha(e2)), inf)
+
+
+def _on_line(points: Floats, rows: Ints, width: float, rng: np.random.Generator) -> Bools:
+    """Which points are within ``width`` of the line through two of ``rows`` that has most of these so near."""
+    a, b = points[rng.choice(rows, LINES)], points[rng.choice(rows, LINES)]
+    normal = (b - a)[:, ::-1] * [1.0, -1.0]
+    length = np.linalg.norm(normal, axis=1)
+    normal = normal / np.where(length > 0, length, np.nan)[:, None]  # no line through one point
+    some = points[rng.choice(rows, LINES)]
+    near = np.abs(some @ normal.T - np.sum(a * normal, axis=1)) <= width
+    best = int(np.argmax(near.sum(axis=0)))
+    return np.asarray(np.abs((points - a[best]) @ normal[best]) <= width)
+
+
+def _log_choose(n: float | Floats, k: float | Floats) -> Floats:
+    """log C(n, k), for real numbers too."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(np.maximum(n - k, 0.0) + 1.0))

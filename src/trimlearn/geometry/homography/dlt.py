@@ -1,0 +1,47 @@
+"""The trimmed problem itself: min 1/n Σ wᵢfᵢ(H) over weights and ‖H‖ = 1, from a homography that is nearly right."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from trimlearn.geometry.homography.minimal import four_point
+from trimlearn.geometry.homography.points import Floats, PointPairs
+from trimlearn.losses import Homography
+from trimlearn.problem import Problem
+from trimlearn.regularizers import Sphere
+from trimlearn.robust.distinct import distinct_rows
+from trimlearn.smart import alternating
+from trimlearn.solution import Solution
+from trimlearn.solve import solve
+from trimlearn.weights import CappedSimplex
+
+__all__ = ["dlt", "four_best", "trimmed_fit"]
+
+BEST = 8  # matches among which the paper's four are looked for
+
+
+def trimmed_fit(pairs: PointPairs, H: Floats, h: float, form: str) -> Solution:
+    """Alternating minimisation from H (pixels), in normalised coordinates; ``form`` as in `trimlearn.losses`."""
+    loss = Homography(pairs.normalised.src, pairs.normalised.dst, form)
+    x = pairs.to_normalised(H)
+    x = min(x, -x, key=lambda x: float(np.median(loss.values(x))))  # the printed form tells H from −H
+    return solve(Problem(loss, CappedSimplex(h), Sphere()), alternating(), x0=x, start=None)
+
+
+def dlt(pairs: PointPairs, w: Floats) -> Floats:
+    """The H (pixels) with the smallest Σ wᵢ‖Aᵢh‖², ‖h‖ = 1."""
+    loss = Homography(pairs.normalised.src, pairs.normalised.dst)
+    return pairs.to_pixels(np.asarray(loss.minimiser(w, Sphere(), loss.start())))
+
+
+def four_best(pairs: PointPairs, losses: Floats) -> Floats:
+    """The homography (pixels) through the four matches of smallest loss, or the next best where three are on a line."""
+    first = distinct_rows(np.hstack([pairs.src, pairs.dst]))[0]
+    best = first[np.argsort(losses[first], kind="stable")[:BEST]]
+    for sample in sorted(combinations(range(len(best)), 4), key=sum):
+        found = four_point(pairs.normalised, best[list(sample)][None])
+        if len(found):
+            return pairs.to_pixels(found[0])
+    raise ValueError("refine='paper': the matches of smallest loss are nearly on a line; use refine='inliers'.")

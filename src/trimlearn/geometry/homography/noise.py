@@ -1,0 +1,70 @@
+"""The noise of the inliers: how far from a homography a right match may be."""
+
+from __future__ import annotations
+
+from math import exp, inf, log
+from typing import NamedTuple
+
+import numpy as np
+
+from trimlearn.geometry.homography.a_contrario import EXACT, Chance
+from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.homography.score import WIDE
+
+__all__ = ["Noise", "noise_of", "noise_of_kept"]
+
+MISSED = 0.01  # of the inliers are beyond the threshold
+ROUNDS = 100
+SETTLED = 1e-6
+
+
+class Noise(NamedTuple):
+    """Errors e of inliers are Rayleigh with a ``scale`` that was estimated from ``freedom`` degrees of freedom.
+
+    So e²/(2 scale²) has the F distribution with 2 and ``freedom``: P(e > t) = (1 + t²/(freedom·scale²))^(−freedom/2),
+    which is exp(−t²/(2 scale²)) where there are many.
+    """
+
+    scale: float
+    freedom: float = inf
+
+    @property
+    def threshold(self) -> float:
+        """99 % of the inliers have a smaller error."""
+        half = self.freedom / 2.0
+        x = -log(MISSED) if half == inf else half * (MISSED ** (-1.0 / half) - 1.0)
+        return float(self.scale * (2.0 * x) ** 0.5)
+
+    def bad_share(self, errors: Floats, threshold: float) -> float:
+        """1 − the share of inliers, of whom a known part is within ``threshold``."""
+        x, half = 0.5 * (threshold / self.scale) ** 2, self.freedom / 2.0
+        beyond = exp(-x) if half == inf else (1.0 + x / half) ** -half
+        within = float(np.mean(errors <= threshold)) / (1.0 - beyond)
+        return max(1.0 - within, 0.0)
+
+
+def noise_of(e2: Floats, chance: Chance) -> Noise:
+    """Maximum likelihood by EM among errors below WIDE, where e² is exponential for inliers and uniform for others.
+
+    It starts from the median of the errors that chance explains worst. A homography takes eight degrees of freedom from
+    the 2k of k matches: the four smallest errors may be 0 and do not count for the median, and E e² is Σe²/(k − 4).
+    """
+    wide, least = (WIDE * chance.side) ** 2, (EXACT * chance.side) ** 2
+    near = np.sort(e2[e2 < wide])
+    inner = near[near <= chance.best(e2).e2][4:]
+    if not len(inner):
+        return Noise(least**0.5)
+    v, share = max(float(np.median(inner)) / log(2.0), 2.0 * least), 0.5  # v: the mean of e²
+    for _ in range(ROUNDS):
+        inside = share / v * np.exp(-near / v)
+        p = inside / (inside + (1.0 - share) / wide)
+        total, before = float(p.sum()), v
+        v, share = max(float(p @ near) / max(total - 4.0, 1.0), 2.0 * least), min(total / len(near), 1.0 - SETTLED)
+        if abs(v - before) <= SETTLED * v:
+            break
+    return Noise((v / 2.0) ** 0.5, 2.0 * max(total - 4.0, 1.0))
+
+
+def noise_of_kept(errors: Floats, w: Floats) -> Noise:
+    """By the median error of the matches kept: for a homography that may be off by more than WIDE."""
+    return Noise(float(np.median(errors[w > 0])) / (2.0 * log(2.0)) ** 0.5)

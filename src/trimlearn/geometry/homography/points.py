@@ -1,0 +1,180 @@
+"""Point correspondences: checked, without repetition, in an order of their own, and normalised."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn._utils.arrays import to_numpy
+from trimlearn._utils.validation import as_numeric, check_matrix, is_sparse
+from trimlearn.robust.distinct import distinct_rows
+from trimlearn.robust.scatter.starts import medians
+
+__all__ = [
+    "Bools",
+    "Floats",
+    "Ints",
+    "PointPairs",
+    "Sorted",
+    "check_pairs",
+    "check_points",
+    "check_spread",
+    "sort_pairs",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+FAR = 3e4  # of their extent: from there on a homography of pixels loses tenths of them to rounding
+HUGE = 1e60  # coordinates beyond it have products that overflow
+CORE = (0.05, 0.95)  # quantiles between which the extent of an image is read: a few wild points do not stretch it
+CELL = 0.01  # matches within such a share of the side, in both images, count as one
+FLAT = 1e-7  # relative second singular value below which points are on a line
+
+
+@final
+@dataclass(frozen=True)
+class PointPairs:
+    """Matched points src and dst, (n, 2) pixels each."""
+
+    src: Floats
+    dst: Floats
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+    def __getitem__(self, rows: Any) -> PointPairs:
+        return PointPairs(self.src[rows], self.dst[rows])
+
+    @cached_property
+    def lifted(self) -> tuple[Floats, Floats]:
+        """(u, v, 1) of src and of dst, as columns: (3, n) each."""
+        return _lifted(self.src), _lifted(self.dst)
+
+    @cached_property
+    def area(self) -> float:
+        """Square pixels over which the points of the larger image spread: what a random match may hit."""
+        return max(float(np.prod(_extent(points))) for points in (self.src, self.dst))
+
+    @cached_property
+    def cell_shares(self) -> Floats:
+        """s: 1 over the number of matches in the same cell. A cluster of near copies is no more support than one."""
+        parts = [np.floor((p - p.min(axis=0)) / (CELL * _extent(p))) for p in (self.src, self.dst)]
+        _, counts, where = distinct_rows(np.hstack(parts))
+        return np.asarray(1.0 / counts[where])
+
+    @cached_property
+    def frames(self) -> tuple[Floats, Floats]:
+        """T₁ and T₂ of Hartley's normalisation: centre 0, typical distance √2."""
+        return _frame(self.src, self.cell_shares), _frame(self.dst, self.cell_shares)
+
+    @cached_property
+    def normalised(self) -> PointPairs:
+        """The same matches in normalised coordinates."""
+        (a, b), (T1, T2) = self.lifted, self.frames
+        return PointPairs((T1 @ a)[:2].T, (T2 @ b)[:2].T)
+
+    def to_pixels(self, H: Floats) -> Floats:
+        """T₂⁻¹ H T₁ for one H between normalised points, or for each of many."""
+        T1, T2 = self.frames
+        return np.asarray(np.linalg.inv(T2) @ H @ T1)
+
+    def to_normalised(self, H: Floats) -> Floats:
+        """T₂ H T₁⁻¹, of norm 1."""
+        T1, T2 = self.frames
+        x = T2 @ H @ np.linalg.inv(T1)
+        return np.asarray(x / np.linalg.norm(x))
+
+
+def check_points(points: Any, name: str) -> Floats:
+    """Points (n, 2), finite, in float64."""
+    if is_sparse(points):
+        raise ValueError(f"{name} is a sparse matrix; give a dense array of shape (n, 2).")
+    found = np.asarray(to_numpy(check_matrix(points, name)), dtype=np.float64)
+    if found.shape[1] != 2:
+        raise ValueError(f"{name} must have shape (n, 2), one point (x, y) a row, got {found.shape}.")
+    if np.abs(found).max() > HUGE:
+        raise ValueError(f"{name} holds coordinates beyond {HUGE:g}, which no image has; give pixels.")
+    return found
+
+
+def check_pairs(src: Any, dst: Any, scores: Any = None) -> tuple[PointPairs, Floats | None]:
+    """The matches, and their scores."""
+    pairs = PointPairs(check_points(src, "src"), check_points(dst, "dst"))
+    n = len(pairs)
+    if len(pairs.dst) != n:
+        raise ValueError(f"src and dst must have one row per match each, got {n} and {len(pairs.dst)} rows.")
+    if scores is None:
+        return pairs, None
+    guide = np.asarray(to_numpy(as_numeric(scores, "scores")), dtype=np.float64)
+    if guide.shape != (n,):
+        raise ValueError(f"scores must hold one number for each of the {n} matches, got shape {guide.shape}.")
+    if np.isnan(guide).any():
+        raise ValueError("scores holds NaN; give a number for every match, larger for one likelier to be right.")
+    return pairs, guide
+
+
+@final
+@dataclass(frozen=True)
+class Sorted:
+    """Matches in lexicographic order, ``pairs[order]``; the distinct ones, and the best score of the copies of each."""
+
+    order: Ints
+    pairs: PointPairs
+    distinct: PointPairs
+    scores: Floats | None
+
+    def unsorted(self, values: Floats) -> Floats:
+        """One value for each of the sorted matches, in the order they were given in."""
+        found = np.empty_like(values)
+        found[self.order] = values
+        return found
+
+
+def sort_pairs(pairs: PointPairs, scores: Floats | None) -> Sorted:
+    """In an order of their own: what follows does not depend on the one the matches came in."""
+    rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
+    order = np.argsort(where, kind="stable")
+    best = None
+    if scores is not None:
+        best = np.full(len(rows), -np.inf)
+        np.maximum.at(best, where, scores)
+    return Sorted(order, pairs[order], pairs[rows], best)
+
+
+def check_spread(pairs: PointPairs) -> None:
+    """ValueError unless either image has four distinct points that are not all on a line."""
+    for name, points in (("src", pairs.src), ("dst", pairs.dst)):
+        count = len(distinct_rows(points)[0])
+        if count < 4:
+            have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
+            raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
+        if np.abs(np.median(points, axis=0)).max() > FAR * _extent(points).max():
+            raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
+        spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+        if spread[1] <= FLAT * spread[0]:
+            raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
+
+
+def _lifted(points: Floats) -> Floats:
+    return np.vstack([points.T, np.ones(len(points))])
+
+
+def _extent(points: Floats) -> Floats:
+    """Width and height of what the points cover."""
+    low, high = np.quantile(points, CORE, axis=0)
+    side = (high - low) / (CORE[1] - CORE[0])
+    return np.asarray(np.where(side > 0, side, np.maximum(np.ptp(points, axis=0), np.finfo(np.float64).tiny)))
+
+
+def _frame(points: Floats, s: Floats) -> Floats:
+    """By medians over cells, where Hartley takes means: no wild match and no cluster squeezes the others together."""
+    centre = medians(points, s)
+    distances = np.linalg.norm(points - centre, axis=1)
+    scale = 2**0.5 / (medians(distances[:, None], s)[0] or distances.mean())
+    return np.array([[scale, 0.0, -scale * centre[0]], [0.0, scale, -scale * centre[1]], [0.0, 0.0, 1.0]])

@@ -1,0 +1,173 @@
+"""Which surface a mosaic is drawn on, and how each image is seen from it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from trimlearn._utils.warn import warn
+from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.mosaic.layout import HorizonError, Layout, lay_out
+from trimlearn.geometry.mosaic.surfaces import Cylinder, Plane, Sphere, Surface, View
+from trimlearn.geometry.panorama.estimator import TrimmedPanorama
+from trimlearn.geometry.panorama.pairs import Pairs
+from trimlearn.geometry.panorama.rotations import straighten
+from trimlearn.geometry.panorama.scene import shift
+
+__all__ = ["SURFACES", "Placement", "place"]
+
+SURFACES: dict[str, type[Surface]] = {"plane": Plane, "cylinder": Cylinder, "sphere": Sphere}
+WIDE = np.radians(90)  # a field of view that a plane still shows well
+TALL = np.radians(80)  # a height that a cylinder still shows well
+WIDEST = np.radians(150)  # a field of view beyond which no plane is tried
+DOUBT = 0.002  # of the diagonal: a median error beyond which the camera may have moved
+POOR = 0.01  # of the diagonal: a median error that shows
+DOWN = np.array([0.0, 1.0, 0.0])
+GLANCING = 0.05  # the sine of the angle from straight down or up within which nothing is level
+CLEARLY = 0.5  # what the error must fall to with a homography per image for that to be believed
+
+
+class Placement(NamedTuple):
+    """A layout, and the fitted panorama behind it (None for two images and their homography)."""
+
+    layout: Layout
+    panorama: TrimmedPanorama | None
+
+
+def place(pairs: Pairs, surface: str, seed: int) -> Placement:
+    """Lay the images out on a surface, "auto" or one by name. All of them hang together by their pairs.
+
+    "auto": a plane for two images, by their homography, and for images that no turn of a camera explains, by a
+    homography each; for the others what their field of view asks for, a plane, a cylinder or a sphere.
+    """
+    may_be_flat = surface in ("auto", "plane")
+    if may_be_flat and len(pairs.sizes) == 2:
+        try:
+            return Placement(_two_on_a_plane(pairs), None)
+        except HorizonError:
+            if surface == "plane":
+                raise
+    turned = _fitted(pairs, "rotation", seed)
+    cameras = _Cameras.of(turned, pairs)
+    width, height = cameras.field_of_view(pairs.names)
+    if may_be_flat and width < WIDEST and (flat := _moved(turned, pairs, seed)) is not None:
+        return flat
+    _warn(turned, pairs)
+    if surface != "auto":
+        return Placement(cameras.on(surface, pairs.names), turned)
+    surface = "sphere" if height > TALL else "cylinder" if width > WIDE else "plane"
+    try:
+        return Placement(cameras.on(surface, pairs.names), turned)
+    except HorizonError:  # of one image, however narrow the view of all: a sphere has a place for everything
+        return Placement(cameras.on("sphere", pairs.names), turned)
+
+
+class _Cameras(NamedTuple):
+    """Cameras that turned, in a world whose y axis points down: R (m, 3, 3), focal lengths (m,), sizes (w, h)."""
+
+    R: Floats
+    focals: Floats
+    sizes: Sequence[tuple[int, int]]
+
+    @classmethod
+    def of(cls, panorama: TrimmedPanorama, pairs: Pairs) -> _Cameras:
+        return cls(straighten(np.asarray(panorama.rotations_)), np.asarray(panorama.focals_), pairs.sizes)
+
+    def on(self, surface: str, names: Sequence[str]) -> Layout:
+        """The images on the surface of that name, drawn as large as the middle one of them is."""
+        world = _ahead(self.R) if surface == "plane" else np.eye(3)
+        cameras = zip(self.R, self.focals, self.sizes, strict=True)
+        views, scale = [View(_K(f, size) @ R @ world, size) for R, f, size in cameras], float(np.median(self.focals))
+        return lay_out(SURFACES[surface](scale), _aligned(views, scale) if surface == "plane" else views, names)
+
+    def field_of_view(self, names: Sequence[str]) -> tuple[float, float]:
+        """Width and height of all images together, in radians."""
+        layout = self.on("sphere", names)
+        return layout.canvas.w / layout.surface.scale, layout.canvas.h / layout.surface.scale
+
+
+def _two_on_a_plane(pairs: Pairs) -> Layout:
+    """On the plane of one of the images: the one that gives the smaller mosaic, so that nothing is stretched much."""
+    (pair,) = pairs.pairs  # from image 0 to image 1
+    found, failed = [], []
+    for first in (np.eye(3), pair.homography):
+        try:
+            found.append(_flat(np.stack([first, first @ np.linalg.inv(pair.homography)]), pairs))
+        except HorizonError as error:
+            failed.append(error)
+    if not found:
+        raise failed[0]
+    return min(found, key=lambda layout: layout.canvas.area)
+
+
+def _moved(turned: TrimmedPanorama, pairs: Pairs, seed: int) -> Placement | None:
+    """On a plane by a homography per image, where these fit clearly better than cameras that turned."""
+    misfit = _misfit(turned, pairs)
+    if misfit <= DOUBT:
+        return None
+    moved = _fitted(pairs, "homography", seed)
+    if _misfit(moved, pairs) >= CLEARLY * misfit:
+        return None
+    try:
+        return Placement(_flat(moved.homographies_, pairs), moved)
+    except HorizonError:
+        return None
+
+
+def _flat(homographies: Floats, pairs: Pairs) -> Layout:
+    """On a plane, by homographies (m, 3, 3) from each image to it."""
+    views = [View(P, size) for P, size in zip(np.linalg.inv(homographies), pairs.sizes, strict=True)]
+    return lay_out(Plane(1.0), views, pairs.names)
+
+
+def _fitted(pairs: Pairs, model: str, seed: int) -> TrimmedPanorama:
+    with warnings.catch_warnings():  # of a model that may not be used: see _warn
+        warnings.simplefilter("ignore")
+        return TrimmedPanorama(model, random_state=seed).fit(pairs)
+
+
+def _misfit(panorama: TrimmedPanorama, pairs: Pairs) -> float:
+    """The median error of the matches that pairs explain on their own, by the diagonal of an image."""
+    own = np.concatenate([pair.inliers for pair in pairs.pairs])
+    return float(np.median(panorama.outlier_scores_[own]) / np.median(np.hypot(*np.array(pairs.sizes).T)))
+
+
+def _warn(panorama: TrimmedPanorama, pairs: Pairs) -> None:
+    """What is doubtful about the fit that is used."""
+    doubts = list(panorama.doubts_)
+    if _misfit(panorama, pairs) > POOR:
+        worst = max(panorama.report_, key=lambda report: report.error)
+        doubts = [
+            f"the images do not fit together well: {pairs.names[worst.i]} and {pairs.names[worst.j]} are "
+            f"{worst.error:.0f} px off where they overlap. The camera may have moved while it turned."
+        ]
+    for doubt in doubts:
+        warn(doubt)
+
+
+def _K(focal: float, size: tuple[int, int]) -> Floats:
+    w, h = size
+    return np.array([[focal, 0, (w - 1) / 2], [0, focal, (h - 1) / 2], [0, 0, 1]])
+
+
+def _aligned(views: Sequence[View], scale: float) -> list[View]:
+    """The views from a plane moved by less than a pixel, so that the first pixel of one of them is a mosaic pixel."""
+    x, y, z = np.linalg.solve(views[0].P, [0.0, 0.0, 1.0])
+    first = scale * np.array([x, y]) / (z if z > 0 else np.inf)
+    return [View(view.P @ shift((first - np.rint(first)) / scale), view.size) for view in views]
+
+
+def _ahead(rotations: Floats) -> Floats:
+    """The rotation that takes the z axis to where the cameras look on the average, and the x axis to the right there.
+
+    Right is level, whichever way the cameras are held; for cameras that look straight down it is their own right.
+    """
+    x, _, z = rotations.mean(axis=0)
+    z = z / np.linalg.norm(z)
+    level = np.cross(DOWN, z)
+    x = level if np.linalg.norm(level) > GLANCING else x - z * (x @ z)
+    x = x / np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])

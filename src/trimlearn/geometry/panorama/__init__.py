@@ -1,0 +1,1 @@
+"""Many images at once."""

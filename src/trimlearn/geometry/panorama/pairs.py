@@ -1,0 +1,257 @@
+"""Which of many images overlap: every pair matched, verified by its homography, and the graph of those that do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+from trimlearn._utils.threads import each, team
+from trimlearn.geometry.homography.estimator import TrimmedHomography
+from trimlearn.geometry.homography.points import Floats, check_pairs
+from trimlearn.geometry.homography.transfer import transform
+from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_seed, check_sizes
+from trimlearn.geometry.mosaic.images import ImageLike, name_of
+from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match
+
+__all__ = ["Pair", "Pairs", "Rejected", "adjacency", "components", "make_pairs", "match_pairs"]
+
+Edge = tuple[int, int]
+
+FEWEST = 12  # matches below which a pair is not looked at: fewer agree by chance
+BASE, SHARE = 8, 0.15  # an overlap has more inliers than 8 + 0.15 of the matches that fall into it
+LOOSE = 0.0075  # of the diagonal: one homography explains an overlap only so well, where lenses bend or a camera moved
+MANY = 30  # images beyond which pairs are preselected
+SKETCH = 400  # features of an image that the preselection compares
+NEIGHBOURS = 8  # pairs that the preselection keeps for each image
+
+
+@final
+@dataclass(frozen=True)
+class Pair:
+    """Two images that overlap: src (n, 2) in image i is said to be dst (n, 2) in image j.
+
+    inliers (n,) are those that ``homography``, pixel of i to pixel of j, explains: within its threshold, or within
+    0.75 % of the image's diagonal where that is more."""
+
+    i: int
+    j: int
+    src: Floats
+    dst: Floats
+    scores: Floats
+    homography: Floats
+    inliers: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.src)
+
+
+class Rejected(NamedTuple):
+    """A pair of images that do not overlap, as far as their matches tell."""
+
+    i: int
+    j: int
+    matches: int
+    reason: str
+
+
+@final
+@dataclass(frozen=True)
+class Pairs:
+    """The verified pairs among images of ``sizes`` (w, h); ``names`` are what messages call the images."""
+
+    pairs: tuple[Pair, ...]
+    sizes: tuple[tuple[int, int], ...]
+    names: tuple[str, ...]
+    rejected: tuple[Rejected, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def components(self) -> list[list[int]]:
+        """Groups of images that hang together by overlaps, the largest first; an image without overlap is one alone."""
+        return components([(p.i, p.j) for p in self.pairs], len(self.sizes))
+
+    def subset(self, images: Sequence[int]) -> Pairs:
+        """The pairs among ``images``, which are numbered anew in that order."""
+        new = {old: k for k, old in enumerate(images)}
+        kept = [replace(p, i=new[p.i], j=new[p.j]) for p in self.pairs if p.i in new and p.j in new]
+        off = [r._replace(i=new[r.i], j=new[r.j]) for r in self.rejected if r.i in new and r.j in new]
+        return Pairs(
+            tuple(kept), tuple(self.sizes[k] for k in images), tuple(self.names[k] for k in images), tuple(off)
+        )
+
+    def largest(self) -> tuple[Pairs, list[int]]:
+        """The pairs of the largest group, and the images that it consists of; ValueError where no two overlap."""
+        images = self.components[0]
+        if len(images) < 2:
+            raise ValueError(f"no two of the {len(self.sizes)} images overlap: {self._why()}.")
+        return self.subset(images), images
+
+    def check_connected(self) -> None:
+        """ValueError, with the names of those left out, unless all images hang together."""
+        groups = self.components
+        if len(groups) == 1:
+            return
+        left = [self.names[k] for group in groups[1:] for k in group]
+        main = ", ".join(self.names[k] for k in groups[0])
+        verb, them = ("overlaps", "it") if len(left) == 1 else ("overlap", "them")
+        raise ValueError(
+            f"pairs do not connect all images: {', '.join(left)} {verb} with none of {main}; leave {them} out "
+            "(Pairs.largest) or add images between."
+        )
+
+    def _why(self) -> str:
+        best = max(self.rejected, key=lambda r: r.matches, default=None)
+        if best is None:
+            return "there is no pair with matches"
+        return f"the best pair, {self.names[best.i]} and {self.names[best.j]}, has {best.reason}"
+
+
+def components(edges: Iterable[Edge], m: int) -> list[list[int]]:
+    """The connected parts of a graph of m nodes, the largest first, each in increasing order.
+
+    >>> components([(0, 3), (3, 1)], 5)
+    [[0, 1, 3], [2], [4]]
+    """
+    count, label = connected_components(adjacency(edges, m), directed=False)
+    groups = [np.flatnonzero(label == k).tolist() for k in range(count)]
+    return sorted(groups, key=lambda group: (-len(group), group))
+
+
+def adjacency(edges: Iterable[Edge], m: int) -> NDArray[np.bool_]:
+    """The graph of m nodes as a matrix (m, m).
+
+    >>> adjacency([(0, 1)], 3).sum(axis=1)
+    array([1, 1, 0])
+    """
+    joined = np.zeros((m, m), bool)
+    for i, j in edges:
+        joined[i, j] = joined[j, i] = True
+    return joined
+
+
+def match_pairs(
+    images: Iterable[ImageLike], *, ratio: float = 0.8, max_features: int = 8000, random_state: Any = 0
+) -> Pairs:
+    """Every pair of images matched, and those kept whose matches agree on a homography.
+
+    images: paths or arrays, see `match_images`. Features are detected once per image. All pairs are matched; of more
+    than 30 images, only those that a sketch of some hundred features calls likely, and neighbours in the given order.
+    Each pair is verified by `TrimmedHomography`, which must explain more than 8 + 0.15 times the matches that fall
+    into the overlap (the test of Brown and Lowe 2007, whose 0.3 is for matches without the mutual check).
+
+    Images that overlap with no other are no error here: see `Pairs.components` and `Pairs.largest`.
+
+    >>> noise = np.random.default_rng(0).integers(0, 256, (40, 60), dtype=np.uint8)
+    >>> scene = np.kron(noise, np.ones((6, 6), np.uint8))
+    >>> pairs = match_pairs([scene[:, :200], scene[:, 100:300], np.zeros((99, 99), np.uint8)])
+    >>> [(p.i, p.j) for p in pairs.pairs], pairs.components
+    ([(0, 1)], [[0, 1], [2]])
+    """
+    shown, seed = check_images(images), check_seed(random_state)
+    names = [name_of(image, k) for k, image in enumerate(shown)]
+    with team():
+        features = each(lambda image: detect(image, max_features=max_features), shown)
+        found = each(lambda e: _matched(features, e, ratio, seed), _promising(features, ratio))
+    return _gather(found, [f.size for f in features], names)
+
+
+def make_pairs(
+    correspondences: Iterable[Sequence[Any]],
+    sizes: Sequence[tuple[int, int]],
+    *,
+    names: Sequence[str] | None = None,
+    random_state: Any = 0,
+) -> Pairs:
+    """The same from matches of your own: (i, j, src, dst) or (i, j, src, dst, scores) for each pair; sizes (w, h).
+
+    >>> rng = np.random.default_rng(0)
+    >>> src = rng.uniform(0, 500, (60, 2))
+    >>> pairs = make_pairs([(0, 1, src, src + [100, 20])], [(640, 480)] * 2)
+    >>> pairs.pairs[0].homography.round(3)[:, 2]
+    array([100.,  20.,   1.])
+    """
+    sides, seed = check_sizes(sizes), check_seed(random_state)
+    m = len(sides)
+    names = [f"image {k}" for k in range(m)] if names is None else list(names)
+    if len(names) != m:
+        raise ValueError(f"names must be as many as sizes, {m}, got {len(names)}.")
+    found, seen = [], set()
+    for given in correspondences:
+        i, j, matches = _given(given, m)
+        if frozenset((i, j)) in seen:
+            raise ValueError(f"correspondences must name two different images of {m}, once each pair; got ({i}, {j}).")
+        seen.add(frozenset((i, j)))
+        for k, points in ((i, matches.src), (j, matches.dst)):
+            check_inside(points, sides[k], names[k])
+        found.append(_verify(i, j, matches, sides[j], seed))
+    return _gather(found, sides, names)
+
+
+def _given(given: Any, m: int) -> tuple[int, int, Matches]:
+    """One pair's (i, j, src, dst) or (i, j, src, dst, scores), checked."""
+    if not isinstance(given, Sequence) or len(given) not in (4, 5):
+        raise ValueError("correspondences must hold (i, j, src, dst) or (i, j, src, dst, scores) for each pair.")
+    i, j = (check_index(k, m, f"{name} of correspondences") for k, name in zip(given, "ij", strict=False))
+    if i == j:
+        raise ValueError(f"correspondences must name two different images of {m}, once each pair; got ({i}, {j}).")
+    return i, j, _matches(*given[2:])
+
+
+def _matches(src: Any, dst: Any, scores: Any = None) -> Matches:
+    if len(src) == 0 and len(dst) == 0:
+        return Matches(np.empty((0, 2)), np.empty((0, 2)), np.empty(0))
+    points, checked = check_pairs(src, dst, scores)
+    return Matches(points.src, points.dst, np.ones(len(points)) if checked is None else checked)
+
+
+def _gather(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], names: Sequence[str]) -> Pairs:
+    kept, off = [p for p in found if isinstance(p, Pair)], [p for p in found if isinstance(p, Rejected)]
+    return Pairs(tuple(kept), tuple((int(w), int(h)) for w, h in sizes), tuple(names), tuple(off))
+
+
+def _matched(features: Sequence[Features], edge: Edge, ratio: float, seed: int) -> Pair | Rejected:
+    i, j = edge
+    return _verify(i, j, match(features[i], features[j], ratio=ratio), features[j].size, seed)
+
+
+def _verify(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) -> Pair | Rejected:
+    n = len(matches.src)
+    if n < FEWEST:
+        return Rejected(i, j, n, "1 match only" if n == 1 else f"{n} matches only")
+    try:
+        model = TrimmedHomography(random_state=seed).fit(*matches)
+    except ValueError:  # on a line, or nothing better than chance: all that may be wrong with checked matches
+        return Rejected(i, j, n, f"{n} matches that agree on no homography")
+    H, near = model.homography_, max(model.threshold_, LOOSE * float(np.hypot(*size)))
+    inliers = np.asarray(model.outlier_scores_ <= near)
+    seen = transform(H, matches.src)
+    inside = np.all((seen >= 0) & (seen <= np.array(size) - 1), axis=1) | inliers
+    if inliers.sum() <= BASE + SHARE * inside.sum():
+        return Rejected(i, j, n, f"{n} matches of which {int(inliers.sum())} agree on a homography")
+    return Pair(i, j, *matches, H, inliers)
+
+
+def _promising(features: Sequence[Features], ratio: float) -> list[Edge]:
+    """All pairs; of many images those next to each other and those of which sketches match best."""
+    edges = list(combinations(range(len(features)), 2))
+    if len(features) <= MANY:
+        return edges
+    sketches = [_sketch(f) for f in features]
+    found = each(lambda e: len(match(sketches[e[0]], sketches[e[1]], ratio=ratio).src), edges)
+    counts, kept = dict(zip(edges, found, strict=True)), {(k, k + 1) for k in range(len(features) - 1)}
+    for k in range(len(features)):
+        kept.update(sorted((e for e in edges if k in e), key=lambda e: -counts[e])[:NEIGHBOURS])
+    return sorted(kept)
+
+
+def _sketch(features: Features) -> Features:
+    rows = np.linspace(0, len(features) - 1, min(SKETCH, len(features))).astype(int)
+    return Features(features.points[rows], features.descriptors[rows], features.size)

@@ -1,0 +1,1 @@
+"""Least trimmed squares and least median of squares."""

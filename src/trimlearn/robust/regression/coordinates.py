@@ -1,0 +1,136 @@
+"""The distinct rows of a regression in an order of their own, and coordinates in which no scale is left."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import final
+
+import numpy as np
+
+from trimlearn.losses.exact import _least_squares
+from trimlearn.robust.regression.elemental import Sample
+
+__all__ = ["Rows"]
+
+SOME = 10_000  # rows from which coordinates are taken
+PIECE = 2_000_000  # entries of A held at a time
+ROUNDING = 100 * np.finfo(np.float64).eps  # a residual of this share of what it is the difference of is none
+DIRECT = 400_000  # entries of the kept rows up to which they are factored
+HUGE = 1e100  # targets beyond are as far away as can be: their squares must not overflow
+
+
+@final
+class Rows:
+    """Distinct rows (A, t) with masses m = Σ s over their repetitions, and A = Q·back⁺ with Q of unit scale.
+
+    back (q, r) takes coefficients of Q to coefficients of A: x = back u. It comes from the singular values of A with
+    rows of length 1, so that no row however far out decides the scale of the others.
+    """
+
+    def __init__(self, A: np.ndarray, t: np.ndarray, rows: np.ndarray, m: np.ndarray, of: np.ndarray) -> None:
+        self._A, self._rows, self._of = A, rows, of
+        self.t, self.m, self.total = t[rows], m, float(m.sum())
+        self._back, self._null = self._coordinates()
+        self.r = self._back.shape[1]
+        self.Q = np.concatenate([A[piece] @ self._back for piece in self._pieces(rows)])
+        self._base, self._scale = self._standard()
+
+    @classmethod
+    def distinct(cls, A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> Rows:
+        """Rows of positive weight, each once, in an order that depends on their content alone."""
+        present = np.arange(len(t)) if s is None else np.flatnonzero(s > 0)
+        order = present[np.argsort(t[present], kind="stable")]
+        if np.any(np.diff(t[order]) == 0):
+            order = present[np.lexsort((_hashes(A[present]), t[present]))]
+            new = np.append(True, (np.diff(t[order]) != 0) | np.any(A[order[1:]] != A[order[:-1]], axis=1))
+        else:
+            new = np.ones(len(order), dtype=bool)
+        of = np.full(len(t), -1)
+        of[order] = np.cumsum(new) - 1
+        weights = np.ones(len(order)) if s is None else s[order]
+        return cls(A, t, order[new], np.add.reduceat(weights, np.flatnonzero(new)), of)
+
+    def _pieces(self, rows: np.ndarray) -> Iterator[np.ndarray]:
+        step = max(1, PIECE // self._A.shape[1])
+        return (rows[first : first + step] for first in range(0, len(rows), step))
+
+    def _coordinates(self) -> tuple[np.ndarray, np.ndarray]:
+        """back, and the directions (q, q − r) that A does not see; from some of the rows if they see all."""
+        few = self._rows[:: -(-len(self._rows) // SOME)]
+        back, null = self._spectrum(few)
+        return (back, null) if not null.size or len(few) == len(self._rows) else self._spectrum(self._rows)
+
+    def _spectrum(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        q = self._A.shape[1]
+        scale = np.array([_typical(np.abs(self._A[rows, k])) for k in range(q)])
+        R = np.zeros((0, q))
+        for piece in self._pieces(rows):
+            unit = self._A[piece] / scale
+            unit /= _positive(np.linalg.norm(unit, axis=1))[:, None]
+            R = np.asarray(np.linalg.qr(np.vstack([R, unit]), mode="r"))
+        values, Vt = np.linalg.svd(R)[1:]
+        rank = int(np.count_nonzero(values > values[0] * max(len(rows), q) * np.finfo(np.float64).eps))
+        back = Vt.T / scale[:, None]
+        return np.sqrt(len(rows)) * back[:, :rank] / values[:rank], back[:, rank:]
+
+    def _standard(self) -> tuple[np.ndarray, float]:
+        """A fit to the central rows, and the typical size of what it leaves: targets are taken from there."""
+        lengths = np.einsum("ij,ij->i", self.Q, self.Q)
+        central = self.m * (lengths <= np.median(lengths))
+        size = _typical(np.abs(self.t))
+        u = size * Sample(self.Q, np.clip(self.t / size, -HUGE, HUGE), self.m, self.total).fit(central[None])[0]
+        return u, _typical(np.abs(self.t - self.Q @ u))
+
+    def sample(self, size: int | None, h: float, rng: np.random.Generator | None = None) -> Sample:
+        """``size`` random rows (all by default), of which the share that h is of all is kept."""
+        t = np.clip((self.t - self.Q @ self._base) / self._scale, -HUGE, HUGE)
+        if size is None or rng is None:
+            return Sample(self.Q, t, self.m, h)
+        rows = np.sort(rng.choice(len(t), size, replace=False))
+        return Sample(self.Q[rows], t[rows], self.m[rows], h / self.total * float(self.m[rows].sum()))
+
+    def losses(self, x: np.ndarray) -> np.ndarray:
+        """(tᵢ − Aᵢx)², with 0 for what is rounding."""
+        e = np.empty_like(self.t)
+        for piece, at in zip(self._pieces(self._rows), self._pieces(np.arange(len(self.t))), strict=True):
+            A = self._A[piece]
+            e[at] = self.t[at] - A @ x
+            e[at] *= np.abs(e[at]) > ROUNDING * (np.abs(self.t[at]) + np.abs(A) @ np.abs(x))
+        return np.asarray(np.clip(e, -HUGE, HUGE) ** 2)
+
+    def coef(self, u: np.ndarray) -> np.ndarray:
+        """The shortest x with Ax = Qu, for the coefficients u of a sample."""
+        x = self._back @ (self._base + self._scale * u)
+        return np.asarray(x - self._null @ np.linalg.lstsq(self._null, x, rcond=None)[0])
+
+    def refit(self, w: np.ndarray) -> np.ndarray | None:
+        """The least squares x for weights w, accurate and shortest for the rows it keeps; None where those are many."""
+        c = w * self.m
+        kept = np.flatnonzero(c)
+        if len(kept) * self._A.shape[1] > DIRECT:
+            return None
+        root = np.sqrt(c[kept])[:, None]
+        return np.asarray(_least_squares(self._A[self._rows[kept]] * root, self.t[kept, None] * root)[:, 0])
+
+    def expand(self, w: np.ndarray) -> np.ndarray:
+        """One weight for each of the rows that were given; 0 for those of no weight."""
+        return np.asarray(np.append(w, 0.0)[self._of])
+
+
+def _hashes(A: np.ndarray) -> np.ndarray:
+    """64 bits for each row that depend on its numbers alone."""
+    key = np.zeros(len(A), dtype=np.uint64)
+    for column in A.T:
+        key = (key ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)  # + 0.0: −0 is 0
+        key ^= key >> np.uint64(29)
+    return key
+
+
+def _typical(values: np.ndarray) -> float:
+    """The median of the values that are not 0; 1 where all are."""
+    values = values[values > 0]
+    return float(np.median(values)) if len(values) else 1.0
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    return np.where(values > 0, values, 1.0)

@@ -1,0 +1,97 @@
+"""Starts that do not rely on luck: subsets cut along the directions in which rows pull the fit.
+
+With 40 % of bad rows and 20 features, two random subsets in 100,000 are clean. Where bad rows act together they show as
+one end of a direction of the design, and the rows without that end are a good start.
+
+D. Peña and V. Yohai (1999), A fast procedure for outlier diagnostics in large regression problems, JASA 94.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trimlearn.robust.regression.elemental import Sample, ridged
+
+__all__ = ["absolute_start", "completed", "directed_starts", "sensitive_starts"]
+
+DIRECTIONS = 20  # as many are cut along, the most influential ones
+DECAY = 10  # reweighted steps towards the least absolute deviations
+
+
+def directed_starts(sample: Sample) -> np.ndarray:
+    """Fits (B, r) to subsets cut along the axes of Q and of sensitivity, to central rows, and with the l1 norm."""
+    lengths = np.einsum("ij,ij->i", sample.Q, sample.Q)
+    central = [sample.m * (lengths <= _quantile(lengths, share)) for share in (0.25, 0.5, 0.75)]
+    every = np.broadcast_to(sample.m, (1, sample.n))
+    C = np.vstack([every, *central, _cuts(sample, sample.Q[:, :DIRECTIONS]), _sensitive(sample, every[0])])
+    U = sample.fit(C)
+    return np.vstack([U, _absolute(sample, C[:4])])
+
+
+def sensitive_starts(sample: Sample, U: np.ndarray) -> np.ndarray:
+    """The same from what each u of U explains: rows far from it are left out before sensitivities are taken."""
+    C = [sample.m * (F <= 9.0 * _quantile(F, 0.5)) for F in sample.losses(U)]
+    return sample.fit(np.vstack([_sensitive(sample, c) for c in C]))
+
+
+def absolute_start(sample: Sample) -> np.ndarray:
+    """The fit (1, r) of least absolute deviations to all rows."""
+    return _absolute(sample, sample.m[None])
+
+
+def completed(sample: Sample, U: np.ndarray) -> np.ndarray:
+    """U with the directions that no kept row sees (a rare level of a factor) fitted to the rows that see them.
+
+    A start from a small sample knows nothing of them, and concentration never would: their rows stay far and trimmed.
+    """
+    return np.array([_completed(sample, u) for u in U])
+
+
+def _completed(sample: Sample, u: np.ndarray) -> np.ndarray:
+    F = sample.losses(u[None])
+    values, V = np.linalg.eigh(sample.gram(sample.trim(F)[0]))
+    unseen = V[:, values <= 1e-9 * values[-1]]
+    P = sample.Q @ unseen
+    rows = np.flatnonzero(np.any(np.abs(P) > 1e-6, axis=1))
+    if not len(rows):
+        return u
+    e = (sample.t - sample.Q @ u)[rows]
+    return np.asarray(u + unseen @ absolute_start(Sample(P[rows], e, sample.m[rows], sample.h))[0])
+
+
+def _sensitive(sample: Sample, c: np.ndarray) -> np.ndarray:
+    """Masses cut along the principal sensitivity components of the rows with masses c.
+
+    Leaving row j out moves the fitted values by hᵢⱼeⱼ/(1 − hⱼⱼ); their principal components are Qv for the
+    eigenvectors v of Σⱼ (eⱼ/(1 − hⱼⱼ))² qⱼqⱼᵀ in coordinates in which the rows are orthonormal.
+    """
+    u = sample.fit(c[None])[0]
+    G = ridged(sample.gram(c))
+    Q = np.linalg.solve(np.linalg.cholesky(G), sample.Q.T).T
+    lever = np.minimum(np.einsum("ij,ij->i", Q, Q) * c, 1 - 1e-3)
+    e = sample.t - sample.Q @ u
+    pull = c * (e / (1 - lever)) ** 2
+    V = np.linalg.eigh((Q * pull[:, None]).T @ Q)[1]
+    return _cuts(sample, np.column_stack([Q @ V[:, -DIRECTIONS:], e])) * (c > 0)
+
+
+def _cuts(sample: Sample, Z: np.ndarray) -> np.ndarray:
+    """For every column of Z the masses of its lower half, its upper half and its middle half, (3·columns, n)."""
+    middle = np.median(Z, axis=0)
+    far = np.abs(Z - middle)
+    halves = np.stack([Z <= middle, Z >= middle, far <= np.median(far, axis=0)])
+    return np.asarray(halves.transpose(0, 2, 1).reshape(-1, sample.n) * sample.m)
+
+
+def _absolute(sample: Sample, C: np.ndarray) -> np.ndarray:
+    """Least absolute deviations over the rows with masses C, by reweighting."""
+    U = sample.fit(C)
+    for _ in range(DECAY):
+        E = np.sqrt(sample.losses(U))
+        floor = 1e-6 * E.mean(axis=1, keepdims=True) + 1e-300
+        U = sample.fit(C / np.maximum(E, floor))
+    return U
+
+
+def _quantile(values: np.ndarray, share: float) -> float:
+    return float(np.quantile(values, share))

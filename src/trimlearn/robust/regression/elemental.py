@@ -1,0 +1,208 @@
+"""Many fits to one small sample at once: batched least squares, trimming, concentration steps and exchanges.
+
+A batch of B starts is a matrix of masses C (B, n), C[b, i] = sᵢwᵢ, or of coefficients U (B, r).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import combinations
+from math import comb
+from typing import final
+
+import numpy as np
+
+from trimlearn._utils.threads import each
+from trimlearn.weights.projection import ROUNDING
+
+__all__ = ["Sample", "ridged"]
+
+ENTRIES = 1_000_000  # of the largest array held at a time: 8 MB
+PRODUCTS = 4_000_000  # entries of all zᵢzᵢᵀ up to which they are held
+PIECE = 400_000  # entries of the rows gathered at a time: they stay in the cache
+PAIRED = 300  # rows on either side of the threshold that are tried in pairs
+EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact
+CONVERGED = 1e-12  # relative decrease that is none
+RIDGE = 1e-12  # share of the mean curvature that is added, so that a singular subset has a fit too
+
+
+@final
+class Sample:
+    """Rows Q (n, r) with targets t and masses m (their sample weights; None for all ones), of which h are kept."""
+
+    def __init__(self, Q: np.ndarray, t: np.ndarray, m: np.ndarray | None, h: float) -> None:
+        self.Q, self.t, self.h = Q, t, h
+        self.n, self.r = Q.shape
+        self.m = np.ones(self.n) if m is None else m
+        self.equal = bool(np.all(self.m == 1.0))
+        self._Z = np.column_stack([Q, t])
+        self._left, self._right = np.triu_indices(self.r + 1)
+
+    # --- batches ------------------------------------------------------------------------------------------------------
+
+    def fit(self, C: np.ndarray) -> np.ndarray:
+        """argmin_u Σᵢ C[b, i](tᵢ − Qᵢu)² for every b, by the normal equations."""
+        M = self._moments(C)
+        return _solve(M[:, : self.r, : self.r], M[:, : self.r, self.r])
+
+    def _moments(self, C: np.ndarray) -> np.ndarray:
+        """Σᵢ C[b, i] zᵢzᵢᵀ for zᵢ = (Qᵢ, tᵢ) and every b."""
+        if self.n * len(self._left) > PRODUCTS:
+            return np.stack([self._moment(c) for c in C])
+        entries = C @ self._products
+        M = np.empty((len(C), self.r + 1, self.r + 1))
+        M[:, self._left, self._right] = entries
+        M[:, self._right, self._left] = entries
+        return M
+
+    @cached_property
+    def _products(self) -> np.ndarray:
+        """The entries of every zᵢzᵢᵀ on and above its diagonal: with them the moments of all starts are one product."""
+        return np.asarray(self._Z[:, self._left] * self._Z[:, self._right])
+
+    def _moment(self, c: np.ndarray) -> np.ndarray:
+        """The same for one start, a piece of its rows at a time."""
+        rows, M = np.flatnonzero(c), np.zeros((self.r + 1, self.r + 1))
+        step = max(1, PIECE // (self.r + 1))
+        for first in range(0, len(rows), step):
+            piece = rows[first : first + step]
+            Z = self._Z[piece]
+            M += (Z * c[piece, None]).T @ Z
+        return M
+
+    def losses(self, U: np.ndarray) -> np.ndarray:
+        """(tᵢ − Qᵢu)² for every u of the batch and every row."""
+        F = self.t - U @ self.Q.T
+        return np.asarray(F * F)
+
+    def trim(self, F: np.ndarray) -> np.ndarray:
+        """The masses C = m·w of the best w for the losses of every start; ties share what is left of h."""
+        if self.h >= self.m.sum() * (1 - ROUNDING):
+            return np.broadcast_to(self.m, F.shape)
+        theta = self.threshold(F)
+        below, tied = self.m * (F < theta), self.m * (F == theta)
+        share = (self.h - below.sum(axis=1)) / tied.sum(axis=1)
+        return np.asarray(below + np.clip(share, 0.0, 1.0)[:, None] * tied)
+
+    def threshold(self, F: np.ndarray) -> np.ndarray:
+        """The weighted h-th smallest of every row of F, as a column."""
+        if self.equal:
+            k = min(int(np.ceil(self.h - ROUNDING * self.n)), self.n) - 1
+            return np.asarray(np.partition(F, k, axis=1)[:, k : k + 1])
+        order = np.argsort(F, axis=1)
+        held = np.cumsum(self.m[order], axis=1)
+        k = np.count_nonzero(held < self.h - ROUNDING * held[:, -1:], axis=1, keepdims=True)
+        return np.take_along_axis(F, np.take_along_axis(order, np.minimum(k, self.n - 1), axis=1), axis=1)
+
+    def concentrate(self, U: np.ndarray, steps: int, stretch: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+        """At most ``steps`` concentration steps for every u, in chunks: (U, objectives).
+
+        With ``stretch`` > 0 a step goes on as much farther in its direction, and back where that is no better:
+        concentration errs on the short side, by about half on large data, since it holds w while it moves u.
+        """
+        chunk = min(max(1, ENTRIES // self.n), 128)
+        parts = each(lambda b: self._concentrate(U[b : b + chunk], steps, stretch), range(0, len(U), chunk))
+        return np.concatenate([U for U, _ in parts]), np.concatenate([value for _, value in parts])
+
+    def _concentrate(self, U: np.ndarray, steps: int, stretch: float) -> tuple[np.ndarray, np.ndarray]:
+        best, value = U.copy(), np.full(len(U), np.inf)
+        plain, ahead = U.copy(), np.zeros(len(U), dtype=bool)  # the step as it is, and who stands beyond it
+        active, U = np.arange(len(U)), U.copy()
+        for step in range(steps + 1):
+            F = self.losses(U[active])
+            C = self.trim(F)
+            found = np.einsum("bi,bi->b", C, F)
+            better = found < value[active] * (1 - CONVERGED)
+            gone, back = active[better], active[~better & ahead[active]]
+            best[gone], value[gone] = U[gone], found[better]
+            if step == steps or not len(gone) + len(back):
+                break
+            if len(gone):
+                plain[gone] = self.fit(C[better])
+                U[gone], ahead[gone] = plain[gone] + stretch * (plain[gone] - U[gone]), stretch > 0
+            U[back], ahead[back] = plain[back], False
+            active = np.concatenate([gone, back])
+        return best, value
+
+    # --- subsets ------------------------------------------------------------------------------------------------------
+
+    def subsets(self, count: int, size: int, rng: np.random.Generator) -> np.ndarray:
+        """The row numbers of ``count`` random subsets of ``size`` rows, or of all subsets where there are no more."""
+        size = min(size, self.n)
+        if comb(self.n, size) <= count:
+            return np.array(list(combinations(range(self.n), size)))
+        rows = rng.integers(0, self.n - np.arange(size), (count, size))  # the k-th of those not yet drawn
+        for k in range(1, size):
+            for drawn in np.sort(rows[:, :k], axis=1).T:
+                rows[:, k] += rows[:, k] >= drawn
+        return rows
+
+    def fit_subsets(self, rows: np.ndarray, t: np.ndarray | None = None) -> np.ndarray:
+        """Least squares on each of the subsets, with their own targets (subsets, size) if given."""
+        E, t = self.Q[rows], self.t[rows] if t is None else t
+        return _solve(np.swapaxes(E, 1, 2) @ E, np.einsum("bki,bk->bi", E, t))
+
+    def gram(self, c: np.ndarray) -> np.ndarray:
+        """Σ cᵢqᵢqᵢᵀ."""
+        return self._moment(c)[: self.r, : self.r]
+
+    # --- one start ----------------------------------------------------------------------------------------------------
+
+    def exchange(self, u: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, float]:
+        """Leave fixed points of concentration: the best exchange of mass between two rows, then concentration again.
+
+        Hawkins (1994), the feasible solution algorithm. With residuals e, G = Σ cᵢqᵢqᵢᵀ and hᵢⱼ = qᵢᵀG⁻¹qⱼ, moving mass
+        δ from row i to row j lowers the minimum over u by
+        [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
+        """
+        value = float(self.concentrate(u[None], 0)[1][0])
+        for _ in range(rounds):
+            C = self._best_exchange(self.trim(self.losses(u[None]))[0]) if value > EXACT * self.h else None
+            if C is None:
+                break
+            moved, found = self.concentrate(self.fit(C[None]), 100)
+            if not found[0] < value * (1 - 1e-10):
+                break
+            u, value = moved[0], float(found[0])
+        return u, value
+
+    def _best_exchange(self, C: np.ndarray) -> np.ndarray | None:
+        """The masses after the exchange that lowers the objective most; None where none does."""
+        u = self.fit(C[None])[0]
+        e = self.t - self.Q @ u
+        G = ridged(self.gram(C))
+        lever = np.einsum("ij,ji->i", self.Q, np.linalg.solve(G, self.Q.T))
+        give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, 1e-10), np.inf))
+        take = _first(np.where(C < self.m, e**2 / (1 + self.m * lever), np.inf))
+        if not len(take):
+            return None
+        delta = np.minimum.outer(C[give], (self.m - C)[take])
+        per = 1.0 / delta
+        cross = self.Q[give] @ np.linalg.solve(G, self.Q[take].T)
+        out, into = per - lever[give, None], per + lever[take]
+        gain = into * e[give, None] ** 2 - 2 * cross * np.outer(e[give], e[take]) - out * e[take] ** 2
+        gain = np.where(out > 1e-10 * per, gain / (np.maximum(out, 1e-10 * per) * into + cross**2), -np.inf)
+        a, b = np.unravel_index(int(np.argmax(gain)), gain.shape)
+        if not gain[a, b] > 1e-10 * float(C @ e**2):
+            return None
+        moved = C.copy()
+        moved[give[a]] -= delta[a, b]
+        moved[take[b]] += delta[a, b]
+        return moved
+
+
+def _first(key: np.ndarray) -> np.ndarray:
+    """The rows of the least finite keys, at most PAIRED of them."""
+    rows = np.argpartition(key, PAIRED)[:PAIRED] if len(key) > PAIRED else np.arange(len(key))
+    return np.asarray(rows[np.isfinite(key[rows])])
+
+
+def ridged(G: np.ndarray) -> np.ndarray:
+    """Positive semidefinite matrices (…, r, r) with a trace of a ridge, so that each has an inverse."""
+    curvature = np.trace(G, axis1=-2, axis2=-1) / max(G.shape[-1], 1)
+    ridge = np.where(curvature > 0, RIDGE * curvature, 1.0)
+    return np.asarray(G + ridge[..., None, None] * np.eye(G.shape[-1]))
+
+
+def _solve(G: np.ndarray, g: np.ndarray) -> np.ndarray:
+    return np.asarray(np.linalg.solve(ridged(G), g[:, :, None])[:, :, 0])

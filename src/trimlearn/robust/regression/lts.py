@@ -1,0 +1,179 @@
+"""Least trimmed squares and least median of squares: the numerics behind TrimmedLinearRegression.
+
+Starts are many and of several kinds, and the objective decides: fits to random minimal subsets, to subsets cut along
+the directions in which rows pull the fit, and to central rows. Each takes two concentration steps (the best w for x,
+the best x for w) on a sample of the rows; the best go on to larger samples and at last to all rows, until concentration
+ends, and exchanges of single rows take them off its fixed points.
+
+P. Rousseeuw and K. Van Driessen (2006), Computing LTS regression for large data sets, Data Min. Knowl. Discov. 12.
+D. Hawkins (1994), The feasible solution algorithm for least trimmed squares regression, CSDA 17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trimlearn._utils.threads import team
+from trimlearn.robust.regression.coordinates import Rows
+from trimlearn.robust.regression.directions import absolute_start, completed, directed_starts, sensitive_starts
+from trimlearn.robust.regression.elemental import Sample
+from trimlearn.robust.regression.lms import minimax_ends, minimax_starts
+from trimlearn.weights import CappedSimplex
+from trimlearn.weights.projection import snap_h
+
+__all__ = ["Fit", "least_median_of_squares", "least_trimmed_squares"]
+
+SAMPLES = (1_500, 15_000)  # rows on which starts are tried, and on which the best of them are followed
+FOLLOWED = 15  # best starts, and as many far from one another, that are followed to the end on the first sample
+SEEN = 200  # rows on which fits are compared
+BASINS = 4  # basins that go on to a larger one
+BEST = (5, 0)  # the best ends that go on beside them
+ENDS = 10  # ends from which single rows are exchanged
+EXCHANGED = 5_000  # rows up to which single rows are exchanged
+WORK = 1e8  # multiplications that random starts may cost
+STEPS = 500  # concentration steps at most
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What was found: ``coef`` x (q,), ``w`` (n,) in the capped simplex, and the ``objective`` at both."""
+
+    coef: np.ndarray
+    w: np.ndarray
+    objective: float
+
+
+def least_trimmed_squares(
+    A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None = None, *, seed: int = 0, starts: int | None = None
+) -> Fit:
+    """min Σ sᵢwᵢ(tᵢ − Aᵢx)² over x and w with 0 ≤ w ≤ 1, Σ sᵢwᵢ = h.
+
+    A: (n, q) float64, with a column of ones where an intercept is wanted. s: sample weights, one for all by default.
+    starts: how many random subsets are tried (as many as cost little by default). x is of least norm where the kept
+    rows leave it open. Neither the order of the rows nor their repetition matters: s = 2 is the row twice.
+
+    >>> A = np.column_stack([np.ones(6), np.arange(6.0)])
+    >>> fit = least_trimmed_squares(A, np.array([1.0, 3.0, 5.0, 7.0, -40.0, 11.0]), h=5)
+    >>> fit.coef.round(12), fit.w, fit.objective
+    (array([1., 2.]), array([1., 1., 1., 1., 0., 1.]), 0.0)
+    """
+    with team():
+        rows = Rows.distinct(A, t, s)
+        h = snap_h(h, rows.total)
+        return finish(rows, h, search(rows, h, seed, starts)[0])
+
+
+def least_median_of_squares(
+    A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None = None, *, seed: int = 0, starts: int | None = None
+) -> Fit:
+    """min over x of the h-th smallest (tᵢ − Aᵢx)², counted with the sample weights s; w marks the rows up to it.
+
+    The arguments are those of `least_trimmed_squares`. The search is on 1,500 of the rows where there are more.
+
+    >>> A = np.column_stack([np.ones(5), np.array([0.0, 1.0, 2.0, 3.0, 9.0])])
+    >>> fit = least_median_of_squares(A, np.array([0.0, 2.0, 2.0, 4.0, -7.0]), h=4)
+    >>> fit.coef.round(6), round(fit.objective, 6)
+    (array([0.5, 1. ]), 0.25)
+    """
+    with team():
+        rows = Rows.distinct(A, t, s)
+        h = snap_h(h, rows.total)
+        rng = np.random.Generator(np.random.Philox(key=seed))
+        sample = rows.sample(SAMPLES[0] if len(rows.t) > 2 * SAMPLES[0] else None, h, rng)
+        U = np.vstack([search(rows, h, seed, starts), minimax_starts(sample, 2 * _count(sample, starts), rng)])
+        U = minimax_ends(sample, U)
+        x = rows.coef(minimax_ends(rows.sample(None, h), U[:2])[0])
+        found = _weighed(rows, h, x)
+        return Fit(x, rows.expand(found.w), float(rows.losses(x)[found.w > 0].max()))
+
+
+def search(rows: Rows, h: float, seed: int, starts: int | None) -> np.ndarray:
+    """The best coefficients found, in the coordinates of ``rows``, best first."""
+    if h >= rows.total or rows.r == 0:
+        everything = rows.sample(None, h)
+        return everything.fit(everything.m[None])
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    sizes = [size for size in SAMPLES if 2 * size < len(rows.t)]
+    samples = [rows.sample(size, h, rng) for size in sizes] + [rows.sample(None, h)]
+    U = _tried(samples[0], rng, starts)
+    for sample, best in zip(samples[:-1], BEST, strict=False):
+        U, values = _converged(sample, U)
+        U = np.vstack([_best(U, values, best), _basins(sample, U, values, BASINS)])
+    U = _best(*_converged(samples[-1], U), ENDS)
+    if len(rows.t) > EXCHANGED:
+        return U
+    ends = [samples[-1].exchange(u) for u in U]
+    return np.array([u for u, _ in sorted(ends, key=lambda end: end[1])])
+
+
+def _converged(sample: Sample, U: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where concentration ends from U, and from a start that knows the whole sample if its rows are not too many."""
+    if sample.n <= 2 * SAMPLES[-1]:
+        U = np.vstack([U, absolute_start(sample)])
+    U, _ = sample.concentrate(U, 3)
+    return sample.concentrate(completed(sample, U), STEPS, stretch=1.0)
+
+
+def _basins(sample: Sample, U: np.ndarray, values: np.ndarray, keep: int) -> np.ndarray:
+    """The best of each basin, best first: fits that differ by more than the ends within one basin do.
+
+    The basin that is best on a sample need not be best on all rows; its ends alone would crowd out the others.
+    """
+    order = np.argsort(values, kind="stable")
+    apart = np.sqrt(values[order[0]] / sample.h) * (0.5 + 5 * np.sqrt(sample.r / sample.n))
+    P = U @ sample.Q[:: -(-sample.n // SEEN)].T
+    found: list[np.ndarray] = []
+    while len(order) and len(found) < keep:
+        found.append(U[order[0]])
+        order = order[1:][np.median(np.abs(P[order[1:]] - P[order[0]]), axis=1) > apart]
+    return np.array(found)
+
+
+def _tried(sample: Sample, rng: np.random.Generator, starts: int | None) -> np.ndarray:
+    """The best of all kinds of starts after two concentration steps."""
+    U = np.vstack([sample.fit_subsets(sample.subsets(_count(sample, starts), sample.r, rng)), directed_starts(sample)])
+    U, values = sample.concentrate(U, 2)
+    leaders = _best(U, values, 3)
+    V, more = sample.concentrate(sensitive_starts(sample, leaders), 2)
+    U, values = np.vstack([U, V]), np.concatenate([values, more])
+    return np.vstack([_best(U, values, FOLLOWED), _basins(sample, U, values, FOLLOWED)])
+
+
+def _count(sample: Sample, starts: int | None) -> int:
+    """How many random subsets are tried."""
+    return int(np.clip(WORK / (sample.n * (sample.r + 1) ** 2), 50, 1000)) if starts is None else starts
+
+
+def _best(U: np.ndarray, values: np.ndarray, keep: int) -> np.ndarray:
+    """The ``keep`` best of U with different objectives, best first."""
+    order = np.argsort(values, kind="stable")
+    U, values = U[order], values[order]
+    new = np.append(True, np.diff(values) > 1e-9 * values[1:])
+    return np.asarray(U[new][:keep])
+
+
+def finish(rows: Rows, h: float, u: np.ndarray) -> Fit:
+    """x, w and the objective from the coefficients u of a sample.
+
+    u is a fixed point up to rounding; but where the kept rows leave x open, the shortest may change who is kept.
+    """
+    best = _weighed(rows, h, rows.coef(u))
+    for _ in range(10):
+        x = rows.refit(best.w)
+        found = best if x is None else _weighed(rows, h, x)
+        if found.objective > best.objective * (1 + 1e-9):
+            break
+        ended = not found.objective < best.objective * (1 - 1e-12)
+        best = found  # the more accurate one, if only as good
+        if ended:
+            break
+    return Fit(best.coef, rows.expand(best.w), best.objective)
+
+
+def _weighed(rows: Rows, h: float, x: np.ndarray) -> Fit:
+    """x with its best w, one for each distinct row."""
+    f = rows.losses(x)
+    w = CappedSimplex(h).minimise(f, rows.m)
+    return Fit(x, w, float((w * rows.m) @ np.where(w > 0, f, 0.0)))

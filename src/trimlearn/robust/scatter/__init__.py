@@ -1,0 +1,1 @@
+"""Location and scatter of the rows that agree."""

@@ -1,0 +1,1 @@
+"""Trimmed affine subspaces."""

@@ -1,0 +1,166 @@
+"""Where the concentration of a trimmed flat starts: the start decides which local minimum is found.
+
+Robust principal components in several ways, a continuation in h from the plain ones, and flats through random minimal
+subsets: the best of them are concentrated to convergence, and every minimum is given, the best first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from trimlearn._utils.threads import each
+from trimlearn.robust.subspace.flat import Fit, Flat, Points, best_flat, concentrate, weigh
+from trimlearn.smart.draws import Draws, Stream
+
+__all__ = ["least_outlying", "minima", "quantile"]
+
+RANDOM = 500  # random subsets tried, and fewer where each is dear:
+FLOPS = 4e9  # operations that they may take in all
+HELD = 4_000_000  # numbers that a batch of random subsets may hold
+KEEP = 8  # of them concentrated to convergence
+DIRECTIONS = 250  # of the Stahel–Donoho outlyingness
+STAGES = 8  # of the continuation in h
+SAME = 1e-6  # objectives this close are one minimum
+
+
+def minima(D: np.ndarray, s: np.ndarray, k: int, h: float, free: bool, seed: int) -> list[Fit]:
+    """The local minima of the trimmed objective on the rows of D, weighted by s, that the starts lead to; best first.
+
+    The flat goes through the origin, or anywhere if it is ``free``.
+    """
+    points, zero = Points(D), np.zeros(D.shape[1])
+    flats = [best_flat(points, c, k, zero, free) for c in _robust_weights(D, s, seed)]
+    flats += [_continued(points, flats[0], s, h, free), *_random_flats(D, s, k, h, free, seed)]
+    fits = sorted(each(lambda flat: concentrate(points, flat, s, h, free), flats), key=lambda fit: fit.objective)
+    return [fit for i, fit in enumerate(fits) if i == 0 or fit.objective > fits[i - 1].objective * (1 + SAME)]
+
+
+# ---- deterministic starts: principal components of robustly weighted rows ----
+
+
+def _robust_weights(D: np.ndarray, s: np.ndarray, seed: int) -> Iterator[np.ndarray]:
+    """Plain PCA; spherical PCA (Locantore et al. 1999); the half nearest to the spatial median; and the half of least
+    Stahel–Donoho outlyingness, as in ROBPCA (Hubert, Rousseeuw and Vanden Branden 2005)."""
+    yield s
+    distances = _distances(D, _spatial_median(D, s))
+    yield s / distances**2
+    yield s * (distances <= quantile(distances, s, 0.5))
+    yield least_outlying(D, s, seed)
+
+
+def least_outlying(D: np.ndarray, s: np.ndarray, seed: int) -> np.ndarray:
+    """s on the half of the rows of least Stahel–Donoho outlyingness, 0 elsewhere."""
+    outlying = _outlyingness(D, s, seed)
+    return np.asarray(s * (outlying <= quantile(outlying, s, 0.5)))
+
+
+def _distances(D: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """‖aᵢ − m‖, kept away from 0."""
+    d = np.linalg.norm(D - m, axis=1)
+    return np.asarray(np.maximum(d, 1e-6 * float(np.median(d)) + np.finfo(np.float64).tiny ** 0.25))
+
+
+def _spatial_median(D: np.ndarray, s: np.ndarray, rounds: int = 30) -> np.ndarray:
+    """argmin Σ sᵢ‖aᵢ − m‖, nearly: Weiszfeld's iteration from the coordinatewise median."""
+    m = np.array([quantile(column, s, 0.5) for column in D.T])
+    for _ in range(rounds):
+        m = np.average(D, axis=0, weights=s / _distances(D, m))
+    return m
+
+
+def quantile(a: np.ndarray, s: np.ndarray, share: float) -> float:
+    """The smallest value with ``share`` of the weight at or below it."""
+    order = np.argsort(a)
+    held = np.cumsum(s[order])
+    return float(a[order[np.searchsorted(held, share * held[-1] * (1 - 1e-12))]])
+
+
+def _outlyingness(D: np.ndarray, s: np.ndarray, seed: int) -> np.ndarray:
+    """max |vᵀa − med|/MAD over directions v through two rows."""
+    ends = Draws(seed, 1, len(D), np.cumsum(s), Stream.START).rows(2 * DIRECTIONS).reshape(2, -1)
+    worst = np.zeros(len(D))
+    for v in D[ends[0]] - D[ends[1]]:
+        t = D @ v
+        t = np.abs(t - quantile(t, s, 0.5))
+        mad = quantile(t, s, 0.5)
+        if mad > 1e-12 * t.max(initial=0.0):  # else half of the rows lie in a hyperplane: no scale
+            worst = np.maximum(worst, t / mad)
+    return worst
+
+
+def _continued(points: Points, flat: Flat, s: np.ndarray, h: float, free: bool) -> Flat:
+    """From the plain principal components, h lowered in stages."""
+    for level in np.linspace(float(s.sum()), h, STAGES + 1)[1:]:
+        fit = weigh(points, flat, s, float(level))
+        flat = best_flat(points, s * fit.w, flat.U.shape[1], flat.m, free)
+    return flat
+
+
+# ---- random starts: flats through minimal subsets, many at a time ----
+
+
+def _random_flats(D: np.ndarray, s: np.ndarray, k: int, h: float, free: bool, seed: int) -> list[Flat]:
+    """The `KEEP` best of many flats through random minimal subsets, after a few cheap steps each."""
+    n, p = D.shape
+    count = int(np.clip(FLOPS / (40 * n * p * (k + 1)), 20, RANDOM))
+    batch = max(1, HELD // (n * (k + 2) + p * k))
+    found: list[tuple[float, Flat]] = []
+    for first in range(0, count, batch):
+        U, m = _elemental(D, s, k, free, seed, range(first, min(first + batch, count)))
+        for _ in range(3):
+            F, U, m = _cheap_step(D, s, h, U, m, free)
+        found += [(float(F[b]), Flat(U[b], m[b])) for b in range(len(F))]
+    return [flat for _, flat in sorted(found, key=lambda item: item[0])[:KEEP]]
+
+
+def _elemental(
+    D: np.ndarray, s: np.ndarray, k: int, free: bool, seed: int, numbers: range
+) -> tuple[np.ndarray, np.ndarray]:
+    """Flats (U, m), stacked, through k rows and the origin, or through k + 1 rows where m is free."""
+    size = min(k + free, len(D))
+    drawn = [np.argsort(Draws(seed, 2 + b, len(D), stream=Stream.START).uniforms(len(D)))[:size] for b in numbers]
+    A = D[np.array(drawn)]
+    m = A[:, 0] if free else np.zeros((len(A), D.shape[1]))
+    edges = np.swapaxes(A[:, 1:] - A[:, :1] if free else A, 1, 2)
+    fill = np.broadcast_to(np.eye(D.shape[1], k), (len(A), D.shape[1], k))
+    return _orthonormal(np.concatenate([edges, fill], axis=2)[:, :, :k]), m
+
+
+def _cheap_step(
+    D: np.ndarray, s: np.ndarray, h: float, U: np.ndarray, m: np.ndarray, free: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A w-step and two power steps U ← orth(Σ c a aᵀ U), which lower the objective too, for all flats at once.
+
+    Returns the objectives before, and the new (U, m). The matrix Σ c a aᵀ is never formed.
+    """
+    n, (B, p, k) = len(D), U.shape
+    G = (D @ np.moveaxis(U, 0, 1).reshape(p, B * k)).reshape(n, B, k)
+    Z = G - np.einsum("bp,bpk->bk", m, U)
+    norms2 = np.sum(D * D, axis=1)[:, None] - 2 * (D @ m.T) + np.sum(m * m, axis=1)
+    c, F = _nearest(np.maximum(norms2 - np.sum(Z * Z, axis=2), 0.0), s, h)
+    if free:
+        m = (c.T @ D) / h
+    for again in range(2):
+        if again:
+            G = (D @ np.moveaxis(U, 0, 1).reshape(p, B * k)).reshape(n, B, k)
+        Z = c[:, :, None] * (G - np.einsum("bp,bpk->bk", m, U))
+        P = (D.T @ Z.reshape(n, B * k)).reshape(p, B, k)
+        U = _orthonormal(np.moveaxis(P, 1, 0))
+    return F, U, m
+
+
+def _orthonormal(A: np.ndarray) -> np.ndarray:
+    """Orthonormal bases of the column spaces of stacked matrices."""
+    return A if A.shape[2] == 0 else np.linalg.qr(A)[0]
+
+
+def _nearest(d2: np.ndarray, s: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
+    """For each column of d2: sᵢwᵢ of the w that keeps the h smallest, and Σ sᵢwᵢd2ᵢ."""
+    order = np.argsort(d2, axis=0)
+    before = np.cumsum(s[order], axis=0) - s[order]
+    kept = np.clip(h - before, 0.0, s[order])
+    c = np.empty_like(d2)
+    np.put_along_axis(c, order, kept, axis=0)
+    return c, np.sum(c * d2, axis=0)

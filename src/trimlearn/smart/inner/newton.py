@@ -1,0 +1,160 @@
+"""Damped proximal Newton steps, for models of few parameters: nothing but the Hessian costs passes over the data."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array, asarray_like, dot, eps_of, namespace, norm, to_numpy
+from trimlearn.losses.exact import solve_symmetric
+from trimlearn.regularizers import Regularizer
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["newton", "newton_decrease"]
+
+PRECISE = 256  # times eps: a change of F below this share of it is rounding
+SUBPROBLEM = 500  # proximal gradients on a quadratic model, which cost no passes
+FORCING = 1e-6  # share of its fall to which a model is solved: so each Newton step gains three digits of x
+BALANCE = 10  # of the former between two looks at whether ρ suits
+LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
+
+
+def newton(
+    engine: Engine, x: Array, value: float, gradient: Array, iterations: int, r2: Regularizer | None = None
+) -> tuple[Array, float]:
+    """min over x of F(w, x) from x, where the mean loss and its gradient are known; and what may be left to gain.
+
+    A step minimises the quadratic model of the loss, its Hessian H damped to H + λ·diag H, plus r2 itself. λ is raised
+    a hundredfold when F does not fall, and lowered when it does (Levenberg and Marquardt): invariant to the scales of
+    features, safe where the loss is far from its model, quadratic in the end. ``iterations``: steps that lowered F, at
+    most. What is left is what the last undamped step promised or brought (half of Newton's decrement, where r2 is
+    smooth): infinity where there was none, for want of passes or of convexity. Another r2 may be given.
+    """
+    r2 = engine.problem.r2 if r2 is None else r2
+    F, damping, H, left = value + r2.value(x), 0.0, None, inf
+    while iterations > 0 and engine.passes_left >= 2:
+        H = engine.hessian(x) if H is None else H
+        if not np.all(np.isfinite(H)):  # x is so far off that nothing can be said
+            break
+        rounding = PRECISE * eps_of(x) * abs(F)
+        new, promised = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2, rounding)
+        engine.counts.prox_r2 += 1
+        f, g = engine.value_gradient(new)
+        F_new = f + r2.value(new)
+        if not damping:  # a model that promises a rise is not convex, and says nothing
+            left = max(promised, F - F_new) if promised >= -rounding else inf
+        if F_new <= F + rounding:  # where values differ by rounding alone, the model knows better
+            x, F, gradient, H, damping = new, F_new, g, None, damping / 10.0 if damping > LEAST else 0.0
+            iterations -= 1
+        else:
+            damping = max(100.0 * damping, 100 * LEAST)
+        if left <= rounding or damping > MOST:
+            break
+    return x, left
+
+
+def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> float:
+    """By how much the quadratic model of F(w, ·) falls from x to its minimum; infinity where it has none. One pass."""
+    H = engine.hessian(x)
+    if not np.all(np.isfinite(H)):
+        return inf
+    rounding = PRECISE * eps_of(x) * abs(F)
+    _, promised = _model_minimiser(H, gradient, x, engine.problem.r2, rounding)
+    return promised if promised >= -rounding else inf
+
+
+def _model_minimiser(
+    H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float
+) -> tuple[Array, float]:
+    """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), found in float64, and r2(x) − m(u)."""
+    xp = namespace(x)
+    wide, g = xp.astype(x, xp.float64, copy=False), xp.astype(gradient, xp.float64, copy=False)
+    if r2.smooth:
+        best = _newton_point(H, g, wide, r2)
+    else:
+        best = _proximal(H, g, wide, r2, rounding) if r2.separable else _split(H, g, wide, r2)
+    new = xp.astype(best, x.dtype, copy=False)
+    return new, r2.value(x) - _model(H, g, new - x) - r2.value(new)
+
+
+def _newton_point(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+    """The same for Zero and Ridge, whose gradient is linear."""
+    ones = asarray_like(np.ones(x.shape), x)
+    alpha = to_numpy(r2.gradient(ones)).ravel()
+    total = to_numpy(gradient + r2.gradient(x)).ravel()
+    d = -solve_symmetric(H + np.diag(alpha), total[:, None])[:, 0]
+    return x + asarray_like(d.reshape(x.shape), x)
+
+
+def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float) -> Array:
+    """The same for any r2: proximal gradients on the model, in its diagonal metric where r2 is separable, with momentum
+    that is dropped when it points uphill (O'Donoghue and Candès 2015), or where r2 is not convex leads there. What a
+    rough solution leaves to the next step must be more than ``rounding``, or it would be left for good."""
+    scale = np.diag(H).copy() if r2.separable else np.full(len(H), np.trace(H) / len(H))
+    scale[scale <= 0] = 1.0
+    root = np.sqrt(scale)
+    values = np.linalg.eigvalsh(H / root / root[:, None])
+    L = max(float(values[-1]), 1e-12)
+    # A step of length d in the metric leaves at most (Ld)²/2μ to gain, and the first gains L·d²/2 at least.
+    share = (FORCING * max(float(values[0]), 0.0) / L) ** 0.5 if r2.convex else 0.0
+    unit = asarray_like(root.reshape(x.shape), x)
+    steps = 1.0 / (L * unit * unit) if r2.separable else 1.0 / (L * float(scale[0]))
+    u = ahead = x
+    t, best, enough = 1.0, inf, 0.0
+    for _ in range(SUBPROBLEM):
+        new = r2.step(ahead, gradient + _times(H, ahead - x), steps)
+        moved, made = new - u, norm((new - ahead) * unit)
+        if r2.convex:
+            uphill = dot(ahead - new, moved) > 0
+        else:
+            value = r2.value(new) + _model(H, gradient, new - x)
+            uphill = value > best and t > 1.0
+            if uphill:  # once more from u itself
+                ahead, t = u, 1.0
+                continue
+            best = value
+        t, last = (1.0, 1.0) if uphill else ((1 + (1 + 4 * t * t) ** 0.5) / 2, t)
+        u, ahead = new, new + ((last - 1) / t) * moved
+        if made <= enough or norm(moved * unit) <= 1e-13 * norm(u * unit):
+            break
+        enough = enough or (share * made if FORCING * L * made * made / 2 > rounding else 0.0)
+    return u
+
+
+def _split(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+    """The same for an r2 that couples coordinates and so has no diagonal metric: the quadratic and r2 in turn, both
+    exactly (ADMM, Boyd and others 2011, with their balancing of ρ), which bad scales of H hardly slow down. Where that
+    does not come to its end, the better of it and of proximal gradients."""
+    values, Q = np.linalg.eigh(H)
+    linear = H @ to_numpy(x).ravel() - to_numpy(gradient).ravel()
+    rho, u, y = max(float(np.sqrt(np.abs(values[0] * values[-1]))), 1e-6 * abs(values[-1]), 1e-300), x, 0 * x
+    best, least = x, r2.value(x)
+    for k in range(SUBPROBLEM):
+        target = linear + rho * to_numpy(u - y).ravel()
+        free = asarray_like((Q @ ((Q.T @ target) / (np.maximum(values, 0.0) + rho))).reshape(x.shape), x)
+        old, (u, penalty) = u, r2.prox(free + y, 1.0 / rho)
+        y = y + free - u
+        value = penalty + _model(H, gradient, u - x)
+        best, least = (u, value) if value < least else (best, least)
+        if k % BALANCE == BALANCE - 1:
+            primal, dual = norm(free - u), rho * norm(u - old)
+            if max(primal, dual / rho) <= 1e-12 * norm(u):
+                return best
+            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            rho, y = rho * factor, y / factor
+    other = _proximal(H, gradient, x, r2, inf)
+    return other if r2.value(other) + _model(H, gradient, other - x) < least else best
+
+
+def _model(H: np.ndarray, gradient: Array, d: Array) -> float:
+    """⟨g, d⟩ + ½⟨d, Hd⟩."""
+    wide = namespace(d).astype(d, gradient.dtype, copy=False)
+    return dot(wide, gradient + 0.5 * _times(H, wide))
+
+
+def _times(H: np.ndarray, d: Array) -> Array:
+    return asarray_like((H @ to_numpy(d).ravel()).reshape(d.shape), d)

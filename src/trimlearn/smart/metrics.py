@@ -1,0 +1,205 @@
+"""The metric M of an x-step, x ← prox^M_{γ r2}(x − γ M⁻¹g): Euclidean, diagonal, or L-BFGS.
+
+A metric is only offered where the prox stays exact: a diagonal one for separable r2, L-BFGS for smooth r2, whose
+gradient then joins the step.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+from trimlearn._utils.arrays import Array, dot, namespace, norm
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.problem import Problem
+from trimlearn.regularizers import Regularizer
+from trimlearn.smart.method import State
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "default_metric", "make_metric"]
+
+
+class Metric(ABC):
+    """M, with what it has learned kept in ``state.metric``."""
+
+    @abstractmethod
+    def check(self, r2: Regularizer) -> None:
+        """Raise ValueError where the step would not be exact."""
+
+    @abstractmethod
+    def learn(self, engine: Engine, state: State, noise: float) -> None:
+        """Bring M up to date at a w-step; ``noise`` is the share of one draw in a batch, amplified by momentum."""
+
+    def watch(self, state: State, difference: Array) -> None:
+        """See the difference 1/b Σ(wᵢ∇fᵢ(x) − yᵢ) of an x-step, before x moves."""
+        return
+
+    def forget(self, state: State) -> None:
+        """Drop what was learned from steps that were taken back."""
+        return
+
+    @abstractmethod
+    def apply(self, state: State, g: Array) -> Array:
+        """M⁻¹g, which may be in float64 where g is not."""
+
+    def inverse(self, state: State) -> Array | float:
+        """The diagonal of M⁻¹, as far as it has one."""
+        return 1.0
+
+    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
+        """A matrix with the eigenvalues of M⁻¹H, times v, where ``product`` multiplies by H; symmetric if it can be."""
+        return self.apply(state, product(v))
+
+    def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
+        """prox^M_{γ r2}(point − γ M⁻¹g)."""
+        return r2.step(point, self.apply(state, g), state.gamma)
+
+    def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
+        """‖x − prox_{s r2}(x − s g)‖/s, s the step: zero where x is stationary for the gradient g."""
+        return norm(state.x - r2.step(state.x, g, step)) / step
+
+
+@final
+@dataclass(frozen=True)
+class Euclidean(Metric):
+    """M = I."""
+
+    def check(self, r2: Regularizer) -> None:
+        return
+
+    def learn(self, engine: Engine, state: State, noise: float) -> None:
+        return
+
+    def apply(self, state: State, g: Array) -> Array:
+        return g
+
+
+@final
+@dataclass(frozen=True)
+class Diagonal(Metric):
+    """Mⱼ = m₂ⱼ + ν·m₄ⱼ/m₂ⱼ, m₂ and m₄ the moments of the design's column j under w, ν the noise of one draw.
+
+    The first term makes the step invariant to the scales of the features. The second bounds what a single draw can do
+    to a feature that few rows have, where the mean curvature says nothing about a minibatch's.
+    """
+
+    def check(self, r2: Regularizer) -> None:
+        if not r2.separable:
+            raise ValueError(f"metric='diagonal' needs a separable r2, {r2.name} is not; use metric=None.")
+
+    def learn(self, engine: Engine, state: State, noise: float) -> None:
+        # Again only after 1, 4, 16, 64, … w-steps: the moments cost more than a product with the design.
+        if state.w_steps & (state.w_steps - 1) or state.w_steps.bit_length() % 2 == 0:
+            return
+        second, ratio = engine.column_moments()
+        xp = namespace(second)
+        M = second + noise * ratio
+        most = xp.finfo(M.dtype).max ** 0.5
+        M = xp.where(M < most, M, xp.full_like(M, most))  # also where moments have overflowed
+        largest = xp.max(M)
+        if not largest > 0:
+            M, largest = xp.ones_like(M), xp.ones_like(largest)
+        state.metric["inverse"] = largest / xp.where(M > 0, M, xp.ones_like(M) * largest)
+
+    def apply(self, state: State, g: Array) -> Array:
+        return state.metric["inverse"] * g
+
+    def inverse(self, state: State) -> Array | float:
+        return state.metric["inverse"]
+
+    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
+        """M^-½ H M^-½ v: with features of scales 10⁻⁴ and 10⁴, M⁻¹H is far too skew for power iterations."""
+        xp = namespace(v)
+        root = xp.astype(xp.sqrt(state.metric["inverse"]), v.dtype, copy=False)
+        return root * product(root * v)
+
+    def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
+        return r2.step(point, g, state.gamma * state.metric["inverse"])
+
+    def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
+        """The same in the metric, so that a feature of small scale counts as much as any other."""
+        inverse = state.metric["inverse"]
+        v = state.x - r2.step(state.x, g, step * inverse)
+        return norm(v / namespace(v).sqrt(inverse)) / step
+
+
+@final
+@dataclass(frozen=True)
+class LBFGS(Metric):
+    """M⁻¹ by the two-loop recursion over secant pairs, one per w-step, at no cost.
+
+    Between two w-steps the estimator itself measures gradient differences for one w: the mean over the x-steps of
+    x − x̃ and of 1/b Σ wᵢ(∇fᵢ(x) − ∇fᵢ(x̃)) is a secant pair over all rows they drew. (This needs Dₖ = ∅.)
+    """
+
+    memory: int = 8
+
+    def check(self, r2: Regularizer) -> None:
+        if not r2.smooth:
+            raise ValueError(f"metric='lbfgs' needs a smooth r2 (Zero, Ridge), not {r2.name}; use metric=None.")
+
+    def watch(self, state: State, difference: Array) -> None:
+        if state.moved and state.anchor is not None:
+            old = state.metric.get("sums")
+            xp = namespace(difference)
+            new = xp.stack([state.x - state.anchor, difference])
+            state.metric["sums"] = new if old is None else old + new
+
+    def learn(self, engine: Engine, state: State, noise: float) -> None:
+        sums = state.metric.pop("sums", None)
+        if sums is None:
+            return
+        xp = namespace(sums)
+        r2, anchor = engine.problem.r2, state.anchor
+        s, y = sums[0], sums[1]
+        y = y + (r2.gradient(anchor + s) - r2.gradient(anchor))
+        if dot(s, y) <= 1e-8 * norm(s) * norm(y):  # not a direction of clearly positive curvature
+            return
+        pair = xp.stack([s, y])[None]
+        pairs = state.metric.get("pairs")
+        state.metric["pairs"] = pair if pairs is None else xp.concat([pairs, pair])[-self.memory :]
+
+    def forget(self, state: State) -> None:
+        state.metric.clear()
+
+    def apply(self, state: State, g: Array) -> Array:
+        pairs = state.metric.get("pairs")
+        if pairs is None:
+            return g
+        rho = [1.0 / dot(pair[0], pair[1]) for pair in pairs]
+        alpha = [0.0] * len(rho)
+        xp = namespace(g)
+        q = xp.astype(g, xp.float64, copy=False)
+        for i in reversed(range(len(rho))):
+            alpha[i] = rho[i] * dot(pairs[i][0], q)
+            q = q - alpha[i] * pairs[i][1]
+        y = pairs[-1][1]
+        q = q / (rho[-1] * dot(y, y))
+        for i in range(len(rho)):
+            q = q + (alpha[i] - rho[i] * dot(pairs[i][1], q)) * pairs[i][0]
+        return q
+
+    def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
+        xp = namespace(point)
+        return xp.astype(point - state.gamma * self.apply(state, g + r2.gradient(point)), point.dtype, copy=False)
+
+
+def default_metric(problem: Problem) -> Metric:
+    """The diagonal metric, where it can be measured and the prox stays exact in it."""
+    return Diagonal() if problem.r2.separable and isinstance(problem.loss, PredictionLoss) else Euclidean()
+
+
+def make_metric(metric: str | Metric | None, default: Metric) -> Metric:
+    """The metric meant by the argument ``metric``."""
+    if metric is None:
+        return default
+    if isinstance(metric, Metric):
+        return metric
+    named: dict[str, Metric] = {"euclidean": Euclidean(), "diagonal": Diagonal(), "lbfgs": LBFGS()}
+    if metric not in named:
+        raise ValueError(f"metric must be one of {', '.join(map(repr, named))} or None, got {metric!r}.")
+    return named[metric]

@@ -1,0 +1,30 @@
+"""How large a problem is, and so which deterministic solver it can afford."""
+
+from __future__ import annotations
+
+from math import prod
+
+from trimlearn.problem import Problem
+
+__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "small"]
+
+SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a deterministic full-batch method is the better choice
+FEW = 300  # parameters up to which their Hessian is written out: as many products as a large n can bear
+SOME = 1000  # the same where the problem is small: a factorisation is a tenth of a second
+
+
+def small(problem: Problem) -> bool:
+    """Whether passes cost next to nothing."""
+    return problem.n * prod(problem.loss.x_shape) <= SMALL
+
+
+def affordable(problem: Problem) -> bool:
+    """Whether full-batch steps may finish a run: x has few parameters, or passes cost next to nothing."""
+    return prod(problem.loss.x_shape) <= FEW or small(problem)
+
+
+def default_inner(problem: Problem, hessians: bool) -> str:
+    """The inner solver for this problem; ``hessians``: whether they are worth their cost where x has few parameters."""
+    if hessians and prod(problem.loss.x_shape) <= (SOME if small(problem) else FEW):
+        return "newton"
+    return "lbfgs" if problem.r2.smooth else "proximal"

@@ -1,0 +1,120 @@
+"""r1(w), what is known about the example weights w: the sets they may lie in.
+
+Each set is known through two maps, both exact: `prox`, the projection of a w-step with τ < ∞, and `minimise`, its
+limit τ = ∞, which gives weight to the smallest losses. With sample weights s the constraint is Σ sᵢwᵢ = h and the
+metric Σ sᵢ(·)², so that weight 2 is the row twice and weight 0 its removal.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from math import inf, isfinite
+from numbers import Real
+from typing import Any, final
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array, namespace, to_numpy
+from trimlearn.weights.projection import total_weight, where_present
+
+__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "positive_number", "present"]
+
+
+class WeightSet(ABC):
+    """The set W whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.
+
+    ``s`` is always the sample weights, one per row, or None for all ones. Arrays follow the namespace, device and
+    dtype of the first argument.
+    """
+
+    B: float = 1.0  # the paper's Bᵢ: |wᵢ| ≤ B for every w in the set
+
+    @property
+    @abstractmethod
+    def h(self) -> float:
+        """Σ sᵢwᵢ for every w in the set; inf where the set keeps every row, however many there are."""
+
+    @abstractmethod
+    def check(self, n: int, s: Array | None = None) -> None:
+        """Raise ValueError if the set is empty, or not defined, for ``n`` rows with sample weights ``s``."""
+
+    @abstractmethod
+    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+        """The centre of the set: every row has the same weight (its group's share h/n), as float64."""
+
+    @abstractmethod
+    def prox(self, v: Array, s: Array | None = None) -> Array:
+        """argmin over the set of ½ Σ sᵢ(wᵢ − vᵢ)². ``v`` must be finite."""
+
+    @abstractmethod
+    def minimise(self, f: Array, s: Array | None = None) -> Array:
+        """argmin over the set of Σ sᵢwᵢfᵢ; rows tied at the threshold share what is left equally.
+
+        NaN counts as +inf: rows whose loss overflowed come last.
+        """
+
+    @abstractmethod
+    def at_h(self, h: float) -> WeightSet:
+        """The same kind of set with another h: what a continuation in h walks through."""
+
+    @abstractmethod
+    def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
+        """Whether ``w`` lies in the set, up to ``tol`` per weight and ``tol`` of the total."""
+
+
+@final
+class AllOnes(WeightSet):
+    """{w = 1}: nothing is trimmed; SMART becomes ProxSAGA or ProxSVRG (the paper's section 2.2).
+
+    >>> import numpy as np
+    >>> AllOnes().minimise(np.array([3.0, 0.1]))
+    array([1., 1.])
+    """
+
+    def __repr__(self) -> str:
+        return "AllOnes()"
+
+    @property
+    def h(self) -> float:
+        return inf
+
+    def check(self, n: int, s: Array | None = None) -> None:
+        total_weight(n, s)
+
+    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+        self.check(n, s)
+        return present(np.ones(n), s)
+
+    def prox(self, v: Array, s: Array | None = None) -> Array:
+        return where_present(namespace(v).ones_like(v), s)
+
+    def minimise(self, f: Array, s: Array | None = None) -> Array:
+        return where_present(namespace(f).ones_like(f), s)
+
+    def at_h(self, h: float) -> AllOnes:
+        return self
+
+    def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
+        off = where_present(w - 1, s)
+        return bool(namespace(w).all(namespace(w).abs(off) <= tol))
+
+
+def present(w: np.ndarray, s: Array | None) -> np.ndarray:
+    """The same for a NumPy w, wherever s lies."""
+    return w if s is None else np.where(to_numpy(s) > 0, w, 0.0)
+
+
+def in_unit_box(w: Array, tol: float) -> bool:
+    return bool(namespace(w).all((w >= -tol) & (w <= 1 + tol)))
+
+
+def finite(v: Array) -> Array:
+    if not bool(namespace(v).all(namespace(v).isfinite(v))):
+        raise ValueError("v must be finite to be projected; losses that overflowed need tau=inf (minimise).")
+    return v
+
+
+def positive_number(name: str, value: Any, meaning: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value <= 0:
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}: {meaning}.")
+    return float(value)

@@ -1,0 +1,115 @@
+"""Warnings point at the user's line, whatever lies between it and what is doubtful."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import trimlearn
+from trimlearn import (
+    TrimmedCovariance,
+    TrimmedEstimator,
+    TrimmedGLM,
+    TrimmedGraphicalLasso,
+    TrimmedLinearRegression,
+    TrimmedLogisticRegression,
+    TrimmedPCA,
+    outlier_table,
+)
+from trimlearn._utils.warn import warn
+from trimlearn.geometry import TrimmedHomography
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+NUMBERS = X @ [1.0, 2.0, -1.0] + RNG.normal(size=60)
+LABELS = (NUMBERS > 0).astype(int)
+MOST = 0.6  # "calls half of the examples wrong, or more": every estimator warns of it
+
+CASES: list[tuple[Any, Any]] = [
+    (TrimmedLinearRegression(MOST), NUMBERS),
+    (TrimmedGLM("huber", MOST), NUMBERS),
+    (TrimmedLogisticRegression(MOST), LABELS),
+    (TrimmedPCA(1, contamination=MOST), None),
+    (TrimmedCovariance(MOST), None),
+    (TrimmedGraphicalLasso(0.1, contamination=MOST), None),
+    (TrimmedEstimator(Ridge(), contamination=MOST), NUMBERS),
+]
+every = pytest.mark.parametrize(("model", "y"), CASES, ids=lambda value: type(value).__name__)
+
+
+def told(call: Callable[[], Any], words: str) -> None:
+    """The call, a lambda on a line of this file, warns in these words, and each warning points at that line."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    ours = [one for one in caught if re.search(words, str(one.message))]
+    assert ours
+    for one in ours:
+        assert (one.filename, one.lineno) == (__file__, inspect.getsourcelines(call)[1])
+
+
+@every
+def test_fit(model: Any, y: Any) -> None:
+    told(lambda: model.fit(X, y), "half of the examples")
+
+
+@every
+def test_fit_in_a_pipeline_and_a_search(model: Any, y: Any) -> None:
+    pipe = make_pipeline(StandardScaler(), clone(model))
+    told(lambda: pipe.fit(X, y), "half of the examples")
+    if y is not None:
+        grid = GridSearchCV(clone(model), {"random_state": [0]}, cv=2)
+        told(lambda: grid.fit(X, y), "half of the examples")
+
+
+@every
+def test_rethreshold(model: Any, y: Any) -> None:
+    fitted = clone(model).set_params(contamination=0.1).fit(X, y)
+    told(lambda: fitted.rethreshold(MOST), "half of the examples")
+
+
+@pytest.mark.parametrize(("model", "y"), CASES[:6], ids=lambda value: type(value).__name__)
+def test_outlier_table(model: Any, y: Any) -> None:
+    fitted = clone(model).set_params(contamination=0.1).fit(X, y)
+    pipe = make_pipeline(StandardScaler(), clone(model).set_params(contamination=0.1)).fit(X, y)
+    few = np.full(60, 1e-3)
+    told(lambda: fitted.outlier_table(X, y, sample_weight=few), "sample_weight sums to")
+    told(lambda: outlier_table(pipe, X, y, sample_weight=few), "sample_weight sums to")
+
+
+def test_deep_inside_a_fit() -> None:
+    told(lambda: TrimmedLinearRegression(0.1, penalty="l1", max_passes=1).fit(X, NUMBERS), "stopped short")
+    large = RNG.normal(size=(3000, 60))
+    told(lambda: TrimmedPCA(10, contamination=0.3, max_iter=1).fit(large), "stopped after")
+    told(lambda: TrimmedCovariance().fit(np.column_stack([X, X[:, 0]])), "singular")
+    few = TrimmedLogisticRegression(0.45)
+    told(lambda: few.fit(X, (np.arange(60) < 5) ^ (X[:, 0] > 9)), "keeps no row of")
+    points = RNG.uniform(0, 100, size=(30, 2))
+    told(lambda: TrimmedHomography(threshold=1e-9).fit(points, points + RNG.normal(size=(30, 2))), "threshold=1e-09")
+
+
+def test_from_the_users_function() -> None:
+    def users() -> None:
+        warn("doubtful", RuntimeWarning)
+
+    with pytest.warns(RuntimeWarning, match="doubtful") as caught:
+        users()
+    assert caught[0].filename == __file__
+
+
+def test_nothing_in_the_package_counts_frames_by_itself() -> None:
+    package = Path(trimlearn.__file__).parent
+    others = [file for file in package.rglob("*.py") if file.name != "warn.py"]
+    assert [file.name for file in others if "warnings.warn(" in file.read_text(encoding="utf-8")] == []

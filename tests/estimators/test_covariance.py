@@ -1,0 +1,321 @@
+"""TrimmedCovariance: the smallest determinant, breakdown, honest verdicts, equivariance, bad input, scikit-learn."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.covariance import EmpiricalCovariance, fast_mcd
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from trimlearn.datasets import load_classic
+from trimlearn.estimators.covariance.covariance import TrimmedCovariance
+from trimlearn.robust.scatter.factors import consistency, small_sample
+from trimlearn.robust.scatter.judge import left_out, scores_inside, scores_outside
+from trimlearn.robust.scatter.mcd import default_h, mcd
+from trimlearn.robust.scatter.starts import medians
+from trimlearn.robust.scatter.steps import Shape, exchanges, moments
+
+
+@pytest.mark.filterwarnings("ignore:the .* rows that agree best vary")  # some checks have two distinct rows only
+@parametrize_with_checks([TrimmedCovariance(), TrimmedCovariance(contamination=0.2, reweight=False)])
+def test_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+def clustered(n: int, p: int, share: float, far: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Normal rows with correlations, some of them moved ``far`` (in standard deviations) together; and which."""
+    rng = np.random.default_rng(seed)
+    Z, u = rng.standard_normal((n, p)), rng.standard_normal(p)
+    bad = np.arange(n) < share * n
+    Z[bad] += far * u / np.linalg.norm(u)
+    return Z @ rng.standard_normal((p, p)) + 5.0, bad
+
+
+def log_det(A: np.ndarray) -> float:
+    return float(np.linalg.slogdet(np.cov(A.T, bias=True).reshape(A.shape[1], -1))[1])
+
+
+# ---- the optimum ----
+
+
+@pytest.mark.parametrize(("n", "p", "h"), [(11, 1, 6), (13, 2, 8), (13, 3, 8)])
+def test_the_smallest_determinant_of_all_subsets(n: int, p: int, h: int) -> None:
+    for seed in range(4):
+        A, _ = clustered(n, p, 0.3, 6.0, seed)
+        least = min(log_det(A[list(rows)]) for rows in combinations(range(n), h))
+        fit = mcd(A, np.ones(n), h)
+        assert fit.log_det == pytest.approx(least, abs=1e-9)
+        assert log_det(A[fit.w > 0]) == pytest.approx(least, abs=1e-9)
+
+
+CLASSICS = [
+    ("hbk", 3), ("stackloss", 4), ("wood", 5), ("bushfire", 5), ("milk", 8), ("pulpfiber", 8), ("salinity", 4),
+    ("coleman", 6), ("aircraft", 5), ("delivery", 3), ("alcohol", 7), ("toxicity", 10),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "p"), CLASSICS)
+def test_never_a_larger_determinant_than_scikit_learn(name: str, p: int, data_home: Path) -> None:
+    A = load_classic(name, data_home).data[:, :p]
+    h = int(default_h(len(A), p))
+    support = fast_mcd(A, support_fraction=h / len(A), random_state=0)[2]
+    assert support.sum() == h
+    assert mcd(A, np.ones(len(A)), h).log_det <= log_det(A[support]) + 1e-8
+
+
+def test_the_determinant_of_covmcd(data_home: Path) -> None:
+    """robustbase's help page: covMcd(hbk.x) has crit −1.045500594135 at h = 39, with the divisor 38."""
+    X = load_classic("hbk", data_home).data[:, :3]
+    model = TrimmedCovariance(contamination=36, reweight=False).fit(X)
+    assert model.objective_ + 3 * np.log(39 / 38) <= -1.045500594135 + 1e-9
+    assert model.objective_ == pytest.approx(log_det(X[model.weights_ > 0]), abs=1e-9)
+    assert list(model.history_) == sorted(model.history_, reverse=True)
+
+
+def test_the_best_exchange_is_the_best_of_all() -> None:
+    """From moments that C-steps leave alone, no single exchange of rows lowers the determinant."""
+    A, _ = clustered(16, 2, 0.2, 5.0)
+    for centred in (False, True):
+        mu, S = moments(A, np.ones((1, 16)), centred)
+        value, mu, S = exchanges(A, np.ones(16), 9.0, mu[0], S[0], Shape(), centred)
+        d2 = np.einsum("ij,jk,ik->i", A - mu, np.linalg.inv(S), A - mu)
+        kept = np.argsort(d2)
+        for i in kept[:9]:
+            for j in kept[9:]:
+                w = np.isin(np.arange(16), np.append(kept[:9][kept[:9] != i], j)).astype(float)
+                other = moments(A, w[None], centred)[1][0]
+                assert np.linalg.slogdet(other)[1] >= value - 1e-9
+
+
+# ---- who is an outlier ----
+
+
+KNOWN = [("hbk", 3, True), ("bushfire", 5, False), ("wood", 5, True), ("radarImage", 5, False)]
+
+
+@pytest.mark.parametrize(("name", "p", "exactly"), KNOWN)
+def test_known_outliers(name: str, p: int, exactly: bool, data_home: Path) -> None:
+    known = json.loads((data_home / "classic_robust" / "known_outliers.json").read_text(encoding="utf-8"))[name]
+    rows = {*known["rows"], *known.get("good_leverage_rows", [])}
+    model = TrimmedCovariance().fit(load_classic(name, data_home).data[:, :p])
+    flagged = set((np.flatnonzero(~model.inlier_mask_) + 1).tolist())
+    assert rows <= flagged
+    assert not exactly or flagged == rows
+
+
+@pytest.mark.parametrize("p", [2, 5, 10, 20])
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_clustered_contamination(p: int, share: float) -> None:
+    X, bad = clustered(max(100, 20 * p), p, share, 5 * np.sqrt(p) + 5, seed=p)
+    model = TrimmedCovariance().fit(X)
+    assert not model.inlier_mask_[bad].any()
+    assert model.inlier_mask_[~bad].mean() > 0.97
+    assert model.contamination_ == pytest.approx(share, abs=0.03)
+    clean = EmpiricalCovariance().fit(X[~bad])
+    T = np.linalg.inv(np.linalg.cholesky(clean.covariance_))
+    assert np.linalg.norm(T @ (model.location_ - clean.location_)) < 0.2
+    assert np.abs(np.linalg.eigvalsh(T @ model.covariance_ @ T.T) - 1).max() < 0.2
+    assert (model.predict(X) == np.where(bad, -1, 1)).mean() > 0.97
+
+
+@pytest.mark.parametrize(("n", "p"), [(50, 5), (100, 10), (300, 3), (40, 10), (30, 50)])
+def test_clean_rows_are_left_alone(n: int, p: int) -> None:
+    """χ² cut-offs at 0.975 flag a fifth of 50 clean rows in 5 dimensions, as covMcd does."""
+    flagged, shares = [], []
+    for seed in range(5):
+        model = TrimmedCovariance(n_starts=50).fit(clustered(n, p, 0.0, 0.0, seed)[0])
+        flagged.append((~model.inlier_mask_).mean())
+        shares.append(model.contamination_)
+    assert np.mean(flagged) < 0.03
+    assert np.mean(shares) < 0.02
+
+
+def test_a_fixed_cutoff_flags_its_share_of_clean_rows() -> None:
+    X = np.random.default_rng(0).standard_normal((2000, 4))
+    assert (~TrimmedCovariance(cutoff=0.975).fit(X).inlier_mask_).mean() == pytest.approx(0.025, abs=0.007)
+    assert (~TrimmedCovariance().fit(X).inlier_mask_).mean() < 0.002
+
+
+def test_raw_covariance_is_consistent() -> None:
+    X = np.random.default_rng(0).standard_normal((4000, 3))
+    model = TrimmedCovariance(contamination=0.5 - 1e-6, reweight=False).fit(X)
+    assert np.abs(model.raw_covariance_ - np.eye(3)).max() < 0.12
+    np.testing.assert_array_equal(model.covariance_, model.raw_covariance_)
+
+
+def test_factors_are_those_of_robustbase() -> None:
+    """.MCDcnp2(p, n, alpha) and .MCDcons(p, alpha) of robustbase 0.95."""
+    for p, n, alpha, factor, c in [(1, 30, 0.6, 1.146468, 4.65997), (2, 40, 0.875, 1.031488, 1.422603),
+                                   (3, 75, 0.6, 1.100531, 2.056804), (8, 120, 0.95, 1.019609, 1.073)]:  # fmt: skip
+        half = (n + p + 1) // 2
+        assert small_sample(half + (2 * alpha - 1) * (n - half), n, p) == pytest.approx(factor, abs=1e-6)
+        assert consistency(alpha, p) == pytest.approx(c, abs=1e-5)
+
+
+def test_the_laws_of_distances() -> None:
+    """Scores of rows inside and outside the fit are χ_p in small samples; leaving a row out is what it says."""
+    rng = np.random.default_rng(0)
+    m, p, inside, outside = 15, 4, [], []
+    for _ in range(3000):
+        X = rng.standard_normal((m + 1, p))
+        fit, new = X[:m], X[m] - X[:m].mean(axis=0)
+        P = np.linalg.inv(np.cov(fit.T))
+        inside.append((fit[0] - fit.mean(axis=0)) @ P @ (fit[0] - fit.mean(axis=0)))
+        outside.append(new @ P @ new)
+    for d2, scores in ((inside, scores_inside), (outside, scores_outside)):
+        t2 = scores(np.array(d2), m, p) ** 2
+        assert t2.mean() == pytest.approx(p, rel=0.06)
+        assert (t2 > 11.143287).mean() == pytest.approx(0.025, abs=0.01)
+    full = mcd(fit, np.ones(m), m)
+    without = np.delete(fit, 0, axis=0)
+    d = fit[0] - without.mean(axis=0)
+    true = d @ np.linalg.inv(np.cov(without.T, bias=True) * (m - 1) / m) @ d
+    assert left_out(full, full.squared_distances(fit), m)[0] == pytest.approx(true, rel=1e-9)
+
+
+# ---- invariances ----
+
+
+def test_affine_equivariance() -> None:
+    X, _ = clustered(120, 4, 0.3, 12.0)
+    M = np.random.default_rng(1).standard_normal((4, 4))
+    a, b = TrimmedCovariance().fit(X), TrimmedCovariance().fit(X @ M - 3.0)
+    np.testing.assert_array_equal(a.inlier_mask_, b.inlier_mask_)
+    np.testing.assert_allclose(b.location_, a.location_ @ M - 3.0, rtol=1e-8)
+    np.testing.assert_allclose(b.covariance_, M.T @ a.covariance_ @ M, rtol=1e-7)
+    np.testing.assert_allclose(b.dist_, a.dist_, rtol=1e-6)
+
+
+def test_features_of_scales_from_tiny_to_huge() -> None:
+    X, bad = clustered(120, 4, 0.3, 12.0)
+    units = np.array([1e-8, 1.0, 1e4, 1e8])
+    a, b = TrimmedCovariance().fit(X), TrimmedCovariance().fit(X * units)
+    np.testing.assert_array_equal(a.inlier_mask_, b.inlier_mask_)
+    assert not b.inlier_mask_[bad].any()
+    np.testing.assert_allclose(b.dist_, a.dist_, rtol=1e-8)
+    np.testing.assert_allclose(b.covariance_ / np.outer(units, units), a.covariance_, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n", [90, 900])
+def test_neither_order_nor_repetition_matter(n: int) -> None:
+    X, _ = clustered(n, 3, 0.3, 8.0)
+    rng = np.random.default_rng(0)
+    s, order = rng.integers(0, 4, n), rng.permutation(n)
+    a = TrimmedCovariance().fit(X, sample_weight=s)
+    b = TrimmedCovariance().fit(np.repeat(X, s, axis=0))
+    c = TrimmedCovariance().fit(X[order], sample_weight=s[order])
+    for other in (b, c):
+        np.testing.assert_allclose(other.covariance_, a.covariance_, rtol=1e-9)
+        assert other.objective_ == pytest.approx(a.objective_, abs=1e-9)
+        assert other.contamination_ == pytest.approx(a.contamination_, abs=1e-9)
+    np.testing.assert_array_equal(c.inlier_mask_, a.inlier_mask_[order])
+    np.testing.assert_array_equal(b.inlier_mask_, np.repeat(a.inlier_mask_, s))
+    assert not a.weights_[s == 0].any()
+    assert float(a.raw_weights_ @ s) == pytest.approx(a.raw_weights_ @ s)
+
+
+def test_weighted_medians_are_medians_of_repetitions() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        Z, s = rng.integers(0, 5, (9, 2)).astype(float), rng.integers(1, 4, 9)
+        np.testing.assert_array_equal(medians(Z, s.astype(float)), np.median(np.repeat(Z, s, axis=0), axis=0))
+
+
+def test_assume_centered() -> None:
+    X, bad = clustered(150, 3, 0.3, 20.0)
+    X -= 5.0
+    model = TrimmedCovariance(assume_centered=True).fit(X)
+    np.testing.assert_array_equal(model.location_, 0.0)
+    assert not model.inlier_mask_[bad].any() and model.inlier_mask_[~bad].mean() > 0.97
+
+
+# ---- use ----
+
+
+def test_scores_of_unseen_rows_and_the_likelihood() -> None:
+    X, _ = clustered(200, 3, 0.2, 10.0)
+    model = TrimmedCovariance().fit(X)
+    np.testing.assert_allclose(model.mahalanobis(X), model.dist_)
+    np.testing.assert_allclose(model.score_samples(X), -model.dist_)
+    np.testing.assert_allclose(model.outlier_score(X) ** 2, model.dist_)
+    np.testing.assert_allclose(model.precision_ @ model.covariance_, np.eye(3), atol=1e-8)
+    plain = EmpiricalCovariance().fit(X)
+    plain.location_, plain.precision_ = model.location_, model.precision_
+    assert model.score(X[:50]) == pytest.approx(plain.score(X[:50]))
+    assert model.predict(model.location_[None] + 100.0).tolist() == [-1]
+    assert TrimmedCovariance(store_precision=False).fit(X).precision_ is None
+
+
+def test_rethreshold_and_pickle() -> None:
+    X = clustered(200, 3, 0.2, 10.0)[0]
+    model = TrimmedCovariance().fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.mahalanobis(X), model.dist_)
+    with pytest.raises(ValueError, match="give X"):
+        again.rethreshold(0.3)
+    model.rethreshold(0.3)
+    fresh = clone(model).set_params(contamination=0.3).fit(X)
+    assert fresh.objective_ - 1e-9 <= model.objective_ <= fresh.objective_ + 0.01  # a warm start is a local search
+    assert model.raw_weights_.sum() == pytest.approx(140)
+    assert model.contamination_ == pytest.approx(0.3)
+    assert model.contamination == "auto"
+
+
+# ---- bad input ----
+
+
+def test_rows_on_a_hyperplane_are_reported_and_flagged() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    X[:40, 2] = X[:40, 0] - 2 * X[:40, 1]
+    with pytest.warns(UserWarning, match="2 of 3 directions"):
+        model = TrimmedCovariance().fit(X)
+    np.testing.assert_array_equal(model.inlier_mask_, np.arange(60) < 40)
+    assert np.isfinite(model.precision_).all() and np.isfinite(model.dist_).all()
+    assert model.dist_[40:].min() > 1e6 * model.dist_[:40].max()
+
+
+def test_constant_features() -> None:
+    X, bad = clustered(100, 3, 0.2, 15.0)
+    X[:, 1] = 7.0
+    with pytest.warns(UserWarning, match="Drop features"):
+        model = TrimmedCovariance().fit(X)
+    assert model.covariance_[1, 1] == 0.0 and np.isfinite(model.precision_).all()
+    assert not model.inlier_mask_[bad].any() and model.inlier_mask_[~bad].mean() > 0.95
+
+
+def test_more_features_than_rows() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 60))
+    X[:8] += 5.0
+    model = TrimmedCovariance().fit(X)
+    assert model.shrinkage_ > 0 and np.linalg.cond(model.covariance_) < 1e4
+    np.testing.assert_array_equal(model.inlier_mask_, np.arange(40) >= 8)
+    with pytest.raises(ValueError, match='shrinkage="auto"'):
+        TrimmedCovariance(shrinkage=0.0).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [({"cutoff": 1.5}, "cutoff"), ({"cutoff": "x"}, "cutoff"), ({"shrinkage": 1.0}, "shrinkage"),
+     ({"shrinkage": "x"}, "shrinkage"), ({"n_starts": 0}, "n_starts"), ({"contamination": "x"}, "contamination"),
+     ({"contamination": 1.0}, "contamination")],
+)  # fmt: skip
+def test_wrong_parameters_are_named(parameters: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        TrimmedCovariance(**parameters).fit(clustered(50, 2, 0.0, 0.0)[0])
+
+
+def test_half_of_the_rows_and_no_weight_at_all() -> None:
+    X = clustered(50, 2, 0.0, 0.0)[0]
+    with pytest.warns(UserWarning, match="half"):
+        TrimmedCovariance(contamination=0.5).fit(X)
+    with pytest.raises(ValueError, match=r"(?i)sample.weight"):
+        TrimmedCovariance().fit(X, sample_weight=np.zeros(50))

@@ -1,0 +1,160 @@
+"""Labels: misfit, chance, wild cells and overlap are no noise, and what is not known is said."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict
+
+from trimlearn import TrimmedEstimator, TrimmedLogisticRegression, label_errors
+from trimlearn.datasets import load_digits_contaminated
+from trimlearn.robust.labels.opinions import flexible_opinions
+from trimlearn.robust.labels.verdict import weigh
+from trimlearn.robust.labels.wild import reach
+
+
+def two_classes(n: int, p: int, apart: float, wrong: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 2, n)
+    X = rng.standard_normal((n, p)) + apart / np.sqrt(p) * truth[:, None]
+    y = truth.copy()
+    y[rng.permutation(n)[: round(wrong * n)]] ^= 1
+    return X, y, truth
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_model_that_is_too_simple_is_no_noise(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    b = rng.choice(3, 1500, p=[0.55, 0.2, 0.25])
+    X = rng.normal(size=(1500, 5))
+    X[:, 0] += 3 * b
+    y = (b == 1).astype(int)
+    with pytest.warns(UserWarning, match="a model that is too simple, not like wrong labels"):
+        model = TrimmedLogisticRegression().fit(X, y)
+    assert model.contamination_ == 0 and model.inlier_mask_.all() and len(model.flag()) == 0
+    plain = LogisticRegression(tol=1e-8, max_iter=1000).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("X", [np.ones((100, 3)), np.random.default_rng(5).normal(size=(100, 3))])
+def test_labels_that_features_say_nothing_about(X: np.ndarray) -> None:
+    model = TrimmedLogisticRegression().fit(X, np.arange(100) % 2)
+    assert model.contamination_ == 0 and model.inlier_mask_.all()
+
+
+def test_what_cannot_be_decided_is_said_and_does_no_harm() -> None:
+    X, y, _ = two_classes(400, 4, 1.5, 0.3, 0)
+    with pytest.warns(UserWarning, match="% of the labels may be wrong, but overlapping classes"):
+        model = TrimmedLogisticRegression().fit(X, y)
+    assert model.contamination_ == 0
+    plain = LogisticRegression(tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_wild_cells_do_not_make_labels_wrong(seed: int) -> None:
+    X, y, truth = two_classes(1000, 10, 5.0, 0.1, seed)
+    rng = np.random.default_rng(seed)
+    wild = rng.random(X.shape) < 0.05
+    X[wild] *= 1000
+    model = TrimmedLogisticRegression().fit(X, y)
+    assert abs(model.contamination_ - 0.1) < 0.05
+    assert np.mean(~model.inlier_mask_[y == truth]) < 0.02
+    table = model.outlier_table()
+    named = np.asarray(table["row"])[np.asarray(table["kind"]) == "wild features"]
+    assert np.mean(np.isin(np.flatnonzero(np.any(np.abs(X) > 100, axis=1)), named)) > 0.95
+
+
+def test_a_far_class_is_not_dropped_as_wild() -> None:
+    rng = np.random.default_rng(0)
+    truth = (rng.random(4000) < 0.02).astype(int)
+    X = rng.standard_normal((4000, 5))
+    X[:, 0] += 60 * truth
+    y = np.where(rng.random(4000) < 0.1, 1 - truth, truth)
+    assert np.all(TrimmedLogisticRegression().fit(X, y).predict(X) == truth)
+
+
+def test_reach_of_sparse_columns_and_of_constant_ones() -> None:
+    sp = pytest.importorskip("scipy.sparse")
+    V = np.zeros((200, 3))
+    V[::10, 0], V[:, 1], V[3, 2] = 1.0, 7.0, 5.0
+    V[20, 0] = 1e4
+    assert np.flatnonzero(reach(V).rows(V)).tolist() == [20]
+    S = sp.csr_array(V)
+    assert np.flatnonzero(reach(S).rows(S)).tolist() == [20]
+    np.testing.assert_allclose(reach(S).drawn_in(S).toarray(), reach(V).drawn_in(V))
+
+
+@pytest.mark.parametrize("make", [TrimmedLogisticRegression, lambda: TrimmedEstimator(RandomForestClassifier(50))])
+def test_one_account_of_every_row(make: Any) -> None:
+    digits = load_digits_contaminated(0.2)
+    X, y, bad = digits.X[:900], digits.y[:900], digits.is_wrong[:900]
+    model = make().fit(X, y)
+    table = model.outlier_table()
+    order = np.asarray(table["row"])
+    np.testing.assert_array_equal(np.asarray(table["suggested"]), model.suggested_labels_[order])
+    np.testing.assert_array_equal(np.asarray(table["probability"]), model.outlier_probability_[order])
+    np.testing.assert_array_equal(~model.inlier_mask_, model.outlier_probability_ > 0.5)
+    assert np.asarray(table["p_value"])[0] < 0.05  # the worst of all is unlikely to be right
+    listed = model.flag(fdr=0.1)
+    assert np.mean(~bad[listed]) < 0.15 and len(listed) > 0.8 * bad.sum()
+    assert model.false_discovery_rate_ < 0.2
+    rows = (model.outlier_probability_ > 0.7) & (model.outlier_probability_ < 0.9)
+    assert np.all(model.suggested_labels_[rows] != y[rows])
+
+
+def test_clean_tables_get_the_plain_fit() -> None:
+    X, y, _ = two_classes(600, 6, 4.0, 0.0, 3)
+    model = TrimmedLogisticRegression().fit(X, y)
+    plain = LogisticRegression(tol=1e-8).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X), plain.predict_proba(X), atol=1e-3)
+    assert model.contamination_ == 0 and model.threshold_ == np.inf
+
+
+def test_label_errors_takes_anybodys_probabilities() -> None:
+    X, y, truth = two_classes(1000, 5, 5.0, 0.2, 1)
+    P = cross_val_predict(LogisticRegression(), X, y, method="predict_proba")
+    names = np.array(["no", "yes"])
+    found = label_errors(names[y], P)
+    assert abs(found.contamination_ - 0.2) < 0.05
+    assert np.mean(found.suggested_labels_ == names[truth]) > 0.97
+    assert found.noise_matrix_.shape == (2, 2) and found.table()["row"][0] == np.argmax(found.scores_)
+    np.testing.assert_array_equal(found.mask_, found.probability_ > 0.5)
+
+
+@pytest.mark.parametrize(
+    ("y", "P", "match"),
+    [
+        ([0, 1], [[0.5, 0.5]], "a row for every label"),
+        ([0, 1], [[0.5, 0.6], [0.5, 0.5]], "sum 1"),
+        (["a", "b", "c"], np.full((3, 2), 0.5), "name them all"),
+        ([0, None], np.full((2, 2), 0.5), "missing labels"),
+    ],
+)
+def test_label_errors_names_what_is_wrong(y: Any, P: Any, match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        label_errors(np.asarray(y, dtype=object) if None in y else y, P)
+
+
+def test_flexible_opinions_do_not_know_the_rows_they_are_asked_about() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((300, 4)), rng.integers(0, 2, 300)
+    for z in flexible_opinions(X, y, np.ones(300)):
+        assert abs(np.mean(z.argmax(axis=1) == y) - 0.5) < 0.1
+
+
+def test_opinions_that_learnt_the_noise_do_not_hide_it() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, 2000)
+    labels = np.where(rng.random(2000) < 0.3, 1 - truth, truth)
+    sharp = 5.0 * np.eye(2)[truth] + rng.standard_normal((2000, 2))
+    blurred = np.log(np.where(np.eye(2)[truth] > 0, 0.7, 0.3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        verdict = weigh([sharp, blurred], labels, np.ones(2000))
+    assert verdict.noise.epsilon == pytest.approx(0.3, abs=0.04)

@@ -1,0 +1,431 @@
+"""TrimmedEstimator: any scikit-learn model, as good on dirty data as on the clean rows of it."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.datasets import load_diabetes, make_friedman1
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import Lars, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
+from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeRegressor
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from trimlearn.datasets import load_digits_contaminated
+from trimlearn.estimators.meta.crossfit import Rows, content_folds, fit_weighted, weight_argument
+from trimlearn.estimators.meta.wrapper import TrimmedEstimator
+
+
+# Skipped: what needs SCIPY_ARRAY_API set or a GPU. The warnings are LogisticRegression's own: lbfgs on unscaled data.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # some have labels that X says nothing about
+@parametrize_with_checks([TrimmedEstimator(LogisticRegression()), TrimmedEstimator(Ridge())])
+def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+# -- how good ---------------------------------------------------------------------------------------------------------
+
+
+def split(X: np.ndarray, y: np.ndarray, how: str) -> tuple[Any, ...]:
+    """A fifth of the training targets off by 5 to 15 standard deviations of y, up and down or all up by 10."""
+    rng = np.random.default_rng(0)
+    train = np.arange(len(y)) % 4 != 0
+    dirty = y[train].copy()
+    bad = np.zeros(len(dirty), dtype=bool)
+    bad[rng.choice(len(dirty), len(dirty) // 5, replace=False)] = True
+    off = rng.uniform(5, 15, bad.sum()) * rng.choice([-1, 1], bad.sum()) if how == "both ways" else 10.0
+    dirty[bad] += y.std() * off
+    return X[train], dirty, bad, X[~train], y[~train]
+
+
+def rmse(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((model.predict(X) - y) ** 2)))
+
+
+REGRESSORS = [
+    RandomForestRegressor(20, random_state=0),
+    HistGradientBoostingRegressor(max_iter=40),
+    make_pipeline(StandardScaler(), Ridge()),
+]
+
+
+@pytest.mark.parametrize(("data", "how"), [("friedman", "both ways"), ("diabetes", "up")])
+@pytest.mark.parametrize("model", REGRESSORS, ids=lambda model: type(model).__name__)
+def test_regression_is_as_good_as_on_the_clean_rows(data: str, model: Any, how: str) -> None:
+    X, y = make_friedman1(500, noise=1.0, random_state=0) if data == "friedman" else load_diabetes(return_X_y=True)
+    X, y, bad, X_test, y_test = split(X, y, how)
+    clean = rmse(clone(model).fit(X[~bad], y[~bad]), X_test, y_test)
+    trimmed = TrimmedEstimator(model).fit(X, y)
+    assert rmse(trimmed, X_test, y_test) <= 1.1 * clean < rmse(clone(model).fit(X, y), X_test, y_test)
+    assert abs(trimmed.contamination_ - 0.2) < 0.05
+    assert not trimmed.inlier_mask_[bad].any() and trimmed.inlier_mask_[~bad].mean() > 0.95
+
+
+CLASSIFIERS = [
+    RandomForestClassifier(30, random_state=0),
+    make_pipeline(StandardScaler(), LogisticRegression(C=0.1)),
+    HistGradientBoostingClassifier(max_iter=12, max_leaf_nodes=8),
+]
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+def test_digits_with_wrong_labels_are_learnt_as_from_right_ones(model: Any) -> None:
+    digits = load_digits_contaminated(0.2)
+    train = np.arange(len(digits.y)) % 3 != 0
+    X, y, bad = digits.X[train], digits.y[train], digits.is_wrong[train]
+    X_test, y_test = digits.X[~train], digits.y_true[~train]
+    clean = clone(model).fit(X[~bad], y[~bad]).score(X_test, y_test)
+    trimmed = TrimmedEstimator(model, max_iter=5, tol=0.02).fit(X, y)
+    assert trimmed.score(X_test, y_test) > clean - 0.02
+    assert abs(trimmed.contamination_ - bad.mean()) < 0.05
+    assert trimmed.inlier_mask_[bad].mean() < 0.1 and trimmed.inlier_mask_[~bad].mean() > 0.98
+
+
+def test_in_sample_losses_would_not_do_for_a_tree() -> None:
+    """A tree explains what it was fitted on, so that nobody who is kept ever leaves: why cv is not None by default."""
+    X, y, bad, _, _ = split(*make_friedman1(300, noise=0.5, random_state=0), "both ways")
+    tree = DecisionTreeRegressor(random_state=0)
+    blind = TrimmedEstimator(tree, contamination=0.2, cv=None, reweight=False).fit(X, y)
+    fair = TrimmedEstimator(tree, contamination=0.2, reweight=False).fit(X, y)
+    assert fair.inlier_mask_[bad].mean() < 0.3 < 0.6 < blind.inlier_mask_[bad].mean()
+
+
+def test_balanced_trimming_keeps_each_class_its_share() -> None:
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [380, 20])
+    X = rng.standard_normal((400, 2)) + 1.5 * y[:, None]
+    rare = {
+        balanced: TrimmedEstimator(LogisticRegression(), contamination=0.1, reweight=False, balanced_trimming=balanced)
+        .fit(X, y)
+        .weights_[y == 1]
+        .sum()
+        for balanced in (False, True)
+    }
+    assert rare[True] == pytest.approx(18) and rare[False] < 10
+
+
+# -- what it means ----------------------------------------------------------------------------------------------------
+
+
+def line(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    X = np.linspace(0, 6, n)[:, None]
+    y = 2 * X[:, 0] + 0.1 * np.sin(37 * np.arange(n))
+    y[:10] += 20
+    return X, y
+
+
+def test_the_final_fit_is_the_models_own_on_the_rows_that_count() -> None:
+    X, y = line()
+    model = TrimmedEstimator(LinearRegression()).fit(X, y)
+    assert np.flatnonzero(~model.inlier_mask_).tolist() == list(range(10))
+    own = LinearRegression().fit(X[10:], y[10:])
+    np.testing.assert_allclose(model.estimator_.coef_, own.coef_)
+    np.testing.assert_allclose(model.predict(X), own.predict(X))
+    assert model.score(X[10:], y[10:]) == pytest.approx(own.score(X[10:], y[10:]))
+    assert model.contamination_ == pytest.approx(1 / 6, abs=0.02)
+
+
+def test_no_contamination_is_the_model_itself() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(), contamination=0).fit(X, y)
+    assert np.all(model.weights_ == 1) and model.contamination_ == 0
+    np.testing.assert_allclose(model.estimator_.coef_, Ridge().fit(X, y).coef_)
+
+
+def test_without_reweighting_exactly_h_is_kept() -> None:
+    X, y = line()
+    for contamination, kept in ((0.25, 45), (7, 53), (0.41, 35.4)):
+        model = TrimmedEstimator(Ridge(), contamination=contamination, reweight=False).fit(X, y)
+        assert model.weights_.sum() == pytest.approx(kept)
+        np.testing.assert_array_equal(model.weights_, model.raw_weights_)
+        rounds = [round.objective for round in model.history_ if round.h == pytest.approx(kept)]
+        assert model.objective_ == min(rounds) and len(rounds) >= 2
+
+
+def test_auto_without_reweighting_keeps_the_share_found() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(), reweight=False).fit(X, y)
+    assert model.contamination_ == pytest.approx(1 / 6, abs=0.03) and not model.inlier_mask_[:10].any()
+
+
+def test_rethreshold_starts_from_the_last_fit() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(), contamination=0.4, reweight=False).fit(X, y)
+    rounds = model.n_iter_
+    model.rethreshold(0.2)
+    assert model.weights_.sum() == pytest.approx(48) and not model.inlier_mask_[:10].any()
+    assert model.n_iter_ < rounds and model.contamination == 0.4 and model.contamination_ == pytest.approx(0.2)
+    again = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match="give X"):
+        again.rethreshold(0.3)
+    assert again.rethreshold(0.3, X, y).weights_.sum() == pytest.approx(42)
+
+
+def test_scores_of_unseen_rows_are_on_the_same_scale() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(alpha=1e-3)).fit(X, y)
+    new = np.array([[1.0], [2.0]])
+    np.testing.assert_allclose(
+        model.outlier_score(new, [2.0, 14.0]), np.abs([2.0, 14.0] - model.predict(new)) / model.scale_
+    )
+    assert np.all(model.outlier_scores_[:10] > model.threshold_) and np.all(
+        model.outlier_scores_[10:] <= model.threshold_
+    )
+
+
+def test_scores_of_labels_are_log_odds() -> None:
+    digits = load_digits_contaminated(0.1)
+    X, y, bad = digits.X[:600], digits.y[:600], digits.is_wrong[:600]
+    model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02).fit(X, y)
+    unseen = model.outlier_score(digits.X[600:900], digits.y[600:900])
+    wrong = digits.is_wrong[600:900]
+    assert np.mean(unseen[wrong] > 0) > 0.9 and np.mean(unseen[~wrong] > 0) < 0.05
+    assert np.mean(model.outlier_scores_[bad] > 0) > 0.9 and model.threshold_ == 0
+    assert model.noise_matrix_.shape == (10, 10) and np.allclose(model.noise_matrix_.sum(axis=1), 1)
+    with pytest.raises(ValueError, match="not among classes_"):
+        model.outlier_score(X[:1], [77])
+
+
+def test_the_table_suggests_labels() -> None:
+    digits = load_digits_contaminated(0.1)
+    model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02).fit(digits.X[:600], digits.y[:600])
+    table = model.outlier_table()
+    suspects = table[table["kind"] == "suspected mislabel"]
+    assert abs(len(suspects) - digits.is_wrong[:600].sum()) < 10
+    assert np.mean(suspects["suggested"] == digits.y_true[suspects["row"]]) > 0.9
+    assert np.all(suspects["given"] == digits.y[suspects["row"]]) and np.all(np.diff(table["score"]) <= 0)
+    unseen = model.outlier_table(digits.X[600:900], digits.y[600:900])
+    assert abs(np.sum(unseen["outlier"]) - digits.is_wrong[600:900].sum()) < 10
+
+
+def test_the_table_of_a_regression() -> None:
+    model = TrimmedEstimator(Ridge()).fit(*line())
+    table = model.outlier_table()
+    assert sorted(table["row"][:10]) == list(range(10)) and table["outlier"].sum() == 10
+    assert table["kind"].tolist() == ["outlier"] * 10 + ["regular"] * 50
+    assert table["p_adjusted"][:10].max() < 1e-6
+
+
+def test_a_loss_of_ones_own() -> None:
+    X, y = line()
+    seen = []
+
+    def absolute(y: np.ndarray, prediction: np.ndarray) -> np.ndarray:
+        seen.append(len(y))
+        return np.abs(y - prediction)
+
+    model = TrimmedEstimator(Ridge(), loss=absolute, contamination=0.2).fit(X, y)
+    assert set(seen) == {60} and not model.inlier_mask_[:10].any()
+    np.testing.assert_allclose(model.outlier_score(X, y), np.sqrt(2 * np.abs(y - model.predict(X))) / model.scale_)
+
+
+# -- any estimator ----------------------------------------------------------------------------------------------------
+
+
+def test_where_weights_go() -> None:
+    assert weight_argument(make_pipeline(StandardScaler(), make_pipeline(Ridge()))) == "pipeline__ridge__sample_weight"
+    assert weight_argument(make_pipeline(StandardScaler(), Lars())) is None
+
+
+def test_weights_reach_the_last_step_of_a_pipeline() -> None:
+    X, y = line()
+    s = np.ones(60)
+    s[30:] = 3.0
+    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), contamination=0).fit(X, y, sample_weight=s)
+    own = make_pipeline(StandardScaler(), Ridge()).fit(X, y, ridge__sample_weight=s)
+    np.testing.assert_allclose(model.predict(X), own.predict(X))
+
+
+def test_no_step_of_a_pipeline_sees_the_rows_left_out() -> None:
+    X, y = line()
+    X = np.column_stack([X, np.sin(X[:, 0])])
+    X[:10, 1] = 1e6
+    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge())).fit(X, y)
+    assert not model.inlier_mask_[:10].any() and model.estimator_[0].mean_[1] < 1
+
+
+def test_an_estimator_without_sample_weight_can_be_wrapped_but_not_weighted() -> None:
+    X, y = line()
+    model = TrimmedEstimator(KNeighborsRegressor(3), contamination=0.41, reweight=False).fit(X, y)
+    assert set(model.weights_) == {0.0, 1.0} and model.weights_.sum() == 36  # 35.4 rows, whole
+    removed = TrimmedEstimator(KNeighborsRegressor(3)).fit(X, y, sample_weight=np.arange(60) > 9)
+    assert not removed.inlier_mask_[:10].any()
+    with pytest.raises(ValueError, match="takes no sample_weight"):
+        TrimmedEstimator(KNeighborsRegressor()).fit(X, y, sample_weight=np.full(60, 2.0))
+
+
+def test_decision_functions_will_do() -> None:
+    rng = np.random.default_rng(0)
+    y = np.tile(["a", "b", "c"], 100)
+    X = rng.standard_normal((300, 2)) + 6 * np.column_stack([y == "a", y == "b"])
+    y[:30] = np.roll(y[:30], 1)
+    for model in (LinearSVC(), RidgeClassifier()):
+        trimmed = TrimmedEstimator(model).fit(X, y)
+        assert trimmed.inlier_mask_[:30].mean() <= 0.1 < 0.95 < trimmed.inlier_mask_[30:].mean()
+        assert not hasattr(trimmed, "predict_proba") and trimmed.decision_function(X).shape == (300, 3)
+
+
+def test_text_frames_and_sparse_matrices_go_to_the_model_as_they_are() -> None:
+    pandas = pytest.importorskip("pandas")
+    words = ["good fine nice"] * 30 + ["bad poor awful"] * 30
+    y = np.repeat([1, 0], 30)
+    y[:3] = 0
+    texts = TrimmedEstimator(make_pipeline(CountVectorizer(), LogisticRegression())).fit(words, y)
+    assert texts.predict(["good", "awful"]).tolist() == [1, 0]
+    X, t = line()
+    frame = TrimmedEstimator(Ridge()).fit(pandas.DataFrame(X, columns=["height"]), pandas.Series(t))
+    assert frame.feature_names_in_.tolist() == ["height"] and frame.n_features_in_ == 1
+    dense = TrimmedEstimator(Ridge()).fit(X, t)
+    for kind in (sparse.csr_array, sparse.coo_array):
+        np.testing.assert_allclose(TrimmedEstimator(Ridge()).fit(kind(X), t).weights_, dense.weights_)
+    np.testing.assert_allclose(frame.estimator_.coef_, dense.estimator_.coef_)
+
+
+def test_several_targets() -> None:
+    X, y = line()
+    Y = np.column_stack([y, -y])
+    model = TrimmedEstimator(Ridge()).fit(X, Y)
+    assert np.flatnonzero(~model.inlier_mask_).tolist() == list(range(10)) and model.predict(X).shape == (60, 2)
+
+
+def test_it_is_what_it_wraps() -> None:
+    assert is_classifier(TrimmedEstimator(RandomForestClassifier())) and is_regressor(TrimmedEstimator(Ridge()))
+    assert is_regressor(TrimmedEstimator(make_pipeline(StandardScaler(), Ridge())))
+    assert hasattr(TrimmedEstimator(LogisticRegression()), "predict_proba")
+    assert not hasattr(TrimmedEstimator(Ridge()), "predict_proba")
+
+
+def test_grid_search_reaches_inside() -> None:
+    X, y = (part[10:] for part in line())
+    folds = KFold(3, shuffle=True, random_state=0)
+    search = GridSearchCV(TrimmedEstimator(Ridge()), {"estimator__alpha": [1e-3, 1e3]}, cv=folds)
+    assert search.fit(X, y).best_params_ == {"estimator__alpha": 1e-3}
+
+
+# -- folds ------------------------------------------------------------------------------------------------------------
+
+
+def rows(X: np.ndarray, y: np.ndarray, s: np.ndarray | None = None, classes: Any = None) -> Rows:
+    return Rows(X, y, y, np.ones(len(y)) if s is None else s, classes)
+
+
+def test_folds_follow_the_rows_whatever_their_order_and_number() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
+    order = rng.permutation(np.repeat(np.arange(50), 2))
+    fold, again = np.zeros(50, dtype=int), np.zeros(100, dtype=int)
+    for j, (_, test) in enumerate(content_folds(rows(X, y), 3, seed=0)):
+        fold[test] = j
+    for j, (_, test) in enumerate(content_folds(rows(X[order], y[order]), 3, seed=0)):
+        again[test] = j
+    np.testing.assert_array_equal(again, fold[order])
+    assert sorted(np.bincount(fold)) == [16, 17, 17]
+    other = content_folds(rows(X, y), 3, seed=1)
+    assert any(set(test) != set(np.flatnonzero(fold == j)) for j, (_, test) in enumerate(other))
+
+
+def test_classes_are_spread_and_rare_ones_always_fitted() -> None:
+    y = np.repeat([0, 1, 2], [40, 9, 2])
+    X = np.arange(51.0)[:, None]
+    folds = content_folds(rows(X, y, classes=np.arange(3)), 3, seed=0)
+    assert sorted(np.concatenate([test for _, test in folds])) == list(range(51))
+    for fitted, predicted in folds:
+        assert np.sum(y[predicted] == 1) == 3 and np.sum(y[fitted] == 2) == 2
+        assert not set(fitted[y[fitted] < 2]) & set(predicted)
+
+
+def test_weights_two_and_zero_are_repetition_and_removal() -> None:
+    X, y = line()
+    s = np.tile([1.0, 2.0, 0.0], 20)
+    weighted = TrimmedEstimator(Ridge()).fit(X, y, sample_weight=s)
+    twice = np.repeat(np.arange(60), s.astype(int))
+    repeated = TrimmedEstimator(Ridge()).fit(X[twice], y[twice])
+    np.testing.assert_allclose(weighted.estimator_.coef_, repeated.estimator_.coef_)
+    np.testing.assert_allclose(weighted.weights_[twice], repeated.weights_)
+    assert weighted.contamination_ == pytest.approx(repeated.contamination_)
+    assert np.all(weighted.weights_[s == 0] == 0) and np.all(np.isfinite(weighted.outlier_scores_))
+
+
+def test_a_class_is_never_trimmed_whole() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 2))
+    y = np.repeat([0, 1], [57, 3])  # three labels of no pattern at all
+    model = TrimmedEstimator(LogisticRegression(), contamination=0.2, reweight=False).fit(X, y)
+    assert model.weights_[y == 1].sum() > 0 and model.predict_proba(X).shape == (60, 2)
+
+
+def test_a_splitter_of_ones_own() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(), cv=KFold(5, shuffle=True, random_state=1)).fit(X, y)
+    assert np.flatnonzero(~model.inlier_mask_).tolist() == list(range(10))
+    with pytest.raises(ValueError, match="exactly once"):
+        TrimmedEstimator(Ridge(), cv=TimeSeriesSplit(3)).fit(X, y)
+    with pytest.raises(ValueError, match="groups"):
+        TrimmedEstimator(Ridge(), cv=GroupKFold(3)).fit(X, y)
+
+
+def test_random_states_left_open_are_fixed() -> None:
+    X, y = line()
+    data = rows(X, y)
+    first, second = (fit_weighted(RandomForestRegressor(5), data, np.ones(60), seed=3) for _ in range(2))
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    assert first.random_state == 3
+    assert fit_weighted(RandomForestRegressor(5, random_state=7), data, np.ones(60), seed=3).random_state == 7
+
+
+# -- what cannot be ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"estimator": StandardScaler()}, "regressor or classifier"),
+        ({"contamination": "automatic"}, "contamination='automatic'"),
+        ({"contamination": 1.0}, "at least 0"),
+        ({"loss": "hinge"}, "loss must be"),
+        ({"loss": lambda y, p: -np.ones(len(y))}, "number >= 0 per row"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"balanced_trimming": True}, "balanced_trimming"),
+    ],
+)
+def test_wrong_parameters(options: dict[str, Any], says: str) -> None:
+    X, y = line()
+    with pytest.raises(ValueError, match=says):
+        TrimmedEstimator(**{"estimator": Ridge(), **options}).fit(X, y)
+
+
+def test_half_bad_is_warned_of() -> None:
+    with pytest.warns(UserWarning, match="half of the examples"):
+        TrimmedEstimator(Ridge(), contamination=0.5).fit(*line())
+
+
+def test_stopping_short_is_warned_of() -> None:
+    X, y, _, _, _ = split(*make_friedman1(200, random_state=0), "both ways")
+    with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
+        TrimmedEstimator(DecisionTreeRegressor(random_state=0), max_iter=1).fit(X, y)
+
+
+@pytest.mark.parametrize("y", [np.zeros(40), np.full(40, 1e12), 1e12 * np.arange(40.0)], ids=["0", "same", "huge"])
+def test_targets_of_no_spread_or_huge_scale(y: np.ndarray) -> None:
+    X = np.arange(40.0)[:, None]
+    model = TrimmedEstimator(LinearRegression()).fit(X, y)
+    assert model.inlier_mask_.all() and model.contamination_ == 0 and np.isfinite(model.outlier_scores_).all()
+    np.testing.assert_allclose(model.predict(X), y, rtol=1e-9, atol=1)

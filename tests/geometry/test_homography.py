@@ -1,0 +1,420 @@
+"""TrimmedHomography: right where most matches are wrong, and plain about where it cannot be."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from trimlearn import Problem
+from trimlearn.geometry import TrimmedHomography
+from trimlearn.geometry.homography.points import PointPairs
+from trimlearn.geometry.homography.synthetic import SIZE, Scene, corner_error, random_scene
+from trimlearn.geometry.homography.transfer import squared_transfer, transform
+from trimlearn.losses import Homography
+from trimlearn.regularizers import Sphere
+from trimlearn.weights import CappedSimplex
+
+
+def scene(seed: int = 0, n: int = 300, contamination: float = 0.5, **rest: Any) -> Scene:
+    return random_scene(np.random.default_rng(seed), n, contamination, **rest)
+
+
+def noise(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
+    src, dst = np.random.default_rng(seed).uniform(0, SIZE, (2, n, 2))
+    return src, dst
+
+
+@pytest.fixture(scope="module")
+def half() -> Scene:
+    return scene()
+
+
+# -- how good ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("contamination", "guided", "trials", "seconds"),
+    [(0.8, False, 10, 0.3), (0.9, False, 3, 2.0), (0.9, True, 4, 1.0), (0.0, False, 3, 0.3)],
+)
+def test_random_matches_do_not_matter(contamination: float, guided: bool, trials: int, seconds: float) -> None:
+    spent = []
+    for seed in range(trials):
+        s = scene(seed, 1000, contamination)
+        begun = time.process_time()
+        model = TrimmedHomography().fit(s.src, s.dst, s.scores if guided else None)
+        spent.append(time.process_time() - begun)
+        assert corner_error(model.homography_, s.H) < 3.0
+        assert model.inlier_mask_[s.good].mean() > 0.95
+        assert model.inlier_mask_[~s.good].sum() <= 0.005 * len(s.src)
+        assert abs(model.contamination_ - contamination) < 0.02
+    assert np.median(spent) < seconds
+
+
+@pytest.mark.parametrize("contamination", [0.8, 0.9])
+def test_a_given_contamination_is_as_good(contamination: float) -> None:
+    s = scene(1, 1000, contamination)
+    model = TrimmedHomography(contamination=contamination).fit(s.src, s.dst)
+    assert corner_error(model.homography_, s.H) < 3.0
+    assert model.contamination_ == pytest.approx(contamination)
+
+
+def test_the_fit_is_as_good_as_one_that_knows_the_inliers() -> None:
+    ours, oracle = [], []
+    for seed in range(10):
+        s = scene(seed, 500, 0.8)
+        ours.append(corner_error(TrimmedHomography().fit(s.src, s.dst).homography_, s.H))
+        known = TrimmedHomography(contamination=0.0).fit(s.src[s.good], s.dst[s.good])
+        oracle.append(corner_error(known.homography_, s.H))
+    assert np.mean(ours) < 1.15 * np.mean(oracle)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strong_perspective_and_zoom(seed: int) -> None:
+    s = scene(seed, 600, 0.7, tilt=0.38)
+    assert corner_error(TrimmedHomography().fit(s.src, s.dst).homography_, s.H) < 5.0
+    rng = np.random.default_rng(seed)
+    src, dst = rng.uniform(0, SIZE, (2, 300, 2))
+    dst[:100] = src[:100] / 6.0 + 300.0 + rng.normal(0, 0.3, (100, 2))
+    model = TrimmedHomography().fit(src, dst)
+    assert np.linalg.norm(model.predict(src[:100]) - src[:100] / 6.0 - 300.0, axis=1).max() < 1.0
+
+
+def test_a_mirror_image(half: Scene) -> None:
+    model = TrimmedHomography().fit(half.src, [SIZE[0], 0.0] - half.dst * [1.0, -1.0])
+    mirror = np.array([[-1.0, 0.0, SIZE[0]], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    assert corner_error(model.homography_, mirror @ half.H) < 3.0
+    assert np.linalg.det(model.homography_) * np.linalg.det(half.H) < 0
+
+
+def test_exact_matches_are_fitted_exactly() -> None:
+    s = scene(0, 200, 0.3, noise=0.0)
+    for refine in ("inliers", "paper", None):
+        model = TrimmedHomography(refine=refine).fit(s.src, s.dst)
+        assert corner_error(model.homography_, s.H) < 1e-6
+        np.testing.assert_array_equal(model.inlier_mask_, s.good)
+        assert model.homography_[2, 2] == 1.0
+
+
+@pytest.mark.parametrize("n", [4, 5, 6, 8])
+def test_few_matches(n: int) -> None:
+    src = np.array([[0, 0], [900, 30], [880, 700], [20, 750], [430, 400], [600, 150], [250, 620], [100, 300.0]])[:n]
+    H = np.array([[1.1, 0.1, 20.0], [-0.05, 0.9, 40.0], [1e-4, -5e-5, 1.0]])
+    exact = TrimmedHomography().fit(src, transform(H, src))
+    np.testing.assert_allclose(exact.homography_, H, rtol=1e-6, atol=1e-9)
+    assert exact.inlier_mask_.all()
+    rough = TrimmedHomography().fit(src, transform(H, src) + np.random.default_rng(0).normal(0, 0.5, (n, 2)))
+    assert rough.inlier_mask_.all() and corner_error(rough.homography_, H) < 5.0
+
+
+def test_few_matches_one_of_them_wrong() -> None:
+    s = scene(1, 8, 1 / 8, noise=0.3)
+    model = TrimmedHomography().fit(s.src, s.dst)
+    np.testing.assert_array_equal(model.inlier_mask_, s.good)
+
+
+def test_the_origin_may_have_no_image() -> None:
+    src = np.random.default_rng(0).uniform(1.0, 2.0, (40, 2))
+    dst = np.column_stack([1.0 / src[:, 0], src[:, 1] / src[:, 0]])  # H[2, 2] = 0
+    model = TrimmedHomography().fit(src, dst)
+    assert model.inlier_mask_.all() and np.isfinite(model.homography_).all()
+    np.testing.assert_allclose(model.predict(src), dst, atol=1e-6)
+
+
+# -- the mask is the model's ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["algebraic", "printed"])
+@pytest.mark.parametrize("refine", ["inliers", "paper", None])
+@pytest.mark.parametrize("rest", [{}, {"contamination": 0.6}, {"threshold": 2.5}, {"contamination": 0.3}])
+def test_every_inlier_is_within_the_threshold_and_no_outlier(
+    form: str, refine: str | None, rest: dict[str, Any], half: Scene
+) -> None:
+    model = TrimmedHomography(form=form, refine=refine, **rest).fit(half.src, half.dst)
+    e = np.sqrt(squared_transfer(model.homography_, PointPairs(half.src, half.dst)))
+    there = np.linalg.norm(model.predict(half.src) - half.dst, axis=1)
+    np.testing.assert_array_equal(model.outlier_scores_, e)
+    np.testing.assert_array_equal(model.outlier_score(half.src, half.dst), e)
+    np.testing.assert_array_equal(model.inlier_mask_, e <= model.threshold_)
+    np.testing.assert_array_equal(model.weights_, model.inlier_mask_.astype(float))
+    assert there[model.inlier_mask_].max(initial=0.0) <= model.threshold_
+    assert model.inlier_mask_.sum() >= 4 or "threshold" in rest
+    assert "threshold" not in rest or model.threshold_ == rest["threshold"]
+
+
+@pytest.mark.parametrize("form", ["algebraic", "printed"])
+@pytest.mark.parametrize(("contamination", "h"), [(0.55, 135.0), (0.333, 200.1), (100, 200.0), ("auto", None)])
+def test_the_trimmed_fit_solves_the_trimmed_problem(
+    form: str, contamination: Any, h: float | None, half: Scene
+) -> None:
+    model = TrimmedHomography(contamination, form=form, refine=None).fit(half.src, half.dst)
+    kept = model.raw_weights_.sum()
+    assert kept == pytest.approx(h) if h is not None else 140 <= kept <= 155
+    pairs = PointPairs(half.src, half.dst)
+    problem = Problem(
+        Homography(pairs.normalised.src, pairs.normalised.dst, form), CappedSimplex(float(kept)), Sphere()
+    )
+    x = pairs.to_normalised(model.homography_)
+    values = [problem.objective(model.raw_weights_, x * sign) for sign in (1, -1)]
+    assert min(values) == pytest.approx(model.objective_, rel=1e-6)
+    best = CappedSimplex(float(kept)).minimise(problem.loss.values(x * (1 if values[0] <= values[1] else -1)))
+    np.testing.assert_allclose(model.raw_weights_, best, atol=1e-9)
+    np.testing.assert_array_equal(model.raw_homography_, model.homography_)
+
+
+def test_the_paper_s_ways_are_worse() -> None:
+    ways: dict[str, dict[str, Any]] = {
+        "default": {},
+        "four best": {"contamination": 0.9, "refine": "paper"},
+        "unrefined": {"contamination": 0.9, "refine": None},
+        "printed": {"contamination": 0.9, "form": "printed", "refine": None},
+    }
+    error: dict[str, list[float]] = {name: [] for name in ways}
+    for seed in range(5):
+        s = scene(seed, 300, 0.3)
+        for name, way in ways.items():
+            error[name].append(corner_error(TrimmedHomography(**way).fit(s.src, s.dst).homography_, s.H))
+    median = {name: float(np.median(values)) for name, values in error.items()}
+    assert median["default"] < 0.5 * median["unrefined"]
+    assert median["default"] < 0.2 * median["four best"]
+    assert median["printed"] > 20.0 > 10 * median["default"]
+
+
+# -- what must not matter ---------------------------------------------------------------------------------------------
+
+
+def test_the_order_of_the_matches_and_the_run_do_not_matter(half: Scene) -> None:
+    first = TrimmedHomography().fit(half.src, half.dst, half.scores)
+    order = np.random.default_rng(1).permutation(len(half.src))
+    other = TrimmedHomography().fit(half.src[order], half.dst[order], half.scores[order])
+    np.testing.assert_array_equal(first.homography_, other.homography_)
+    np.testing.assert_array_equal(first.raw_weights_[order], other.raw_weights_)
+    np.testing.assert_array_equal(first.inlier_mask_[order], other.inlier_mask_)
+
+
+def test_the_seed_hardly_matters(half: Scene) -> None:
+    found = [TrimmedHomography(random_state=seed).fit(half.src, half.dst).homography_ for seed in (0, 1, 2)]
+    for H in found[1:]:
+        assert corner_error(H, found[0]) < 1e-3
+    again = TrimmedHomography(random_state=np.random.RandomState(0)).fit(half.src, half.dst)
+    assert corner_error(again.homography_, found[0]) < 1e-3
+
+
+def test_units_do_not_matter(half: Scene) -> None:
+    model, metres = TrimmedHomography().fit(half.src, half.dst), TrimmedHomography()
+    metres.fit(half.src / 4096, half.dst / 4096)
+    np.testing.assert_allclose(metres.predict(half.src / 4096) * 4096, model.predict(half.src), atol=1e-4)
+    np.testing.assert_allclose(metres.threshold_ * 4096, model.threshold_, rtol=1e-6)
+    moved = TrimmedHomography().fit(half.src + 1e5, half.dst - 1e5)
+    np.testing.assert_allclose(moved.predict(half.src + 1e5) + 1e5, model.predict(half.src), atol=1e-2)
+
+
+def test_swapping_the_images_inverts_the_homography(half: Scene) -> None:
+    there = TrimmedHomography().fit(half.src, half.dst)
+    back = TrimmedHomography().fit(half.dst, half.src)
+    assert corner_error(back.homography_ @ there.homography_, np.eye(3)) < 0.01
+    np.testing.assert_array_equal(there.inlier_mask_, back.inlier_mask_)
+
+
+@pytest.mark.parametrize("scores", [np.zeros(500), np.arange(500.0), "reversed", "infinite"])
+def test_useless_scores_do_no_harm(scores: Any) -> None:
+    s = scene(2, 500, 0.7)
+    if isinstance(scores, str):
+        scores = -s.scores if scores == "reversed" else np.where(s.good, -np.inf, np.inf)
+    assert corner_error(TrimmedHomography().fit(s.src, s.dst, scores).homography_, s.H) < 3.0
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.75])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 5.0])
+@pytest.mark.parametrize("places", [1, 4])
+def test_clusters_of_copies_are_not_support(contamination: Any, spread: float, places: int, half: Scene) -> None:
+    rng = np.random.default_rng(0)
+    at = rng.integers(places, size=300)
+    src, dst = (p[at] + rng.normal(0, spread, (300, 2)) for p in rng.uniform(100, 700, (2, places, 2)))
+    model = TrimmedHomography(contamination).fit(np.vstack([half.src, src]), np.vstack([half.dst, dst]))
+    assert corner_error(model.homography_, half.H) < 3.0
+    assert not model.inlier_mask_[300:].any()
+    assert model.contamination_ == pytest.approx(0.75, abs=0.02)
+
+
+def test_many_matches_of_one_point_are_not_support(half: Scene) -> None:
+    rng = np.random.default_rng(0)
+    model = TrimmedHomography().fit(
+        np.vstack([half.src, rng.uniform(0, 800, (400, 2))]), np.vstack([half.dst, np.tile([[700.0, 50.0]], (400, 1))])
+    )
+    assert corner_error(model.homography_, half.H) < 3.0
+
+
+def test_a_few_wild_coordinates(half: Scene) -> None:
+    src, dst = half.src.copy(), half.dst.copy()
+    src[~half.good][:1], dst[np.flatnonzero(~half.good)[:8]] = 1e7, -1e9
+    assert corner_error(TrimmedHomography().fit(src, dst).homography_, half.H) < 3.0
+
+
+def test_other_kinds_of_arrays(half: Scene) -> None:
+    torch = pytest.importorskip("torch")
+    model = TrimmedHomography().fit(half.src, half.dst)
+    for src, dst in (
+        (torch.asarray(half.src), torch.asarray(half.dst)),
+        (half.src.tolist(), half.dst.tolist()),
+        (half.src.astype(np.float32), half.dst.astype(np.float32)),
+    ):
+        other = TrimmedHomography().fit(src, dst)
+        assert isinstance(other.homography_, np.ndarray) and other.homography_.dtype == np.float64
+        assert corner_error(other.homography_, model.homography_) < 1e-3
+        np.testing.assert_allclose(other.predict(src), model.predict(half.src), atol=1e-2)
+
+
+def test_it_is_a_scikit_learn_estimator(half: Scene) -> None:
+    model = TrimmedHomography(0.4, threshold=3.0, random_state=5).fit(half.src, half.dst)
+    assert model.get_params()["contamination"] == 0.4 and model.threshold == 3.0
+    twin = pickle.loads(pickle.dumps(clone(model).fit(half.src, half.dst)))
+    np.testing.assert_array_equal(twin.homography_, model.homography_)
+    assert model.n_iter_ == model.history_[-1].k and model.n_samples_ >= 1024
+    for call in ("predict", "outlier_score"):
+        with pytest.raises(NotFittedError):
+            getattr(TrimmedHomography(), call)(*(half.src,) * (1 + (call == "outlier_score")))
+    with pytest.raises(NotFittedError):
+        TrimmedHomography().inlier_mask_
+
+
+# -- what cannot be fitted --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "trials"), [(8, 40), (20, 30), (50, 5), (200, 3), (1000, 2)])
+def test_random_matches_are_refused(n: int, trials: int) -> None:
+    for seed in range(trials):
+        with pytest.raises(ValueError, match=rf"src and dst: (no homography .* {n} distinct|none of)"):
+            TrimmedHomography().fit(*noise(seed, n))
+
+
+@pytest.mark.parametrize(("good", "n"), [(20, 200), (12, 50), (8, 15)])
+def test_few_good_among_many_are_accepted(good: int, n: int) -> None:
+    for seed in range(5):
+        s = scene(seed, n, 1 - good / n)
+        model = TrimmedHomography().fit(s.src, s.dst)
+        assert model.inlier_mask_[s.good].mean() > 0.8
+        assert model.inlier_mask_[~s.good].sum() <= 2
+
+
+LINE = np.linspace(0, 900, 60)[:, None] * [1.0, 0.5] + [20.0, 30.0]
+
+
+def test_matches_on_a_line_fix_nothing(half: Scene) -> None:
+    rng = np.random.default_rng(0)
+    image = transform(half.H, LINE)
+    for name, src, dst in (("src", LINE, rng.uniform(0, 800, (60, 2))), ("dst", rng.uniform(0, 800, (60, 2)), LINE)):
+        with pytest.raises(ValueError, match=f"{name}: all points are on a line"):
+            TrimmedHomography().fit(src, dst)
+    src, dst = noise(0, 150)
+    lined = np.vstack([LINE + rng.normal(0, 0.3, LINE.shape), src]), np.vstack([image, dst])
+    with pytest.raises(ValueError, match="are on a line, as far as their errors tell, which fixes no homography"):
+        TrimmedHomography().fit(*lined)
+    off = rng.uniform(0, SIZE, (15, 2))  # with these it is fixed
+    model = TrimmedHomography().fit(np.vstack([lined[0], off]), np.vstack([lined[1], transform(half.H, off)]))
+    assert corner_error(model.homography_, half.H) < 3.0
+
+
+def test_a_singular_homography_is_refused(half: Scene) -> None:
+    rng = np.random.default_rng(0)
+    flat = np.column_stack([half.src[:, 0], 0.5 * half.src[:, 0] + rng.normal(0, 0.5, len(half.src))])
+    with pytest.raises(ValueError, match=r"on a line|no homography explains|none of"):
+        TrimmedHomography().fit(half.src, flat)
+
+
+POINTS = np.array([[0.0, 0.0], [90.0, 5.0], [80.0, 95.0], [3.0, 70.0], [40.0, 20.0]])
+
+
+@pytest.mark.parametrize(
+    ("src", "dst", "scores", "message"),
+    [
+        (POINTS[:3], POINTS[:3], None, "3 distinct matches.* at least 4"),
+        (np.ones((9, 2)), np.ones((9, 2)), None, "1 distinct matches"),
+        (np.repeat(POINTS[:3], 9, 0), np.repeat(POINTS[:3], 9, 0), None, "3 distinct matches"),
+        (POINTS, np.array([[1.0, 1], [1, 1], [5, 5], [5, 5], [9, 0]]), None, "3 distinct points in dst"),
+        (POINTS[:4], POINTS[[0, 2, 1, 3]], None, "none of 1 samples of four.*in different order"),
+        (np.empty((0, 2)), np.empty((0, 2)), None, "src is empty"),
+        (POINTS[:, :1], POINTS, None, r"src must have shape \(n, 2\)"),
+        (POINTS, np.ones((5, 3)), None, r"dst must have shape \(n, 2\)"),
+        (POINTS.ravel(), POINTS, None, "src must be 2-D"),
+        (POINTS, POINTS[:4], None, "src and dst must have one row per match each, got 5 and 4"),
+        (np.where(POINTS == 90, np.nan, POINTS), POINTS, None, "src holds NaN"),
+        (POINTS, np.where(POINTS == 90, np.inf, POINTS), None, "dst holds NaN or infinity"),
+        (POINTS * 1e70, POINTS, None, "src holds coordinates beyond"),
+        (POINTS, POINTS, [1.0, 2.0], "scores must hold one number for each of the 5 matches"),
+        (POINTS, POINTS, [1.0, 2, 3, 4, np.nan], "scores holds NaN"),
+        (POINTS, POINTS, list("abcde"), "scores must hold real numbers"),
+    ],
+)
+def test_bad_matches_are_named(src: Any, dst: Any, scores: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrimmedHomography().fit(src, dst, scores)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"contamination": 1.0}, r"contamination=1.0 must be at least 0 and below 1; give a share"),
+        ({"contamination": -1}, "contamination=-1 must be at least 0 and below 300, the number of matches"),
+        ({"contamination": 300}, "contamination=300 must be at least 0 and below 300"),
+        ({"contamination": float("nan")}, "contamination=nan must be at least 0"),
+        ({"contamination": 297}, "contamination=297 leaves 3 of 300 matches, and 4 are needed"),
+        ({"contamination": "some"}, "contamination='some' is not known"),
+        ({"contamination": True}, "contamination must be a number or .auto., got True"),
+        ({"threshold": 0.0}, "threshold must be a finite number > 0"),
+        ({"probability": 1.0}, "probability must be below 1"),
+        ({"probability": 0.0}, "probability must be"),
+        ({"max_samples": 0}, "max_samples must be an integer >= 1"),
+        ({"form": "geometric"}, "form must be one of"),
+        ({"refine": "all"}, "refine must be one of"),
+    ],
+)
+def test_bad_parameters_are_named(parameters: dict[str, Any], message: str, half: Scene) -> None:
+    with pytest.raises(ValueError, match=message):
+        TrimmedHomography(**parameters).fit(half.src, half.dst)
+
+
+def test_max_samples_is_kept() -> None:
+    with pytest.raises(ValueError, match="The best of 700 samples"):
+        TrimmedHomography(max_samples=700).fit(*noise(0, 300))
+
+
+# -- photographs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("sequence", "k"), [("graf", 2), ("graf", 3), ("graf", 4), ("boat", 2), ("boat", 4)])
+def test_no_worse_than_magsac_on_photographs(sequence: str, k: int, data_home: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    from trimlearn.datasets import load_oxford_pair
+    from trimlearn.geometry import match_images
+
+    if not (data_home / "oxford_affine").is_dir():
+        pytest.skip(f"no oxford_affine/ in {data_home}")
+    first, other, true = load_oxford_pair(sequence, k, data_home)
+    src, dst, scores = match_images(first, other, max_features=3000)
+    height, width = cv2.imread(str(first), 0).shape
+    model = TrimmedHomography().fit(src, dst, scores)
+    rival = cv2.findHomography(src, dst, cv2.USAC_MAGSAC, 3.0, maxIters=10_000, confidence=0.9999)[0]
+    ours, theirs = (corner_error(H, true, (width, height)) for H in (model.homography_, rival))
+    assert ours <= theirs + 0.5
+    assert ours < {2: 1.0, 3: 2.0, 4: 3.5}[k]
+
+
+def test_a_threshold_below_the_noise_is_warned_of_and_does_not_change_the_estimate(half: Scene) -> None:
+    model = TrimmedHomography(threshold=1e-3)
+    with pytest.warns(UserWarning, match=r"threshold=0.001 px leaves \d inliers; the noise of the matches asks for"):
+        model.fit(half.src, half.dst)
+    assert model.contamination_ == pytest.approx(0.5, abs=0.05)
+
+
+def test_points_far_from_the_origin_are_refused_where_rounding_would_spoil_them(half: Scene) -> None:
+    near = TrimmedHomography().fit(half.src + 1e6, half.dst + 1e6)
+    assert np.array_equal(near.inlier_mask_, TrimmedHomography().fit(half.src, half.dst).inlier_mask_)
+    with pytest.raises(ValueError, match="src lies too far from the origin for its extent; subtract an offset"):
+        TrimmedHomography().fit(half.src + 1e9, half.dst)

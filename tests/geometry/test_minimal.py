@@ -1,0 +1,258 @@
+"""The parts of a homography fit: minimal samples, transfer errors, judges, chance, noise, Gauss–Newton."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from math import comb, log, pi
+
+import numpy as np
+import pytest
+
+from trimlearn.geometry.homography.a_contrario import Chance
+from trimlearn.geometry.homography.dlt import dlt, four_best
+from trimlearn.geometry.homography.minimal import four_point
+from trimlearn.geometry.homography.noise import noise_of
+from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
+from trimlearn.geometry.homography.refine import _residuals, refined
+from trimlearn.geometry.homography.score import NARROW, WIDE, Marginal, Quota
+from trimlearn.geometry.homography.search import Search, samples_needed
+from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
+from trimlearn.geometry.homography.transfer import adjugate, squared_transfer, transform
+
+SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+ONE = np.arange(4)[None]
+
+
+def by_linear_system(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
+    """The textbook: eight equations for H with H[2, 2] = 1."""
+    A, b = [], []
+    for (x, y), (u, v) in zip(src, dst, strict=True):
+        A += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
+        b += [u, v]
+    return np.append(np.linalg.solve(A, b), 1.0).reshape(3, 3)
+
+
+# -- four matches -----------------------------------------------------------------------------------------------------
+
+
+def test_the_closed_form_solves_the_linear_system() -> None:
+    rng = np.random.default_rng(0)
+    compared = 0
+    for _ in range(200):
+        src, dst = rng.uniform(-1, 1, (2, 4, 2))
+        for H in four_point(PointPairs(src, dst), ONE):
+            np.testing.assert_allclose(H / H[2, 2], by_linear_system(src, dst), rtol=1e-6, atol=1e-6)
+            np.testing.assert_allclose(np.linalg.norm(H), 1.0)
+            depth = (H @ np.column_stack([src, np.ones(4)]).T)[2]
+            assert np.all(depth > 0) or np.all(depth < 0)  # all in front of the camera
+            compared += 1
+    assert 10 < compared < 50  # about one random sample in seven keeps its orientation
+
+
+def test_a_batch_is_its_samples_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    pairs = PointPairs(*rng.uniform(-1, 1, (2, 30, 2)))
+    samples = np.array([rng.permutation(30)[:4] for _ in range(300)])
+    single = np.concatenate([four_point(pairs, sample[None]) for sample in samples])
+    np.testing.assert_allclose(four_point(pairs, samples), single, rtol=1e-12)
+    assert len(four_point(pairs, samples[:0])) == 0
+
+
+def test_true_samples_are_never_left_out_for_their_orientation() -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        scene = random_scene(rng, 4, contamination=0.0, noise=0.0)
+        found = four_point(PointPairs(scene.src, scene.dst).normalised, ONE, 1e-4)
+        assert len(found) == 1 or _thinnest(scene.src) < 1e-3 or _thinnest(scene.dst) < 1e-3
+
+
+def _thinnest(p: np.ndarray) -> float:
+    areas = [abs(np.linalg.det(np.column_stack([p[list(three)], np.ones(3)]))) for three in combinations(range(4), 3)]
+    return min(areas) / max(areas)
+
+
+@pytest.mark.parametrize(
+    ("dst", "fits"),
+    [
+        (SQUARE * [3.0, 2.0] + 1.0, True),
+        (SQUARE * [-1.0, 1.0], True),  # a mirror image
+        (SQUARE[[0, 1, 3, 2]], False),  # a bow tie: the horizon runs between the points
+        (np.array([[0.0, 0.0], [1.0, 0.0], [2.0, 0.001], [0.0, 1.0]]), False),  # three on a line
+        (np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), False),  # a point twice
+        (np.array([[0.0, 0.0], [1.0, 0.0], [0.3, 0.3], [0.0, 1.0]]), False),  # one inside the others: not convex
+    ],
+)
+def test_hopeless_samples_are_left_out(dst: np.ndarray, fits: bool) -> None:
+    assert len(four_point(PointPairs(SQUARE, dst), ONE)) == fits
+
+
+# -- transfer ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_adjugate_inverts() -> None:
+    H = np.random.default_rng(0).standard_normal((5, 3, 3))
+    np.testing.assert_allclose(adjugate(H) @ H, np.linalg.det(H)[:, None, None] * np.eye(3), atol=1e-12)
+
+
+def test_transfer_errors_are_those_of_the_formula() -> None:
+    rng = np.random.default_rng(0)
+    src, dst = rng.uniform(0, 100, (2, 7, 2))
+    H = np.stack([random_homography(rng) for _ in range(3)])
+    e2 = squared_transfer(H, PointPairs(src, dst))
+    assert e2.shape == (3, 7)
+    for h, row in zip(H, e2, strict=True):
+        there, back = transform(h, src) - dst, transform(np.linalg.inv(h), dst) - src
+        np.testing.assert_allclose(row, (there**2).sum(1) + (back**2).sum(1), rtol=1e-9)
+
+
+def test_a_point_without_an_image_is_infinitely_far() -> None:
+    H = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]])  # x = 0 has no image; H is singular too
+    assert squared_transfer(H, PointPairs(np.zeros((1, 2)), np.ones((1, 2)))).tolist() == [np.inf]
+
+
+def test_the_derivative_of_both_errors() -> None:
+    scene = random_scene(np.random.default_rng(3), 20, contamination=0.0)
+    pairs = PointPairs(scene.src, scene.dst)
+    x, rows, step = pairs.to_normalised(scene.H), np.arange(20), 1e-6
+    r, J = _residuals(x, pairs, rows)
+    np.testing.assert_allclose((r**2).sum(axis=0), squared_transfer(scene.H, pairs), rtol=1e-9)
+    for i in range(9):
+        d = step * np.eye(9)[i].reshape(3, 3)
+        central = (_residuals(x + d, pairs, rows)[0] - _residuals(x - d, pairs, rows)[0]) / (2 * step)
+        np.testing.assert_allclose(J[:, i], central, rtol=1e-5, atol=1e-4 * np.abs(J).max())
+
+
+# -- points -----------------------------------------------------------------------------------------------------------
+
+
+def test_normalised_points_are_centred_whatever_a_few_wild_ones_do() -> None:
+    rng = np.random.default_rng(0)
+    src, dst = rng.uniform(0, 1000, (2, 101, 2))
+    src[:5] = 1e8
+    pairs = PointPairs(src, dst)
+    for points in (pairs.normalised.src, pairs.normalised.dst):
+        np.testing.assert_allclose(np.median(points, axis=0), 0.0, atol=0.02)
+        np.testing.assert_allclose(np.median(np.linalg.norm(points, axis=1)), 2**0.5, rtol=0.02)
+    H = random_homography(rng)
+    back = pairs.to_pixels(pairs.to_normalised(H))
+    np.testing.assert_allclose(back / back[2, 2], H, rtol=1e-6, atol=1e-9)
+
+
+def test_copies_of_a_match_share_one_cell() -> None:
+    rng = np.random.default_rng(0)
+    src, dst = rng.uniform(0, 1000, (2, 50, 2))
+    near = rng.uniform(0.0, 1e-3, (30, 2))
+    pairs = PointPairs(np.vstack([src, src[:1] + near]), np.vstack([dst, dst[:1] + near]))
+    assert pairs.cell_shares[[0, *range(50, 80)]].sum() == pytest.approx(1.0, abs=1e-9)
+    np.testing.assert_allclose(pairs.cell_shares[1:50], 1.0)
+
+
+def test_sorting_keeps_the_best_score_and_finds_the_way_back() -> None:
+    src = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 5.0]])
+    pairs, scores = check_pairs(src, src, [0.1, 0.2, 0.9, 0.4])
+    data = sort_pairs(pairs, scores)
+    np.testing.assert_array_equal(data.distinct.src, [[0, 5], [1, 0], [2, 0]])
+    np.testing.assert_array_equal(data.scores, [0.4, 0.2, 0.9])
+    np.testing.assert_array_equal(data.unsorted(data.pairs.src[:, 0]), src[:, 0])
+
+
+# -- judges, chance, noise --------------------------------------------------------------------------------------------
+
+
+def test_the_marginal_score_counts_inliers_over_all_thresholds() -> None:
+    rng = np.random.default_rng(0)
+    e, s = rng.uniform(0, 40, 200), rng.uniform(0.2, 1, 200)
+    t = np.geomspace(NARROW * 1000, WIDE * 1000, 200_001)
+    order = np.argsort(e)
+    counts = np.append(0.0, np.cumsum(s[order]))[np.searchsorted(e[order], t)]
+    expected = counts.mean() * 2 * log(WIDE / NARROW)
+    assert Marginal(1000.0).scores(e**2, s) == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("s", [np.ones(20), np.linspace(0.3, 0.9, 20)])
+def test_the_quota_is_a_trimmed_mean(s: np.ndarray) -> None:
+    e2 = np.random.default_rng(0).uniform(0, 100, (3, 20))
+    judge = Quota(1000.0, share=0.5)
+    for row, score in zip(e2, judge.scores(e2, s), strict=True):
+        order = np.argsort(row)
+        kept = np.clip(0.5 * s.sum() - np.append(0.0, np.cumsum(s[order])[:-1]), 0.0, s[order])
+        assert -score == pytest.approx(kept @ row[order] / kept.sum(), rel=1e-9)
+        assert judge.weights(row, s) @ s == pytest.approx(0.5 * s.sum())
+
+
+def test_the_number_of_false_alarms() -> None:
+    rng = np.random.default_rng(0)
+    src = rng.uniform(0, 1000, (30, 2))
+    chance, e2 = Chance(PointPairs(src, src)), rng.uniform(0, 500, 30) ** 2
+    e2[:9] = 4.0
+    assert np.all(chance.s == 1.0)
+    k, limit, log_nfa = chance.best(e2)
+    alpha = pi * 4.0 / chance.area
+    assert (k, limit) == (9.0, 4.0)
+    assert log_nfa == pytest.approx(log(26 * comb(30, 9) * comb(9, 4)) + 5 * log(alpha))
+
+
+def test_the_noise_of_the_inliers_is_found_among_random_matches() -> None:
+    rng = np.random.default_rng(0)
+    src = rng.uniform(0, 1000, (1000, 2))
+    chance = Chance(PointPairs(src, src))
+    e2 = rng.uniform(0, 1000, 1000) ** 2
+    e2[:300] = 1.5**2 * rng.chisquare(2, 300)
+    noise = noise_of(e2, chance)
+    assert noise.scale == pytest.approx(1.5, rel=0.1)
+    assert noise.bad_share(np.sqrt(e2), noise.threshold) == pytest.approx(0.7, abs=0.03)
+    assert np.mean(np.sqrt(e2[:300]) <= noise.threshold) == pytest.approx(0.99, abs=0.015)
+
+
+# -- fits -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_refinement_reaches_a_fixed_point_as_good_as_dlt_on_the_inliers() -> None:
+    errors = []
+    for seed in range(10):
+        scene = random_scene(np.random.default_rng(seed), 150, contamination=0.3, noise=2.0)
+        pairs = PointPairs(scene.src, scene.dst)
+        start = dlt(pairs, (scene.good & (np.cumsum(scene.good) <= 15)).astype(float))
+        H = refined(start, pairs, Chance(pairs), threshold=None)
+        np.testing.assert_allclose(refined(H, pairs, Chance(pairs), threshold=None), H, rtol=1e-5)
+        errors.append([corner_error(h, scene.H) for h in (start, H, dlt(pairs, scene.good.astype(float)))])
+    before, after, oracle = np.median(errors, axis=0)
+    assert after < 0.5 * before
+    assert after < 1.2 * oracle
+
+
+def test_the_four_best_skip_copies_and_lines() -> None:
+    src = np.array([[0.0, 0.0], [0.0, 0.0], [100.0, 0.0], [200.0, 0.0], [0.0, 100.0], [100.0, 130.0], [60.0, 40.0]])
+    pairs, losses = PointPairs(src, 2 * src), np.array([0.0, 0.0, 0.1, 0.2, 0.3, 0.4, 9.0])
+    H = four_best(pairs, losses)
+    np.testing.assert_allclose(H / H[2, 2], np.diag([2.0, 2.0, 1.0]), atol=1e-9)
+    with pytest.raises(ValueError, match="nearly on a line"):
+        four_best(pairs[[0, 1, 2, 3, 4]], losses[:5])
+
+
+@pytest.mark.parametrize(("share", "probability"), [(0.2, 0.9999), (0.5, 0.99), (0.9, 0.5), (1.0, 0.9999)])
+def test_the_number_of_samples(share: float, probability: float) -> None:
+    count = samples_needed(share, probability)
+    missed = [(1 - share**4) ** k for k in (count - 1, count)]
+    assert missed[1] <= (1 - probability) * (1 + 1e-9)
+    assert count == 1 or missed[0] > 1 - probability
+
+
+def test_clean_matches_need_few_samples_and_good_scores_save_many() -> None:
+    scene = random_scene(np.random.default_rng(0), 500, contamination=0.85)
+    pairs = PointPairs(scene.src, scene.dst)
+
+    def drawn(pairs: PointPairs, scores: np.ndarray | None) -> int:
+        search = Search(pairs, Marginal(pairs.area**0.5), scores, seed=0)
+        assert search.run(250_000, 0.9999) is not None
+        return search.drawn
+
+    clean, perfect, hints, nothing = (
+        drawn(pairs[scene.good], None),
+        drawn(pairs, scene.good.astype(float)),
+        drawn(pairs, scene.scores),
+        drawn(pairs, None),
+    )
+    assert all(fewer <= more for fewer, more in pairwise((clean, perfect, hints, nothing)))
+    assert (clean, perfect) == (1024, 1024)
+    assert hints < nothing
