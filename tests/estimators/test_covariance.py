@@ -16,10 +16,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trimlearn.datasets import load_classic
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
+from trimlearn.robust.order import weighted_medians
 from trimlearn.robust.scatter.factors import consistency, small_sample
 from trimlearn.robust.scatter.judge import left_out, scores_inside, scores_outside
 from trimlearn.robust.scatter.mcd import default_h, mcd
-from trimlearn.robust.scatter.starts import medians
 from trimlearn.robust.scatter.steps import Shape, exchanges, moments
 
 
@@ -225,7 +225,7 @@ def test_weighted_medians_are_medians_of_repetitions() -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         Z, s = rng.integers(0, 5, (9, 2)).astype(float), rng.integers(1, 4, 9)
-        np.testing.assert_array_equal(medians(Z, s.astype(float)), np.median(np.repeat(Z, s, axis=0), axis=0))
+        np.testing.assert_array_equal(weighted_medians(Z, s.astype(float)), np.median(np.repeat(Z, s, axis=0), axis=0))
 
 
 def test_assume_centered() -> None:

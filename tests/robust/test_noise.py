@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.deal import deal
+from trimlearn.robust.distinct import deal
 from trimlearn.robust.labels.crossfit import judge_labels
 from trimlearn.robust.labels.noise_model import estimate_noise, two_columns
 

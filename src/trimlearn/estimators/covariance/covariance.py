@@ -17,11 +17,11 @@ from trimlearn.estimators.base import Table
 from trimlearn.estimators.covariance.scatter import Floats, TrimmedScatter
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
-from trimlearn.robust.scale import Verdict
 from trimlearn.robust.scatter.factors import consistency, small_sample
 from trimlearn.robust.scatter.judge import Jury
 from trimlearn.robust.scatter.mcd import Fit, concentrate, default_h, mcd
 from trimlearn.robust.scatter.steps import Shape
+from trimlearn.robust.verdict import Verdict
 
 __all__ = ["TrimmedCovariance"]
 

@@ -17,12 +17,12 @@ from trimlearn.estimators.covariance.scatter import Floats, TrimmedScatter
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
-from trimlearn.robust.scale import Verdict
 from trimlearn.robust.scatter.graphical_lasso import graphical_lasso, penalised
 from trimlearn.robust.scatter.judge import judge_by_shape, p_values_by_shape
 from trimlearn.robust.scatter.mcd import Frame, default_h, mcd
 from trimlearn.robust.scatter.starts import NORMAL_SCORES, deterministic
 from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shape, squared_distances
+from trimlearn.robust.verdict import Verdict
 from trimlearn.weights import CappedSimplex
 
 __all__ = ["TrimmedGraphicalLasso"]

@@ -20,7 +20,8 @@ from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.linear import Layer
 from trimlearn.progress import stage
 from trimlearn.robust.labels.crossfit import Judged, judge_labels
-from trimlearn.robust.scale import Verdict, judge, rounding_floor
+from trimlearn.robust.scale import judge, rounding_floor
+from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import SMALL
 

@@ -17,7 +17,8 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.scale import Verdict, judge, rounding_floor
+from trimlearn.robust.scale import judge, rounding_floor
+from trimlearn.robust.verdict import Verdict
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status

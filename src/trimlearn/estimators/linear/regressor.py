@@ -29,7 +29,8 @@ from trimlearn.inference.table import Findings, TopFeatures, distance_parts, lev
 from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.regression.lts import least_trimmed_squares
-from trimlearn.robust.scale import Chi, Verdict, judge, raw_scale
+from trimlearn.robust.scale import Chi, judge, raw_scale
+from trimlearn.robust.verdict import Verdict
 
 __all__ = ["TrimmedRegressor"]
 

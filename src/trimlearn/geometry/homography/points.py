@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import as_numeric, check_matrix, is_sparse
 from trimlearn.robust.distinct import distinct_rows
-from trimlearn.robust.scatter.starts import medians
+from trimlearn.robust.order import weighted_medians
 
 __all__ = [
     "Bools",
@@ -174,7 +174,7 @@ def _extent(points: Floats) -> Floats:
 
 def _frame(points: Floats, s: Floats) -> Floats:
     """By medians over cells, where Hartley takes means: no wild match and no cluster squeezes the others together."""
-    centre = medians(points, s)
+    centre = weighted_medians(points, s)
     distances = np.linalg.norm(points - centre, axis=1)
-    scale = 2**0.5 / (medians(distances[:, None], s)[0] or distances.mean())
+    scale = 2**0.5 / (weighted_medians(distances[:, None], s)[0] or distances.mean())
     return np.array([[scale, 0.0, -scale * centre[0]], [0.0, scale, -scale * centre[1]], [0.0, 0.0, 1.0]])

@@ -27,7 +27,7 @@ from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
-from trimlearn.robust.deal import Folds, deal
+from trimlearn.robust.distinct import Folds, deal
 from trimlearn.robust.labels.noise_model import Floats, Labels, estimate_noise, two_columns
 from trimlearn.robust.labels.opinions import flexible_opinions
 from trimlearn.robust.labels.verdict import FEW, Verdict, significant, weigh

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import NearestNeighbors
 
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.deal import digest
+from trimlearn.robust.distinct import digest
 from trimlearn.robust.labels.noise_model import Floats, Labels
 from trimlearn.robust.labels.wild import reach
 

@@ -19,6 +19,7 @@ from functools import cached_property
 import numpy as np
 
 from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels, estimate_noise
+from trimlearn.robust.order import weighted_quantile
 
 __all__ = ["Verdict", "significant", "weigh"]
 
@@ -76,7 +77,7 @@ class Verdict:
         """The score up to which labels are kept: those more likely right than wrong, and the best ``share`` of them."""
         if share is None:
             return np.inf if self.clean else 0.0
-        return max(0.0, _quantile(self.scores, self.s, share))
+        return max(0.0, weighted_quantile(self.scores, self.s, share))
 
     def keep(self, share: float | None = None) -> Floats:
         """1 for every row that is kept, else 0. A class that would lose all its rows keeps its better half."""
@@ -85,7 +86,7 @@ class Verdict:
         for label in np.unique(labels[s > 0]):
             rows = (labels == label) & (s > 0)
             if not keep[rows].any():
-                keep |= rows & (scores <= _quantile(scores[rows], s[rows], 0.5))
+                keep |= rows & (scores <= weighted_quantile(scores[rows], s[rows], 0.5))
         return keep.astype(np.float64)
 
     @property
@@ -183,10 +184,3 @@ def significant(d: Floats, s: Floats, deviations: float) -> bool:
     mean = np.average(d, weights=s)
     variance = np.average((d - mean) ** 2, weights=s)
     return bool(mean > deviations * np.sqrt(variance / s.sum()))
-
-
-def _quantile(values: Floats, s: Floats, share: float) -> float:
-    """The smallest value that at least this share of the weight does not exceed."""
-    order = np.argsort(values)
-    total = np.cumsum(s[order])
-    return float(values[order[min(np.searchsorted(total, share * total[-1]), len(order) - 1)]])

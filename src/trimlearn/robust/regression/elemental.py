@@ -13,7 +13,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.threads import each
-from trimlearn.weights.projection import ROUNDING
+from trimlearn.robust.order import keep_smallest
 
 __all__ = ["Sample", "ridged"]
 
@@ -34,7 +34,6 @@ class Sample:
         self.Q, self.t, self.h = Q, t, h
         self.n, self.r = Q.shape
         self.m = np.ones(self.n) if m is None else m
-        self.equal = bool(np.all(self.m == 1.0))
         self._Z = np.column_stack([Q, t])
         self._left, self._right = np.triu_indices(self.r + 1)
 
@@ -76,23 +75,8 @@ class Sample:
         return np.asarray(F * F)
 
     def trim(self, F: np.ndarray) -> np.ndarray:
-        """The masses C = m·w of the best w for the losses of every start; ties share what is left of h."""
-        if self.h >= self.m.sum() * (1 - ROUNDING):
-            return np.broadcast_to(self.m, F.shape)
-        theta = self.threshold(F)
-        below, tied = self.m * (F < theta), self.m * (F == theta)
-        share = (self.h - below.sum(axis=1)) / tied.sum(axis=1)
-        return np.asarray(below + np.clip(share, 0.0, 1.0)[:, None] * tied)
-
-    def threshold(self, F: np.ndarray) -> np.ndarray:
-        """The weighted h-th smallest of every row of F, as a column."""
-        if self.equal:
-            k = min(int(np.ceil(self.h - ROUNDING * self.n)), self.n) - 1
-            return np.asarray(np.partition(F, k, axis=1)[:, k : k + 1])
-        order = np.argsort(F, axis=1)
-        held = np.cumsum(self.m[order], axis=1)
-        k = np.count_nonzero(held < self.h - ROUNDING * held[:, -1:], axis=1, keepdims=True)
-        return np.take_along_axis(F, np.take_along_axis(order, np.minimum(k, self.n - 1), axis=1), axis=1)
+        """The masses C = m·w of the best w for the losses of every start."""
+        return keep_smallest(F, self.m, self.h)
 
     def concentrate(self, U: np.ndarray, steps: int, stretch: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
         """At most ``steps`` concentration steps for every u, in chunks: (U, objectives).

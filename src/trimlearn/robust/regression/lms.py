@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from trimlearn.robust.order import hth_smallest, shortest_interval
 from trimlearn.robust.regression.elemental import Sample
-from trimlearn.weights.projection import ROUNDING
 
 __all__ = ["minimax_ends", "minimax_starts"]
 
@@ -41,15 +41,9 @@ def _placed(sample: Sample, u: np.ndarray, shift: np.ndarray | None) -> tuple[np
     """u with the best intercept, the middle of the shortest interval with residuals of mass h; its half-length."""
     e = sample.t - sample.Q @ u
     if shift is None:
-        return u, float(sample.threshold(np.abs(e)[None])[0, 0])
-    order = np.argsort(e)
-    e, held = e[order], np.cumsum(sample.m[order])
-    before = held - sample.m[order]
-    last = np.searchsorted(held, before + sample.h - ROUNDING * held[-1])
-    first = np.flatnonzero(last < sample.n)
-    best = int(first[np.argmin(e[last[first]] - e[first])])
-    low, high = e[best], e[last[best]]
-    return u + (low + high) / 2 * shift, float(high - low) / 2
+        return u, float(hth_smallest(np.abs(e)[None], sample.m, sample.h)[0, 0])
+    low, high = shortest_interval(e, sample.m, sample.h)
+    return u + (low + high) / 2 * shift, (high - low) / 2
 
 
 def _followed(sample: Sample, u: np.ndarray, value: float, shift: np.ndarray | None) -> tuple[np.ndarray, float]:

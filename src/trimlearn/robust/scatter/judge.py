@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri, ndtr
 
-from trimlearn.robust.scale import Chi, Verdict, judge, p_values
+from trimlearn.robust.scale import Chi, judge, p_values
 from trimlearn.robust.scatter.mcd import Fit, mcd
+from trimlearn.robust.verdict import Verdict
 
 __all__ = ["Jury", "judge_by_shape", "left_out", "p_values_by_shape", "scores_inside", "scores_outside"]
 

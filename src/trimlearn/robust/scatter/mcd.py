@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.robust.distinct import distinct_rows
+from trimlearn.robust.order import keep_smallest
 from trimlearn.robust.scatter.factors import consistency
 from trimlearn.robust.scatter.starts import deterministic, median_and_scale
 from trimlearn.robust.scatter.steps import (
@@ -24,7 +25,6 @@ from trimlearn.robust.scatter.steps import (
     Shape,
     c_steps,
     exchanges,
-    keep_smallest,
     moments,
     squared_distances,
 )

@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-__all__ = ["NORMAL_SCORES", "deterministic", "median_and_scale", "medians"]
+from trimlearn.robust.order import shortest_interval, weighted_medians
+
+__all__ = ["NORMAL_SCORES", "deterministic", "median_and_scale"]
 
 Floats = NDArray[np.float64]
 
@@ -46,46 +48,18 @@ def _by_kurtosis(Z: Floats, s: Floats, centred: bool) -> list[tuple[Floats, Floa
     found = []
     for direction in (fourth[:, 0], fourth[:, -1]):
         t = np.abs(Y @ direction) if centred else Y @ direction
-        half = s * _shortest_half(t, s)
+        low, high = shortest_interval(t, s, 0.5 * s.sum())
+        half = s * ((t >= low) & (t <= high))
         mu = np.zeros(Z.shape[1]) if centred else half @ Z / half.sum()
         found.append((mu, ((Z - mu) * half[:, None]).T @ (Z - mu) / half.sum()))
     return found
 
 
-def _shortest_half(t: Floats, s: Floats) -> NDArray[np.bool_]:
-    """The rows in the shortest interval that holds half of the weight."""
-    order = np.argsort(t, kind="stable")
-    sorted_t, held = t[order], np.cumsum(s[order])
-    before = held - s[order]
-    last = np.searchsorted(held, before + 0.5 * held[-1] * (1 - 1e-12))
-    first = np.flatnonzero(last < len(t))
-    best = first[np.argmin(sorted_t[last[first]] - sorted_t[first])]
-    return np.asarray((t >= sorted_t[best]) & (t <= sorted_t[last[best]]))
-
-
-def medians(Z: Floats, s: Floats) -> Floats:
-    """The median of each column when row i counts sᵢ times.
-
-    >>> medians(np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0]))
-    array([5.5])
-    """
-    if np.all(s == s[0]):
-        return np.asarray(np.median(Z, axis=0))
-    order = np.argsort(Z, axis=0)
-    held = np.cumsum(s[order], axis=0)
-    half = 0.5 * held[-1]
-    columns = np.arange(Z.shape[1])
-    low = np.argmax(held >= half * (1 - 1e-12), axis=0)
-    high = np.argmax(held > half * (1 + 1e-12), axis=0)
-    value: Floats = 0.5 * (Z[order[low, columns], columns] + Z[order[high, columns], columns])
-    return value
-
-
 def median_and_scale(Z: Floats, s: Floats, centred: bool = False) -> tuple[Floats, Floats]:
     """Median (0 where ``centred``) and MAD of each column; the mean deviation where more than half are equal."""
-    centre = np.zeros(Z.shape[1]) if centred else medians(Z, s)
+    centre = np.zeros(Z.shape[1]) if centred else weighted_medians(Z, s)
     away = np.abs(Z - centre)
-    scale = MAD * medians(away, s)
+    scale = MAD * weighted_medians(away, s)
     flat = scale <= TINY * away.max(axis=0, initial=0.0) * 1e-5
     if np.any(flat):
         scale = np.where(flat, s @ away / s.sum(), scale)
@@ -100,7 +74,7 @@ def _refine(Z: Floats, s: Floats, scatter: Floats, centred: bool) -> tuple[Float
     root = (vectors * scale) @ vectors.T  # Σ^½
     mu = np.zeros(Z.shape[1])
     if not centred:
-        mu = root @ medians(Z @ ((vectors / scale) @ vectors.T), s)
+        mu = root @ weighted_medians(Z @ ((vectors / scale) @ vectors.T), s)
     return mu, root @ root
 
 
@@ -138,7 +112,7 @@ def _signs(Z: Floats, s: Floats) -> Floats:
 def _inner_half(Z: Floats, s: Floats) -> Floats:
     """Covariance of the half of the rows nearest to the centre, as BACON begins."""
     size = np.linalg.norm(Z, axis=1)
-    inner = s * (size <= medians(size[:, None], s)[0])
+    inner = s * (size <= weighted_medians(size[:, None], s)[0])
     X = Z - inner @ Z / inner.sum()
     S: Floats = (X * inner[:, None]).T @ X / inner.sum()
     return S

@@ -17,7 +17,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLOOR", "STEPS", "Shape", "c_steps", "exchanges", "keep_smallest", "moments", "squared_distances"]
+from trimlearn.robust.order import keep_smallest
+
+__all__ = ["FLOOR", "STEPS", "Shape", "c_steps", "exchanges", "moments", "squared_distances"]
 
 Floats = NDArray[np.float64]
 
@@ -64,15 +66,6 @@ def squared_distances(Z: Floats, mu: Floats, values: Floats, vectors: Floats) ->
         X = Z @ T[part] - mu[part, None] @ T[part]
         np.einsum("knp,knp->kn", X, X, out=D[part])
     return D
-
-
-def keep_smallest(D: Floats, s: Floats, h: float) -> Floats:
-    """W (K, n): h units of weight to the smallest entries of each row of D."""
-    order = np.argsort(D, axis=1, kind="stable")
-    ordered = s[order]
-    W = np.empty_like(D)
-    np.put_along_axis(W, order, np.clip(h - (np.cumsum(ordered, axis=1) - ordered), 0.0, ordered), axis=1)
-    return W
 
 
 def c_steps(

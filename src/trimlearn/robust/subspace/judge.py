@@ -14,10 +14,11 @@ from typing import Any, final
 import numpy as np
 from scipy.special import ndtri
 
-from trimlearn.robust.scale import Chi, Verdict, judge, rounding_floor
+from trimlearn.robust.order import weighted_quantile
+from trimlearn.robust.scale import Chi, judge, rounding_floor
 from trimlearn.robust.subspace.flat import Fit, Flat
 from trimlearn.robust.subspace.search import Search
-from trimlearn.robust.subspace.starts import quantile
+from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Method
 
 __all__ = ["Outcome", "fit_and_judge"]
@@ -87,7 +88,7 @@ def _judged(search: Search, found: Outcome) -> Outcome:
     if search.small and _flattered(c, found.flat) > FLATTERY * sqrt(2 / freedom):
         distances2 = search.refitted(c, found.flat, distances2)
     floor, share = _floor(search, found.flat), found.h / search.S
-    exact = quantile(distances2, search.s, share) <= floor**2
+    exact = weighted_quantile(distances2, search.s, share) <= floor**2
     if exact:  # how rounding errors spread says nothing
         law = Chi(_most_free(search, found.flat))
     else:
@@ -109,7 +110,7 @@ def _spread(distances2: np.ndarray, s: np.ndarray, share: float) -> float:
     quantiles up to ``share`` of the rows.
     """
     roots = np.cbrt(distances2)
-    low, high = quantile(roots, s, share / 5), quantile(roots, s, share)
+    low, high = weighted_quantile(roots, s, share / 5), weighted_quantile(roots, s, share)
     steps = ndtri(share / 5), ndtri(share)
     deviation = (high - low) / (steps[1] - steps[0])
     mean = high - steps[1] * deviation

@@ -18,8 +18,9 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
 from trimlearn.robust.distinct import distinct_rows
+from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.subspace.flat import Fit, Flat, Points, best_flat, concentrate, explained, spectrum, weigh
-from trimlearn.robust.subspace.starts import least_outlying, minima, quantile
+from trimlearn.robust.subspace.starts import least_outlying, minima
 from trimlearn.smart import svrg
 from trimlearn.smart.draws import Draws, Stream
 from trimlearn.smart.method import Method
@@ -56,7 +57,7 @@ class Span:
     @classmethod
     def of(cls, A: np.ndarray, s: np.ndarray, m: np.ndarray | None) -> Span:
         """Around m, or around the median of every column, so that a row far out does not cost the others digits."""
-        center = np.array([quantile(column, s, 0.5) for column in A.T]) if m is None else m
+        center = np.array([weighted_quantile(column, s, 0.5) for column in A.T]) if m is None else m
         D = np.clip(A - center, -HUGE, HUGE)
         if len(D) >= D.shape[1]:
             return cls(D, s, center, None)

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from trimlearn._utils.threads import each
+from trimlearn.robust.order import keep_smallest, weighted_quantile
 from trimlearn.robust.subspace.flat import Fit, Flat, Points, best_flat, concentrate, weigh
 from trimlearn.smart.draws import Draws, Stream
 
-__all__ = ["least_outlying", "minima", "quantile"]
+__all__ = ["least_outlying", "minima"]
 
 RANDOM = 500  # random subsets tried, and fewer where each is dear:
 FLOPS = 4e9  # operations that they may take in all
@@ -46,14 +47,14 @@ def _robust_weights(D: np.ndarray, s: np.ndarray, seed: int) -> Iterator[np.ndar
     yield s
     distances = _distances(D, _spatial_median(D, s))
     yield s / distances**2
-    yield s * (distances <= quantile(distances, s, 0.5))
+    yield s * (distances <= weighted_quantile(distances, s, 0.5))
     yield least_outlying(D, s, seed)
 
 
 def least_outlying(D: np.ndarray, s: np.ndarray, seed: int) -> np.ndarray:
     """s on the half of the rows of least Stahel–Donoho outlyingness, 0 elsewhere."""
     outlying = _outlyingness(D, s, seed)
-    return np.asarray(s * (outlying <= quantile(outlying, s, 0.5)))
+    return np.asarray(s * (outlying <= weighted_quantile(outlying, s, 0.5)))
 
 
 def _distances(D: np.ndarray, m: np.ndarray) -> np.ndarray:
@@ -64,17 +65,10 @@ def _distances(D: np.ndarray, m: np.ndarray) -> np.ndarray:
 
 def _spatial_median(D: np.ndarray, s: np.ndarray, rounds: int = 30) -> np.ndarray:
     """argmin Σ sᵢ‖aᵢ − m‖, nearly: Weiszfeld's iteration from the coordinatewise median."""
-    m = np.array([quantile(column, s, 0.5) for column in D.T])
+    m = np.array([weighted_quantile(column, s, 0.5) for column in D.T])
     for _ in range(rounds):
         m = np.average(D, axis=0, weights=s / _distances(D, m))
     return m
-
-
-def quantile(a: np.ndarray, s: np.ndarray, share: float) -> float:
-    """The smallest value with ``share`` of the weight at or below it."""
-    order = np.argsort(a)
-    held = np.cumsum(s[order])
-    return float(a[order[np.searchsorted(held, share * held[-1] * (1 - 1e-12))]])
 
 
 def _outlyingness(D: np.ndarray, s: np.ndarray, seed: int) -> np.ndarray:
@@ -83,8 +77,8 @@ def _outlyingness(D: np.ndarray, s: np.ndarray, seed: int) -> np.ndarray:
     worst = np.zeros(len(D))
     for v in D[ends[0]] - D[ends[1]]:
         t = D @ v
-        t = np.abs(t - quantile(t, s, 0.5))
-        mad = quantile(t, s, 0.5)
+        t = np.abs(t - weighted_quantile(t, s, 0.5))
+        mad = weighted_quantile(t, s, 0.5)
         if mad > 1e-12 * t.max(initial=0.0):  # else half of the rows lie in a hyperplane: no scale
             worst = np.maximum(worst, t / mad)
     return worst
@@ -158,9 +152,5 @@ def _orthonormal(A: np.ndarray) -> np.ndarray:
 
 def _nearest(d2: np.ndarray, s: np.ndarray, h: float) -> tuple[np.ndarray, np.ndarray]:
     """For each column of d2: sᵢwᵢ of the w that keeps the h smallest, and Σ sᵢwᵢd2ᵢ."""
-    order = np.argsort(d2, axis=0)
-    before = np.cumsum(s[order], axis=0) - s[order]
-    kept = np.clip(h - before, 0.0, s[order])
-    c = np.empty_like(d2)
-    np.put_along_axis(c, order, kept, axis=0)
+    c = keep_smallest(d2.T, s, h).T
     return c, np.sum(c * d2, axis=0)

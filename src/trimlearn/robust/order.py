@@ -1,0 +1,88 @@
+"""Order statistics of weighted rows: row i counts sᵢ times.
+
+A cumulative weight is compared with a share of the total up to ROUNDING, so that 0.1 + 0.2 holds 0.3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.weights.projection import ROUNDING
+
+__all__ = ["hth_smallest", "keep_smallest", "shortest_interval", "weighted_medians", "weighted_quantile"]
+
+Floats = NDArray[np.float64]
+
+
+def weighted_quantile(values: Floats, s: Floats, share: float) -> float:
+    """The smallest value with ``share`` of the weight at or below it.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values)
+    held = np.cumsum(s[order])
+    last = np.searchsorted(held, share * held[-1] * (1 - ROUNDING))
+    return float(values[order[min(int(last), len(order) - 1)]])
+
+
+def weighted_medians(Z: Floats, s: Floats) -> Floats:
+    """The median of each column of Z; between two middle values, their mean.
+
+    >>> weighted_medians(np.array([[1.0], [2.0], [9.0]]), np.array([1.0, 1.0, 2.0]))
+    array([5.5])
+    """
+    if np.all(s == s[0]):
+        return np.asarray(np.median(Z, axis=0))
+    order = np.argsort(Z, axis=0)
+    held = np.cumsum(s[order], axis=0)
+    half = 0.5 * held[-1]
+    columns = np.arange(Z.shape[1])
+    low = np.argmax(held >= half * (1 - ROUNDING), axis=0)
+    high = np.argmax(held > half * (1 + ROUNDING), axis=0)
+    return np.asarray(0.5 * (Z[order[low, columns], columns] + Z[order[high, columns], columns]))
+
+
+def hth_smallest(F: Floats, s: Floats, h: float) -> Floats:
+    """For each row of F (K, n) the value up to which its smallest entries hold the weight h, as a column (K, 1).
+
+    >>> hth_smallest(np.array([[3.0, 1.0, 2.0]]), np.ones(3), 2.0)
+    array([[2.]])
+    """
+    n = F.shape[1]
+    if np.all(s == s[0]):
+        k = min(int(np.ceil(h / s[0] - ROUNDING * n)), n) - 1
+        return np.asarray(np.partition(F, k, axis=1)[:, k : k + 1])
+    order = np.argsort(F, axis=1)
+    held = np.cumsum(s[order], axis=1)
+    k = np.count_nonzero(held < h - ROUNDING * held[:, -1:], axis=1, keepdims=True)
+    return np.take_along_axis(F, np.take_along_axis(order, np.minimum(k, n - 1), axis=1), axis=1)
+
+
+def keep_smallest(F: Floats, s: Floats, h: float) -> Floats:
+    """sᵢwᵢ (K, n) for the best weights w of each row of F: h goes to its smallest entries, and ties share alike.
+
+    >>> keep_smallest(np.array([[3.0, 1.0, 2.0, 2.0]]), np.ones(4), 2.0)
+    array([[0. , 1. , 0.5, 0.5]])
+    """
+    if h >= s.sum() * (1 - ROUNDING):
+        return np.broadcast_to(s, F.shape)
+    threshold = hth_smallest(F, s, h)
+    below, tied = s * (F < threshold), s * (F == threshold)
+    share = (h - below.sum(axis=1)) / tied.sum(axis=1)
+    return np.asarray(below + np.clip(share, 0.0, 1.0)[:, None] * tied)
+
+
+def shortest_interval(values: Floats, s: Floats, h: float) -> tuple[float, float]:
+    """The ends of the shortest interval that holds the weight h.
+
+    >>> shortest_interval(np.array([0.0, 5.0, 5.5, 6.0, 20.0]), np.ones(5), 3.0)
+    (5.0, 6.0)
+    """
+    order = np.argsort(values, kind="stable")
+    ends, held = values[order], np.cumsum(s[order])
+    last = np.searchsorted(held, held - s[order] + h - ROUNDING * held[-1])
+    first = np.flatnonzero(last < len(ends))
+    best = int(first[np.argmin(ends[last[first]] - ends[first])])
+    return float(ends[best]), float(ends[last[best]])

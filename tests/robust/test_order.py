@@ -1,0 +1,63 @@
+"""Order statistics of weighted rows against the same rows written out as often as they count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from trimlearn.robust.order import (
+    hth_smallest,
+    keep_smallest,
+    shortest_interval,
+    weighted_medians,
+    weighted_quantile,
+)
+
+
+@pytest.fixture(params=range(20))
+def rows(request):
+    """Values with ties, counts, and the values repeated so often."""
+    rng = np.random.default_rng(request.param)
+    values, counts = rng.integers(0, 6, 12).astype(float), rng.integers(1, 4, 12)
+    return values, counts.astype(float), np.sort(np.repeat(values, counts))
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.75, 1.0])
+def test_quantile(rows, share):
+    values, s, written_out = rows
+    k = int(np.ceil(share * len(written_out) - 1e-9)) - 1
+    assert weighted_quantile(values, s, share) == written_out[k]
+
+
+def test_medians(rows):
+    values, s, written_out = rows
+    assert weighted_medians(values[:, None], s)[0] == np.median(written_out)
+
+
+@pytest.mark.parametrize("h", [1.0, 5.0, 8.5])
+def test_smallest(rows, h):
+    values, s, written_out = rows
+    F = np.stack([values, -values])
+    assert hth_smallest(F, s, h)[0, 0] == written_out[int(np.ceil(h)) - 1]
+    kept = keep_smallest(F, s, h)
+    assert_allclose(kept.sum(axis=1), h)
+    assert np.all(kept <= s)
+    least = written_out[: int(h)].sum() + (h - int(h)) * written_out[int(h)]
+    assert_allclose(kept[0] @ values, least)
+    for value in np.unique(values):  # ties share alike
+        assert np.ptp((kept[0] / s)[values == value]) < 1e-12
+
+
+def test_everything_is_kept(rows):
+    values, s, _ = rows
+    assert_array_equal(keep_smallest(values[None], s, float(s.sum()))[0], s)
+
+
+@pytest.mark.parametrize("h", [1, 4, 9])
+def test_shortest_interval(rows, h):
+    values, s, written_out = rows
+    low, high = shortest_interval(values, s, float(h))
+    lengths = written_out[h - 1 :] - written_out[: len(written_out) - h + 1]
+    assert high - low == lengths.min()
+    assert s[(values >= low) & (values <= high)].sum() >= h
