@@ -208,8 +208,8 @@ def _given(given: Any, m: int) -> tuple[int, int, Matches]:
 def _matches(src: Any, dst: Any, scores: Any = None) -> Matches:
     if len(src) == 0 and len(dst) == 0:
         return Matches(np.empty((0, 2)), np.empty((0, 2)), np.empty(0))
-    points, checked = check_pairs(src, dst, scores)
-    return Matches(points.src, points.dst, np.ones(len(points)) if checked is None else checked)
+    points = check_pairs(src, dst, scores)
+    return Matches(points.src, points.dst, np.ones(len(points)) if points.scores is None else points.scores)
 
 
 def _gather(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], names: Sequence[str]) -> Pairs:
