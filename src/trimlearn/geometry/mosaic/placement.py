@@ -126,7 +126,7 @@ def _flat(homographies: Floats, pairs: Pairs) -> Layout:
 def _fitted(pairs: Pairs, model: str, seed: int) -> TrimmedPanorama:
     with warnings.catch_warnings():  # of a model that may not be used: see _warn
         warnings.simplefilter("ignore")
-        return TrimmedPanorama(model, random_state=seed).fit(pairs)
+        return TrimmedPanorama(model=model, random_state=seed).fit(pairs)
 
 
 def _misfit(panorama: TrimmedPanorama, pairs: Pairs) -> float:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from trimlearn._utils.threads import each, team
 from trimlearn.geometry.homography.estimator import TrimmedHomography
@@ -18,21 +17,24 @@ from trimlearn.geometry.homography.transfer import transform
 from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_seed, check_sizes
 from trimlearn.geometry.mosaic.images import ImageLike, name_of
 from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match
+from trimlearn.geometry.panorama.trees import Edge, components
 
-__all__ = ["Pair", "Pairs", "Rejected", "adjacency", "components", "make_pairs", "match_pairs"]
+__all__ = ["Pair", "Pairs", "Rejected", "make_pairs", "match_pairs"]
 
-Edge = tuple[int, int]
-
-FEWEST = 12  # matches below which a pair is not looked at: fewer agree by chance
-BASE, SHARE = 8, 0.15  # an overlap has more inliers than 8 + 0.15 of the matches that fall into it
-LOOSE = 0.0075  # of the diagonal: one homography explains an overlap only so well, where lenses bend or a camera moved
-MANY = 30  # images beyond which pairs are preselected
-SKETCH = 400  # features of an image that the preselection compares
-NEIGHBOURS = 8  # pairs that the preselection keeps for each image
+# An overlap has more inliers than BASE + SHARE times the matches that fall into it: 8 of Brown and Lowe (2007, section
+# 3.2); half of their 0.3, as the mutual check has removed the greater part of the wrong matches before.
+BASE, SHARE = 8, 0.15
+FEWEST = 12  # matches below which a pair is not looked at: fewer than 10 are never enough; two more to spare
+# Of the diagonal, 6 px in 640 × 480: how well one homography explains an overlap where a lens bends lines or the camera
+# moved a little. In the photographs of docs/panorama.md 90 % of the matches are within 4 px of their pair's own.
+LOOSE = 0.0075
+MANY = 30  # images beyond which pairs are preselected: a limit on time, 435 pairs of some 0.1 s
+SKETCH = 400  # features of an image that the preselection compares: a limit on time, a few ms a pair
+NEIGHBOURS = 8  # pairs that the preselection keeps for each image: the 6 of Brown and Lowe (2007), and two more
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """Two images that overlap: src (n, 2) in image i is said to be dst (n, 2) in image j.
 
@@ -49,6 +51,9 @@ class Pair:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pair) and all(np.array_equal(a, vars(other)[name]) for name, a in vars(self).items())
 
 
 class Rejected(NamedTuple):
@@ -76,7 +81,12 @@ class Pairs:
     @property
     def components(self) -> list[list[int]]:
         """Groups of images that hang together by overlaps, the largest first; an image without overlap is one alone."""
-        return components([(p.i, p.j) for p in self.pairs], len(self.sizes))
+        return components(self.edges, len(self.sizes))
+
+    @property
+    def edges(self) -> list[Edge]:
+        """(i, j) of every pair."""
+        return [(p.i, p.j) for p in self.pairs]
 
     def subset(self, images: Sequence[int]) -> Pairs:
         """The pairs among ``images``, which are numbered anew in that order."""
@@ -112,29 +122,6 @@ class Pairs:
         if best is None:
             return "there is no pair with matches"
         return f"the best pair, {self.names[best.i]} and {self.names[best.j]}, has {best.reason}"
-
-
-def components(edges: Iterable[Edge], m: int) -> list[list[int]]:
-    """The connected parts of a graph of m nodes, the largest first, each in increasing order.
-
-    >>> components([(0, 3), (3, 1)], 5)
-    [[0, 1, 3], [2], [4]]
-    """
-    count, label = connected_components(adjacency(edges, m), directed=False)
-    groups = [np.flatnonzero(label == k).tolist() for k in range(count)]
-    return sorted(groups, key=lambda group: (-len(group), group))
-
-
-def adjacency(edges: Iterable[Edge], m: int) -> NDArray[np.bool_]:
-    """The graph of m nodes as a matrix (m, m).
-
-    >>> adjacency([(0, 1)], 3).sum(axis=1)
-    array([1, 1, 0])
-    """
-    joined = np.zeros((m, m), bool)
-    for i, j in edges:
-        joined[i, j] = joined[j, i] = True
-    return joined
 
 
 def match_pairs(
