@@ -23,7 +23,7 @@ from trimlearn.geometry.mosaic.images import SMALLEST, ImageLike, Pixels, name_o
 from trimlearn.geometry.mosaic.layout import Layout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_target
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
-from trimlearn.geometry.mosaic.surfaces import Plane, Window
+from trimlearn.geometry.mosaic.surfaces import PlaneSurface, Window
 from trimlearn.geometry.panorama.pairs import Pairs, match_pairs
 
 __all__ = ["stitch", "stitch_files"]
@@ -161,7 +161,7 @@ def _mosaic(
         np.ascontiguousarray(picture),
         np.ascontiguousarray(mask),
         layout.surface.name,
-        _homographies(layout, canvas, order, n) if isinstance(layout.surface, Plane) else None,
+        _homographies(layout, canvas, order, n) if isinstance(layout.surface, PlaneSurface) else None,
         used,
         tuple(i for i in range(n) if i not in used),
         wraps=layout.period is not None and canvas.w == layout.period,

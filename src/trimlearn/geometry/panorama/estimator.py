@@ -35,7 +35,9 @@ from trimlearn.weights.projection import h_of
 
 __all__ = ["PairReport", "TrimmedPanorama"]
 
-MISFIT = 0.015  # of the diagonal: a median error of a pair, 12 px in 640 × 480, that anybody sees (a choice)
+# Of the diagonal: a median error of a pair beyond which the model is in doubt, 12 px in 640 × 480. Twice what lenses do
+# to right pairs (benchmarks/calibration/panoramas.py).
+MISFIT = 0.015
 FLAT = 1e-6  # of the largest entry: H[2, 2] below is rounding, and H is scaled by its norm instead
 
 

@@ -26,7 +26,8 @@ __all__ = ["Pair", "Pairs", "Rejected", "make_pairs", "match_pairs"]
 BASE, SHARE = 8, 0.15
 FEWEST = 12  # matches below which a pair is not looked at: fewer than 10 are never enough; two more to spare
 # Of the diagonal, 6 px in 640 × 480: how well one homography explains an overlap where a lens bends lines or the camera
-# moved a little. In the photographs of docs/panorama.md 90 % of the matches are within 4 px of their pair's own.
+# moved a little. A lens that bends them by 6 % leaves 0.3 %, twice as much in a joint fit (benchmarks/calibration/
+# panoramas.py); in the photographs of docs/panorama.md 90 % of the matches are within 0.5 %.
 LOOSE = 0.0075
 MANY = 30  # images beyond which pairs are preselected: a limit on time, 435 pairs of some 0.1 s
 SKETCH = 400  # features of an image that the preselection compares: a limit on time, a few ms a pair
@@ -129,13 +130,34 @@ def match_pairs(
 ) -> Pairs:
     """Every pair of images matched, and those kept whose matches agree on a homography.
 
-    images: paths or arrays, see `match_images`. Features are detected once per image. All pairs are matched; of more
-    than 30 images, only those that a sketch of some hundred features calls likely, and neighbours in the given order.
-    Each pair is verified by `TrimmedHomography`, which must explain more than 8 + 0.15 times the matches that fall
-    into the overlap (the test of Brown and Lowe 2007, whose 0.3 is for matches without the mutual check).
+    Features are detected once per image. All pairs are matched; of more than 30 images, only those that a sketch of
+    some hundred features calls likely, and neighbours in the given order. Each pair is verified by `TrimmedHomography`,
+    which must explain more than 8 + 0.15 times the matches that fall into the overlap (the test of Brown and Lowe,
+    whose 0.3 is for matches without the mutual check).
 
-    Images that overlap with no other are no error here: see `Pairs.components` and `Pairs.largest`.
+    Parameters
+    ----------
+    images : iterable of paths or arrays
+        At least two; see `match_images`.
+    ratio : float
+        As in `match_images`.
+    max_features : int
+        As in `match_images`.
+    random_state : int, RandomState, Generator or None
+        For the homographies.
 
+    Returns
+    -------
+    Pairs
+        Images that overlap with no other are no error here: see its ``components`` and ``largest()``.
+
+    References
+    ----------
+    M. Brown and D. Lowe, Automatic panoramic image stitching using invariant features, IJCV 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> noise = np.random.default_rng(0).integers(0, 256, (40, 60), dtype=np.uint8)
     >>> scene = np.kron(noise, np.ones((6, 6), np.uint8))
     >>> pairs = match_pairs([scene[:, :200], scene[:, 100:300], np.zeros((99, 99), np.uint8)])
