@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tests.cameras import Ring, ring
 
-from trimlearn.geometry.panorama.consistency import agree, medians
+from trimlearn.geometry.panorama.consistency import agree
 from trimlearn.geometry.panorama.models import rotation_start
 from trimlearn.geometry.panorama.pairs import make_pairs
 from trimlearn.geometry.panorama.scene import Scene
@@ -31,7 +31,7 @@ def _row(barrel: float) -> dict[str, float]:
         scene = Scene(make_pairs(rings.correspondences, rings.sizes))
         start = rotation_start(scene, seed)
         found = agree(start.loss, scene, start.r2)
-        errors = medians(np.sqrt(start.loss.values(found.x)), scene)
+        errors = scene.medians(np.sqrt(start.loss.values(found.x)))
         true = np.array([edge != FALSE for edge in scene.edges])
         own.append(float(scene.own_errors.max() / scene.diagonal))
         right.append(float(errors[true].max() / scene.diagonal))

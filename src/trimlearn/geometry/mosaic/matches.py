@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.geometry.mosaic.images import ImageLike, grey, opencv, read_image
+from trimlearn._utils.validation import check_count
+from trimlearn.geometry.homography.points import Bools, Floats, Ints
+from trimlearn.geometry.mosaic.images import ImageLike, Pixels, grey, opencv, read_image
 
 __all__ = ["Features", "Matches", "detect", "match", "match_images"]
 
@@ -36,16 +38,16 @@ class Matches(NamedTuple):
         Larger for a match that is likelier to be right.
     """
 
-    src: NDArray[np.float64]
-    dst: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    src: Floats
+    dst: Floats
+    scores: Floats
 
 
 @dataclass(frozen=True)
 class Features:
     """What was detected in one image: points (n, 2) in its full-size pixels, unit descriptors (n, 128), size (w, h)."""
 
-    points: NDArray[np.float64]
+    points: Floats
     descriptors: NDArray[np.float32]
     size: tuple[int, int]
 
@@ -99,8 +101,7 @@ def detect(image: ImageLike, *, max_features: int = 8000) -> Features:
     >>> len(detect(np.zeros((64, 64), np.uint8)))
     0
     """
-    if isinstance(max_features, bool) or not isinstance(max_features, Integral) or max_features < 1:
-        raise ValueError(f"max_features must be an integer ≥ 1, got {max_features!r}.")
+    check_count(max_features, "max_features")
     pixels = read_image(image, alpha=True)
     h, w = pixels.shape[:2]
     small = _for_detection(grey(pixels[:, :, :3]))
@@ -130,7 +131,7 @@ def match(features1: Features, features2: Features, *, ratio: float = 0.8) -> Ma
     return Matches(src[unique], dst[unique], score[unique])
 
 
-def _for_detection(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _for_detection(image: Pixels) -> Pixels:
     h, w = image.shape
     scale = (DETECTION_PIXELS / (h * w)) ** 0.5
     if scale >= 1:
@@ -139,7 +140,7 @@ def _for_detection(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.asarray(cv2.resize(image, (round(w * scale), round(h * scale)), interpolation=cv2.INTER_AREA))
 
 
-def _well_inside(alpha: NDArray[np.uint8], shape: tuple[int, ...]) -> NDArray[np.uint8]:
+def _well_inside(alpha: Pixels, shape: tuple[int, ...]) -> Pixels:
     """Where an image of that shape is opaque, less a rim: the outline of what is transparent is no feature."""
     cv2 = opencv()
     opaque = cv2.resize(alpha, shape[::-1], interpolation=cv2.INTER_AREA) >= 255
@@ -154,18 +155,9 @@ def _root(descriptors: NDArray[np.float32] | None) -> NDArray[np.float32]:
     return np.asarray(np.sqrt(descriptors / total), np.float32)
 
 
-class _Nearest(NamedTuple):
-    """For each row of a: the row of b nearest to it and the squared distances to it and to the second nearest; for each
-    row of b: the row of a nearest to it."""
-
-    there: NDArray[np.int64]
-    first: NDArray[np.float64]
-    second: NDArray[np.float64]
-    back: NDArray[np.int64]
-
-
-def _nearest(a: NDArray[np.float32], b: NDArray[np.float32]) -> _Nearest:
-    """Nearest neighbours of unit vectors by their inner products, in blocks of rows that fit into memory.
+def _nearest(a: NDArray[np.float32], b: NDArray[np.float32]) -> tuple[Ints, Floats, Floats, Ints]:
+    """For each row of a: the row of b nearest to it, and the squared distances to it and to the second nearest; for
+    each row of b: the row of a nearest to it. Of unit vectors, by inner products, in blocks that fit into memory.
 
     cv2.BFMatcher finds the same in five times as long (8,000 features), since it needs a search for either direction
     and uses no BLAS; scikit-learn's NearestNeighbors in more than twice as long.
@@ -183,10 +175,10 @@ def _nearest(a: NDArray[np.float32], b: NDArray[np.float32]) -> _Nearest:
         first[block] = cosines[rows, there[block]]
         cosines[rows, there[block]] = -np.inf
         second[block] = cosines.max(axis=1)
-    return _Nearest(there, np.maximum(2 - 2 * first, 0), np.maximum(2 - 2 * second, 0), back)
+    return there, np.maximum(2 - 2 * first, 0), np.maximum(2 - 2 * second, 0), back
 
 
-def _first_of_each(points: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _first_of_each(points: Floats) -> Bools:
     """Which rows are the first with their values: one point may carry several features, of different orientation."""
     mask = np.zeros(len(points), bool)
     mask[np.unique(points, axis=0, return_index=True)[1]] = True

@@ -142,8 +142,8 @@ def _warn(panorama: TrimmedPanorama, pairs: Pairs) -> None:
     if _misfit(panorama, pairs) > POOR:
         worst = max(panorama.report_, key=lambda report: report.error)
         doubts = [
-            f"the images do not fit together well: {pairs.names[worst.i]} and {pairs.names[worst.j]} are "
-            f"{worst.error:.0f} px off where they overlap. The camera may have moved while it turned."
+            f"the images do not fit together well: {pairs.title(worst.i, worst.j)} are {worst.error:.0f} px off where "
+            "they overlap. The camera may have moved while it turned."
         ]
     for doubt in doubts:
         warn(doubt)

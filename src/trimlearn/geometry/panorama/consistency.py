@@ -17,7 +17,7 @@ from trimlearn.smart import alternating
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes
 
-__all__ = ["Agreement", "agree", "ambiguous", "least_squares", "medians"]
+__all__ = ["Agreement", "agree", "ambiguous", "least_squares"]
 
 # Of the diagonal: what lenses and small moves may put a pair off in the median. Right pairs are off by 0.64 %
 # where the lens bends lines by 6 %, wrong ones by far more (benchmarks/calibration/panoramas.py); three times it.
@@ -77,7 +77,7 @@ class _PairFits:
 
     def errors(self, x: Floats) -> Floats:
         """The median error of each pair at x (P,), px."""
-        return medians(np.sqrt(self.loss.values(x)), self.scene)
+        return self.scene.medians(np.sqrt(self.loss.values(x)))
 
     def grown(self, start: Agreement, limit: float) -> Agreement:
         """The pairs that agree, and those that can be made to: none is then off by more than ``limit``, px."""
@@ -128,11 +128,6 @@ def least_squares(loss: TransferLoss, s: Floats, r2: Regularizer, x: Floats) -> 
     """min over x of 1/S Σ sᵢfᵢ(x) + r2(x), from x: damped Gauss–Newton steps."""
     method = alternating(iterations=STEPS, inner="newton")
     return np.asarray(solve(Problem(loss, AllOnes(), r2, sample_weight=s), method, x0=x, max_passes=PASSES).x)
-
-
-def medians(errors: Floats, scene: Scene) -> Floats:
-    """The median error of each pair's own inliers (P,)."""
-    return np.array([np.median(errors[(scene.pair == k) & scene.core]) for k in range(len(scene.pairs))])
 
 
 def _with(flags: Bools, k: int, value: bool) -> Bools:

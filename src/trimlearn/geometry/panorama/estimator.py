@@ -16,7 +16,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.points import Bools, Floats
 from trimlearn.geometry.inputs import check_index, check_seed, check_sizes, refuse_weights
-from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous, medians
+from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous
 from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
 from trimlearn.geometry.panorama.losses import RotationLoss
 from trimlearn.geometry.panorama.models import STARTS, Start, homography_start, rotation_start
@@ -301,8 +301,7 @@ class TrimmedPanorama(Trimmed):
         """All that is known at x."""
         scene, loss = joint.scene, joint.loss
         self._training, self.pairs_, self.agrees_ = scene, scene.pairs, joint.agrees
-        names = [" and ".join(scene.pairs.names[k] for k in edge) for edge in scene.edges]
-        self._row_names = np.array(names)[scene.pair]
+        self._row_names = np.array(scene.titles)[scene.pair]
         self.threshold_, self.contamination_, self.scale_ = joint.cut(x, solution.w)
         self.outlier_scores_ = joint.errors(x)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
@@ -330,21 +329,19 @@ class TrimmedPanorama(Trimmed):
         worst = int(np.argmax(strain))
         if strain[worst] <= 1.0:
             return []
-        i, j = (scene.pairs.names[k] for k in scene.edges[worst])
         return [
-            f"the model is {errors[worst]:.0f} px off where {i} and {j} overlap, which by themselves match to "
-            f"{scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
+            f"the model is {errors[worst]:.0f} px off where {scene.titles[worst]} overlap, which by themselves match "
+            f"to {scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
             "this or another, may be wrong as a whole."
         ]
 
 
 def _loose_ends(scene: Scene, found: Agreement) -> list[str]:
     """Pairs that were left out, where it could as well have been another."""
-    pairs = [" and ".join(scene.pairs.names[k] for k in scene.edges[pair]) for pair in ambiguous(scene, found)]
     return [
-        f"the overlap of {pair} contradicts the others and is not used; but these form a chain, of which another may "
-        "be the wrong one. Look at the result, or add images that overlap more."
-        for pair in pairs
+        f"the overlap of {scene.titles[pair]} contradicts the others and is not used; but these form a chain, of which "
+        "another may be the wrong one. Look at the result, or add images that overlap more."
+        for pair in ambiguous(scene, found)
     ]
 
 
@@ -361,5 +358,5 @@ def _verified(pairs: Pairs | Sequence[Any], sizes: Sequence[tuple[int, int]] | N
 
 def _reports(scene: Scene, agrees: Bools, errors: Floats, inside: Bools) -> list[PairReport]:
     inliers = np.bincount(scene.pair[inside], minlength=len(scene.pairs))
-    numbers = zip(scene.pairs.pairs, scene.inliers, inliers, medians(errors, scene), agrees, strict=True)
+    numbers = zip(scene.pairs.pairs, scene.inliers, inliers, scene.medians(errors), agrees, strict=True)
     return [PairReport(p.i, p.j, len(p), int(o), int(n), float(e), bool(a)) for p, o, n, e, a in numbers]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.panorama.consistency import least_squares, medians
+from trimlearn.geometry.panorama.consistency import least_squares
 from trimlearn.geometry.panorama.losses import TransferLoss
 from trimlearn.geometry.panorama.scene import Scene
 from trimlearn.problem import Problem
@@ -90,7 +90,7 @@ class JointFit:
         if self.h is not None:
             assert w is not None, "with h given the weights decide"
             return Cut(self.threshold or float(errors[w > 0].max()), 1.0 - self.h / self.loss.n, verdict.scale)
-        least = float(medians(errors, self.scene)[self.agrees].max())
+        least = float(self.scene.medians(errors)[self.agrees].max())
         found = max(verdict.cutoff * verdict.scale, least)
         return Cut(self.threshold or found, verdict.contamination, found / verdict.cutoff)
 

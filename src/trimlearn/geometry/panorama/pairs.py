@@ -89,6 +89,10 @@ class Pairs:
         """(i, j) of every pair."""
         return [(p.i, p.j) for p in self.pairs]
 
+    def title(self, i: int, j: int) -> str:
+        """The names of two images, for a sentence."""
+        return f"{self.names[i]} and {self.names[j]}"
+
     def subset(self, images: Sequence[int]) -> Pairs:
         """The pairs among ``images``, which are numbered anew in that order."""
         new = {old: k for k, old in enumerate(images)}
@@ -122,7 +126,7 @@ class Pairs:
         best = max(self.rejected, key=lambda r: r.matches, default=None)
         if best is None:
             return "there is no pair with matches"
-        return f"the best pair, {self.names[best.i]} and {self.names[best.j]}, has {best.reason}"
+        return f"the best pair, {self.title(best.i, best.j)}, has {best.reason}"
 
 
 def match_pairs(
@@ -195,7 +199,7 @@ def make_pairs(
     found, seen = [], set()
     for given in correspondences:
         i, j, matches = _given(given, m)
-        if frozenset((i, j)) in seen:
+        if i == j or frozenset((i, j)) in seen:
             raise ValueError(f"correspondences must name two different images of {m}, once each pair; got ({i}, {j}).")
         seen.add(frozenset((i, j)))
         for k, points in ((i, matches.src), (j, matches.dst)):
@@ -209,8 +213,6 @@ def _given(given: Any, m: int) -> tuple[int, int, Matches]:
     if not isinstance(given, Sequence) or len(given) not in (4, 5):
         raise ValueError("correspondences must hold (i, j, src, dst) or (i, j, src, dst, scores) for each pair.")
     i, j = (check_index(k, m, f"{name} of correspondences") for k, name in zip(given, "ij", strict=False))
-    if i == j:
-        raise ValueError(f"correspondences must name two different images of {m}, once each pair; got ({i}, {j}).")
     return i, j, _matches(*given[2:])
 
 

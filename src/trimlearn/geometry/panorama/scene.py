@@ -58,6 +58,11 @@ class Scene:
         return self.pairs.edges
 
     @property
+    def titles(self) -> list[str]:
+        """The names of the two images of every pair."""
+        return [self.pairs.title(*edge) for edge in self.edges]
+
+    @property
     def inliers(self) -> Ints:
         """How many matches each pair's own homography explains."""
         return np.bincount(self.pair[self.core], minlength=len(self.pairs))
@@ -77,6 +82,10 @@ class Scene:
         """The median error of each pair's inliers under its own homography (P,), in pixels."""
         seen = [squared_transfer(p.homography, PointPairs(p.src, p.dst))[p.inliers] for p in self.pairs.pairs]
         return np.array([np.median(e2) for e2 in seen]) ** 0.5
+
+    def medians(self, errors: Floats) -> Floats:
+        """The median of errors (N,) over each pair's own inliers (P,)."""
+        return np.array([np.median(errors[(self.pair == k) & self.core]) for k in range(len(self.pairs))])
 
     def strained(self, errors: Floats) -> Floats:
         """Errors (P,) of pairs in a joint fit, by those that would be in order (P,): above 1 a pair is bent a lot.
