@@ -19,7 +19,7 @@ from trimlearn.geometry.inputs import check_index, check_seed, check_sizes, refu
 from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous
 from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
 from trimlearn.geometry.panorama.losses import RotationLoss
-from trimlearn.geometry.panorama.models import STARTS, Start, homography_start, rotation_start
+from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs, make_pairs
 from trimlearn.geometry.panorama.scene import Scene, shift
 from trimlearn.geometry.panorama.trees import central
@@ -275,13 +275,13 @@ class TrimmedPanorama(Trimmed):
     def _drawn_seed(self) -> int:
         return int(check_random_state(check_seed(self.random_state)).randint(np.iinfo(np.int32).max))
 
-    def _present(self, scene: Scene) -> Start:
+    def _present(self, scene: Scene) -> ModelStart:
         """The model around what was fitted."""
         if self.rotations_ is not None and self.focals_ is not None:
             return rotation_start(scene, 0, (self.rotations_, self.focals_))
         return homography_start(scene, 0, self.homographies_ @ np.stack([shift(c) for c in scene.centres]))
 
-    def _place(self, scene: Scene, h: float | None, start: Start, seed: int) -> Self:
+    def _place(self, scene: Scene, h: float | None, start: ModelStart, seed: int) -> Self:
         """Find the pairs that agree, trim, polish, and say what was found."""
         stage("pairs that agree")
         found = agree(start.loss, scene, start.r2)

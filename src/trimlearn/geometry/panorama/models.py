@@ -15,7 +15,7 @@ from trimlearn.geometry.panorama.scene import Scene
 from trimlearn.geometry.panorama.trees import chain, spanning_tree
 from trimlearn.regularizers import Regularizer, Ridge, Zero
 
-__all__ = ["STARTS", "Start", "homography_start", "rotation_start"]
+__all__ = ["STARTS", "ModelStart", "homography_start", "rotation_start"]
 
 L = TypeVar("L", bound=TransferLoss)
 
@@ -27,7 +27,7 @@ TREES = 20
 NEAR = 0.01  # of the diagonal: beyond it the size of an error hardly matters in comparing trees; LOOSE, rounded up
 
 
-class Start(NamedTuple):
+class ModelStart(NamedTuple):
     """The loss around the first estimate, x = 0; r2, what is known about x; and what is doubtful, in words."""
 
     loss: TransferLoss
@@ -35,14 +35,14 @@ class Start(NamedTuple):
     doubts: list[str]
 
 
-def rotation_start(scene: Scene, seed: int, cameras: tuple[Floats, Floats] | None = None) -> Start:
+def rotation_start(scene: Scene, seed: int, cameras: tuple[Floats, Floats] | None = None) -> ModelStart:
     """A camera that turns, from the focal lengths and rotations that pairs tell, or from cameras (R, f) known before.
 
     r2 is a ridge on log focal lengths, so weak that it counts only where matches say nothing about them.
     """
     r2 = Ridge(np.array([0.0, 0.0, 0.0, 4.0 * NOISE**2 / (SPREAD**2 * len(scene.pair))]))
     if cameras is not None:
-        return Start(RotationLoss(scene.matches, *cameras), r2, [])
+        return ModelStart(RotationLoss(scene.matches, *cameras), r2, [])
     f, known = estimate_focals(scene)
     seen = [zip(scene.core_of(k), edge, strict=True) for k, edge in enumerate(scene.edges)]
     turns = np.stack([rotation_between(*(rays(p, f[k]) for p, k in both)) for both in seen])
@@ -51,22 +51,22 @@ def rotation_start(scene: Scene, seed: int, cameras: tuple[Floats, Floats] | Non
         f"{np.median(f):.0f} px, was the start."
     )
     loss = _best_tree(scene, turns, lambda B: RotationLoss(scene.matches, B, f), seed)
-    return Start(loss, r2, [] if known else [unknown])
+    return ModelStart(loss, r2, [] if known else [unknown])
 
 
-def homography_start(scene: Scene, seed: int, homographies: Floats | None = None) -> Start:
+def homography_start(scene: Scene, seed: int, homographies: Floats | None = None) -> ModelStart:
     """One homography per image, from those of pairs, or from homographies (m, 3, 3) to one plane known before."""
 
     def around(A: Floats) -> HomographyLoss:
         return HomographyLoss(scene.matches, A, scene.diagonal / 2)
 
     if homographies is not None:
-        return Start(around(homographies), Zero(), [])
+        return ModelStart(around(homographies), Zero(), [])
     steps = np.stack([scene.centred(k) for k in range(len(scene.edges))])
-    return Start(_best_tree(scene, steps, lambda B: around(np.asarray(np.linalg.inv(B))), seed), Zero(), [])
+    return ModelStart(_best_tree(scene, steps, lambda B: around(np.asarray(np.linalg.inv(B))), seed), Zero(), [])
 
 
-STARTS: dict[str, Callable[[Scene, int], Start]] = {"rotation": rotation_start, "homography": homography_start}
+STARTS: dict[str, Callable[[Scene, int], ModelStart]] = {"rotation": rotation_start, "homography": homography_start}
 
 
 def _best_tree(scene: Scene, steps: Floats, make: Callable[[Floats], L], seed: int) -> L:
