@@ -203,8 +203,9 @@ class TrimmedPanorama(Trimmed):
                 verified.largest()  # says why
             verified.check_connected()
             self.__dict__.pop("_table", None)
-            h = h_of(self.contamination, sum(len(p) for p in verified.pairs), "matches")
-            return self._place(Scene(verified), h, STARTS[self.model](Scene(verified), seed), seed)
+            scene = Scene(verified)
+            h = h_of(self.contamination, scene.S, "matches")
+            return self._place(scene, h, STARTS[self.model](scene, seed), seed)
 
     def outlier_score(self, pairs: Pairs | Sequence[Any]) -> Floats:
         """The symmetric transfer errors of the matches of pairs, which are verified as in `fit`.
@@ -266,9 +267,9 @@ class TrimmedPanorama(Trimmed):
         return Findings(scores, p_values(scores / self.scale_, LAW), kind)
 
     def _fit(self, data: Scene, h: float | None, warm: bool) -> Self:
-        seed = self._drawn_seed()
+        scene, seed = Scene(data.pairs), self._drawn_seed()  # the training data themselves stay as they are
         with team():
-            return self._place(data, h, self._present(data) if warm else STARTS[self.model](data, seed), seed)
+            return self._place(scene, h, self._present(scene) if warm else STARTS[self.model](scene, seed), seed)
 
     # ---- the parts of a fit ----
 
@@ -300,7 +301,7 @@ class TrimmedPanorama(Trimmed):
     def _describe(self, joint: JointFit, solution: Solution, x: Floats) -> None:
         """All that is known at x."""
         scene, loss = joint.scene, joint.loss
-        self._training, self.pairs_, self.agrees_ = scene, scene.pairs, joint.agrees
+        self._training, self.pairs_, self.agrees_ = Scene(scene.pairs), scene.pairs, joint.agrees
         self._row_names = np.array(scene.titles)[scene.pair]
         self.threshold_, self.contamination_, self.scale_ = joint.cut(x, solution.w)
         self.outlier_scores_ = joint.errors(x)

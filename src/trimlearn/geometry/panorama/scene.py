@@ -32,7 +32,7 @@ class Scene:
     @property
     def S(self) -> float:
         """N, as a sum of weights: every match counts once."""
-        return float(len(self.pair))
+        return float(sum(len(p) for p in self.pairs.pairs))
 
     @cached_property
     def pair(self) -> Ints:
