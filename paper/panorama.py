@@ -23,7 +23,7 @@ from trimlearn.geometry.homography.points import Floats, PointPairs
 from trimlearn.geometry.homography.transfer import squared_transfer, transform
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.geometry.panorama.pairs import Pair, Pairs, match_pairs
-from trimlearn.geometry.panorama.scene import chain, spanning_tree
+from trimlearn.geometry.panorama.trees import chain, spanning_tree
 
 __all__ = ["FULL", "QUICK", "Reference", "Result", "Settings", "compare", "load_reference", "pairwise_error", "run"]
 
@@ -147,7 +147,7 @@ def compare(pairs: Pairs, reference: Reference, say: Say = quiet) -> list[Result
 def _joint(pairs: Pairs, model: str) -> Between:
     with warnings.catch_warnings():  # that the lens bends lines is said in the notes
         warnings.simplefilter("ignore", UserWarning)
-        return TrimmedPanorama(model).fit(pairs).pair_homography
+        return TrimmedPanorama(model=model).fit(pairs).pair_homography
 
 
 def _trimmed(pair: Pair) -> Floats:

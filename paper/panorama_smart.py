@@ -8,11 +8,11 @@ import numpy as np
 
 from trimlearn.geometry.panorama.consistency import agree
 from trimlearn.geometry.panorama.joint_fit import JointFit
-from trimlearn.geometry.panorama.models import RotationModel
-from trimlearn.geometry.panorama.newton_metric import NewtonMetric
+from trimlearn.geometry.panorama.models import rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs
 from trimlearn.geometry.panorama.scene import Scene
 from trimlearn.smart import alternating, svrg
+from trimlearn.smart.newton_metric import NewtonMetric
 from trimlearn.solve import solve
 
 __all__ = ["Alone", "smart_alone"]
@@ -35,9 +35,8 @@ class Alone:
 
 def smart_alone(pairs: Pairs, seed: int = 0) -> Alone:
     """SMART-SVRG on the joint problem (rotations, quotas as `TrimmedPanorama` finds them), from a spanning tree."""
-    scene = Scene.of(pairs)
-    model = RotationModel(scene)
-    loss, r2 = model.start(scene, seed), model.r2(len(scene.pair))
+    scene = Scene(pairs)
+    loss, r2, _ = rotation_start(scene, seed)
     x, agrees, _ = agree(loss, scene, r2)
     joint = JointFit(loss, scene, r2, agrees, None, None)
     problem = joint.problem(joint.quotas(x))

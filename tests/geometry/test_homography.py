@@ -14,15 +14,15 @@ from sklearn.exceptions import NotFittedError
 
 from trimlearn import Problem
 from trimlearn.geometry import TrimmedHomography
-from trimlearn.geometry.homography.points import PointPairs
-from trimlearn.geometry.homography.synthetic import SIZE, Scene, corner_error, random_scene
+from trimlearn.geometry.homography.points import FAR, PointPairs
+from trimlearn.geometry.homography.synthetic import SIZE, SyntheticMatches, corner_error, random_scene
 from trimlearn.geometry.homography.transfer import squared_transfer, transform
 from trimlearn.losses import Homography
 from trimlearn.regularizers import Sphere
 from trimlearn.weights import CappedSimplex
 
 
-def scene(seed: int = 0, n: int = 300, contamination: float = 0.5, **rest: Any) -> Scene:
+def scene(seed: int = 0, n: int = 300, contamination: float = 0.5, **rest: Any) -> SyntheticMatches:
     return random_scene(np.random.default_rng(seed), n, contamination, **rest)
 
 
@@ -32,7 +32,7 @@ def noise(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def half() -> Scene:
+def half() -> SyntheticMatches:
     return scene()
 
 
@@ -86,7 +86,7 @@ def test_strong_perspective_and_zoom(seed: int) -> None:
     assert np.linalg.norm(model.predict(src[:100]) - src[:100] / 6.0 - 300.0, axis=1).max() < 1.0
 
 
-def test_a_mirror_image(half: Scene) -> None:
+def test_a_mirror_image(half: SyntheticMatches) -> None:
     model = TrimmedHomography().fit(half.src, [SIZE[0], 0.0] - half.dst * [1.0, -1.0])
     mirror = np.array([[-1.0, 0.0, SIZE[0]], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
     assert corner_error(model.homography_, mirror @ half.H) < 3.0
@@ -134,7 +134,7 @@ def test_the_origin_may_have_no_image() -> None:
 @pytest.mark.parametrize("refine", ["inliers", "paper", None])
 @pytest.mark.parametrize("rest", [{}, {"contamination": 0.6}, {"threshold": 2.5}, {"contamination": 0.3}])
 def test_every_inlier_is_within_the_threshold_and_no_outlier(
-    form: str, refine: str | None, rest: dict[str, Any], half: Scene
+    form: str, refine: str | None, rest: dict[str, Any], half: SyntheticMatches
 ) -> None:
     model = TrimmedHomography(form=form, refine=refine, **rest).fit(half.src, half.dst)
     e = np.sqrt(squared_transfer(model.homography_, PointPairs(half.src, half.dst)))
@@ -151,7 +151,7 @@ def test_every_inlier_is_within_the_threshold_and_no_outlier(
 @pytest.mark.parametrize("form", ["algebraic", "printed"])
 @pytest.mark.parametrize(("contamination", "h"), [(0.55, 135.0), (0.333, 200.1), (100, 200.0), ("auto", None)])
 def test_the_trimmed_fit_solves_the_trimmed_problem(
-    form: str, contamination: Any, h: float | None, half: Scene
+    form: str, contamination: Any, h: float | None, half: SyntheticMatches
 ) -> None:
     model = TrimmedHomography(contamination, form=form, refine=None).fit(half.src, half.dst)
     kept = model.raw_weights_.sum()
@@ -189,7 +189,7 @@ def test_the_paper_s_ways_are_worse() -> None:
 # -- what must not matter ---------------------------------------------------------------------------------------------
 
 
-def test_the_order_of_the_matches_and_the_run_do_not_matter(half: Scene) -> None:
+def test_the_order_of_the_matches_and_the_run_do_not_matter(half: SyntheticMatches) -> None:
     first = TrimmedHomography().fit(half.src, half.dst, half.scores)
     order = np.random.default_rng(1).permutation(len(half.src))
     other = TrimmedHomography().fit(half.src[order], half.dst[order], half.scores[order])
@@ -198,7 +198,7 @@ def test_the_order_of_the_matches_and_the_run_do_not_matter(half: Scene) -> None
     np.testing.assert_array_equal(first.inlier_mask_[order], other.inlier_mask_)
 
 
-def test_the_seed_hardly_matters(half: Scene) -> None:
+def test_the_seed_hardly_matters(half: SyntheticMatches) -> None:
     found = [TrimmedHomography(random_state=seed).fit(half.src, half.dst).homography_ for seed in (0, 1, 2)]
     for H in found[1:]:
         assert corner_error(H, found[0]) < 1e-3
@@ -206,7 +206,7 @@ def test_the_seed_hardly_matters(half: Scene) -> None:
     assert corner_error(again.homography_, found[0]) < 1e-3
 
 
-def test_units_do_not_matter(half: Scene) -> None:
+def test_units_do_not_matter(half: SyntheticMatches) -> None:
     model, metres = TrimmedHomography().fit(half.src, half.dst), TrimmedHomography()
     metres.fit(half.src / 4096, half.dst / 4096)
     np.testing.assert_allclose(metres.predict(half.src / 4096) * 4096, model.predict(half.src), atol=1e-4)
@@ -215,7 +215,7 @@ def test_units_do_not_matter(half: Scene) -> None:
     np.testing.assert_allclose(moved.predict(half.src + 1e5) + 1e5, model.predict(half.src), atol=1e-2)
 
 
-def test_swapping_the_images_inverts_the_homography(half: Scene) -> None:
+def test_swapping_the_images_inverts_the_homography(half: SyntheticMatches) -> None:
     there = TrimmedHomography().fit(half.src, half.dst)
     back = TrimmedHomography().fit(half.dst, half.src)
     assert corner_error(back.homography_ @ there.homography_, np.eye(3)) < 0.01
@@ -233,7 +233,9 @@ def test_useless_scores_do_no_harm(scores: Any) -> None:
 @pytest.mark.parametrize("contamination", ["auto", 0.75])
 @pytest.mark.parametrize("spread", [0.0, 1.0, 5.0])
 @pytest.mark.parametrize("places", [1, 4])
-def test_clusters_of_copies_are_not_support(contamination: Any, spread: float, places: int, half: Scene) -> None:
+def test_clusters_of_copies_are_not_support(
+    contamination: Any, spread: float, places: int, half: SyntheticMatches
+) -> None:
     rng = np.random.default_rng(0)
     at = rng.integers(places, size=300)
     src, dst = (p[at] + rng.normal(0, spread, (300, 2)) for p in rng.uniform(100, 700, (2, places, 2)))
@@ -243,7 +245,7 @@ def test_clusters_of_copies_are_not_support(contamination: Any, spread: float, p
     assert model.contamination_ == pytest.approx(0.75, abs=0.02)
 
 
-def test_many_matches_of_one_point_are_not_support(half: Scene) -> None:
+def test_many_matches_of_one_point_are_not_support(half: SyntheticMatches) -> None:
     rng = np.random.default_rng(0)
     model = TrimmedHomography().fit(
         np.vstack([half.src, rng.uniform(0, 800, (400, 2))]), np.vstack([half.dst, np.tile([[700.0, 50.0]], (400, 1))])
@@ -251,13 +253,13 @@ def test_many_matches_of_one_point_are_not_support(half: Scene) -> None:
     assert corner_error(model.homography_, half.H) < 3.0
 
 
-def test_a_few_wild_coordinates(half: Scene) -> None:
+def test_a_few_wild_coordinates(half: SyntheticMatches) -> None:
     src, dst = half.src.copy(), half.dst.copy()
     src[~half.good][:1], dst[np.flatnonzero(~half.good)[:8]] = 1e7, -1e9
     assert corner_error(TrimmedHomography().fit(src, dst).homography_, half.H) < 3.0
 
 
-def test_other_kinds_of_arrays(half: Scene) -> None:
+def test_other_kinds_of_arrays(half: SyntheticMatches) -> None:
     torch = pytest.importorskip("torch")
     model = TrimmedHomography().fit(half.src, half.dst)
     for src, dst in (
@@ -271,7 +273,7 @@ def test_other_kinds_of_arrays(half: Scene) -> None:
         np.testing.assert_allclose(other.predict(src), model.predict(half.src), atol=1e-2)
 
 
-def test_it_is_a_scikit_learn_estimator(half: Scene) -> None:
+def test_it_is_a_scikit_learn_estimator(half: SyntheticMatches) -> None:
     model = TrimmedHomography(0.4, threshold=3.0, random_state=5).fit(half.src, half.dst)
     assert model.get_params()["contamination"] == 0.4 and model.threshold == 3.0
     twin = pickle.loads(pickle.dumps(clone(model).fit(half.src, half.dst)))
@@ -306,7 +308,7 @@ def test_few_good_among_many_are_accepted(good: int, n: int) -> None:
 LINE = np.linspace(0, 900, 60)[:, None] * [1.0, 0.5] + [20.0, 30.0]
 
 
-def test_matches_on_a_line_fix_nothing(half: Scene) -> None:
+def test_matches_on_a_line_fix_nothing(half: SyntheticMatches) -> None:
     rng = np.random.default_rng(0)
     image = transform(half.H, LINE)
     for name, src, dst in (("src", LINE, rng.uniform(0, 800, (60, 2))), ("dst", rng.uniform(0, 800, (60, 2)), LINE)):
@@ -321,7 +323,7 @@ def test_matches_on_a_line_fix_nothing(half: Scene) -> None:
     assert corner_error(model.homography_, half.H) < 3.0
 
 
-def test_a_singular_homography_is_refused(half: Scene) -> None:
+def test_a_singular_homography_is_refused(half: SyntheticMatches) -> None:
     rng = np.random.default_rng(0)
     flat = np.column_stack([half.src[:, 0], 0.5 * half.src[:, 0] + rng.normal(0, 0.5, len(half.src))])
     with pytest.raises(ValueError, match=r"on a line|no homography explains|none of"):
@@ -375,7 +377,7 @@ def test_bad_matches_are_named(src: Any, dst: Any, scores: Any, message: str) ->
         ({"refine": "all"}, "refine must be one of"),
     ],
 )
-def test_bad_parameters_are_named(parameters: dict[str, Any], message: str, half: Scene) -> None:
+def test_bad_parameters_are_named(parameters: dict[str, Any], message: str, half: SyntheticMatches) -> None:
     with pytest.raises(ValueError, match=message):
         TrimmedHomography(**parameters).fit(half.src, half.dst)
 
@@ -406,15 +408,89 @@ def test_no_worse_than_magsac_on_photographs(sequence: str, k: int, data_home: P
     assert ours < {2: 1.0, 3: 2.0, 4: 3.5}[k]
 
 
-def test_a_threshold_below_the_noise_is_warned_of_and_does_not_change_the_estimate(half: Scene) -> None:
+def test_a_threshold_below_the_noise_is_warned_of_and_does_not_change_the_estimate(half: SyntheticMatches) -> None:
     model = TrimmedHomography(threshold=1e-3)
     with pytest.warns(UserWarning, match=r"threshold=0.001 px leaves \d inliers; the noise of the matches asks for"):
         model.fit(half.src, half.dst)
     assert model.contamination_ == pytest.approx(0.5, abs=0.05)
 
 
-def test_points_far_from_the_origin_are_refused_where_rounding_would_spoil_them(half: Scene) -> None:
+def test_points_far_from_the_origin_are_refused_where_rounding_would_spoil_them(half: SyntheticMatches) -> None:
     near = TrimmedHomography().fit(half.src + 1e6, half.dst + 1e6)
     assert np.array_equal(near.inlier_mask_, TrimmedHomography().fit(half.src, half.dst).inlier_mask_)
     with pytest.raises(ValueError, match="src lies too far from the origin for its extent; subtract an offset"):
         TrimmedHomography().fit(half.src + 1e9, half.dst)
+
+
+# -- what all trimmed estimators share --------------------------------------------------------------------------------
+
+
+def test_the_table_says_of_every_match_how_unlikely_it_is(half: SyntheticMatches) -> None:
+    model = TrimmedHomography().fit(half.src, half.dst)
+    table = model.outlier_table()
+    np.testing.assert_array_equal(table.score, np.sort(model.outlier_scores_)[::-1])
+    np.testing.assert_array_equal(table.outlier, ~model.inlier_mask_[table.row])
+    np.testing.assert_array_equal(table.probability, model.outlier_probability_[table.row])
+    assert set(table.kind) == {"outlier", "regular"}
+    good = half.good[table.row]
+    assert np.all(table.p_value[~good] < 0.05)
+    assert np.quantile(table.p_value[good], [0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9], abs=0.1)
+    listed = model.flag(fdr=0.01)
+    assert np.mean(half.good[listed]) <= 0.01 and len(listed) > 0.95 * np.sum(~half.good)
+    assert model.false_discovery_rate_ < 0.05
+    again = model.outlier_table(half.src, half.dst)  # the training data are recognised
+    assert "probability" in again and np.array_equal(again.row, table.row)
+    fresh = model.outlier_table(half.src[:10], half.dst[:10])
+    assert "probability" not in fresh and len(fresh) == 10
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        model.outlier_table(half.src, half.dst, np.ones(len(half.src)))
+
+
+def test_p_values_are_shares_beyond(half: SyntheticMatches) -> None:
+    model = TrimmedHomography().fit(half.src, half.dst)
+    far = model.predict(half.src[:1]) + 1e6
+    assert model.outlier_table(half.src[:1], far).p_value[0] == pytest.approx(0.0, abs=1e-12)
+    e = model.outlier_scores_[model.inlier_mask_]
+    p = model.outlier_table().p_value
+    assert np.sum((p < 0.01) & ~model.outlier_table().outlier) == 0  # the threshold is what 99 % of the inliers keep to
+    assert model.scale_ == pytest.approx(np.sqrt(np.mean(e**2) / 2), rel=0.1)
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.4, 100])
+def test_rethreshold_goes_on_from_the_fit(contamination: Any, half: SyntheticMatches) -> None:
+    model = TrimmedHomography(contamination=0.45).fit(half.src, half.dst, half.scores)
+    drawn, cold = model.n_samples_, TrimmedHomography(contamination).fit(half.src, half.dst)
+    model.outlier_table()
+    assert model.rethreshold(contamination) is model and model.contamination == 0.45
+    assert np.abs(model.raw_weights_ - cold.raw_weights_).sum() <= 3  # how many "auto" keeps depends on the start
+    assert corner_error(model.homography_, cold.homography_) < 1e-3
+    assert model.contamination_ == pytest.approx(cold.contamination_, abs=1e-6)
+    assert model.n_samples_ == drawn
+    np.testing.assert_array_equal(model.outlier_table().score, np.sort(model.outlier_scores_)[::-1])
+    unpickled = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match="no training data"):
+        unpickled.rethreshold(0.3)
+    unpickled.rethreshold(contamination, half.src, half.dst)
+    with pytest.raises(ValueError, match="leaves 3 of 300 matches, and 4 are needed"), pytest.warns(
+        UserWarning, match="half of the examples"
+    ):
+        model.rethreshold(297)
+
+
+def test_verbose_says_what_is_being_done(half: SyntheticMatches, capsys: pytest.CaptureFixture[str]) -> None:
+    TrimmedHomography().fit(half.src, half.dst)
+    assert capsys.readouterr().err == ""
+    TrimmedHomography(verbose=True).fit(half.src, half.dst)
+    assert "trimmed fit" in capsys.readouterr().err
+
+
+def test_rounding_far_from_the_origin_is_small_up_to_the_limit() -> None:
+    rng = np.random.default_rng(0)
+    H = np.array([[1.1, 0.1, 20.0], [-0.05, 0.9, 40.0], [1e-4, -5e-5, 1.0]])
+    src = rng.uniform(0, 1000, (500, 2))
+    errors = []
+    for extents in (FAR / 3, FAR, 10 * FAR):
+        there = np.array([[1.0, 0.0, 1000 * extents], [0.0, 1.0, 1000 * extents], [0.0, 0.0, 1.0]])
+        moved = PointPairs(src + 1000 * extents, transform(H, src) + 1000 * extents)
+        errors.append(np.sqrt(squared_transfer(there @ H @ np.linalg.inv(there), moved).max()))
+    assert errors[0] < 0.01 < errors[1] < 0.2 and errors[2] > 1.0

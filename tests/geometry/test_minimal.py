@@ -1,7 +1,8 @@
-"""The parts of a homography fit: minimal samples, transfer errors, judges, chance, noise, Gauss–Newton."""
+"""The parts of a homography fit: minimal samples, transfer errors, scores, chance, noise, Gauss–Newton."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, pairwise
 from math import comb, log, pi
 
@@ -14,8 +15,8 @@ from trimlearn.geometry.homography.minimal import four_point
 from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
 from trimlearn.geometry.homography.refine import _residuals, refined
-from trimlearn.geometry.homography.score import NARROW, WIDE, Marginal, Quota
-from trimlearn.geometry.homography.search import Search, samples_needed
+from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, TrimmedScore
+from trimlearn.geometry.homography.search import SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
 from trimlearn.geometry.homography.transfer import adjugate, squared_transfer, transform
 
@@ -149,14 +150,13 @@ def test_copies_of_a_match_share_one_cell() -> None:
 
 def test_sorting_keeps_the_best_score_and_finds_the_way_back() -> None:
     src = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 5.0]])
-    pairs, scores = check_pairs(src, src, [0.1, 0.2, 0.9, 0.4])
-    data = sort_pairs(pairs, scores)
+    data = sort_pairs(check_pairs(src, src, [0.1, 0.2, 0.9, 0.4]))
     np.testing.assert_array_equal(data.distinct.src, [[0, 5], [1, 0], [2, 0]])
-    np.testing.assert_array_equal(data.scores, [0.4, 0.2, 0.9])
+    np.testing.assert_array_equal(data.distinct.scores, [0.4, 0.2, 0.9])
     np.testing.assert_array_equal(data.unsorted(data.pairs.src[:, 0]), src[:, 0])
 
 
-# -- judges, chance, noise --------------------------------------------------------------------------------------------
+# -- scores, chance, noise --------------------------------------------------------------------------------------------
 
 
 def test_the_marginal_score_counts_inliers_over_all_thresholds() -> None:
@@ -166,18 +166,18 @@ def test_the_marginal_score_counts_inliers_over_all_thresholds() -> None:
     order = np.argsort(e)
     counts = np.append(0.0, np.cumsum(s[order]))[np.searchsorted(e[order], t)]
     expected = counts.mean() * 2 * log(WIDE / NARROW)
-    assert Marginal(1000.0).scores(e**2, s) == pytest.approx(expected, rel=1e-3)
+    assert MarginalScore(1000.0).scores(e**2, s) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("s", [np.ones(20), np.linspace(0.3, 0.9, 20)])
 def test_the_quota_is_a_trimmed_mean(s: np.ndarray) -> None:
     e2 = np.random.default_rng(0).uniform(0, 100, (3, 20))
-    judge = Quota(1000.0, share=0.5)
-    for row, score in zip(e2, judge.scores(e2, s), strict=True):
+    trimmed = TrimmedScore(1000.0, share=0.5)
+    for row, score in zip(e2, trimmed.scores(e2, s), strict=True):
         order = np.argsort(row)
         kept = np.clip(0.5 * s.sum() - np.append(0.0, np.cumsum(s[order])[:-1]), 0.0, s[order])
         assert -score == pytest.approx(kept @ row[order] / kept.sum(), rel=1e-9)
-        assert judge.weights(row, s) @ s == pytest.approx(0.5 * s.sum())
+        assert trimmed.weights(row, s) @ s == pytest.approx(0.5 * s.sum())
 
 
 def test_the_number_of_false_alarms() -> None:
@@ -243,7 +243,8 @@ def test_clean_matches_need_few_samples_and_good_scores_save_many() -> None:
     pairs = PointPairs(scene.src, scene.dst)
 
     def drawn(pairs: PointPairs, scores: np.ndarray | None) -> int:
-        search = Search(pairs, Marginal(pairs.area**0.5), scores, seed=0)
+        pairs = replace(pairs, scores=scores)
+        search = SampleSearch(pairs, MarginalScore(pairs.area**0.5), Chance(pairs), seed=0)
         assert search.run(250_000, 0.9999) is not None
         return search.drawn
 

@@ -14,11 +14,11 @@ from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
 from trimlearn.geometry.mosaic.exposure import gains
 from trimlearn.geometry.mosaic.layout import HorizonError, Layout, lay_out
 from trimlearn.geometry.mosaic.seams import seams
-from trimlearn.geometry.mosaic.surfaces import Cylinder, Plane, Sphere, Surface, View, Window
+from trimlearn.geometry.mosaic.surfaces import CylinderSurface, PlaneSurface, SphereSurface, Surface, View, Window
 from trimlearn.geometry.mosaic.warp import Patch, warp
 
 SIZE, FOCAL = (260, 200), 260.0
-SURFACES = (Plane, Cylinder, Sphere)
+SURFACES = (PlaneSurface, CylinderSurface, SphereSurface)
 
 
 def turned(*angles: tuple[float, float] | float) -> list[View]:
@@ -30,7 +30,7 @@ def turned(*angles: tuple[float, float] | float) -> list[View]:
 def shifted(*corners: tuple[int, int], size: tuple[int, int] = SIZE) -> Layout:
     """Images of one size on a plane, with these top left corners."""
     views = [View(np.array([[1.0, 0, -x], [0, 1.0, -y], [0, 0, 1]]), size) for x, y in corners]
-    return lay_out(Plane(1.0), views, [f"image {i}" for i in range(len(views))])
+    return lay_out(PlaneSurface(1.0), views, [f"image {i}" for i in range(len(views))])
 
 
 def names(views: list[View]) -> list[str]:
@@ -85,7 +85,7 @@ def test_an_image_drawn_small_is_averaged_not_sampled() -> None:
     stripes = np.zeros((240, 240, 3), np.uint8)
     stripes[:, ::2] = 200
     view = View(np.diag([4.0, 4.0, 1.0]), (240, 240))
-    pixels, mask = warp(stripes, view, Plane(1.0), Window(0, 0, 60, 60))
+    pixels, mask = warp(stripes, view, PlaneSurface(1.0), Window(0, 0, 60, 60))
     assert np.all(np.abs(pixels[mask > 0].astype(int) - 100) < 8)
 
 
@@ -110,7 +110,7 @@ def test_what_lies_under_transparency_does_not_shine_through() -> None:
 
 def test_a_circle_is_cut_in_its_widest_gap() -> None:
     views = turned(100, 140, 180, -140)  # they look across ±180°
-    layout = lay_out(Cylinder(FOCAL), views, names(views))
+    layout = lay_out(CylinderSurface(FOCAL), views, names(views))
     assert layout.period is None
     field = np.degrees(2 * np.arctan(SIZE[0] / 2 / FOCAL))
     assert layout.canvas.w / FOCAL == pytest.approx(np.radians(120 + field), abs=0.02)
@@ -119,7 +119,7 @@ def test_a_circle_is_cut_in_its_widest_gap() -> None:
 
 def test_a_closed_circle_is_one_turn_wide() -> None:
     views = turned(*range(0, 360, 40))
-    layout = lay_out(Cylinder(FOCAL), views, names(views))
+    layout = lay_out(CylinderSurface(FOCAL), views, names(views))
     assert layout.canvas.w == layout.period == round(2 * np.pi * FOCAL)
     half = layout.scaled(0.37)
     assert half.canvas.w == half.period == round(2 * np.pi * half.surface.scale)
@@ -127,13 +127,15 @@ def test_a_closed_circle_is_one_turn_wide() -> None:
 
 def test_an_image_of_the_zenith_goes_all_the_way_around() -> None:
     views = turned((0, 85))
-    layout = lay_out(Sphere(FOCAL), views, names(views))
+    layout = lay_out(SphereSurface(FOCAL), views, names(views))
     assert layout.period == layout.canvas.w
     _, mask = compose(layout, [photo(look(0, 85))], BLENDERS["none"])
     assert mask[1].all()  # next to the pole
 
 
-@pytest.mark.parametrize(("kind", "angle"), [(Plane, (70.0, 0.0)), (Plane, (95.0, 0.0)), (Cylinder, (0.0, 80.0))])
+@pytest.mark.parametrize(
+    ("kind", "angle"), [(PlaneSurface, (70.0, 0.0)), (PlaneSurface, (95.0, 0.0)), (CylinderSurface, (0.0, 80.0))]
+)
 def test_the_horizon_is_an_error_not_a_gigapixel(kind: type[Surface], angle: tuple[float, float]) -> None:
     views = turned(0, angle)
     with pytest.raises(
@@ -214,7 +216,7 @@ def test_fine_structure_is_not_doubled_by_bands() -> None:
     assert grey["multiband"] < 0.1
 
 
-@pytest.mark.parametrize("kind", [Cylinder, Sphere])
+@pytest.mark.parametrize("kind", [CylinderSurface, SphereSurface])
 @pytest.mark.parametrize("blend", BLENDERS)
 def test_the_ends_of_a_circle_fit(kind: type[Surface], blend: str) -> None:
     angles = list(range(0, 360, 40))
@@ -233,7 +235,7 @@ def test_the_zenith_and_all_around_on_a_sphere() -> None:
     rows = ((40, 0.0), (40, 32.0), (72, 62.0), (360, 88.0))
     angles = [(float(yaw), pitch) for step, pitch in rows for yaw in range(0, 360, step)]
     views = turned(*angles)
-    layout = lay_out(Sphere(FOCAL), views, names(views))
+    layout = lay_out(SphereSurface(FOCAL), views, names(views))
     picture, mask = compose(layout, [photo(look(*a)) for a in angles], BLENDERS["multiband"])
     canvas, scale = layout.canvas, layout.surface.scale
     x, y = np.meshgrid(canvas.x + np.arange(canvas.w), canvas.y + np.arange(canvas.h))

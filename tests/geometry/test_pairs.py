@@ -7,7 +7,8 @@ import pytest
 
 from cameras import SIZE, ring
 from trimlearn.geometry.panorama import pairs as module
-from trimlearn.geometry.panorama.pairs import Pairs, components, make_pairs, match_pairs
+from trimlearn.geometry.panorama.pairs import Pairs, make_pairs, match_pairs
+from trimlearn.geometry.panorama.trees import components
 
 
 def scene(seed: int = 0, width: int = 700, height: int = 260) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from functools import cache
 from pathlib import Path
@@ -19,7 +20,8 @@ from trimlearn.geometry import TrimmedPanorama
 from trimlearn.geometry.homography.transfer import transform
 from trimlearn.geometry.panorama.focal import estimate_focals
 from trimlearn.geometry.panorama.pairs import make_pairs, match_pairs
-from trimlearn.geometry.panorama.scene import Scene, central, chain, spanning_tree
+from trimlearn.geometry.panorama.scene import Scene
+from trimlearn.geometry.panorama.trees import central, chain, spanning_tree
 
 FALSE = (0, 6)  # a pair of the loop of 12 that is wrong as a whole
 
@@ -33,7 +35,7 @@ def loop(false_matches: int | None = None) -> Ring:
 @cache
 def fitted(model: str = "rotation") -> TrimmedPanorama:
     scene = loop()
-    return TrimmedPanorama(model).fit(scene.correspondences, scene.sizes)
+    return TrimmedPanorama(model=model).fit(scene.correspondences, scene.sizes)
 
 
 def angles(found: np.ndarray, true: np.ndarray) -> np.ndarray:
@@ -142,7 +144,7 @@ def test_the_same_again_and_an_equal_start() -> None:
     scene = ring(m=5, closed=False)
     a, b = (TrimmedPanorama(random_state=3).fit(scene.correspondences, scene.sizes) for _ in range(2))
     assert np.array_equal(a.rotations_, b.rotations_)
-    c = clone(TrimmedPanorama("homography", threshold=2.0, polish=False))
+    c = clone(TrimmedPanorama(model="homography", threshold=2.0, polish=False))
     assert c.get_params()["threshold"] == 2.0
     assert c.fit(scene.correspondences, scene.sizes).threshold_ == 2.0
 
@@ -204,7 +206,7 @@ def test_a_loop_of_homographies_that_does_not_close_is_told() -> None:
     wrong = np.random.default_rng(0).uniform(0, [300, 400], (100, 2))
     given = [*scene.correspondences, (0, 3, wrong, wrong + np.array([300.0, 30.0]))]
     with pytest.warns(UserWarning, match="may be (the wrong one|wrong as a whole)"):
-        panorama = TrimmedPanorama("homography").fit(given, scene.sizes)
+        panorama = TrimmedPanorama(model="homography").fit(given, scene.sizes)
     assert len(panorama.doubts_) == 1
 
 
@@ -245,14 +247,14 @@ def test_two_images() -> None:
 
 def test_a_camera_that_does_not_turn_tells_no_focal_length() -> None:
     scene = ring(m=3, step=0.0, tilt=0.0, closed=False)
-    assert not estimate_focals(Scene.of(make_pairs(scene.correspondences, scene.sizes))).known
+    assert not estimate_focals(Scene(make_pairs(scene.correspondences, scene.sizes))).known
     with pytest.warns(UserWarning, match="do not tell the focal length"):
         panorama = TrimmedPanorama().fit(scene.correspondences, scene.sizes)
     assert np.all((panorama.focals_ > 300) & (panorama.focals_ < 3000))
     assert np.allclose(panorama.homographies_, np.eye(3), atol=1.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        TrimmedPanorama("homography").fit(scene.correspondences, scene.sizes)
+        TrimmedPanorama(model="homography").fit(scene.correspondences, scene.sizes)
 
 
 def test_a_camera_that_moves_along_a_plane() -> None:
@@ -260,7 +262,7 @@ def test_a_camera_that_moves_along_a_plane() -> None:
     true = np.array([[[1, 0.02, 90], [-0.03, 1, 20], [3e-4, 1e-4, 1]], [[0.9, 0.1, 120], [0, 1.1, -30], [-4e-4, 0, 1]]])
     points = [rng.uniform(150, 479, (100, 2)) for _ in true]
     matches = [(k, k + 1, p, transform(H, p)) for k, (p, H) in enumerate(zip(points, true, strict=True))]
-    panorama = TrimmedPanorama("homography").fit(matches, [(800, 640)] * 3)
+    panorama = TrimmedPanorama(model="homography").fit(matches, [(800, 640)] * 3)
     assert np.allclose(panorama.pair_homography(0, 1), true[0], rtol=1e-4, atol=1e-7)
     assert panorama.misfit_ < 1e-3
     with pytest.warns(UserWarning, match='model="homography"'):
@@ -382,3 +384,61 @@ def test_pairwise_error() -> None:
     assert experiment.pairwise_error(true, 5.0 * true, SIZE, SIZE) < 1e-9
     with pytest.raises(ValueError, match="do not overlap"):
         experiment.pairwise_error(true, np.diag([1e6, 1.0, 1.0]) + np.outer([1, 0, 0], [0, 0, 1e9]), SIZE, SIZE)
+
+
+# -- what all trimmed estimators share --------------------------------------------------------------------------------
+
+
+def test_the_table_says_of_every_match_which_pair_it_is_of_and_how_unlikely() -> None:
+    panorama, scene = fitted(), loop()
+    table = panorama.outlier_table()
+    assert np.array_equal(table.score, np.sort(panorama.outlier_scores_)[::-1])
+    assert np.array_equal(table.outlier, ~panorama.inlier_mask_[table.row])
+    right = scene.right[table.row]
+    assert np.quantile(table.p_value[right], [0.1, 0.5, 0.9]) == pytest.approx([0.1, 0.5, 0.9], abs=0.05)
+    assert set(table.kind) == {"regular", "outlier", "wrong overlap"}
+    assert set(table.name[table.kind == "wrong overlap"]) == {"image 0 and image 6"}
+    listed = panorama.flag(fdr=0.01)
+    assert np.mean(scene.right[listed]) <= 0.02
+    assert len(listed) > 0.95 * np.sum(~scene.right)
+    again = panorama.outlier_table(panorama.pairs_)  # the training data are recognised
+    assert np.array_equal(again.row, table.row)
+    assert "probability" in again
+
+
+def test_matches_of_other_pairs_are_scored_by_the_cameras_found() -> None:
+    panorama, scene = fitted(), loop()
+    i, j, src, dst = scene.correspondences[0]
+    assert np.allclose(panorama.outlier_score([(i, j, src, dst)]), panorama.outlier_scores_[: len(src)], rtol=1e-6)
+    assert "probability" not in panorama.outlier_table([(i, j, src, dst)])
+    with pytest.raises(ValueError, match="agree on a homography"):
+        panorama.outlier_score([(i, j, src[:5], dst[:5])])
+    with pytest.raises(ValueError, match="sizes must be those of pairs"):
+        panorama.outlier_table(panorama.pairs_, [(9, 9)] * 12)
+    with pytest.raises(ValueError, match="must be those fitted to"):
+        panorama.outlier_score(make_pairs(scene.correspondences[:1], scene.sizes[:2]))
+    with pytest.raises(ValueError, match="sample_weight must be None"):
+        panorama.outlier_table(panorama.pairs_, sample_weight=np.ones(len(scene.right)))
+
+
+@pytest.mark.parametrize("model", ["rotation", "homography"])
+def test_rethreshold_goes_on_from_the_cameras_found(model: str) -> None:
+    scene = ring(m=4, closed=False)
+    panorama = TrimmedPanorama(model=model).fit(scene.correspondences, scene.sizes)
+    cold = TrimmedPanorama(0.45, model=model).fit(scene.correspondences, scene.sizes)
+    assert panorama.rethreshold(0.45) is panorama
+    assert panorama.contamination == "auto"
+    assert panorama.contamination_ == pytest.approx(0.45)
+    assert np.abs(panorama.raw_weights_ - cold.raw_weights_).sum() <= 4
+    assert np.allclose(panorama.outlier_scores_[scene.right], cold.outlier_scores_[scene.right], atol=0.02)
+    twin = pickle.loads(pickle.dumps(panorama))
+    with pytest.raises(ValueError, match="no training data"):
+        twin.rethreshold("auto")
+    twin.rethreshold("auto", scene.correspondences)
+    assert np.mean(twin.inlier_mask_ == scene.right) > 0.99
+
+
+def test_verbose_says_what_is_being_done(capsys: pytest.CaptureFixture[str]) -> None:
+    scene = ring(m=2, closed=False)
+    TrimmedPanorama(verbose=True).fit(scene.correspondences, scene.sizes)
+    assert "trimmed fit" in capsys.readouterr().err

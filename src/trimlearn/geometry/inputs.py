@@ -14,10 +14,10 @@ from trimlearn._utils.warn import warn
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.images import ImageLike
 
-__all__ = ["check_flag", "check_images", "check_index", "check_inside", "check_seed", "check_sizes"]
+__all__ = ["check_flag", "check_images", "check_index", "check_inside", "check_seed", "check_sizes", "refuse_weights"]
 
-MARGIN = 0.1  # of the longer side: how far outside their image points may be without a word
-SEEDS = np.iinfo(np.int32).max
+MARGIN = 0.1  # of the longer side: how far outside points may be without a warning; a choice, for images cut afterwards
+SEEDS = np.iinfo(np.int32).max  # the largest that RandomState draws on every platform
 
 
 def check_flag(value: Any, name: str) -> bool:
@@ -43,6 +43,12 @@ def check_seed(random_state: Any) -> int:
             f"got {random_state!r}."
         )
     return int(check_random_state(random_state).randint(SEEDS))
+
+
+def refuse_weights(sample_weight: Any) -> None:
+    """ValueError where matches are given sample weights."""
+    if sample_weight is not None:
+        raise ValueError("sample_weight must be None: every match counts once.")
 
 
 def check_images(images: Iterable[ImageLike]) -> list[ImageLike]:

@@ -10,14 +10,16 @@ from scipy.special import gammaln
 
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 
-__all__ = ["Chance", "Meaning"]
+__all__ = ["Chance", "Significance"]
 
-EXACT = 1e-6  # errors below this share of the image's side are rounding
-LINES = 200  # are tried, and as many points: enough where one line holds most of them
+EXACT = 1e-6  # of the image's side: smaller errors are rounding, since coordinates read as float32 have 6·10⁻⁸ of it
+# Lines tried, and points each is tried on. If half of the points are on one line, both points that define a line are on
+# it with probability ¼: that none of 200 does is as likely as 0.75²⁰⁰ = 10⁻²⁵.
+LINES = 200
 
 
-class Meaning(NamedTuple):
-    """What chance explains worst: ``k`` matches (cells, that is) within √``e2`` pixels, and log NFA."""
+class Significance(NamedTuple):
+    """The matches that chance explains worst: ``k`` of them (in cells) within √``e2`` pixels, and log NFA."""
 
     k: float
     e2: float
@@ -53,15 +55,15 @@ class Chance:
         """Of a square with that area."""
         return float(self.area**0.5)
 
-    def best(self, e2: Floats) -> Meaning:
+    def best(self, e2: Floats) -> Significance:
         """The number of matches, taken by their errors, with the smallest NFA. With four there is nothing to test."""
         order = np.argsort(e2, kind="stable")
         k = np.cumsum(self.s[order])
         values = self._log_nfa(k, e2[order])
         at = int(np.argmin(values))
-        return Meaning(float(k[at]), float(e2[order[at]]), float(values[at]))
+        return Significance(float(k[at]), float(e2[order[at]]), float(values[at]))
 
-    def off_a_line(self, e2: Floats, points: Floats, rng: np.random.Generator) -> Meaning:
+    def off_a_line(self, e2: Floats, points: Floats, rng: np.random.Generator) -> Significance:
         """What the matches within ``best`` mean that are off the line which holds most of them.
 
         A line leaves a homography three degrees of freedom: two matches fit anyhow, and so C(k, 2) α^(k − 3/2).
@@ -71,7 +73,7 @@ class Chance:
         off = within & ~_on_line(points, np.flatnonzero(within), limit**0.5, rng)
         k, n = float(self.s[off].sum()), float(self.s[off | ~within].sum())
         tests = log(max(n, 1.0)) + _log_choose(n, k) + _log_choose(max(k, 2.0), 2.0)
-        return Meaning(k, limit, float(tests + (k - 1.5) * log(self._alpha(limit))))
+        return Significance(k, limit, float(tests + (k - 1.5) * log(self._alpha(limit))))
 
     def _alpha(self, e2: Any) -> Any:
         return np.minimum(pi * np.maximum(e2 / self.area, EXACT**2), 1.0)

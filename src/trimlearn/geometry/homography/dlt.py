@@ -19,7 +19,7 @@ from trimlearn.weights import CappedSimplex
 
 __all__ = ["dlt", "four_best", "trimmed_fit"]
 
-BEST = 8  # matches among which the paper's four are looked for
+BEST = 8  # matches among which the paper's four are looked for, where three of them are on a line: 70 samples of four
 
 
 def trimmed_fit(pairs: PointPairs, H: Floats, h: float, form: str) -> Solution:

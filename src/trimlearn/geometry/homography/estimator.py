@@ -6,39 +6,46 @@ from math import exp, log
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_choice, check_count, check_positive
 from trimlearn._utils.warn import warn
+from trimlearn.estimators.base import Trimmed
+from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import dlt, four_best, trimmed_fit
-from trimlearn.geometry.homography.noise import noise_of, noise_of_kept
+from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
-    Bools,
     Floats,
-    Sorted,
+    PointPairs,
+    SortedPairs,
     check_pairs,
     check_points,
     check_spread,
     sort_pairs,
 )
 from trimlearn.geometry.homography.refine import refined
-from trimlearn.geometry.homography.score import Judge, Marginal, Quota
-from trimlearn.geometry.homography.search import CERTAIN, FIRST, Found, Search, samples_needed
+from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
+from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed
 from trimlearn.geometry.homography.transfer import squared_transfer, transform
+from trimlearn.geometry.inputs import refuse_weights
+from trimlearn.inference.probability import row_probabilities
+from trimlearn.inference.table import Findings, plain_kinds
+from trimlearn.progress import stage, watching
 from trimlearn.solution import Solution
 from trimlearn.weights.projection import h_of
 
 __all__ = ["TrimmedHomography"]
 
-MOST = 250_000  # samples for contamination="auto": enough for 7.8 % of inliers
-LIMIT = 3_000_000  # samples for any contamination: enough for 4.2 %
-LINE = 0.2  # of the matches that agree off a line: where there are fewer, they must mean something by themselves
+MOST = 250_000  # samples for contamination="auto": a limit on time, about 1 s, which is enough for 7.8 % of inliers
+LIMIT = 3_000_000  # samples for any contamination: a limit on time, about 15 s, which is enough for 4.2 %
+# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
+# more of them, that chance explains all of them together is what the first test has refuted.
+LINE = 0.2
 
 
-class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
+class TrimmedHomography(Trimmed):
     """The homography H between two images, from matches of which an unknown part is wrong.
 
     Minimises 1/n Σ wᵢ‖Aᵢ vec(H)‖² over ‖H‖ = 1 and weights w with 0 ≤ w ≤ 1, Σwᵢ = h, where Aᵢ are the two DLT rows
@@ -64,23 +71,48 @@ class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
         is found that explains more matches than that.
     random_state : int, RandomState or None
         For the samples.
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
-    homography_ : (3, 3)
+    homography_ : ndarray of shape (3, 3)
         Pixel (x, y, 1) of the first image to the second; H[2, 2] = 1 unless the origin has no image.
     threshold_ : float
-        In pixels of e: `inlier_mask_` is ``outlier_scores_ <= threshold_``, for every ``refine``.
-    weights_, raw_weights_ : (n,)
-        1 for inliers, else 0; and the w of the trimmed fit.
-    outlier_scores_ : (n,)
+        In pixels of e: ``inlier_mask_`` is ``outlier_scores_ <= threshold_``, for every ``refine``.
+    scale_ : float
+        The noise of the inliers, in pixels: their e is about Rayleigh with this scale.
+    weights_ : ndarray of shape (n,)
+        1 for inliers, else 0; ``inlier_mask_`` is ``weights_ > 0``.
+    raw_weights_ : ndarray of shape (n,)
+        The w of the trimmed fit.
+    outlier_scores_ : ndarray of shape (n,)
         e of the matches under ``homography_``, in pixels.
+    outlier_probability_ : ndarray of shape (n,)
+        The probability that a match is wrong, from the p-value of its e under the noise of the inliers.
     contamination_ : float
         The share of wrong matches: estimated, or as given.
-    raw_homography_, objective_, history_, n_iter_
-        Of the trimmed fit.
+    raw_homography_ : ndarray of shape (3, 3)
+        The H of the trimmed fit.
+    objective_ : float
+        The objective of the trimmed fit.
+    history_ : list of Record
+        Its course.
+    n_iter_ : int
+        Its steps.
     n_samples_ : int
         Samples drawn.
+
+    See Also
+    --------
+    match_images : Matches of two photographs.
+    TrimmedPanorama : Many images at once.
+
+    Notes
+    -----
+    Where the methods that all trimmed estimators share take X and y, a homography takes src and dst:
+    ``outlier_table(src, dst)``, ``rethreshold(contamination, src, dst)``. `rethreshold` starts from ``homography_``
+    and draws no samples.
 
     References
     ----------
@@ -110,6 +142,7 @@ class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
         probability: float = 0.9999,
         max_samples: int | None = None,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
         self.threshold = threshold
@@ -118,72 +151,141 @@ class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
         self.probability = probability
         self.max_samples = max_samples
         self.random_state = random_state
+        self.verbose = verbose
+
+    homography_: Floats
+    _noise: MatchNoise
 
     def fit(self, src: Any, dst: Any, scores: Any = None) -> Self:
-        """Fit to matches src and dst, (n, 2) pixels each. scores (n,), larger for likelier ones, guide the sampling."""
-        with intact(self):
+        """Find the homography that takes src to dst, and the matches that it explains.
+
+        Parameters
+        ----------
+        src : array-like of shape (n, 2)
+            Pixels (x, y) of the first image.
+        dst : array-like of shape (n, 2)
+            The pixels of the second image that they are said to be.
+        scores : array-like of shape (n,), optional
+            Larger for likelier matches; they guide the sampling.
+
+        Returns
+        -------
+        TrimmedHomography
+            The estimator itself.
+        """
+        with intact(self), watching(self.verbose, type(self).__name__):
             self._check_parameters()
-            pairs, guide = check_pairs(src, dst, scores)
-            h = h_of(self.contamination, len(pairs), "matches")
-            _check_four(h, self.contamination, len(pairs))
-            share = None if h is None else h / len(pairs)
-            data = sort_pairs(pairs, guide)
-            check_spread(data.distinct)
-            side = data.distinct.area**0.5
-            judge: Judge = Marginal(side) if share is None else Quota(side, share)
-            search = Search(data.distinct, judge, data.scores, self._seed())
-            found = _believed(search.run(self._most(share), self.probability), search)
-            h = _explained(data, found, search) if h is None else h
-            raw = trimmed_fit(data.pairs, data.distinct.to_pixels(found.H), h, self.form)
-            self.raw_weights_ = data.unsorted(raw.w)
-            self.raw_homography_ = _scaled(data.pairs.to_pixels(raw.x))
-            self.objective_, self.history_, self.n_iter_ = raw.objective, raw.history, raw.history[-1].k
-            self.n_samples_ = search.drawn
-            self.homography_ = _scaled(self._final(data, raw, found, search))
-            self._judge(data, share, search)
-            return self
+            pairs = check_pairs(src, dst, scores)
+            self.__dict__.pop("_table", None)
+            return self._fit(pairs, h_of(self.contamination, len(pairs), "matches"), warm=False)
 
-    def _final(self, data: Sorted, raw: Solution, found: Found, search: Search) -> Floats:
+    def predict(self, src: Any) -> Floats:
+        """Where points of the first image are in the second.
+
+        Parameters
+        ----------
+        src : array-like of shape (n, 2)
+            Pixels (x, y) of the first image.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Pixels of the second image.
+        """
+        check_is_fitted(self, "homography_")
+        return transform(self.homography_, check_points(src, "src"))
+
+    def outlier_score(self, src: Any, dst: Any) -> Floats:
+        """The symmetric transfer error e of matches: larger is worse, above ``threshold_`` is an outlier.
+
+        Parameters
+        ----------
+        src : array-like of shape (n, 2)
+            Pixels (x, y) of the first image.
+        dst : array-like of shape (n, 2)
+            The pixels of the second image that they are said to be.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The errors, in pixels.
+        """
+        check_is_fitted(self, "homography_")
+        return self._scores(check_pairs(src, dst))
+
+    # ---- what the base asks for ----
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> PointPairs:
+        refuse_weights(sample_weight)
+        return check_pairs(X, y)
+
+    def _scores(self, data: PointPairs) -> Floats:
+        return np.asarray(np.sqrt(squared_transfer(self.homography_, data)))
+
+    def _findings(self, data: PointPairs, scores: Floats, off: np.ndarray) -> Findings:
+        return Findings(scores, self._noise.p_values(scores), plain_kinds(off))
+
+    def _fit(self, data: PointPairs, h: float | None, warm: bool) -> Self:
+        n = len(data)
+        if h is not None and h < 4 <= n:
+            raise ValueError(f"contamination={n - h:g} leaves {h:.3g} of {n} matches, and 4 are needed.")
+        share = None if h is None else h / n
+        matches = sort_pairs(data)
+        check_spread(matches.distinct)
+        chance = Chance(matches.distinct)
+        H = self.homography_ if warm else self._search(matches.distinct, chance, share)
+        stage("trimmed fit")
+        h = _explained(matches, H, chance) if h is None else h
+        raw = trimmed_fit(matches.pairs, H, h, self.form)
+        self._training = PointPairs(data.src, data.dst)
+        self.raw_weights_ = matches.unsorted(raw.w)
+        self.raw_homography_ = _scaled(matches.pairs.to_pixels(raw.x))
+        self.objective_, self.history_, self.n_iter_ = raw.objective, raw.history, raw.history[-1].k
+        self.homography_ = _scaled(self._final(matches, raw, H, chance))
+        self._describe(matches, share, chance)
+        return self
+
+    # ---- the parts of a fit ----
+
+    def _search(self, pairs: PointPairs, chance: Chance, share: float | None) -> Floats:
+        """The homography, in pixels, of the best of many samples; ValueError where chance explains it."""
+        stage("homographies through four matches")
+        score: HomographyScore = MarginalScore(chance.side) if share is None else TrimmedScore(chance.side, share)
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        search = SampleSearch(pairs, score, chance, seed)
+        most = MOST if share is None else samples_needed(share, self.probability)
+        limit = min(max(most, FIRST), LIMIT) if self.max_samples is None else int(self.max_samples)
+        found = _significant(search.run(limit, self.probability), search)
+        self.n_samples_ = search.drawn
+        return pairs.to_pixels(found.H)
+
+    def _final(self, matches: SortedPairs, raw: Solution, H: Floats, chance: Chance) -> Floats:
         if self.refine is None:
-            return data.pairs.to_pixels(raw.x)
+            return matches.pairs.to_pixels(raw.x)
         if self.refine == "paper":
-            return four_best(data.pairs, raw.losses)
-        worth = Marginal(search.chance.side)
-        starts = (data.distinct.to_pixels(found.H), dlt(data.pairs, raw.w))
-        best = max(starts, key=lambda H: worth.scores(squared_transfer(H, data.distinct), search.chance.s))
-        return refined(best, data.distinct, search.chance, self.threshold)
+            return four_best(matches.pairs, raw.losses)
+        score = MarginalScore(chance.side)
+        starts = (H, dlt(matches.pairs, raw.w))
+        best = max(starts, key=lambda H: score.scores(squared_transfer(H, matches.distinct), chance.s))
+        return refined(best, matches.distinct, chance, self.threshold)
 
-    def _judge(self, data: Sorted, share: float | None, search: Search) -> None:
+    def _describe(self, matches: SortedPairs, share: float | None, chance: Chance) -> None:
         """Inliers are what the homography says they are, whichever way it was found."""
-        errors = np.sqrt(squared_transfer(self.homography_, data.pairs))
-        self.outlier_scores_ = data.unsorted(errors)
-        noise = noise_of(squared_transfer(self.homography_, data.distinct), search.chance)
-        if self.refine != "inliers" and np.median(errors[self.raw_weights_[data.order] > 0]) > noise.threshold:
+        errors = self._scores(matches.pairs)
+        self.outlier_scores_ = matches.unsorted(errors)
+        noise = noise_of(squared_transfer(self.homography_, matches.distinct), chance)
+        if self.refine != "inliers" and np.median(errors[self.raw_weights_[matches.order] > 0]) > noise.threshold:
             noise = noise_of_kept(self.outlier_scores_, self.raw_weights_)
+        self._noise, self.scale_ = noise, noise.scale
         self.threshold_ = noise.threshold if self.threshold is None else float(self.threshold)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
+        self.outlier_probability_ = row_probabilities(noise.p_values(self.outlier_scores_))
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
         if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < 4:
             warn(
                 f"threshold={self.threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches "
                 f"asks for about {noise.threshold:.2g} px.",
             )
-
-    @property
-    def inlier_mask_(self) -> Bools:
-        """Which of the matches count: those within ``threshold_`` of ``homography_``."""
-        check_is_fitted(self, "weights_")
-        return np.asarray(self.weights_ > 0)
-
-    def predict(self, src: Any) -> Floats:
-        """Where points (n, 2) of the first image are in the second."""
-        check_is_fitted(self, "homography_")
-        return transform(self.homography_, check_points(src, "src"))
-
-    def outlier_score(self, src: Any, dst: Any) -> Floats:
-        """The symmetric transfer error e of matches, in pixels: larger is worse, above ``threshold_`` is an outlier."""
-        check_is_fitted(self, "homography_")
-        return np.asarray(np.sqrt(squared_transfer(self.homography_, check_pairs(src, dst)[0])))
 
     def _check_parameters(self) -> None:
         check_choice(self.form, ("algebraic", "printed"), "form")
@@ -196,37 +298,22 @@ class TrimmedHomography(BaseEstimator):  # type: ignore[misc]
         if check_positive(self.probability, "probability") >= 1:
             raise ValueError(f"probability must be below 1, got {self.probability}: no number of samples is certain.")
 
-    def _most(self, share: float | None) -> int:
-        if self.max_samples is not None:
-            return int(self.max_samples)
-        needed = MOST if share is None else samples_needed(share, self.probability)
-        return min(max(needed, FIRST), LIMIT)
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+def _explained(matches: SortedPairs, H: Floats, chance: Chance) -> float:
+    """How many matches a homography explains: as many are kept where nobody says how many."""
+    limit = noise_of(squared_transfer(H, matches.distinct), chance).threshold
+    return max(4.0, float(np.count_nonzero(squared_transfer(H, matches.pairs) <= limit**2)))
 
 
-def _check_four(h: float | None, contamination: Any, n: int) -> None:
-    if h is not None and h < 4 <= n:
-        raise ValueError(f"contamination={contamination!r} leaves {h:.3g} of {n} matches, and 4 are needed.")
-
-
-def _explained(data: Sorted, found: Found, search: Search) -> float:
-    """How many matches the homography found explains: as many are kept where nobody says how many."""
-    limit = noise_of(found.e2, search.chance).threshold
-    e2 = squared_transfer(data.distinct.to_pixels(found.H), data.pairs)
-    return max(4.0, float(np.count_nonzero(e2 <= limit**2)))
-
-
-def _believed(found: Found | None, search: Search) -> Found:
-    """ValueError where no homography was found, or chance would find one as good."""
+def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
+    """What was found; ValueError where that is no homography, or chance would find one as good."""
     n, tried = len(search.pairs), f"{search.drawn} samples of four"
     if found is None:
         raise ValueError(
             f"src and dst: none of {tried} of the {n} distinct matches fixes a homography: three of their points are "
             "nearly on a line, or lie in different order around each other in the two images."
         )
-    k, e2, log_nfa = found.meaning
+    k, e2, log_nfa = found.significance
     if search.chance.n <= 4.5:  # four fit always: nothing to test
         return found
     if log_nfa > log(CERTAIN):

@@ -8,9 +8,11 @@ from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 
 __all__ = ["EXTREME", "THIN", "four_point"]
 
-THIN = 0.03  # smallest triangle of a sample, as a share of its largest: thinner ones magnify the noise
-EXTREME = 1e-6  # the same where there is no choice: what rounding leaves
-SINGULAR = 1e-5  # |det H| for ‖H‖ = 1 below which an image collapses to a line
+# The smallest triangle of a sample, as a share of its largest. H divides by it, and so magnifies noise by its inverse:
+# up to 30 times, 30 px for 1 px, beyond which the sample's own matches are all that it would explain.
+THIN = 0.03
+EXTREME = 1e-6  # the same where every sample is tried: noise of rounding, 10⁻¹⁶, becomes 10⁻¹⁰ at most
+SINGULAR = 1e-5  # |det H| for ‖H‖ = 1 and normalised points; 3^(−3/2) for H = I; here a side shrinks 30,000-fold
 TRIANGLES = ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 1, 2))  # the i-th without point i
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from math import exp, inf, log
-from typing import NamedTuple
+from math import inf, log
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,14 +11,14 @@ from trimlearn.geometry.homography.a_contrario import EXACT, Chance
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.homography.score import WIDE
 
-__all__ = ["Noise", "noise_of", "noise_of_kept"]
+__all__ = ["MatchNoise", "noise_of", "noise_of_kept"]
 
-MISSED = 0.01  # of the inliers are beyond the threshold
-ROUNDS = 100
-SETTLED = 1e-6
+MISSED = 0.01  # the share of the inliers beyond the threshold: the usual 99 %
+ROUNDS = 100  # of EM at most: a limit on time, a hundred times n numbers
+SETTLED = 1e-6  # relative change of the variance that ends EM: far below its standard error, √(2/n)
 
 
-class Noise(NamedTuple):
+class MatchNoise(NamedTuple):
     """Errors e of inliers are Rayleigh with a ``scale`` that was estimated from ``freedom`` degrees of freedom.
 
     So e²/(2 scale²) has the F distribution with 2 and ``freedom``: P(e > t) = (1 + t²/(freedom·scale²))^(−freedom/2),
@@ -27,6 +27,11 @@ class Noise(NamedTuple):
 
     scale: float
     freedom: float = inf
+
+    def p_values(self, errors: Any) -> Any:
+        """P(e > error) for each."""
+        x, half = 0.5 * np.square(errors / self.scale), self.freedom / 2.0
+        return np.exp(-x) if half == inf else (1.0 + x / half) ** -half
 
     @property
     def threshold(self) -> float:
@@ -37,13 +42,11 @@ class Noise(NamedTuple):
 
     def bad_share(self, errors: Floats, threshold: float) -> float:
         """1 − the share of inliers, of whom a known part is within ``threshold``."""
-        x, half = 0.5 * (threshold / self.scale) ** 2, self.freedom / 2.0
-        beyond = exp(-x) if half == inf else (1.0 + x / half) ** -half
-        within = float(np.mean(errors <= threshold)) / (1.0 - beyond)
+        within = float(np.mean(errors <= threshold)) / (1.0 - float(self.p_values(threshold)))
         return max(1.0 - within, 0.0)
 
 
-def noise_of(e2: Floats, chance: Chance) -> Noise:
+def noise_of(e2: Floats, chance: Chance) -> MatchNoise:
     """Maximum likelihood by EM among errors below WIDE, where e² is exponential for inliers and uniform for others.
 
     It starts from the median of the errors that chance explains worst. A homography takes eight degrees of freedom from
@@ -53,7 +56,7 @@ def noise_of(e2: Floats, chance: Chance) -> Noise:
     near = np.sort(e2[e2 < wide])
     inner = near[near <= chance.best(e2).e2][4:]
     if not len(inner):
-        return Noise(least**0.5)
+        return MatchNoise(least**0.5)
     v, share = max(float(np.median(inner)) / log(2.0), 2.0 * least), 0.5  # v: the mean of e²
     for _ in range(ROUNDS):
         inside = share / v * np.exp(-near / v)
@@ -62,9 +65,9 @@ def noise_of(e2: Floats, chance: Chance) -> Noise:
         v, share = max(float(p @ near) / max(total - 4.0, 1.0), 2.0 * least), min(total / len(near), 1.0 - SETTLED)
         if abs(v - before) <= SETTLED * v:
             break
-    return Noise((v / 2.0) ** 0.5, 2.0 * max(total - 4.0, 1.0))
+    return MatchNoise((v / 2.0) ** 0.5, 2.0 * max(total - 4.0, 1.0))
 
 
-def noise_of_kept(errors: Floats, w: Floats) -> Noise:
+def noise_of_kept(errors: Floats, w: Floats) -> MatchNoise:
     """By the median error of the matches kept: for a homography that may be off by more than WIDE."""
-    return Noise(float(np.median(errors[w > 0])) / (2.0 * log(2.0)) ** 0.5)
+    return MatchNoise(float(np.median(errors[w > 0])) / (2.0 * log(2.0)) ** 0.5)

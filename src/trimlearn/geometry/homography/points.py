@@ -19,7 +19,7 @@ __all__ = [
     "Floats",
     "Ints",
     "PointPairs",
-    "Sorted",
+    "SortedPairs",
     "check_pairs",
     "check_points",
     "check_spread",
@@ -30,26 +30,32 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-FAR = 3e4  # of their extent: from there on a homography of pixels loses tenths of them to rounding
-HUGE = 1e60  # coordinates beyond it have products that overflow
-CORE = (0.05, 0.95)  # quantiles between which the extent of an image is read: a few wild points do not stretch it
-CELL = 0.01  # matches within such a share of the side, in both images, count as one
-FLAT = 1e-7  # relative second singular value below which points are on a line
+FAR = 3e4  # extents from the origin, where rounding in H⁻¹ moves a point of 1000 pixels by 0.05 px: see test_homography
+HUGE = 1e60  # a bound: in float64 the products of five coordinates, as in squared errors, stay below 10³⁰⁸
+CORE = (0.05, 0.95)  # quantiles that give the extent: up to 5 % of wild points on each side do not stretch it
+CELL = 0.01  # of the side: matches nearer than that in both images count as one, since copies are no support (a choice)
+FLAT = 1e-7  # relative singular value: √(2⁻⁵²) = 1.5·10⁻⁸ is what rounding leaves of points on a line; some room above
 
 
 @final
 @dataclass(frozen=True)
 class PointPairs:
-    """Matched points src and dst, (n, 2) pixels each."""
+    """Matched points src and dst, (n, 2) pixels each; scores (n,), if any, are larger for likelier ones."""
 
     src: Floats
     dst: Floats
+    scores: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.src)
 
     def __getitem__(self, rows: Any) -> PointPairs:
-        return PointPairs(self.src[rows], self.dst[rows])
+        return PointPairs(self.src[rows], self.dst[rows], None if self.scores is None else self.scores[rows])
+
+    @property
+    def S(self) -> float:
+        """Their number, as a sum of weights: every match counts once."""
+        return float(len(self))
 
     @cached_property
     def lifted(self) -> tuple[Floats, Floats]:
@@ -103,31 +109,30 @@ def check_points(points: Any, name: str) -> Floats:
     return found
 
 
-def check_pairs(src: Any, dst: Any, scores: Any = None) -> tuple[PointPairs, Floats | None]:
-    """The matches, and their scores."""
+def check_pairs(src: Any, dst: Any, scores: Any = None) -> PointPairs:
+    """The matches, with their scores where there are any."""
     pairs = PointPairs(check_points(src, "src"), check_points(dst, "dst"))
     n = len(pairs)
     if len(pairs.dst) != n:
         raise ValueError(f"src and dst must have one row per match each, got {n} and {len(pairs.dst)} rows.")
     if scores is None:
-        return pairs, None
+        return pairs
     guide = np.asarray(to_numpy(as_numeric(scores, "scores")), dtype=np.float64)
     if guide.shape != (n,):
         raise ValueError(f"scores must hold one number for each of the {n} matches, got shape {guide.shape}.")
     if np.isnan(guide).any():
         raise ValueError("scores holds NaN; give a number for every match, larger for one likelier to be right.")
-    return pairs, guide
+    return PointPairs(pairs.src, pairs.dst, guide)
 
 
 @final
 @dataclass(frozen=True)
-class Sorted:
-    """Matches in lexicographic order, ``pairs[order]``; the distinct ones, and the best score of the copies of each."""
+class SortedPairs:
+    """Matches in lexicographic order, ``given[order]``; the distinct ones, each with the best score of its copies."""
 
     order: Ints
     pairs: PointPairs
     distinct: PointPairs
-    scores: Floats | None
 
     def unsorted(self, values: Floats) -> Floats:
         """One value for each of the sorted matches, in the order they were given in."""
@@ -136,15 +141,15 @@ class Sorted:
         return found
 
 
-def sort_pairs(pairs: PointPairs, scores: Floats | None) -> Sorted:
+def sort_pairs(pairs: PointPairs) -> SortedPairs:
     """In an order of their own: what follows does not depend on the one the matches came in."""
     rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
     order = np.argsort(where, kind="stable")
     best = None
-    if scores is not None:
+    if pairs.scores is not None:
         best = np.full(len(rows), -np.inf)
-        np.maximum.at(best, where, scores)
-    return Sorted(order, pairs[order], pairs[rows], best)
+        np.maximum.at(best, where, pairs.scores)
+    return SortedPairs(order, pairs[order], PointPairs(pairs.src[rows], pairs.dst[rows], best))
 
 
 def check_spread(pairs: PointPairs) -> None:

@@ -11,13 +11,15 @@ import numpy as np
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.weights.projection import select_smallest
 
-__all__ = ["Judge", "Marginal", "Quota"]
+__all__ = ["HomographyScore", "MarginalScore", "TrimmedScore"]
 
-WIDE, NARROW = 0.02, 0.0005  # of the image's side: thresholds between which inliers are counted
+# Thresholds between which inliers are counted, of the image's side: of 1000 pixels 0.5, the precision of a detector,
+# and 20, more than noise, lenses and a little parallax put a right match off. The score is uniform in their logarithm.
+NARROW, WIDE = 0.0005, 0.02
 
 
-class Judge(ABC):
-    """Judges squared transfer errors e² (..., n) of matches with shares s. ``side``: of the image, in pixels."""
+class HomographyScore(ABC):
+    """What squared transfer errors e² (..., n) of matches with shares s are worth; ``side``: of the image, in px."""
 
     def __init__(self, side: float) -> None:
         self.low, self.high = (NARROW * side) ** 2, (WIDE * side) ** 2
@@ -32,14 +34,14 @@ class Judge(ABC):
 
 
 @final
-class Marginal(Judge):
+class MarginalScore(HomographyScore):
     """Where neither the share of inliers nor their noise is known.
 
     The score is the number of matches within a threshold t, averaged over all t from NARROW to WIDE, uniform in log t:
     Σ sᵢ log(high/max(eᵢ², low)) over eᵢ² < high, up to a factor. Its derivative by eᵢ² gives the weights.
 
-    >>> judge = Marginal(side=1000.0)
-    >>> judge.weights(np.array([0.0, 0.25, 1.0, 1000.0]), np.ones(4))
+    >>> score = MarginalScore(side=1000.0)
+    >>> score.weights(np.array([0.0, 0.25, 1.0, 1000.0]), np.ones(4))
     array([1.  , 1.  , 0.25, 0.  ])
     """
 
@@ -51,7 +53,7 @@ class Marginal(Judge):
 
 
 @final
-class Quota(Judge):
+class TrimmedScore(HomographyScore):
     """Where the share h/n of inliers is given: minus the trimmed mean of e², each counting for WIDE² at most."""
 
     def __init__(self, side: float, share: float) -> None:

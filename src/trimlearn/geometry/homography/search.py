@@ -1,4 +1,4 @@
-"""The search: homographies through many samples of four matches, judged in stages, the best ones polished."""
+"""The search: homographies through many samples of four matches, scored in stages, the best ones polished."""
 
 from __future__ import annotations
 
@@ -9,37 +9,39 @@ from typing import final
 
 import numpy as np
 
-from trimlearn.geometry.homography.a_contrario import Chance, Meaning
+from trimlearn.geometry.homography.a_contrario import Chance, Significance
 from trimlearn.geometry.homography.minimal import EXTREME, THIN, four_point
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
-from trimlearn.geometry.homography.score import Judge
+from trimlearn.geometry.homography.score import HomographyScore
 from trimlearn.geometry.homography.transfer import squared_transfer
 from trimlearn.losses import Homography
 from trimlearn.regularizers import Sphere
 
-__all__ = ["CERTAIN", "FIRST", "Found", "Search", "samples_needed"]
+__all__ = ["CERTAIN", "FIRST", "Candidate", "SampleSearch", "samples_needed"]
 
-CERTAIN = 0.01  # expected number of homographies as good by chance below which one is believed
-FIRST, BATCH = 1024, 8192  # samples at a time: few at first, since clean matches need no more
-SUBSET = 512  # matches that every homography is judged by
-SURVIVORS = 64  # of a batch, which all matches judge
-POLISHED = (8, 2)  # of these, in the first batch and in the others
-ROUNDS = 10  # of concentration, at most
-SETTLED = 1e-3  # relative gain of such a round that is not worth another
-ENTRIES = 40_000  # errors at a time: they stay in the cache
-ALL = 30_000  # samples, up to which each possible one is tried
-PREFIXES = 10  # of the matches by score, each with a count of the samples inside
+CERTAIN = 0.01  # homographies as good by chance, expected: of a hundred sets of random matches one is fitted, at most
+# Samples at a time: limits on time. Clean matches need no more than the first; a batch of 8192 leaves some 1,200
+# homographies (one sample in seven keeps its orientation), whose errors on SUBSET matches are 5 MB.
+FIRST, BATCH = 1024, 8192
+SUBSET = 512  # matches every homography is scored by at first: shares of inliers are known to √(¼/512) = 2 %
+SURVIVORS = 64  # of a batch, which all matches score: 5 % of the 1,200, more than the first score errs
+POLISHED = (8, 2)  # of these, in the first batch and in the others: limits on time, a fit to all matches each
+ROUNDS = 10  # of concentration at most: a limit on time; in random scenes four of five candidates stop by themselves
+SETTLED = 1e-3  # relative gain of such a round that is not worth another: the refinement follows anyway
+ENTRIES = 40_000  # errors at a time: 320 kB, so that they stay in the cache of one core
+ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
+PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 
 
 @final
 @dataclass(frozen=True)
-class Found:
-    """A homography between normalised points, what it is worth, its squared errors (px²) and what they mean."""
+class Candidate:
+    """A homography between normalised points, its score, its squared errors (px²), and what chance says to them."""
 
     H: Floats
     score: float
     e2: Floats
-    meaning: Meaning
+    significance: Significance
 
 
 def samples_needed(share: float, probability: float) -> int:
@@ -53,24 +55,23 @@ def samples_needed(share: float, probability: float) -> int:
 
 
 @final
-class Search:
-    """Over samples of distinct ``pairs``, drawn by cells, half of them from the best by ``scores`` where given."""
+class SampleSearch:
+    """Over samples of four distinct ``pairs``, drawn by cells, half of them from those of the best scores if any."""
 
-    def __init__(self, pairs: PointPairs, judge: Judge, scores: Floats | None, seed: int) -> None:
-        self.pairs, self.judge = pairs, judge
-        self.chance = Chance(pairs)
-        self.best: Found | None = None
+    def __init__(self, pairs: PointPairs, score: HomographyScore, chance: Chance, seed: int) -> None:
+        self.pairs, self.score, self.chance = pairs, score, chance
+        self.best: Candidate | None = None
         self.drawn = 0
         self._rng = np.random.default_rng(seed)
         self._loss = Homography(pairs.normalised.src, pairs.normalised.dst)
-        self._guided = scores is not None
-        self._order = np.arange(len(pairs)) if scores is None else np.argsort(-scores, kind="stable")
+        self._guided = pairs.scores is not None
+        self._order = np.arange(len(pairs)) if pairs.scores is None else np.argsort(-pairs.scores, kind="stable")
         self._mass = np.cumsum(self.chance.s[self._order])  # matches by score: how many cells up to here
         self._inside = np.zeros(PREFIXES, dtype=np.int64)  # samples by the prefix that holds all four
         luck = np.log(self._rng.random(len(pairs))) / self.chance.s  # largest first: draws without replacement ∝ s
         self._subset = pairs[np.sort(np.argsort(-luck)[:SUBSET])]
 
-    def run(self, limit: int, probability: float) -> Found | None:
+    def run(self, limit: int, probability: float) -> Candidate | None:
         """The best homography of as many samples as a good one needs, ``limit`` at most."""
         n = len(self.pairs)
         if comb(n, 4) <= ALL:
@@ -83,8 +84,8 @@ class Search:
             self._try(self._draw(count, limit), THIN)
         return self.best
 
-    def off_a_line(self) -> Meaning:
-        """What the matches mean that agree with the best homography and are not on one line with most of these."""
+    def off_a_line(self) -> Significance:
+        """Of the matches that agree with the best homography, those that are not on one line with most of these."""
         assert self.best is not None
         e2 = self.best.e2
         images = (self.pairs.src, self.pairs.dst)
@@ -106,9 +107,9 @@ class Search:
 
     def _enough(self, probability: float) -> bool:
         """Whether one of the prefixes has been searched as much as its share of inliers asks for."""
-        if self.best is None or self.best.meaning.log_nfa > log(CERTAIN):
+        if self.best is None or self.best.significance.log_nfa > log(CERTAIN):
             return False
-        hit = self.chance.s * (self.best.e2 <= self.best.meaning.e2)
+        hit = self.chance.s * (self.best.e2 <= self.best.significance.e2)
         edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
         shares = np.cumsum(hit[self._order])[edges] / self._mass[edges]
         searched = np.cumsum(self._inside)
@@ -126,25 +127,25 @@ class Search:
     def _worth(self, H: Floats, pairs: PointPairs, s: Floats) -> Floats:
         pixels, step = self.pairs.to_pixels(H), max(1, ENTRIES // len(pairs))
         pieces = (squared_transfer(pixels[i : i + step], pairs) for i in range(0, len(H), step))
-        return np.concatenate([self.judge.scores(e2, s) for e2 in pieces])
+        return np.concatenate([self.score.scores(e2, s) for e2 in pieces])
 
     def _polish(self, H: Floats) -> None:
-        """Concentration: the best w for H, the best H for w, as long as the judge likes it better."""
-        e2, score = self._judged(H)
+        """Concentration: the best w for H, the best H for w, as long as the score rises."""
+        e2, score = self._scored(H)
         for _ in range(ROUNDS):
-            x = np.asarray(self._loss.minimiser(self.chance.s * self.judge.weights(e2, self.chance.s), Sphere(), H))
-            after, better = self._judged(x)
+            x = np.asarray(self._loss.minimiser(self.chance.s * self.score.weights(e2, self.chance.s), Sphere(), H))
+            after, better = self._scored(x)
             gain, enough = better - score, SETTLED * abs(score)
             if gain > 0:
                 H, e2, score = x, after, better
             if gain <= enough:
                 break
         if self.best is None or score > self.best.score:
-            self.best = Found(H, score, e2, self.chance.best(e2))
+            self.best = Candidate(H, score, e2, self.chance.best(e2))
 
-    def _judged(self, H: Floats) -> tuple[Floats, float]:
+    def _scored(self, H: Floats) -> tuple[Floats, float]:
         e2 = squared_transfer(self.pairs.to_pixels(H), self.pairs)
-        return e2, float(self.judge.scores(e2, self.chance.s))
+        return e2, float(self.score.scores(e2, self.chance.s))
 
 
 def _top(values: Floats, count: int) -> Ints:

@@ -10,13 +10,13 @@ from trimlearn.geometry.homography.minimal import four_point
 from trimlearn.geometry.homography.points import Bools, Floats, PointPairs
 from trimlearn.geometry.homography.transfer import transform
 
-__all__ = ["SIZE", "Scene", "corner_error", "random_homography", "random_scene"]
+__all__ = ["SIZE", "SyntheticMatches", "corner_error", "random_homography", "random_scene"]
 
-SIZE = (1000.0, 800.0)  # width and height of both images
-COVER = 0.1  # of the first image, at least, is also in the second
+SIZE = (1000.0, 800.0)  # width and height of both images, in pixels (a choice: round numbers)
+COVER = 0.1  # of the first image, at least, is also in the second: with less even a person sees no overlap (a choice)
 
 
-class Scene(NamedTuple):
+class SyntheticMatches(NamedTuple):
     """Matches src, dst (n, 2), the homography behind the good ones, which these are, and scores that hint at them."""
 
     src: Floats
@@ -51,7 +51,7 @@ def random_homography(rng: np.random.Generator, tilt: float = 0.25) -> Floats:
 
 def random_scene(
     rng: np.random.Generator, n: int = 1000, contamination: float = 0.8, noise: float = 1.0, tilt: float = 0.25
-) -> Scene:
+) -> SyntheticMatches:
     """n matches in images of SIZE: good ones with normal noise of that many pixels in dst, bad ones uniform in both.
 
     >>> scene = random_scene(np.random.default_rng(0), n=100, contamination=0.7)
@@ -65,7 +65,7 @@ def random_scene(
     src[~good], dst[~good] = rng.uniform(0, SIZE, (2, n - count, 2))
     scores = rng.normal(np.where(good, 1.0, 0.0), 1.0)
     order = rng.permutation(n)
-    return Scene(src[order], dst[order], H, good[order], scores[order])
+    return SyntheticMatches(src[order], dst[order], H, good[order], scores[order])
 
 
 def _seen(rng: np.random.Generator, n: int, tilt: float) -> tuple[Floats, Floats, Floats]:

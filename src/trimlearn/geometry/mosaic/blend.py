@@ -15,6 +15,10 @@ from trimlearn.geometry.mosaic.surfaces import Window
 
 __all__ = ["BLENDERS", "Blender", "Feather", "Hard", "Multiband"]
 
+WIDEST = 0.05  # of the side of the mosaic: the widest band of a blend, as wide as overlaps are (a choice)
+MOST = 7  # bands: the last is 128 pixels wide, beyond which a difference of brightness is no step any more (a choice)
+REACH = 4  # pixels of the coarsest band that a patch reaches beyond its edge: pyrDown and pyrUp take two each
+
 
 class Blender(ABC):
     """Takes patches one at a time and gives the picture on its canvas; for a circle, a canvas that overlaps itself."""
@@ -67,11 +71,11 @@ class Multiband(Blender):
 
     @classmethod
     def reach(cls, canvas: Window) -> int:
-        return int(min(4 << cls._bands_of(canvas), canvas.w // 2))
+        return int(min(REACH << cls._bands_of(canvas), canvas.w // 2))
 
     @staticmethod
     def _bands_of(canvas: Window) -> int:
-        return int(np.clip(ceil(log2(0.05 * canvas.area**0.5)), 1, 7))  # the widest is a twentieth of the mosaic
+        return int(np.clip(ceil(log2(WIDEST * canvas.area**0.5)), 1, MOST))
 
     def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
         cv2 = opencv()

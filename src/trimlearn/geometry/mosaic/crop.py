@@ -9,7 +9,7 @@ from trimlearn.geometry.mosaic.surfaces import Window
 
 __all__ = ["largest_rectangle", "outline"]
 
-SIDE = 600  # cells a side on which the rectangle is looked for
+SIDE = 600  # cells a side on which the rectangle is looked for: a limit on time, 0.2 s; 1/600 of a side may be lost
 
 
 def outline(mask: NDArray[np.bool_]) -> Window:

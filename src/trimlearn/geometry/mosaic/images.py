@@ -14,8 +14,8 @@ __all__ = ["SMALLEST", "ImageLike", "Pixels", "grey", "name_of", "opencv", "read
 Pixels: TypeAlias = NDArray[np.uint8]
 ImageLike: TypeAlias = "str | os.PathLike[str] | NDArray[Any]"
 
-JPEG = b"\xff\xd8"  # how such a file begins: it has no alpha to look for
-SMALLEST = 32  # pixels a side: below it no feature has room for its neighbourhood
+JPEG = b"\xff\xd8"  # how such a file begins (ISO/IEC 10918-1, SOI): it has no alpha to look for
+SMALLEST = 32  # pixels a side: twice the 16 pixels that a SIFT descriptor covers (Lowe 2004, section 6)
 
 
 def opencv() -> Any:

@@ -25,14 +25,34 @@ OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
 class Mosaic:
     """What `stitch` made.
 
-    image: (h, w, 3) RGB, uint8, black where no image is. mask: (h, w), where there is one. surface: "plane", "cylinder"
-    or "sphere". homographies: on a plane (n, 3, 3), pixel of image i to pixel of the mosaic, NaN for an image that was
-    left out; None on a cylinder or sphere. used, left_out: which images, by their place in the input, are in the
-    mosaic, and which overlap with none of those. wraps: the right end continues at the left, a full turn. pairs: the
-    overlaps among the used images. panorama: the fitted `TrimmedPanorama`, None for two images on a plane, whose only
-    homography is in `pairs`. Image k of `pairs` and `panorama` is image order[k] of the input.
+    Parameters
+    ----------
+    image : ndarray of shape (h, w, 3)
+        RGB, uint8, black where no image is.
+    mask : ndarray of shape (h, w)
+        Where there is one.
+    surface : {"plane", "cylinder", "sphere"}
+        What it is drawn on.
+    homographies : ndarray of shape (n, 3, 3), or None
+        On a plane: pixel of image i to pixel of the mosaic, NaN for an image that was left out. None elsewhere.
+    used : tuple of int
+        The images in the mosaic, by their place in the input.
+    left_out : tuple of int
+        Those that overlap with none of them.
+    wraps : bool
+        The right end continues at the left: a full turn.
+    order : tuple of int
+        Image k of ``pairs`` and ``panorama`` is image order[k] of the input.
+    pairs : Pairs
+        The overlaps among the used images.
+    panorama : TrimmedPanorama, or None
+        The joint fit; None for two images on a plane, whose only homography is in ``pairs``.
 
+    Examples
+    --------
     >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
     >>> mosaic = Mosaic(np.zeros((40, 50, 3), np.uint8), np.ones((40, 50), bool), "plane", None, (0, 1), ())
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     mosaic.save(Path(folder) / "pano.png").name
@@ -51,9 +71,19 @@ class Mosaic:
     panorama: Any = field(default=None, repr=False)
 
     def save(self, path: str | os.PathLike[str], *, quality: int = 95) -> Path:
-        """Write the picture; the name says the format: .jpg, .png, .tif, .webp, .bmp or .ppm.
+        """Write the picture; PNG, TIFF and WebP are transparent where no image is.
 
-        quality: of JPEG and WebP, 1 to 100. PNG, TIFF and WebP are transparent where no image is.
+        Parameters
+        ----------
+        path : path
+            Its name says the format: .jpg, .png, .tif, .webp, .bmp or .ppm.
+        quality : int
+            Of JPEG and WebP, 1 to 100.
+
+        Returns
+        -------
+        Path
+            The file written.
         """
         cv2, path = opencv(), check_target(path)
         pixels = self.image

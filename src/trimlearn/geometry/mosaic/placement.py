@@ -11,7 +11,7 @@ import numpy as np
 from trimlearn._utils.warn import warn
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.layout import HorizonError, Layout, lay_out
-from trimlearn.geometry.mosaic.surfaces import Cylinder, Plane, Sphere, Surface, View
+from trimlearn.geometry.mosaic.surfaces import CylinderSurface, PlaneSurface, SphereSurface, Surface, View
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.geometry.panorama.pairs import Pairs
 from trimlearn.geometry.panorama.rotations import straighten
@@ -19,15 +19,16 @@ from trimlearn.geometry.panorama.scene import shift
 
 __all__ = ["SURFACES", "Placement", "place"]
 
-SURFACES: dict[str, type[Surface]] = {"plane": Plane, "cylinder": Cylinder, "sphere": Sphere}
-WIDE = np.radians(90)  # a field of view that a plane still shows well
-TALL = np.radians(80)  # a height that a cylinder still shows well
-WIDEST = np.radians(150)  # a field of view beyond which no plane is tried
-DOUBT = 0.002  # of the diagonal: a median error beyond which the camera may have moved
-POOR = 0.01  # of the diagonal: a median error that shows
+SURFACES: dict[str, type[Surface]] = {"plane": PlaneSurface, "cylinder": CylinderSurface, "sphere": SphereSurface}
+# Fields of view. At the edge of a plane things are drawn wider by cos⁻² of half of it: twice as wide at 90°, fifteen
+# times at 150°, where none is tried. A cylinder stretches in height alone, as cos⁻²: 1.7 times at 80°.
+WIDE, TALL, WIDEST = np.radians([90, 80, 150])
+# Of the diagonal: a median error beyond which the camera may have moved, 1.6 px in 640 × 480, several times a
+# detector's noise; and one that shows, beyond the 0.64 % of lenses (benchmarks/calibration/panoramas.py).
+DOUBT, POOR = 0.002, 0.01
 DOWN = np.array([0.0, 1.0, 0.0])
-GLANCING = 0.05  # the sine of the angle from straight down or up within which nothing is level
-CLEARLY = 0.5  # what the error must fall to with a homography per image for that to be believed
+GLANCING = 0.05  # the sine of the angle from straight down or up, 3°, within which nothing is level: a hand's precision
+CLEARLY = 0.5  # what the error must fall to with a homography per image, which has twice the parameters (a choice)
 
 
 class Placement(NamedTuple):
@@ -120,13 +121,13 @@ def _moved(turned: TrimmedPanorama, pairs: Pairs, seed: int) -> Placement | None
 def _flat(homographies: Floats, pairs: Pairs) -> Layout:
     """On a plane, by homographies (m, 3, 3) from each image to it."""
     views = [View(P, size) for P, size in zip(np.linalg.inv(homographies), pairs.sizes, strict=True)]
-    return lay_out(Plane(1.0), views, pairs.names)
+    return lay_out(PlaneSurface(1.0), views, pairs.names)
 
 
 def _fitted(pairs: Pairs, model: str, seed: int) -> TrimmedPanorama:
     with warnings.catch_warnings():  # of a model that may not be used: see _warn
         warnings.simplefilter("ignore")
-        return TrimmedPanorama(model, random_state=seed).fit(pairs)
+        return TrimmedPanorama(model=model, random_state=seed).fit(pairs)
 
 
 def _misfit(panorama: TrimmedPanorama, pairs: Pairs) -> float:
@@ -141,8 +142,8 @@ def _warn(panorama: TrimmedPanorama, pairs: Pairs) -> None:
     if _misfit(panorama, pairs) > POOR:
         worst = max(panorama.report_, key=lambda report: report.error)
         doubts = [
-            f"the images do not fit together well: {pairs.names[worst.i]} and {pairs.names[worst.j]} are "
-            f"{worst.error:.0f} px off where they overlap. The camera may have moved while it turned."
+            f"the images do not fit together well: {pairs.title(worst.i, worst.j)} are {worst.error:.0f} px off where "
+            "they overlap. The camera may have moved while it turned."
         ]
     for doubt in doubts:
         warn(doubt)

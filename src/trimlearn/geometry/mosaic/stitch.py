@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
@@ -23,7 +24,7 @@ from trimlearn.geometry.mosaic.images import SMALLEST, ImageLike, Pixels, name_o
 from trimlearn.geometry.mosaic.layout import Layout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_target
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
-from trimlearn.geometry.mosaic.surfaces import Plane, Window
+from trimlearn.geometry.mosaic.surfaces import PlaneSurface, Window
 from trimlearn.geometry.panorama.pairs import Pairs, match_pairs
 
 __all__ = ["stitch", "stitch_files"]
@@ -95,10 +96,10 @@ def stitch(
     check_choice(blend, tuple(BLENDERS), "blend")
     if check_positive(max_pixels, "max_pixels") < SMALLEST**2:
         raise ValueError(f"max_pixels must be at least {SMALLEST**2}, got {max_pixels!r}.")
-    check_flag(equalise, "equalise")
-    check_flag(crop, "crop")
+    for flag, name in ((equalise, "equalise"), (crop, "crop"), (progress, "progress")):
+        check_flag(flag, name)
     seed = check_seed(random_state)
-    say = _say if check_flag(progress, "progress") else _quiet
+    say: Callable[[str], None] = partial(print, file=sys.stderr) if progress else (lambda line: None)
     pixels, names = _read(images, say)
     # in an order of their own, so that the mosaic is the same for any order that they come in
     order = sorted(range(len(pixels)), key=lambda i: (pixels[i].shape, sha256(pixels[i].data).digest()))
@@ -161,7 +162,7 @@ def _mosaic(
         np.ascontiguousarray(picture),
         np.ascontiguousarray(mask),
         layout.surface.name,
-        _homographies(layout, canvas, order, n) if isinstance(layout.surface, Plane) else None,
+        _homographies(layout, canvas, order, n) if isinstance(layout.surface, PlaneSurface) else None,
         used,
         tuple(i for i in range(n) if i not in used),
         wraps=layout.period is not None and canvas.w == layout.period,
@@ -180,11 +181,3 @@ def _homographies(layout: Layout, canvas: Window, order: Sequence[int], n: int) 
         H[i] = to_mosaic @ np.linalg.inv(view.P)
         H[i] /= H[i][2, 2]
     return H
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def _quiet(line: str) -> None:
-    pass

@@ -15,9 +15,9 @@ import numpy as np
 
 from trimlearn.geometry.homography.points import Floats
 
-__all__ = ["Cylinder", "Plane", "Sphere", "Surface", "View", "Window"]
+__all__ = ["CylinderSurface", "PlaneSurface", "SphereSurface", "Surface", "View", "Window"]
 
-GRID = 65  # points a side by which the outline of an image on a surface is found
+GRID = 65  # points a side by which the outline of an image is found: between two it is straight to a pixel
 POLES = np.array([[0.0, -1.0, 0.0], [0.0, 1.0, 0.0]])  # straight up and down, which a grid of pixels misses
 
 
@@ -119,10 +119,10 @@ class Surface(ABC):
 
 
 @final
-class Plane(Surface):
+class PlaneSurface(Surface):
     """d(u, v) = (u, v, 1): what a single picture is, straight lines stay straight. For fields of view below 90° or so.
 
-    >>> Plane(1.0).flatten(np.array([[3.0, 4.0, 2.0]]))
+    >>> PlaneSurface(1.0).flatten(np.array([[3.0, 4.0, 2.0]]))
     (array([1.5]), array([2.]))
     """
 
@@ -138,10 +138,10 @@ class Plane(Surface):
 
 
 @final
-class Cylinder(Surface):
+class CylinderSurface(Surface):
     """d(u, v) = (sin u, v, cos u): upright lines stay straight. For any width, and heights below 80° or so.
 
-    >>> u, v = Cylinder(1.0).flatten(np.array([[2.0, 3.0, 0.0]]))
+    >>> u, v = CylinderSurface(1.0).flatten(np.array([[2.0, 3.0, 0.0]]))
     >>> float(u[0]) == np.pi / 2, float(v[0])
     (True, 1.5)
     """
@@ -159,10 +159,10 @@ class Cylinder(Surface):
 
 
 @final
-class Sphere(Surface):
+class SphereSurface(Surface):
     """d(u, v) = (sin u cos v, sin v, cos u cos v), longitude and latitude: for views that are wide and tall.
 
-    >>> u, v = Sphere(1.0).flatten(np.array([[0.0, -2.0, 2.0]]))  # 45° up
+    >>> u, v = SphereSurface(1.0).flatten(np.array([[0.0, -2.0, 2.0]]))  # 45° up
     >>> float(np.degrees(v[0]).round())
     -45.0
     """

@@ -11,8 +11,11 @@ from trimlearn.geometry.mosaic.surfaces import Surface, View, Window
 
 __all__ = ["Patch", "warp"]
 
-TILE = 1024  # pixels a side: coordinates are made for one tile at a time
-SHRINK = 0.75  # an image that is drawn smaller than this is shrunk first: sampling it sparsely would give moiré
+TILE = 1024  # pixels a side: a limit on memory, the coordinates of one tile are 16 MB
+SHRINK = 0.75  # an image drawn smaller is shrunk first: sampling it sparsely would give moiré (a choice)
+GRID = 16  # points a side at which the scale of a drawn image is measured: it changes smoothly
+ROUNDING = 1e-6  # of the longer side: an image drawn where it is keeps its outermost pixels in spite of rounding
+OPAQUE = 254  # of 255: less alpha, at the edge of what is transparent, means that colours are mixed
 
 
 class Patch(NamedTuple):
@@ -46,12 +49,12 @@ def _warp_tile(image: Pixels, view: View, surface: Surface, tile: Window) -> Pat
     x, y = surface.pixels(view, tile.x + np.arange(float(tile.w))[None, :], tile.y + np.arange(float(tile.h))[:, None])
     x, y = (np.broadcast_to(a, (tile.h, tile.w)) for a in (x, y))
     w, h = view.size
-    eps = 1e-6 * max(w, h)  # an image drawn where it is keeps its outermost pixels in spite of rounding
+    eps = ROUNDING * max(w, h)
     inside = (x >= -eps) & (x <= w - 1 + eps) & (y >= -eps) & (y <= h - 1 + eps)  # False for NaN
     maps = [np.nan_to_num(np.clip(a, -side, 2 * side), nan=-side).astype(np.float32) for a, side in ((x, w), (y, h))]
     drawn = cv2.remap(image, *maps, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT)
     if image.shape[2] == 4:
-        inside &= drawn[:, :, 3] >= 254  # at the edge of what is transparent colours are mixed
+        inside &= drawn[:, :, 3] >= OPAQUE
     return Patch(drawn[:, :, :3], inside.astype(np.uint8) * 255)
 
 
@@ -77,8 +80,8 @@ def _shrunk(image: Pixels, view: View, surface: Surface, window: Window) -> tupl
 
 def _step(view: View, surface: Surface, window: Window) -> float:
     """Image pixels from one mosaic pixel to the next, where they are fewest."""
-    x = np.linspace(window.x, window.x + window.w - 1, 16)[None, :]
-    y = np.linspace(window.y, window.y + window.h - 1, 16)[:, None]
+    x = np.linspace(window.x, window.x + window.w - 1, GRID)[None, :]
+    y = np.linspace(window.y, window.y + window.h - 1, GRID)[:, None]
     here, right, below = (np.stack(surface.pixels(view, x + i, y + j)) for i, j in ((0, 0), (1, 0), (0, 1)))
     (a, b), (c, d) = right - here, below - here
     inside = (here[0] >= 0) & (here[0] < view.size[0]) & (here[1] >= 0) & (here[1] < view.size[1])

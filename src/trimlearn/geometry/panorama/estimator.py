@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
@@ -15,23 +13,32 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.inputs import check_index, check_seed, check_sizes
-from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous, medians
-from trimlearn.geometry.panorama.joint_fit import JointFit
-from trimlearn.geometry.panorama.models import HomographyModel, Model, RotationModel
-from trimlearn.geometry.panorama.newton_metric import NewtonMetric
+from trimlearn.estimators.base import Trimmed
+from trimlearn.geometry.homography.points import Bools, Floats
+from trimlearn.geometry.inputs import check_index, check_seed, check_sizes, refuse_weights
+from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous
+from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
+from trimlearn.geometry.panorama.losses import RotationLoss
+from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs, make_pairs
-from trimlearn.geometry.panorama.rotation_loss import RotationLoss
-from trimlearn.geometry.panorama.scene import Scene, central, shift
+from trimlearn.geometry.panorama.scene import Scene, shift
+from trimlearn.geometry.panorama.trees import central
+from trimlearn.inference.probability import row_probabilities
+from trimlearn.inference.table import REGULAR, Findings
+from trimlearn.progress import stage, watching
+from trimlearn.robust.scale import p_values
 from trimlearn.smart import svrg
 from trimlearn.smart.method import Method
+from trimlearn.smart.newton_metric import NewtonMetric
 from trimlearn.solution import Solution
 from trimlearn.weights.projection import h_of
 
 __all__ = ["PairReport", "TrimmedPanorama"]
 
-MISFIT = 0.015  # of the diagonal: a median error beyond which the model is in doubt
+# Of the diagonal: a median error of a pair beyond which the model is in doubt, 12 px in 640 × 480. Twice what lenses do
+# to right pairs (benchmarks/calibration/panoramas.py).
+MISFIT = 0.015
+FLAT = 1e-6  # of the largest entry: H[2, 2] below is rounding, and H is scaled by its norm instead
 
 
 class PairReport(NamedTuple):
@@ -47,7 +54,7 @@ class PairReport(NamedTuple):
     agrees: bool
 
 
-class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
+class TrimmedPanorama(Trimmed):
     """All images of a panorama at once: one trimmed problem over all matches of all pairs.
 
     ::
@@ -61,11 +68,12 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    model : {"rotation", "homography"}
     contamination : "auto", float or int
         "auto" finds how many matches h_p of each pair the panorama explains, so that a pair of few matches is not given
         up for a better fit of the others, and keeps none of a pair that contradicts the others. A share or a number of
         matches is trimmed wherever it is: Σ wᵢ = h over all pairs.
+    model : {"rotation", "homography"}
+        A camera that turns about its centre, or one homography per image.
     threshold : float, optional
         The largest error of an inlier in px. None: found from the errors.
     method : Method, optional
@@ -74,27 +82,62 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
         End with Gauss–Newton steps on the inliers alone.
     random_state : int, RandomState, Generator or None
         For the spanning trees tried and SMART's draws.
+    verbose : bool or int
+        Show on stderr what the fit is doing.
 
     Attributes
     ----------
-    rotations_, focals_ : (m, 3, 3), (m,)
-        World to camera, the reference image's the identity, and focal lengths in px; None for homographies.
-    homographies_ : (m, 3, 3)
+    rotations_ : ndarray of shape (m, 3, 3)
+        World to camera, the reference image's the identity; None for homographies.
+    focals_ : ndarray of shape (m,)
+        Focal lengths in px; None for homographies.
+    homographies_ : ndarray of shape (m, 3, 3)
         Pixels of each image to pixels of the reference image; z > 0 is in front of both.
-    weights_, inlier_mask_, outlier_scores_ : (N,)
-        Of every match, the pairs' matches one after the other; scores are symmetric transfer errors in px.
+    weights_ : ndarray of shape (N,)
+        1 for inliers, else 0, of every match, the pairs' matches one after the other; ``inlier_mask_`` is
+        ``weights_ > 0``.
+    outlier_scores_ : ndarray of shape (N,)
+        Symmetric transfer errors in px.
+    outlier_probability_ : ndarray of shape (N,)
+        The probability that a match is wrong, from the p-value of its error under the noise of the inliers.
     threshold_ : float
         Every inlier is within it, px.
-    raw_weights_, objective_, history_, n_iter_ : of the trimmed fit
+    scale_ : float
+        The noise σ of the inliers in px: their errors are about σχ₂.
+    raw_weights_ : ndarray of shape (N,)
+        The w of the trimmed fit.
+    objective_ : float
+        The objective of the trimmed fit.
+    history_ : list of Record
+        Its course.
+    n_iter_ : int
+        How many records there are.
     contamination_ : float
-        The share of the matches that are wrong.
+        The share of the matches that are wrong: estimated, or as given.
     polish_shift_ : float
         By how many px the polish moved the inliers, root mean square.
     misfit_ : float
         The largest median error of a pair that agrees with the others, px: large where no x explains all of them.
-    pairs_, reference_, report_ : Pairs, int, list of PairReport
+    pairs_ : Pairs
+        The verified pairs fitted to.
+    agrees_ : ndarray of shape (P,)
+        Which of the pairs agree with the others.
+    reference_ : int
+        The image in the middle.
+    report_ : list of PairReport
+        What became of each pair.
     doubts_ : list of str
         What the fit warned of.
+
+    See Also
+    --------
+    match_pairs : The pairs of photographs that overlap.
+    stitch : All of it, and the picture.
+
+    Notes
+    -----
+    Where the methods that all trimmed estimators share take X and y, a panorama takes pairs and sizes, as in `fit`:
+    ``outlier_table(pairs)``, ``rethreshold(contamination, pairs)``. `rethreshold` starts from the present cameras.
 
     References
     ----------
@@ -117,37 +160,139 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        model: str = "rotation",
-        *,
         contamination: float | int | str = "auto",
+        *,
+        model: str = "rotation",
         threshold: float | None = None,
         method: Method | None = None,
         polish: bool = True,
         random_state: Any = 0,
+        verbose: bool | int = 0,
     ) -> None:
-        self.model = model
         self.contamination = contamination
+        self.model = model
         self.threshold = threshold
         self.method = method
         self.polish = polish
         self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, pairs: Pairs | Sequence[Any], sizes: Sequence[tuple[int, int]] | None = None) -> Self:
-        """Fit to `Pairs`, or to (i, j, src, dst) of each pair together with the sizes (w, h) of all images."""
-        check_choice(self.model, ("rotation", "homography"), "model")
-        threshold = None if self.threshold is None else check_positive(self.threshold, "threshold")
-        seed = int(check_random_state(check_seed(self.random_state)).randint(np.iinfo(np.int32).max))
-        with intact(self), team():  # matrices are too small for several threads
-            scene = Scene.of(_connected(pairs, sizes, seed))
-            model: Model = RotationModel(scene) if self.model == "rotation" else HomographyModel()
-            loss, r2 = model.start(scene, seed), model.r2(len(scene.pair))
-            found = agree(loss, scene, r2)
-            joint = JointFit(loss, scene, r2, found.agrees, h_of(self.contamination, loss.n, "matches"), threshold)
-            method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
-            solution = joint.trim(found.x, method, seed)
-            self._describe(joint, solution, joint.polish(solution) if self.polish else np.asarray(solution.x))
-            of_model, of_pairs = [*_unknown_focals(model), *self._strains(scene)], _loose_ends(scene, found)
-            self.doubts_ = of_model + of_pairs
+        """Place all images, and find the matches that are right.
+
+        Parameters
+        ----------
+        pairs : Pairs, or sequence of (i, j, src, dst)
+            What `match_pairs` found, or matches of your own: src (n, 2) in image i is said to be dst (n, 2) in image j.
+        sizes : sequence of (w, h), optional
+            Of all images, in px; to be given with matches of your own.
+
+        Returns
+        -------
+        TrimmedPanorama
+            The estimator itself.
+        """
+        check_choice(self.model, tuple(STARTS), "model")
+        if self.threshold is not None:
+            check_positive(self.threshold, "threshold")
+        seed = self._drawn_seed()
+        with intact(self), watching(self.verbose, type(self).__name__), team():  # matrices are too small for threads
+            stage("pairs")
+            verified = _verified(pairs, sizes, seed)
+            if not verified.pairs:
+                verified.largest()  # says why
+            verified.check_connected()
+            self.__dict__.pop("_table", None)
+            scene = Scene(verified)
+            h = h_of(self.contamination, scene.S, "matches")
+            return self._place(scene, h, STARTS[self.model](scene, seed), seed)
+
+    def outlier_score(self, pairs: Pairs | Sequence[Any]) -> Floats:
+        """The symmetric transfer errors of the matches of pairs, which are verified as in `fit`.
+
+        Parameters
+        ----------
+        pairs : Pairs, or sequence of (i, j, src, dst)
+            Among the images fitted to.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Errors in px, the pairs' one after the other: above ``threshold_`` is an outlier.
+        """
+        check_is_fitted(self, "weights_")
+        return self._scores(self._validate(pairs, None, None, reset=False))
+
+    def pair_homography(self, i: int, j: int) -> Floats:
+        """Pixel of image i to pixel of image j, also where they do not overlap.
+
+        Parameters
+        ----------
+        i : int
+            The number of an image.
+        j : int
+            The number of another.
+
+        Returns
+        -------
+        ndarray of shape (3, 3)
+            The homography; z > 0 is in front of both.
+        """
+        check_is_fitted(self, "weights_")
+        m = len(self._to_pixels)
+        H = self._to_pixels[check_index(j, m, "j")] @ self._to_world[check_index(i, m, "i")]
+        corner = abs(H[2, 2])
+        return np.asarray(H / (corner if corner > FLAT * np.abs(H[2]).max() else np.linalg.norm(H)))
+
+    # ---- what the base asks for ----
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Scene:
+        refuse_weights(sample_weight)
+        sizes = self.pairs_.sizes if y is None and not isinstance(X, Pairs) else y
+        pairs = _verified(X, sizes, self._drawn_seed())
+        if pairs.sizes != self.pairs_.sizes:
+            raise ValueError(f"the images of pairs must be those fitted to, of sizes {list(self.pairs_.sizes)}.")
+        if not pairs.pairs:
+            raise ValueError("pairs must hold matches that agree on a homography; those of no pair do.")
+        return Scene(pairs)
+
+    def _scores(self, data: Scene) -> Floats:
+        loss = self._present(data).loss
+        return np.asarray(np.sqrt(loss.values(np.zeros(loss.x_shape))))
+
+    def _findings(self, data: Scene, scores: Floats, off: np.ndarray) -> Findings:
+        left_out = {edge for edge, good in zip(self.pairs_.edges, self.agrees_, strict=True) if not good}
+        wrong = np.array([edge in left_out for edge in data.edges])[data.pair]
+        kind = np.select([off & wrong, off], ["wrong overlap", "outlier"], REGULAR)
+        return Findings(scores, p_values(scores / self.scale_, LAW), kind)
+
+    def _fit(self, data: Scene, h: float | None, warm: bool) -> Self:
+        scene, seed = Scene(data.pairs), self._drawn_seed()  # the training data themselves stay as they are
+        with team():
+            return self._place(scene, h, self._present(scene) if warm else STARTS[self.model](scene, seed), seed)
+
+    # ---- the parts of a fit ----
+
+    def _drawn_seed(self) -> int:
+        return int(check_random_state(check_seed(self.random_state)).randint(np.iinfo(np.int32).max))
+
+    def _present(self, scene: Scene) -> ModelStart:
+        """The model around what was fitted."""
+        if self.rotations_ is not None and self.focals_ is not None:
+            return rotation_start(scene, 0, (self.rotations_, self.focals_))
+        return homography_start(scene, 0, self.homographies_ @ np.stack([shift(c) for c in scene.centres]))
+
+    def _place(self, scene: Scene, h: float | None, start: ModelStart, seed: int) -> Self:
+        """Find the pairs that agree, trim, polish, and say what was found."""
+        stage("pairs that agree")
+        found = agree(start.loss, scene, start.r2)
+        joint = JointFit(start.loss, scene, start.r2, found.agrees, h, self.threshold)
+        stage("trimmed fit")
+        method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
+        solution = joint.trim(found.x, method, seed)
+        self._describe(joint, solution, joint.polish(solution) if self.polish else np.asarray(solution.x))
+        of_model, of_pairs = [*start.doubts, *self._strains(scene)], _loose_ends(scene, found)
+        self.doubts_ = of_model + of_pairs
         advice = ' For a camera that moves along a plane use model="homography".' if self.model == "rotation" else ""
         for doubt in [*(doubt + advice for doubt in of_model), *of_pairs]:
             warn(doubt)
@@ -156,14 +301,16 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
     def _describe(self, joint: JointFit, solution: Solution, x: Floats) -> None:
         """All that is known at x."""
         scene, loss = joint.scene, joint.loss
-        self.threshold_, self.contamination_ = joint.cut(x, solution.w)
+        self._training, self.pairs_, self.agrees_ = Scene(scene.pairs), scene.pairs, joint.agrees
+        self._row_names = np.array(scene.titles)[scene.pair]
+        self.threshold_, self.contamination_, self.scale_ = joint.cut(x, solution.w)
         self.outlier_scores_ = joint.errors(x)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
+        self.outlier_probability_ = row_probabilities(p_values(self.outlier_scores_ / self.scale_, LAW))
         self.raw_weights_, self.objective_, self.history_ = solution.w, solution.objective, solution.history
         self.n_iter_ = len(solution.history)
         moved = (loss.predict(x) - loss.predict(solution.x))[self.inlier_mask_]
         self.polish_shift_ = float(np.sqrt(np.mean(np.sum(moved**2, axis=1))))
-        self.pairs_, self.agrees_ = scene.pairs, joint.agrees
         self.reference_ = central([e for e, good in zip(scene.edges, joint.agrees, strict=True) if good], len(x))
         maps = loss.maps(x)
         self._to_world = np.stack([A @ shift(-c) for A, c in zip(maps.A, scene.centres, strict=True)])
@@ -176,20 +323,6 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
         self.report_ = _reports(scene, joint.agrees, self.outlier_scores_, self.inlier_mask_)
         self.misfit_ = max(report.error for report in self.report_ if report.agrees)
 
-    @property
-    def inlier_mask_(self) -> NDArray[np.bool_]:
-        """Which matches are within `threshold_` of the panorama."""
-        check_is_fitted(self, "weights_")
-        return np.asarray(self.weights_ > 0)
-
-    def pair_homography(self, i: int, j: int) -> Floats:
-        """Pixel of image i to pixel of image j, also where they do not overlap; z > 0 is in front of both."""
-        check_is_fitted(self, "weights_")
-        m = len(self._to_pixels)
-        H = self._to_pixels[check_index(j, m, "j")] @ self._to_world[check_index(i, m, "i")]
-        corner = abs(H[2, 2])
-        return np.asarray(H / (corner if corner > 1e-6 * np.abs(H[2]).max() else np.linalg.norm(H)))
-
     def _strains(self, scene: Scene) -> list[str]:
         """A fit that leaves some pair far off where it is, or much further than the pair's own homography does."""
         errors = np.array([r.error if r.agrees else 0.0 for r in self.report_])
@@ -197,48 +330,34 @@ class TrimmedPanorama(BaseEstimator):  # type: ignore[misc]
         worst = int(np.argmax(strain))
         if strain[worst] <= 1.0:
             return []
-        i, j = (scene.pairs.names[k] for k in scene.edges[worst])
         return [
-            f"the model is {errors[worst]:.0f} px off where {i} and {j} overlap, which by themselves match to "
-            f"{scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
+            f"the model is {errors[worst]:.0f} px off where {scene.titles[worst]} overlap, which by themselves match "
+            f"to {scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
             "this or another, may be wrong as a whole."
         ]
 
 
-def _unknown_focals(model: Model) -> list[str]:
-    if not isinstance(model, RotationModel) or model.focals.known:
-        return []
-    return [
-        "the overlaps do not tell the focal length (images that do not turn, or hardly): a typical one, "
-        f"{np.median(model.focals.focals):.0f} px, was the start."
-    ]
-
-
 def _loose_ends(scene: Scene, found: Agreement) -> list[str]:
     """Pairs that were left out, where it could as well have been another."""
-    pairs = [" and ".join(scene.pairs.names[k] for k in scene.edges[pair]) for pair in ambiguous(scene, found)]
     return [
-        f"the overlap of {pair} contradicts the others and is not used; but these form a chain, of which another may "
-        "be the wrong one. Look at the result, or add images that overlap more."
-        for pair in pairs
+        f"the overlap of {scene.titles[pair]} contradicts the others and is not used; but these form a chain, of which "
+        "another may be the wrong one. Look at the result, or add images that overlap more."
+        for pair in ambiguous(scene, found)
     ]
 
 
-def _connected(pairs: Pairs | Sequence[Any], sizes: Sequence[tuple[int, int]] | None, seed: int) -> Pairs:
-    """Verified pairs that connect all images."""
-    if not isinstance(pairs, Pairs):
-        if sizes is None:
-            raise ValueError("sizes must be given with matches of your own: (w, h) of each image, in px.")
-        pairs = make_pairs(pairs, sizes, random_state=seed)
-    elif sizes is not None and check_sizes(sizes) != list(pairs.sizes):
-        raise ValueError(f"sizes must be those of pairs, {list(pairs.sizes)}, or left out.")
-    if not pairs.pairs:
-        pairs.largest()  # says why
-    pairs.check_connected()
-    return pairs
+def _verified(pairs: Pairs | Sequence[Any], sizes: Sequence[tuple[int, int]] | None, seed: int) -> Pairs:
+    """Pairs of images of these sizes, verified by their homographies."""
+    if isinstance(pairs, Pairs):
+        if sizes is not None and check_sizes(sizes) != list(pairs.sizes):
+            raise ValueError(f"sizes must be those of pairs, {list(pairs.sizes)}, or left out.")
+        return pairs
+    if sizes is None:
+        raise ValueError("sizes must be given with matches of your own: (w, h) of each image, in px.")
+    return make_pairs(pairs, sizes, random_state=seed)
 
 
-def _reports(scene: Scene, agrees: NDArray[np.bool_], errors: Floats, inside: NDArray[np.bool_]) -> list[PairReport]:
+def _reports(scene: Scene, agrees: Bools, errors: Floats, inside: Bools) -> list[PairReport]:
     inliers = np.bincount(scene.pair[inside], minlength=len(scene.pairs))
-    numbers = zip(scene.pairs.pairs, scene.inliers, inliers, medians(errors, scene), agrees, strict=True)
+    numbers = zip(scene.pairs.pairs, scene.inliers, inliers, scene.medians(errors), agrees, strict=True)
     return [PairReport(p.i, p.j, len(p), int(o), int(n), float(e), bool(a)) for p, o, n, e, a in numbers]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.panorama.consistency import least_squares, medians
+from trimlearn.geometry.panorama.consistency import least_squares
+from trimlearn.geometry.panorama.losses import TransferLoss
 from trimlearn.geometry.panorama.scene import Scene
-from trimlearn.geometry.panorama.transfer_loss import TransferLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.scale import Chi, judge
@@ -20,18 +20,21 @@ from trimlearn.solution import Solution
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["Cut", "JointFit"]
+__all__ = ["LAW", "Cut", "JointFit"]
 
-ROUNDS = 3  # of quotas and trimmed fits
-PASSES = 60
-EXACT = 1e-7  # of the diagonal: errors below are rounding
+ROUNDS = 3  # of quotas and trimmed fits: a limit on time; quotas change by a few matches after the first
+PASSES = 60  # of SMART a round: a limit on time; the photographs of docs/panorama.md take 72 from a far worse start
+EXACT = 1e-7  # of the diagonal: errors below are rounding, 6·10⁻⁸ of coordinates read as float32
+LAW = Chi(2)  # of the errors of right matches, in units of their noise: two coordinates, each normal
 
 
 class Cut(NamedTuple):
-    """Matches with errors up to ``threshold`` px are inliers; ``contamination`` is the share that is wrong."""
+    """Matches with errors up to ``threshold`` px are inliers; ``contamination`` is the share that is wrong; ``scale``
+    is the noise of the others in px."""
 
     threshold: float
     contamination: float
+    scale: float
 
 
 @final
@@ -82,14 +85,14 @@ class JointFit:
         The errors of right matches follow σχ₂. However bent a lens, half of the inliers of a pair that agrees are kept.
         """
         errors = self.errors(x)
+        trusted = self.h or float(np.sum(self.scene.core & self.agrees[self.scene.pair]))
+        verdict = judge(errors, trusted, np.prod(self.loss.x_shape) / 2, law=LAW, floor=EXACT * self.scene.diagonal)
         if self.h is not None:
             assert w is not None, "with h given the weights decide"
-            return Cut(self.threshold or float(errors[w > 0].max()), 1.0 - self.h / self.loss.n)
-        trusted = float(np.sum(self.scene.core & self.agrees[self.scene.pair]))
-        verdict = judge(errors, trusted, np.prod(self.loss.x_shape) / 2, law=Chi(2), floor=EXACT * self.scene.diagonal)
-        least = float(medians(errors, self.scene)[self.agrees].max())
+            return Cut(self.threshold or float(errors[w > 0].max()), 1.0 - self.h / self.loss.n, verdict.scale)
+        least = float(self.scene.medians(errors)[self.agrees].max())
         found = max(verdict.cutoff * verdict.scale, least)
-        return Cut(self.threshold or found, verdict.contamination)
+        return Cut(self.threshold or found, verdict.contamination, found / verdict.cutoff)
 
     def quotas(self, x: Floats) -> Floats:
         """h, or h_p for each pair: how many of its matches are inliers at x."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from trimlearn._utils.threads import each, team
 from trimlearn.geometry.homography.estimator import TrimmedHomography
@@ -18,21 +17,25 @@ from trimlearn.geometry.homography.transfer import transform
 from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_seed, check_sizes
 from trimlearn.geometry.mosaic.images import ImageLike, name_of
 from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match
+from trimlearn.geometry.panorama.trees import Edge, components
 
-__all__ = ["Pair", "Pairs", "Rejected", "adjacency", "components", "make_pairs", "match_pairs"]
+__all__ = ["Pair", "Pairs", "Rejected", "make_pairs", "match_pairs"]
 
-Edge = tuple[int, int]
-
-FEWEST = 12  # matches below which a pair is not looked at: fewer agree by chance
-BASE, SHARE = 8, 0.15  # an overlap has more inliers than 8 + 0.15 of the matches that fall into it
-LOOSE = 0.0075  # of the diagonal: one homography explains an overlap only so well, where lenses bend or a camera moved
-MANY = 30  # images beyond which pairs are preselected
-SKETCH = 400  # features of an image that the preselection compares
-NEIGHBOURS = 8  # pairs that the preselection keeps for each image
+# An overlap has more inliers than BASE + SHARE times the matches that fall into it: 8 of Brown and Lowe (2007, section
+# 3.2); half of their 0.3, as the mutual check has removed the greater part of the wrong matches before.
+BASE, SHARE = 8, 0.15
+FEWEST = 12  # matches below which a pair is not looked at: fewer than 10 are never enough; two more to spare
+# Of the diagonal, 6 px in 640 × 480: how well one homography explains an overlap where a lens bends lines or the camera
+# moved a little. A lens that bends them by 6 % leaves 0.3 %, twice as much in a joint fit (benchmarks/calibration/
+# panoramas.py); in the photographs of docs/panorama.md 90 % of the matches are within 0.5 %.
+LOOSE = 0.0075
+MANY = 30  # images beyond which pairs are preselected: a limit on time, 435 pairs of some 0.1 s
+SKETCH = 400  # features of an image that the preselection compares: a limit on time, a few ms a pair
+NEIGHBOURS = 8  # pairs that the preselection keeps for each image: the 6 of Brown and Lowe (2007), and two more
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Pair:
     """Two images that overlap: src (n, 2) in image i is said to be dst (n, 2) in image j.
 
@@ -49,6 +52,9 @@ class Pair:
 
     def __len__(self) -> int:
         return len(self.src)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pair) and all(np.array_equal(a, vars(other)[name]) for name, a in vars(self).items())
 
 
 class Rejected(NamedTuple):
@@ -76,7 +82,16 @@ class Pairs:
     @property
     def components(self) -> list[list[int]]:
         """Groups of images that hang together by overlaps, the largest first; an image without overlap is one alone."""
-        return components([(p.i, p.j) for p in self.pairs], len(self.sizes))
+        return components(self.edges, len(self.sizes))
+
+    @property
+    def edges(self) -> list[Edge]:
+        """(i, j) of every pair."""
+        return [(p.i, p.j) for p in self.pairs]
+
+    def title(self, i: int, j: int) -> str:
+        """The names of two images, for a sentence."""
+        return f"{self.names[i]} and {self.names[j]}"
 
     def subset(self, images: Sequence[int]) -> Pairs:
         """The pairs among ``images``, which are numbered anew in that order."""
@@ -111,30 +126,7 @@ class Pairs:
         best = max(self.rejected, key=lambda r: r.matches, default=None)
         if best is None:
             return "there is no pair with matches"
-        return f"the best pair, {self.names[best.i]} and {self.names[best.j]}, has {best.reason}"
-
-
-def components(edges: Iterable[Edge], m: int) -> list[list[int]]:
-    """The connected parts of a graph of m nodes, the largest first, each in increasing order.
-
-    >>> components([(0, 3), (3, 1)], 5)
-    [[0, 1, 3], [2], [4]]
-    """
-    count, label = connected_components(adjacency(edges, m), directed=False)
-    groups = [np.flatnonzero(label == k).tolist() for k in range(count)]
-    return sorted(groups, key=lambda group: (-len(group), group))
-
-
-def adjacency(edges: Iterable[Edge], m: int) -> NDArray[np.bool_]:
-    """The graph of m nodes as a matrix (m, m).
-
-    >>> adjacency([(0, 1)], 3).sum(axis=1)
-    array([1, 1, 0])
-    """
-    joined = np.zeros((m, m), bool)
-    for i, j in edges:
-        joined[i, j] = joined[j, i] = True
-    return joined
+        return f"the best pair, {self.title(best.i, best.j)}, has {best.reason}"
 
 
 def match_pairs(
@@ -142,13 +134,34 @@ def match_pairs(
 ) -> Pairs:
     """Every pair of images matched, and those kept whose matches agree on a homography.
 
-    images: paths or arrays, see `match_images`. Features are detected once per image. All pairs are matched; of more
-    than 30 images, only those that a sketch of some hundred features calls likely, and neighbours in the given order.
-    Each pair is verified by `TrimmedHomography`, which must explain more than 8 + 0.15 times the matches that fall
-    into the overlap (the test of Brown and Lowe 2007, whose 0.3 is for matches without the mutual check).
+    Features are detected once per image. All pairs are matched; of more than 30 images, only those that a sketch of
+    some hundred features calls likely, and neighbours in the given order. Each pair is verified by `TrimmedHomography`,
+    which must explain more than 8 + 0.15 times the matches that fall into the overlap (the test of Brown and Lowe,
+    whose 0.3 is for matches without the mutual check).
 
-    Images that overlap with no other are no error here: see `Pairs.components` and `Pairs.largest`.
+    Parameters
+    ----------
+    images : iterable of paths or arrays
+        At least two; see `match_images`.
+    ratio : float
+        As in `match_images`.
+    max_features : int
+        As in `match_images`.
+    random_state : int, RandomState, Generator or None
+        For the homographies.
 
+    Returns
+    -------
+    Pairs
+        Images that overlap with no other are no error here: see its ``components`` and ``largest()``.
+
+    References
+    ----------
+    M. Brown and D. Lowe, Automatic panoramic image stitching using invariant features, IJCV 2007.
+
+    Examples
+    --------
+    >>> import numpy as np
     >>> noise = np.random.default_rng(0).integers(0, 256, (40, 60), dtype=np.uint8)
     >>> scene = np.kron(noise, np.ones((6, 6), np.uint8))
     >>> pairs = match_pairs([scene[:, :200], scene[:, 100:300], np.zeros((99, 99), np.uint8)])
@@ -186,7 +199,7 @@ def make_pairs(
     found, seen = [], set()
     for given in correspondences:
         i, j, matches = _given(given, m)
-        if frozenset((i, j)) in seen:
+        if i == j or frozenset((i, j)) in seen:
             raise ValueError(f"correspondences must name two different images of {m}, once each pair; got ({i}, {j}).")
         seen.add(frozenset((i, j)))
         for k, points in ((i, matches.src), (j, matches.dst)):
@@ -200,16 +213,14 @@ def _given(given: Any, m: int) -> tuple[int, int, Matches]:
     if not isinstance(given, Sequence) or len(given) not in (4, 5):
         raise ValueError("correspondences must hold (i, j, src, dst) or (i, j, src, dst, scores) for each pair.")
     i, j = (check_index(k, m, f"{name} of correspondences") for k, name in zip(given, "ij", strict=False))
-    if i == j:
-        raise ValueError(f"correspondences must name two different images of {m}, once each pair; got ({i}, {j}).")
     return i, j, _matches(*given[2:])
 
 
 def _matches(src: Any, dst: Any, scores: Any = None) -> Matches:
     if len(src) == 0 and len(dst) == 0:
         return Matches(np.empty((0, 2)), np.empty((0, 2)), np.empty(0))
-    points, checked = check_pairs(src, dst, scores)
-    return Matches(points.src, points.dst, np.ones(len(points)) if checked is None else checked)
+    points = check_pairs(src, dst, scores)
+    return Matches(points.src, points.dst, np.ones(len(points)) if points.scores is None else points.scores)
 
 
 def _gather(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], names: Sequence[str]) -> Pairs:

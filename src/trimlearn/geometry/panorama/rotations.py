@@ -9,10 +9,12 @@ from trimlearn.geometry.homography.points import Floats
 
 __all__ = ["cross_matrix", "nearest_rotation", "rotation_and_jacobian", "rotation_between", "straighten"]
 
-SMALL = 1e-4  # radians below which series replace (1 − cos θ)/θ²
-SIDE, STEEP = 0.2, 0.15  # c, ε of `straighten`: how rarely a camera is held on its side, or looks straight down
-WEAK = 0.01  # by how much less a camera's tilt is known beforehand than that it is level
-SETTLE = 4  # rounds of it
+SMALL = 1e-4  # radians below which series replace (θ − sin θ)/θ³, which loses 10⁻¹⁶/θ²; the series' error is θ⁴/5040
+# c and ε of `straighten`: how rarely a camera is held on its side, or looks straight down. Tried on the eleven ways of
+# holding cameras in test_losses: with these down is found within 12° in all.
+SIDE, STEEP = 0.2, 0.15
+WEAK = 0.01  # by how much less a camera's tilt is known beforehand than that it is level: it decides in a tie
+SETTLE = 4  # rounds of it: a limit on time; who is on the side changes once or twice
 
 
 def cross_matrix(v: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The losses of a panorama, their derivatives, and the metric their joint problem is solved in."""
+"""The losses of a panorama, their derivatives, and rotations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from cameras import ring
-from trimlearn import Problem, solve
 from trimlearn.geometry.homography.points import PointPairs
 from trimlearn.geometry.homography.transfer import squared_transfer
-from trimlearn.geometry.panorama.newton_metric import NewtonMetric
-from trimlearn.geometry.panorama.rotation_loss import HomographyLoss, RotationLoss
+from trimlearn.geometry.panorama.losses import Correspondences, HomographyLoss, RotationLoss, TransferLoss
 from trimlearn.geometry.panorama.rotations import (
     cross_matrix,
     nearest_rotation,
@@ -18,11 +16,6 @@ from trimlearn.geometry.panorama.rotations import (
     rotation_between,
     straighten,
 )
-from trimlearn.geometry.panorama.transfer_loss import Correspondences, TransferLoss
-from trimlearn.losses import LeastSquares
-from trimlearn.regularizers import L1, Ridge
-from trimlearn.smart import svrg
-from trimlearn.weights import AllOnes, CappedSimplex
 
 CENTRE = np.array([319.5, 239.5])
 
@@ -244,44 +237,3 @@ def test_down_is_found_whichever_way_cameras_are_held(case: str) -> None:
         assert np.allclose(level @ level[0].T, true @ true[0].T)
         down = (true[0].T @ level[0])[:, 1]  # in the true world
         assert np.degrees(np.arccos(down[1])) < 12
-
-
-# -- the metric -------------------------------------------------------------------------------------------------------
-
-
-def test_the_newton_metric_does_not_care_for_units() -> None:
-    rng = np.random.default_rng(7)
-    V = rng.standard_normal((400, 4))
-    V[:, 1] = V[:, 0] + 1e-2 * V[:, 1]  # columns that nearly agree
-    t = V @ [1.0, -2.0, 3.0, 0.5] + 0.01 * rng.standard_normal(400)
-    t[:80] += 30.0
-    scales = np.array([1e-4, 1.0, 1e3, 1e5])
-    method = svrg(metric=NewtonMetric(), momentum=0.0)
-    plain, scaled = (
-        solve(Problem(LeastSquares(V * s, t), CappedSimplex(320)), method, max_passes=200, tol=1e-7)
-        for s in (np.ones(4), scales)
-    )
-    assert plain.status.converged
-    assert np.allclose(scaled.x * scales, plain.x, rtol=1e-6)
-    assert np.allclose(plain.x, np.linalg.lstsq(V[80:], t[80:], rcond=None)[0], atol=1e-5)
-
-
-def test_the_newton_metric_leaves_alone_what_does_not_show() -> None:
-    V = np.random.default_rng(8).standard_normal((300, 3))
-    V[:, 2] = 0.0
-    problem = Problem(LeastSquares(V, V @ [1.0, 2.0, 0.0]), AllOnes())
-    method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False)
-    found = solve(problem, method, x0=np.array([0.0, 0.0, 7.0]), tol=1e-10)
-    assert np.allclose(found.x, [1.0, 2.0, 7.0], atol=1e-6)
-
-
-def test_the_newton_metric_counts_a_ridge_and_refuses_what_is_not_smooth() -> None:
-    rng = np.random.default_rng(9)
-    V = rng.standard_normal((200, 3))
-    t = V @ [1.0, 2.0, 3.0]
-    found = solve(
-        Problem(LeastSquares(V, t), AllOnes(), Ridge(0.5)), svrg(metric=NewtonMetric(), momentum=0.0), tol=1e-10
-    )
-    assert np.allclose(found.x, np.linalg.solve(V.T @ V / 200 + 0.5 * np.eye(3), V.T @ t / 200), atol=1e-6)
-    with pytest.raises(ValueError, match="smooth"):
-        solve(Problem(LeastSquares(V, t), AllOnes(), L1(0.1)), svrg(metric=NewtonMetric()))

@@ -8,8 +8,8 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.panorama.losses.transfer import Correspondences, Maps, TransferLoss
 from trimlearn.geometry.panorama.rotations import cross_matrix, rotation_and_jacobian
-from trimlearn.geometry.panorama.transfer_loss import Correspondences, Maps, TransferLoss
 
 __all__ = ["HomographyLoss", "RotationLoss"]
 

@@ -1,0 +1,42 @@
+"""Constants of geometry beside the tables that they were read from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.calibration import panoramas
+from trimlearn.geometry.panorama.consistency import TOLERANCE
+from trimlearn.geometry.panorama.estimator import MISFIT
+from trimlearn.geometry.panorama.pairs import LOOSE
+from trimlearn.geometry.panorama.scene import STRAIN
+
+RESULTS = Path(panoramas.__file__).parent / "results"
+
+
+def stored(name: str) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return table
+
+
+def test_errors_of_right_pairs_are_well_within_what_is_allowed() -> None:
+    table = stored("panoramas").values()
+    error, ratio = (max(row[name] for row in table) for name in ("error of a right pair", "by its own"))
+    assert error < LOOSE and 2 * error < MISFIT and 3 * error < TOLERANCE and 2 * ratio < STRAIN
+    assert min(row["wrong"] for row in table) > 100 * TOLERANCE
+
+
+def test_the_table_is_what_its_script_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panoramas, "SEEDS", range(1))
+    found, table = panoramas._row(0.04), stored("panoramas")["barrel 0.04"]
+    for name in ("own error", "error of a right pair", "by its own"):  # the largest of three seeds
+        assert 0.5 * table[name] < found[name] <= table[name] + 1e-4
+
+
+def test_more_features_give_more_matches_as_good() -> None:
+    table = stored("features")
+    usual, ours = table["contrast 0.04, edge 10"], table["contrast 0.02, edge 20"]
+    assert ours["right"] > 1.2 * usual["right"] and ours["share"] > usual["share"] - 0.02
