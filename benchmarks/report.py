@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, TARGET_COLUMNS, Cell, load, target_rows, text_of
+from trimlearn._utils.text import markdown
 
 __all__ = ["write"]
 
@@ -198,6 +199,5 @@ def _machine(found: dict[str, Any]) -> str:
 
 def _markdown(title: str, columns: list[str], rows: list[list[Cell]]) -> str:
     lines = [f"**{title}**", ""] if title else []
-    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    lines += [f"| {' | '.join(text_of(value) for value in row)} |" for row in rows]
+    lines += markdown([columns, *[[text_of(value) for value in row] for row in rows]])
     return "\n".join(lines) + "\n"

@@ -208,6 +208,6 @@ def test_interrupted_is_one_line(monkeypatch, capsys):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trimlearn.cli.demo.run", interrupt)
+    monkeypatch.setattr("trimlearn.demo.run", interrupt)
     assert cli.main(["demo"]) == 130
     assert capsys.readouterr().err == "trimlearn: interrupted\n"

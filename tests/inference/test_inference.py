@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 
-from trimlearn.inference import precision, summary
+from trimlearn.inference import frame, precision
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.infer import Fitted, Inference, IntervalMixin, infer
 
@@ -472,7 +472,7 @@ def test_summary_as_a_frame(stackloss: Inference) -> None:
 
 
 def test_without_pandas_the_frame_says_so(stackloss: Inference, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(summary, "find_pandas", lambda: None)
+    monkeypatch.setattr(frame, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="attributes of this summary"):
         stackloss.summary().to_frame()
 

@@ -9,7 +9,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimlearn.inference.text import find_pandas, grid, markdown
+from trimlearn._utils.text import grid, markdown
+from trimlearn.inference.frame import data_frame
 
 __all__ = ["OutlierTable"]
 
@@ -92,10 +93,7 @@ class OutlierTable:
 
     def to_pandas(self) -> Any:
         """A DataFrame of the same columns."""
-        pandas = find_pandas()
-        if pandas is None:
-            raise ImportError("to_pandas() needs pandas, which is not installed: pip install pandas, or use to_dict().")
-        return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
+        return data_frame({name: values.copy() for name, values in self._columns.items()}, "use to_dict()")
 
     def to_markdown(self, n: int = SHOWN) -> str:
         """The n worst rows in Markdown."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
 
-from paper.mnist_fits import FITS, Score
+from paper.mnist.fits import FITS, Score
 from paper.outcome import Sheet
 
 __all__ = ["HALF", "PAPER", "PAPER_LEVELS", "Table"]

@@ -55,7 +55,7 @@ def lowest(problem: Problem, passes: float, folder: Path | None = None, *, say: 
     """The lowest F of the runs in `LONG`, ``passes`` passes each, and of those in `FINISH`, which go on from the best.
     ``folder``: where the answer is kept; None: nowhere.
 
-    >>> from paper.rates_runs import trimmed_softmax
+    >>> from paper.rates.runs import trimmed_softmax
     >>> V, t = np.eye(4).repeat(10, axis=0), np.arange(4).repeat(10)
     >>> optimum = lowest(trimmed_softmax(V, t, wrong=0.0), passes=20)
     >>> optimum.objective == min(optimum.runs.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paper.mnist_fits import Digits, Labels, fit_paper, worst
+from paper.mnist.fits import Digits, Labels, fit_paper, worst
 from paper.outcome import GREY, RED, Picture
 from trimlearn.weights import CappedSimplex
 
