@@ -38,6 +38,7 @@ $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/python tests/lint_docstrings.py
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

@@ -19,12 +19,19 @@ SHOWN = 20  # rows that are printed: one screen
 
 @final
 class OutlierTable:
-    """One row per example, worst first; each column a NumPy array that cannot be written to.
+    """A table with one row per example, worst first; each column is a NumPy array that cannot be written to.
 
     ``table["score"]`` or ``table.score`` is a column, ``table[0]`` a row as a dict, ``table[:5]``, ``table.head()`` and
     ``table[table["outlier"]]`` are tables; iteration goes over the rows. It pickles, prints, and shows as HTML in a
     notebook. `to_pandas` makes a DataFrame, `to_dict` lists.
 
+    Parameters
+    ----------
+    columns : mapping from str to array-like of shape (n,)
+        The columns by name, one entry per row each.
+
+    Examples
+    --------
     >>> table = OutlierTable({"row": np.array([7, 2]), "score": np.array([9.25, 0.1]), "kind": np.array(["odd", "ok"])})
     >>> table
     row  score  kind
