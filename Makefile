@@ -44,7 +44,7 @@ types: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: $(VENV)/.dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # What a plain `pip install .` can do: the README's example, and those of every page that needs no images.
 base: $(INPUTS)

@@ -142,7 +142,10 @@ def test_the_command_line_knows_every_experiment() -> None:
         assert importlib.util.find_spec(f"paper.{experiment.module}")
 
 
-def test_reproduce_judges_prints_and_lists_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reproduce_judges_prints_and_lists_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judges, "FULL", replace(judges.FULL, starts=6))
     out = tmp_path / "new" / "out"
     assert main(["judges", "--out", str(out)]) == 0
     printed, progress = capsys.readouterr()

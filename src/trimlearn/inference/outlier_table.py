@@ -14,7 +14,7 @@ from trimlearn.inference.frame import data_frame
 
 __all__ = ["OutlierTable"]
 
-SHOWN = 20  # rows that are printed: one screen
+SHOWN = 20  # rows that are printed: they fit on a screen of 24 lines, the least there are
 
 
 @final
