@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import html
 import importlib
 import inspect
 import io
@@ -18,6 +19,7 @@ import pytest
 
 import lint_docstrings
 import trimlearn
+from benchmarks.pictures.house import FLOORS
 from blocks import blocks, run
 from trimlearn import losses, regularizers, smart, weights
 from trimlearn.engines import Counts, Engine
@@ -271,3 +273,23 @@ def test_layers_import_only_what_the_architecture_allows() -> None:
             continue
         assert layer(file) in allowed, f"{layer(file)} is in no layer"
         assert imported(file) <= allowed[layer(file)], f"{file.name}: {imported(file) - allowed[layer(file)]}"
+
+
+def test_the_picture_of_the_house_has_every_package_and_its_folders() -> None:
+    table = {name for row in rows(DOCS / "architecture.md", 3) for name in code(row[0])}
+    rooms = {room.name: room for floor in FLOORS for room in floor.rooms}
+    assert rooms.keys() == table - {"__main__", "_version"}
+    for name, room in rooms.items():
+        inside = {path.name for path in (PACKAGE / name).glob("*") if (path / "__init__.py").is_file()}
+        assert set(room.folders) == inside, name
+    drawn = html.unescape((DOCS / "img" / "house.svg").read_text(encoding="utf-8"))
+    words = [word for room in rooms.values() for word in (room.name, room.what, *room.folders)]
+    assert [word for word in words if word not in drawn] == []  # else: python -m benchmarks.pictures
+
+
+def test_every_floor_rests_on_those_below() -> None:
+    level = {room.name: number for number, floor in enumerate(FLOORS) for room in floor.rooms}
+    for file in PACKAGE.rglob("*.py"):
+        if layer(file) in level:
+            above = [name for name in imported(file) if level.get(name, len(FLOORS)) < level[layer(file)]]
+            assert above == [], file.name
