@@ -25,7 +25,7 @@ __all__ = ["QUICK", "Plan", "run"]
 
 KINDS = (("none", 0.0), ("near", 0.03), ("near", 0.1), ("near", 0.2), ("far", 0.1), ("cluster", 0.1))
 EDGES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
-FDR = 0.1
+FDR = 0.1  # the default of `flag`
 # What the constants of `trimlearn.inference.probability` might have been instead, one changed at a time.
 ALTERNATIVES: dict[str, tuple[Any, ...]] = {
     "BEGIN": (np.array([4.0]), np.array([3.0, 6, 12, 24]), np.array([5.0, 8, 12, 20]), np.arange(4.0, 26, 3)),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["FULL", "QUICK", "Settings", "StationaryPoint", "Study", "fit_pca", "run", "study"]
 
 UNINFORMATIVE = ("CONT", "INTG", "DMNR", "PHYS")  # the ratings the paper finds and removes: A becomes B
-COMPONENTS = 2
+COMPONENTS = 2  # the paper's
 TOL, MAX_PASSES = 1e-6, 2000  # tight and long, so that two starts that end at one point are seen to do so
 
 

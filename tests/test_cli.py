@@ -16,8 +16,8 @@ from trimlearn import cli
 from trimlearn.cli import show
 from trimlearn.datasets.mnist import _write_idx
 
-# The lowest of 1,500 random starts of alternating minimisation. The design page's F = 0.123482, with COHEN in MARTIN's
-# place, is a local minimum too: 83 % of those starts end there.
+# The lowest of 1,500 random starts of alternating minimisation. The point that docs/paper.md shows, F = 0.123482 with
+# COHEN in MARTIN's place, is a local minimum too: 83 % of those starts end there.
 OUTLYING = {"BRACKEN", "CALLAHAN", "DRISCOLL", "GRILLO", "MIGNONE", "SADEN"}
 
 

@@ -11,6 +11,7 @@ from paper.outcome import Sheet
 
 __all__ = ["HALF", "PAPER", "PAPER_LEVELS", "Table"]
 
+# Table 2 as printed.
 PAPER_LEVELS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 PAPER: dict[str, dict[str, tuple[float | None, ...]]] = {
     "LSE": {

@@ -22,7 +22,7 @@ from trimlearn.smart.steps import Decaying
 
 __all__ = ["CONTINUED", "METHODS", "Level", "LevelSettings", "compare", "fading"]
 
-CLASSES = 10
+CLASSES = 10  # digits
 CONTINUED = "SMART-SVRG, continuation"
 METHODS = ("SMART-SVRG", "SMART-SAGA", CONTINUED, "alternating", "SG", "PALM")
 

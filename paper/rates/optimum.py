@@ -37,7 +37,7 @@ FINISH: dict[str, Method] = {
     "SMART-SVRG with an L-BFGS metric, from the best": svrg(metric="lbfgs", finish=False),
     "alternating minimisation, from the best": alternating(50, "lbfgs"),
 }
-SHARE = 1 / 3  # passes of the latter
+SHARE = 1 / 3  # passes of the latter: they begin where the former ended
 AGREES = 1e-4  # float32 losses, summed in another order, differ by less
 
 

@@ -11,7 +11,7 @@ from paper.rates.level import METHODS, Level
 
 __all__ = ["ERRORS", "count_sheets", "level_sheet", "order"]
 
-ERRORS = (100.0, 10.0, 1.0, 0.1)
+ERRORS = (100.0, 10.0, 1.0, 0.1)  # relative: the decades that Figure 2 shows
 NAMES = dict(zip(COLUMNS, ("∇fᵢ", "fᵢ", "prox of r1", "prox of r2"), strict=True))
 POWERS = {1.0: "n", 2 / 3: "n^(2/3)", 0.0: "", -1 / 3: "n^(1/3)", -1.0: "n"}  # without the sign
 
