@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from enum import EnumMeta
 from importlib import import_module
 from typing import Any
 
@@ -56,10 +57,12 @@ def public_names() -> Iterator[str]:
 
 def errors(name: str) -> list[str]:
     """What is wrong with the docstring of a name, one line for each rule that is broken."""
-    from numpydoc.validate import validate
+    from numpydoc.validate import Validator, validate
 
+    thing = Validator._load_obj(name)
+    asked = CHECKS.keys() - ({"PR01"} if isinstance(thing, EnumMeta) else set())  # Enum's own parameters, not ours
     result: dict[str, Any] = validate(name)
-    broken = [(code, message) for code, message in result["errors"] if code in CHECKS]
+    broken = [(code, message) for code, message in result["errors"] if code in asked]
     return [f"{result['file']}:{result['file_line']}: {name}: {code} {message}" for code, message in broken]
 
 
