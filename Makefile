@@ -38,12 +38,13 @@ $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
+	$(BIN)/python tests/lint_docstrings.py
 
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
 test: $(VENV)/.dev
-	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2
+	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # What a plain `pip install .` can do: the README's example, and those of every page that needs no images.
 base: $(INPUTS)
@@ -82,7 +83,7 @@ paper: $(VENV)/.dev
 # R's robustbase joins in where it is installed (Debian: r-base-core, r-cran-robustbase).
 bench: $(VENV)/.dev
 	$(PIP) -c constraints.txt -e ".[bench]"
-	for name in floor rates growth small peers large battery probability trust; do $(BIN)/python -m benchmarks $$name || exit 1; done
+	for name in floor rates growth small peers large battery probability trust walk; do $(BIN)/python -m benchmarks $$name || exit 1; done
 	$(BIN)/python -m benchmarks report
 
 clean:

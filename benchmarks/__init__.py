@@ -1,1 +1,1 @@
-"""How fast SMART is: `python -m benchmarks floor|rates|growth|small`, then `report` (docs/performance.md)."""
+"""How fast, how good and how readable it is: `python -m benchmarks NAME`, then `report` (docs/performance.md)."""

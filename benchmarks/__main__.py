@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|walk|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import battery, floor, growth, large, peers, probability, rates, report, small, trust
+from benchmarks import battery, floor, growth, large, peers, probability, rates, report, small, trust, walk
 from benchmarks.common import RESULTS, Result, digits, render, save
 
 __all__ = ["main"]
@@ -54,6 +54,10 @@ def _trust(options: Options) -> Result:
     return trust.run(plan, options.data, options.parts or tuple(trust.PARTS))
 
 
+def _walk(options: Options) -> Result:
+    return walk.run()
+
+
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
     "rates": _rates,
@@ -64,6 +68,7 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "probability": _probability,
     "battery": _battery,
     "trust": _trust,
+    "walk": _walk,
 }
 PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS)}
 

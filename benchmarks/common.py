@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from trimlearn._utils.text import grid
 from trimlearn.datasets import load_mnist
 
 __all__ = [
@@ -305,6 +306,5 @@ def target_rows(targets: list[dict[str, Any]]) -> list[list[Cell]]:
 
 def _plain(title: str, columns: Sequence[str], rows: list[list[Cell]]) -> str:
     cells = [list(columns), *[[text_of(value) for value in row] for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
-    return "\n".join([title, *[f"  {line}" for line in [lines[0], "-" * len(lines[0]), *lines[1:]]]])
+    head, *body = grid(cells, left=range(len(columns)))
+    return "\n".join([title, *[f"  {line}" for line in [head, "-" * len(head), *body]]])

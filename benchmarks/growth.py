@@ -17,7 +17,7 @@ from trimlearn.weights import CappedSimplex
 
 __all__ = ["QUICK", "Plan", "run"]
 
-SMART_EXPONENT, PALM_EXPONENT = 0.75, 1.15
+SMART_EXPONENT, PALM_EXPONENT = 0.75, 1.15  # targets: the theory says 2/3 and 1
 ITERATIONS = 100  # at least as many must be needed at every n
 WRONG = 0.05  # share of the rows that are outliers, and are trimmed
 FLIPPED, TRIMMED = 0.15, 0.1  # the same where rows lie near the threshold

@@ -8,32 +8,43 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy.special import ndtr
 
-from benchmarks.common import Result, Table, Target, say
+from benchmarks.common import NOTHING, Result, Table, Target, say
 from trimlearn import TrimmedCovariance, TrimmedGLM, TrimmedGraphicalLasso, TrimmedLinearRegression, TrimmedPCA
+from trimlearn.inference import probability
 from trimlearn.inference.probability import flag, row_probabilities
 
 __all__ = ["QUICK", "Plan", "run"]
 
 KINDS = (("none", 0.0), ("near", 0.03), ("near", 0.1), ("near", 0.2), ("far", 0.1), ("cluster", 0.1))
 EDGES = (0.1, 0.3, 0.5, 0.7, 0.9, 0.99)
-FDR = 0.1
+FDR = 0.1  # the default of `flag`
+# What the constants of `trimlearn.inference.probability` might have been instead, one changed at a time.
+ALTERNATIVES: dict[str, tuple[Any, ...]] = {
+    "BEGIN": (np.array([4.0]), np.array([3.0, 6, 12, 24]), np.array([5.0, 8, 12, 20]), np.arange(4.0, 26, 3)),
+    "REACH": (2.0, 3.0, 8.0, 15.0),
+    "PRIOR": (0.0, 5.0, 10.0, 40.0, 80.0),
+}
 Draw = Callable[[np.random.Generator, int, str, int], tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows, and how many data sets of every kind; four times as many in which nothing is wrong."""
+    """Rows, and how many data sets of every kind; four times as many in which nothing is wrong. ``law``: the same where
+    the law of scores is known, which takes no fits."""
 
     sizes: tuple[tuple[int, int], ...] = ((50, 8), (200, 5), (1000, 3))
+    law: tuple[tuple[int, int], ...] = ((50, 200), (200, 60), (1000, 20), (5000, 6))
 
 
-FULL, QUICK = Plan(), Plan(((50, 2),))
+FULL, QUICK = Plan(), Plan(((50, 2),), ((50, 2),))
 
 
 def offsets(rng: np.random.Generator, kind: str, k: int) -> np.ndarray:
@@ -114,8 +125,34 @@ def run(plan: Plan = FULL) -> Result:
             Target("lists that are not empty where nothing is wrong, mean", 1.0 - _mean(table, -3), FDR),
             Target("innocents on lists for a tenth, mean", _mean(table, -2), FDR),
         ],
-        tables=[table],
+        tables=[table, constants(plan.law)],
     )
+
+
+def constants(sizes: tuple[tuple[int, int], ...]) -> Table:
+    """How well probabilities are calibrated where the law is known, with the constants as they are and with others.
+
+    |wrong − p|: the distance between the share of wrong rows and the mean probability, over the rows of each of the
+    ranges above, whose mean is taken. Squared: the mean of (wrong − p)² over all rows, in units of 10⁻³.
+    """
+    table = Table(
+        "the constants of inference/probability.py and others in their place, where the law of scores is known",
+        ["constant", "value", "|wrong − p|, %", "squared", "% innocent on lists for a tenth"],
+    )
+    for name, values in {"as they are": (None,), **ALTERNATIVES}.items():
+        for value in values:
+            with nullcontext() if value is None else patch.object(probability, name, value):
+                found = [measure(None, normal_scores, *size) for size in sizes]
+            p, wrong = (np.concatenate([part[k] for part in found]) for k in (0, 1))
+            innocent = float(np.mean([part[2][1] for part in found]))
+            table.rows.append([name, NOTHING if value is None else str(value), *_errors(p, wrong), innocent])
+    return table
+
+
+def _errors(p: np.ndarray, wrong: np.ndarray) -> list[float]:
+    place = np.searchsorted(EDGES, p, side="right")
+    gaps = [abs(float(np.mean(wrong[place == k]) - np.mean(p[place == k]))) for k in np.unique(place) if k]
+    return [100.0 * float(np.mean(gaps)), 1e3 * float(np.mean((wrong - p) ** 2))]
 
 
 def measure(

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from benchmarks.common import Digits, Result, Table, Target, say
-from paper.mnist_fits import OVERTRIM
-from paper.rates_runs import Entry, Run, solve_entry, trimmed_softmax, with_ends
-from paper.rates_runs import best as _best
+from paper.mnist.fits import OVERTRIM
+from paper.rates.runs import Entry, Run, solve_entry, trimmed_softmax, with_ends
+from paper.rates.runs import best as _best
 from trimlearn import Problem, Solution
 from trimlearn.datasets import shift_labels
 from trimlearn.smart import alternating, page, palm, saga, sg, svrg

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import ROOT, TARGET_COLUMNS, Cell, load, target_rows, text_of
+from trimlearn._utils.text import markdown
 
 __all__ = ["write"]
 
@@ -26,6 +27,7 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks large      # minutes: trimmed PCA of a memory map
     python -m benchmarks battery    # some ten minutes: how close svrg() comes, untuned, on all kinds of problems
     python -m benchmarks trust      # more than half an hour: never silently worse than the plain model?
+    python -m benchmarks walk       # seconds: how many files and functions a fit visits
     python -m benchmarks report     # this page
 
 `floor`, `rates`, `peers` and `trust` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data; `peers` reads the
@@ -169,6 +171,13 @@ How to read it:
   more than 0.1 % above the least known: (a) a Newton solver stopped after 5, 6, … 59 passes; (b) svrg on columns far
   from 0, beside the least F for its own w; (c) svrg with a step so large that F overflows.
 """,
+    "walk": """## The walk: how far a reader goes
+
+Which files and functions of trimlearn a fit visits (Python functions; comprehensions and imports do not count), how
+deep they call each other, and how often an estimator's file calls another's: each such call is a jump for who reads
+along. "Where it is found" lists every file that must be opened to see how an idea is carried out, from
+benchmarks/walk.py, which a test holds to the source. The counts do not depend on the machine.
+""",
 }
 
 
@@ -198,6 +207,5 @@ def _machine(found: dict[str, Any]) -> str:
 
 def _markdown(title: str, columns: list[str], rows: list[list[Cell]]) -> str:
     lines = [f"**{title}**", ""] if title else []
-    lines += [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
-    lines += [f"| {' | '.join(text_of(value) for value in row)} |" for row in rows]
+    lines += markdown([columns, *[[text_of(value) for value in row] for row in rows]])
     return "\n".join(lines) + "\n"

@@ -17,7 +17,7 @@ from trimlearn.datasets.locate import find_folder
 __all__ = ["CLEAN", "FOLDS", "NOISES", "Labelled", "Noise", "Sample", "draw", "noises", "read"]
 
 OWN = ("iris", "wine", "breast_cancer", "digits")  # those that come with scikit-learn
-FOLDS = 3
+FOLDS = 3  # two thirds to learn from, one to test on
 
 
 @dataclass(frozen=True)

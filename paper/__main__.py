@@ -1,4 +1,4 @@
-"""``python -m paper``: the paper's tables and figures."""
+"""``python -m paper``: the paper's tables and figures, and the page of the documentation that shows them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from paper.outcome import read_results
+from paper.page import write_docs_page
 from paper.reproduce import reproduce
 from trimlearn.cli import Parser, run
 from trimlearn.cli.show import check_folder, print_table, progress
@@ -17,7 +19,7 @@ NAMES = ("judges", "homography", "panorama", "mnist", "rates")  # in the order i
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` (default: the process's own) and return its exit code."""
     parser = Parser(prog="paper", description="The paper's tables and figures, made again.")
-    parser.add_argument("experiment", choices=[*NAMES, "all"], help="what to reproduce")
+    parser.add_argument("experiment", choices=[*NAMES, "all", "page"], help="page: docs/paper.md from --out")
     parser.add_argument("--out", type=Path, default="paper-output", help="folder for the files (default: %(default)s)")
     parser.add_argument(
         "--data", type=Path, help="folder that holds mnist/, vlfeat/, oxford_affine/, panorama/ (or $TRIMLEARN_DATA)"
@@ -33,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _reproduce(arguments: argparse.Namespace) -> None:
     """Print each table as it is done."""
+    if arguments.experiment == "page":
+        _page(arguments.out)
+        return
     check_folder(arguments.out)
     names = NAMES if arguments.experiment == "all" else (arguments.experiment,)
     written: dict[Path, None] = {}  # in the order first written
@@ -46,6 +51,14 @@ def _reproduce(arguments: argparse.Namespace) -> None:
                 print(table.note, "\n")
         written.update(dict.fromkeys(files))
     print("Written:", *written, sep="\n  ")
+
+
+def _page(out: Path) -> None:
+    """Write docs/paper.md, from full runs only: what a part or a slice gave would take the place of all the others."""
+    results = read_results(out / "results.json")
+    if lacking := [name for name in NAMES if results.get(name, {}).get("quick", True)]:
+        raise ValueError(f"--out {out} holds no full run of {', '.join(lacking)}: python -m paper all --out {out}")
+    print("Written:", write_docs_page(out))
 
 
 if __name__ == "__main__":

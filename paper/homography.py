@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from paper.outcome import Outcome, Picture, Say, Sheet, quiet
-from paper.photo_pictures import draw_matches, draw_mosaics
+from paper.photographs import draw_matches, draw_mosaics
 from paper.rivals import RIVALS, opencv_homography
 from trimlearn.datasets import find_photos, load_oxford_pair
 from trimlearn.geometry import Matches, Mosaic, TrimmedHomography, match_images, stitch
@@ -24,7 +24,7 @@ from trimlearn.geometry.mosaic.images import read_image
 __all__ = ["FULL", "QUICK", "Settings", "run"]
 
 DataHome = str | os.PathLike[str] | None
-Fit = Callable[..., "np.ndarray | None"]  # of src, dst and, where it can use them, scores
+Fitter = Callable[..., "np.ndarray | None"]  # of src, dst and, where it can use them, scores
 KEPT = 0.1  # the paper keeps a tenth of the matches
 SOLVED = 3.0  # px, mean distance of the corners
 MINE = "trimlearn"
@@ -82,7 +82,7 @@ def _stitch(name: str, data_home: DataHome, say: Say) -> Mosaic:
     return mosaic
 
 
-def _methods() -> dict[str, Fit]:
+def _methods() -> dict[str, Fitter]:
     """trimlearn at its defaults, and OpenCV's."""
     return {MINE: _mine} | {name: partial(_rival, name) for name in RIVALS}
 
@@ -104,7 +104,7 @@ def _rival(name: str, src: Any, dst: Any, scores: Any = None) -> np.ndarray | No
 def _river(matches: Matches) -> tuple[Sheet, dict[str, list[int]]]:
     """How many matches each way of fitting explains: there is no true homography to compare with."""
     tenth = {"contamination": 1 - KEPT}
-    ways: dict[str, Fit] = {
+    ways: dict[str, Fitter] = {
         "the paper's: printed loss, a tenth kept, DLT on the four best": partial(
             _mine, **tenth, form="printed", refine="paper"
         ),

@@ -22,11 +22,11 @@ from trimlearn.weights import CappedSimplex
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["FULL", "QUICK", "Fit", "Settings", "Study", "fit_pca", "run", "study"]
+__all__ = ["FULL", "QUICK", "Settings", "StationaryPoint", "Study", "fit_pca", "run", "study"]
 
 UNINFORMATIVE = ("CONT", "INTG", "DMNR", "PHYS")  # the ratings the paper finds and removes: A becomes B
-COMPONENTS = 2
-TOL, MAX_PASSES = 1e-6, 2000
+COMPONENTS = 2  # the paper's
+TOL, MAX_PASSES = 1e-6, 2000  # tight and long, so that two starts that end at one point are seen to do so
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ QUICK = FULL  # it takes three seconds
 
 
 @dataclass(frozen=True)
-class Fit:
-    """A stationary point: orthonormal columns ``U``, weights ``w``, F, who has weight 0, how many starts ended here."""
+class StationaryPoint:
+    """Orthonormal columns ``U``, weights ``w``, F, who has weight 0, how many starts ended here."""
 
     U: NDArray[np.float64]
     w: NDArray[np.float64]
@@ -61,8 +61,8 @@ class Study:
     A: NDArray[np.float64]
     names: tuple[str, ...]
     h: float
-    usual: Fit
-    lowest: Fit
+    usual: StationaryPoint
+    lowest: StationaryPoint
     points: int  # different stationary points among the starts
 
 
@@ -108,15 +108,15 @@ def study(title: str, A: NDArray[np.float64], names: tuple[str, ...], h: float, 
     commonest = min(reached, key=lambda trimmed: (-reached[trimmed], min(_objectives(found, trimmed))))
     searched = _fit(solve(problem, alternating(), start="multistart", tol=TOL, seed=0), names)
 
-    def best(fits: list[Fit]) -> Fit:
+    def best(fits: list[StationaryPoint]) -> StationaryPoint:
         fit = min(fits, key=lambda fit: fit.objective)
-        return Fit(fit.U, fit.w, fit.objective, fit.trimmed, reached[fit.trimmed])
+        return StationaryPoint(fit.U, fit.w, fit.objective, fit.trimmed, reached[fit.trimmed])
 
     usual = best([fit for fit in found if fit.trimmed == commonest])
     return Study(title, A, names, h, usual, best([*found, searched]), len(reached))
 
 
-def _objectives(fits: list[Fit], trimmed: tuple[str, ...]) -> list[float]:
+def _objectives(fits: list[StationaryPoint], trimmed: tuple[str, ...]) -> list[float]:
     return [fit.objective for fit in fits if fit.trimmed == trimmed]
 
 
@@ -125,9 +125,9 @@ def _from_random(problem: Problem, seed: int) -> Solution:
     return solve(problem, svrg(finish=False), start=None, x0=U, tol=TOL, max_passes=MAX_PASSES, seed=seed)
 
 
-def _fit(solution: Solution, names: tuple[str, ...]) -> Fit:
+def _fit(solution: Solution, names: tuple[str, ...]) -> StationaryPoint:
     trimmed = tuple(names[i] for i in np.flatnonzero(solution.w == 0))
-    return Fit(solution.x, solution.w, solution.objective, trimmed)
+    return StationaryPoint(solution.x, solution.w, solution.objective, trimmed)
 
 
 def fit_pca(A: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -184,7 +184,7 @@ def _sheet(studies: dict[str, Study], settings: Settings) -> Sheet:
 
 
 def _numbers(found: Study) -> dict[str, Any]:
-    def point(fit: Fit) -> dict[str, Any]:
+    def point(fit: StationaryPoint) -> dict[str, Any]:
         weights = dict(zip(found.names, fit.w.tolist(), strict=True))
         return {"objective": fit.objective, "trimmed": fit.trimmed, "starts": fit.reached, "weights": weights}
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimlearn._utils.files import replacing
+from trimlearn._utils.text import markdown
 from trimlearn._version import __version__
 
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ __all__ = [
     "Say",
     "Sheet",
     "quiet",
+    "read_results",
     "strict",
     "write_outcome",
     "write_page",
 ]
 
 RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"  # trimmed, kept, neither
-DPI = 110
-JPEG_QUALITY = 92
+DPI = 110  # a figure 10 inches wide fills a page of the documentation
+JPEG_QUALITY = 92  # no blocks to be seen at full size
 
 Say = Callable[[str], None]
 
@@ -61,13 +63,8 @@ class Sheet:
         |---|---|
         | A | 0.12 |
         """
-        lines = [self.header, ["---"] * len(self.header), *self.rows]
-        table = "\n".join("|" + "|".join(cells) + "|" for cells in map(_padded, lines))
+        table = "\n".join(markdown([self.header, *self.rows]))
         return "\n\n".join(part for part in (f"**{self.title}**", table, self.note) if part)
-
-
-def _padded(cells: Sequence[str]) -> list[str]:
-    return [cell if cell == "---" else " " + cell.replace("|", "\\|") + " " for cell in cells]
 
 
 @dataclass(frozen=True)
@@ -109,14 +106,14 @@ def write_page(out: Path, outcome: Outcome) -> list[Path]:
     What other experiments wrote into the same folder before stays.
     """
     shared, results = out / "paper.md", out / "results.json"
-    content = _known(results) | {"trimlearn": __version__, outcome.name: strict(outcome.results)}
+    content = read_results(results) | {"trimlearn": __version__, outcome.name: strict(outcome.results)}
     own = _write_text(out / f"{outcome.name}.md", outcome.markdown() + "\n")
     pages = [out / f"{name}.md" for name in content]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages if page.exists())
     return [own, _write_text(shared, text), _write_text(results, json.dumps(content, indent=2, allow_nan=False) + "\n")]
 
 
-def _known(results: Path) -> dict[str, Any]:
+def read_results(results: Path) -> dict[str, Any]:
     """What results.json holds, where it is one of these."""
     try:
         content = json.loads(results.read_text(encoding="utf-8"))

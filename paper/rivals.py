@@ -12,6 +12,8 @@ __all__ = ["RIVALS", "opencv_homography"]
 
 RIVALS = {"RANSAC": "RANSAC", "MAGSAC++": "USAC_MAGSAC"}  # our name, OpenCV's
 THRESHOLD = 3.0  # px, OpenCV's default for RANSAC
+# Generous (OpenCV's own: 2,000 and 0.995). Where a fifth of the matches is right, 5,800 samples of four are enough to
+# draw four right ones with this probability.
 ITERATIONS, CONFIDENCE = 10_000, 0.9999
 
 

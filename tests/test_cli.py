@@ -16,8 +16,8 @@ from trimlearn import cli
 from trimlearn.cli import show
 from trimlearn.datasets.mnist import _write_idx
 
-# The lowest of 1,500 random starts of alternating minimisation. The design page's F = 0.123482, with COHEN in MARTIN's
-# place, is a local minimum too: 83 % of those starts end there.
+# The lowest of 1,500 random starts of alternating minimisation. The point that docs/paper.md shows, F = 0.123482 with
+# COHEN in MARTIN's place, is a local minimum too: 83 % of those starts end there.
 OUTLYING = {"BRACKEN", "CALLAHAN", "DRISCOLL", "GRILLO", "MIGNONE", "SADEN"}
 
 
@@ -208,6 +208,6 @@ def test_interrupted_is_one_line(monkeypatch, capsys):
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("trimlearn.cli.demo.run", interrupt)
+    monkeypatch.setattr("trimlearn.demo.run", interrupt)
     assert cli.main(["demo"]) == 130
     assert capsys.readouterr().err == "trimlearn: interrupted\n"

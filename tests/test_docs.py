@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ast
+import html
 import importlib
 import inspect
+import io
 import re
+from contextlib import chdir, redirect_stdout
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+import lint_docstrings
 import trimlearn
+from benchmarks.pictures.house import FLOORS
 from blocks import blocks, run
 from trimlearn import losses, regularizers, smart, weights
 from trimlearn.engines import Counts, Engine
@@ -30,19 +36,27 @@ def page_name(page: Path) -> str:
     return page.name
 
 
+@cache
+def session(page: Path) -> list[tuple[str, list[str], dict[str, Any]]]:
+    """Each block of a page, the lines it prints, and the names known after it."""
+    found, printed = [], io.StringIO()
+    with TemporaryDirectory() as folder, chdir(folder), redirect_stdout(printed):  # examples may write files
+        for block, names in run(page):
+            found.append((block, printed.getvalue().splitlines(), dict(names)))
+            printed.seek(0)
+            printed.truncate()
+    return found
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=page_name)
-def test_every_example_runs_and_prints_what_it_says(
-    page: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)  # examples may write files
-    for block, _ in run(page):
-        printed = capsys.readouterr().out.splitlines()
+def test_every_example_runs_and_prints_what_it_says(page: Path) -> None:
+    for block, printed, _ in session(page):
         promised = [line.removeprefix(SAYS) for line in block.splitlines() if line.startswith(SAYS)]
         assert printed == promised or not promised
 
 
 def test_the_readme_example_finds_the_wrong_labels_in_ten_lines() -> None:
-    (block, names) = next(run(ROOT / "README.md"))
+    block, _, names = session(ROOT / "README.md")[0]
     assert len([line for line in block.splitlines() if line.strip() and not line.startswith(SAYS)]) <= 11
     digits, found = names["digits"], names["found"]
     assert abs(names["model"].contamination_ - 0.3) < 0.03
@@ -71,6 +85,14 @@ def test_every_relative_link_resolves(page: Path) -> None:
         path = page if not name else page.parent / name
         assert path.exists(), f"{page.name} links to {target}, which is not there"
         assert not anchor or anchor in anchors(path), f"{page.name} links to {target}: no such heading"
+
+
+def test_docstrings_are_held_to_numpydocs_rules() -> None:
+    pytest.importorskip("numpydoc", reason="numpydoc is not installed: pip install numpydoc")
+    assert len(list(lint_docstrings.public_names())) > 50
+    broken = lint_docstrings.errors("lint_docstrings.public_names")
+    assert [line.split()[2] for line in broken] == ["YD01", "EX01"]  # it says neither what it yields nor an example
+    assert lint_docstrings.errors("trimlearn.datasets.shift_labels") == []
 
 
 def test_every_page_is_in_the_index() -> None:
@@ -251,3 +273,23 @@ def test_layers_import_only_what_the_architecture_allows() -> None:
             continue
         assert layer(file) in allowed, f"{layer(file)} is in no layer"
         assert imported(file) <= allowed[layer(file)], f"{file.name}: {imported(file) - allowed[layer(file)]}"
+
+
+def test_the_picture_of_the_house_has_every_package_and_its_folders() -> None:
+    table = {name for row in rows(DOCS / "architecture.md", 3) for name in code(row[0])}
+    rooms = {room.name: room for floor in FLOORS for room in floor.rooms}
+    assert rooms.keys() == table - {"__main__", "_version"}
+    for name, room in rooms.items():
+        inside = {path.name for path in (PACKAGE / name).glob("*") if (path / "__init__.py").is_file()}
+        assert set(room.folders) == inside, name
+    drawn = html.unescape((DOCS / "img" / "house.svg").read_text(encoding="utf-8"))
+    words = [word for room in rooms.values() for word in (room.name, room.what, *room.folders)]
+    assert [word for word in words if word not in drawn] == []  # else: python -m benchmarks.pictures
+
+
+def test_every_floor_rests_on_those_below() -> None:
+    level = {room.name: number for number, floor in enumerate(FLOORS) for room in floor.rooms}
+    for file in PACKAGE.rglob("*.py"):
+        if layer(file) in level:
+            above = [name for name in imported(file) if level.get(name, len(FLOORS)) < level[layer(file)]]
+            assert above == [], file.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.pictures.covariance import draw_covariance, draw_graphical_lasso
+from benchmarks.pictures.house import draw_house
 from benchmarks.pictures.pca import draw_pca
 from benchmarks.pictures.predictors import draw_glm, draw_linear, draw_logistic
 from benchmarks.pictures.wrapper import draw_outlier_map, draw_path, draw_wrapper
@@ -23,6 +24,7 @@ PICTURES = [
 ]
 
 if __name__ == "__main__":
+    draw_house(FOLDER / "house.svg")  # of text and boxes
     for draw in PICTURES:
         path = FOLDER / f"{draw.__name__.removeprefix('draw_')}.png"
         draw(path)

@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from trimlearn import Problem, solve
 from trimlearn._utils.threads import each, team, total
 from trimlearn.losses import LeastSquares, Poisson, Softmax, Subspace
-from trimlearn.losses.base import Loss
 from trimlearn.regularizers import Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, saga, svrg
+from trimlearn.smart.sizes import small
 from trimlearn.weights import CappedSimplex
 
 
@@ -112,15 +112,18 @@ def test_the_order_of_a_sum_does_not_depend_on_the_threads() -> None:
     assert sums == {sum(terms.tolist())}
 
 
-def losses() -> dict[str, tuple[Loss, Ridge | Zero | Stiefel]]:
+def large_problem(name: str) -> Problem:
+    """Just over the 10⁶ numbers, rows times parameters, up to which a problem counts as small."""
     rng = np.random.default_rng(1)
-    V = rng.standard_normal((30_000, 40))
-    return {
-        "softmax": (Softmax(V.astype(np.float32), rng.integers(0, 4, len(V))), Ridge(1e-3)),
-        "sparse": (Poisson(sp.csr_array(np.where(V > 1.3, V, 0.0)), rng.poisson(2, len(V))), Zero()),
-        "least squares": (LeastSquares(V, V[:, 0] + rng.standard_normal(len(V)), intercept=True), Zero()),
-        "subspace": (Subspace(V, 2), Stiefel()),
-    }
+    V = rng.standard_normal((26_000 if name in ("sparse", "least squares") else 13_000, 40))
+    n = len(V)
+    loss, r2 = {
+        "softmax": lambda: (Softmax(V.astype(np.float32), rng.integers(0, 4, n)), Ridge(1e-3)),
+        "sparse": lambda: (Poisson(sp.csr_array(np.where(V > 1.3, V, 0.0)), rng.poisson(2, n)), Zero()),
+        "least squares": lambda: (LeastSquares(V, V[:, 0] + rng.standard_normal(n), intercept=True), Zero()),
+        "subspace": lambda: (Subspace(V, 2), Stiefel()),
+    }[name]()
+    return Problem(loss, CappedSimplex(5 * n / 6), r2)
 
 
 @pytest.mark.parametrize("method", [svrg(), saga(), alternating()], ids=["svrg", "saga", "alternating"])
@@ -128,9 +131,10 @@ def losses() -> dict[str, tuple[Loss, Ridge | Zero | Stiefel]]:
 def test_a_large_solve_gives_the_same_bits_on_any_number_of_threads(name: str, method: svrg) -> None:
     found = []
     for threads in (1, 2, 3):
-        loss, r2 = losses()[name]
+        problem = large_problem(name)
+        assert not small(problem)
         with threadpool_limits(threads, user_api="blas"):
-            found.append(solve(Problem(loss, CappedSimplex(25_000), r2), method, max_passes=3))
+            found.append(solve(problem, method, max_passes=3))
     for other in found[1:]:
         np.testing.assert_array_equal(other.x, found[0].x)
         np.testing.assert_array_equal(other.w, found[0].w)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, nan
 from pathlib import Path
@@ -16,6 +17,14 @@ from benchmarks import floor, growth, rates, report, small
 from benchmarks.__main__ import main
 from benchmarks.common import Digits, Result, Table, Target, interleave, render, save
 from trimlearn.smart import svrg
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_rest() -> Iterator[None]:
+    """Between two timings a benchmark waits until threads have stopped spinning: nothing here depends on the clock."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("benchmarks.common.REST", 0.0)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 
 from benchmarks import trust, trust_cases
 from benchmarks.__main__ import main
@@ -27,7 +28,9 @@ TABLE = Labelled("made", RNG.standard_normal((600, 3)) * [1, 10, 0.1] + 5, np.re
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The benchmark by its command, on small data, and what it wrote."""
     out = tmp_path_factory.mktemp("results")
-    assert main(["trust", "--quick", "--out", str(out)]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(trust_cases.MODELS, "forest", RandomForestClassifier(5, random_state=0))  # of 100 trees
+        assert main(["trust", "--quick", "--out", str(out)]) == 0
     found: dict[str, Any] = json.loads((out / "trust.json").read_text())
     return found
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from cameras import SIZE, Ring, ring, seen
 from paper import panorama as experiment
-from paper.panorama_smart import smart_alone
+from paper.panorama.smart_alone import smart_alone
 from trimlearn.datasets import find_photos
 from trimlearn.datasets.locate import find_folder
 from trimlearn.geometry import TrimmedPanorama

@@ -33,7 +33,7 @@ from trimlearn import (
     outlier_table,
 )
 from trimlearn.estimators.origins import trace
-from trimlearn.inference import outlier_table as module
+from trimlearn.inference import frame as frame_module
 from trimlearn.inference.outlier_table import OutlierTable
 
 
@@ -98,7 +98,7 @@ def test_a_frame_where_there_is_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(frame, pd.DataFrame) and list(frame.columns) == ["row", "score", "kind"]
     frame.loc[0, "score"] = -1  # a copy, to do with as one likes
     assert small().score[0] == 10
-    monkeypatch.setattr(module, "find_pandas", lambda: None)
+    monkeypatch.setattr(frame_module, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="pip install pandas"):
         small().to_pandas()
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from trimlearn._utils.text import grid
+
 __all__ = ["check_folder", "print_table", "progress"]
 
 FILE_WIDTH = 160  # columns of a table that goes into a file or a pipe
@@ -43,6 +45,4 @@ def print_table(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]
             table.add_row(*map(escape, row))  # a file may be called photo[1].jpg
         Console(width=None if sys.stdout.isatty() else FILE_WIDTH).print(table)
         return
-    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in [header, *rows]]
-    print(title, *lines, "", sep="\n")
+    print(title, *grid([header, *rows], left=range(len(header))), "", sep="\n")

@@ -14,8 +14,25 @@ __all__ = ["ContaminatedDigits", "load_digits_contaminated", "shift_labels"]
 
 @dataclass(frozen=True)
 class ContaminatedDigits:
-    """Digits of which some labels are wrong: ``X`` (n, 64) in [0, 1], the labels ``y`` as given, the labels ``y_true``,
-    and the mask ``is_wrong`` = (y ≠ y_true)."""
+    """Digits of which some labels are wrong, and the truth about them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, 64)
+        The 8 × 8 pixels of each image, from 0 to 1.
+    y : ndarray of shape (n,)
+        The labels as given, some of them wrong.
+    y_true : ndarray of shape (n,)
+        The right labels.
+    is_wrong : ndarray of shape (n,)
+        Whether y and y_true differ.
+
+    Examples
+    --------
+    >>> digits = load_digits_contaminated(fraction=0.1)
+    >>> bool((digits.is_wrong == (digits.y != digits.y_true)).all())
+    True
+    """
 
     X: NDArray[np.float64]
     y: NDArray[np.int64]
@@ -24,12 +41,32 @@ class ContaminatedDigits:
 
 
 def shift_labels(y: ArrayLike, fraction: float, modulo: int, seed: int) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Make a share of the labels wrong: ``(y_dirty, mask)`` with y ← (y + 1) mod ``modulo`` where ``mask``.
+    """Make a share of the labels wrong, y ← (y + 1) mod ``modulo``.
 
-    Exactly round(``fraction``·n) rows are chosen, without replacement, by ``seed``. ``modulo`` has no default: the
-    paper (section 4) prints "modulo 9" for the ten MNIST digits, which would send 8 to 0 and 9 to 1 and leave nobody a
-    9; ten classes shifted in a ring need ``modulo=10``. Either way every chosen label changes.
+    ``modulo`` has no default: the paper (section 4) prints "modulo 9" for the ten MNIST digits, which would send 8 to 0
+    and 9 to 1 and leave nobody a 9; ten classes shifted in a ring need ``modulo=10``. Either way every chosen label
+    changes.
 
+    Parameters
+    ----------
+    y : array-like of shape (n,)
+        Labels, integers from 0 on.
+    fraction : float
+        The share of the labels to change, from 0 to 1: exactly round(fraction·n) of them are chosen.
+    modulo : int
+        The number after which labels begin at 0 again.
+    seed : int
+        Which labels are chosen.
+
+    Returns
+    -------
+    y_dirty : ndarray of shape (n,)
+        The labels, some of them changed.
+    mask : ndarray of shape (n,)
+        Which ones.
+
+    Examples
+    --------
     >>> shift_labels([0, 1, 2, 9], fraction=1.0, modulo=10, seed=0)[0].tolist()
     [1, 2, 3, 0]
     >>> int(shift_labels([0, 1, 2, 9], fraction=0.5, modulo=10, seed=0)[1].sum())
@@ -50,10 +87,26 @@ def shift_labels(y: ArrayLike, fraction: float, modulo: int, seed: int) -> tuple
 
 
 def load_digits_contaminated(fraction: float = 0.2, seed: int = 0) -> ContaminatedDigits:
-    """scikit-learn's bundled 8 × 8 digits (1,797 rows, 10 classes), a share ``fraction`` of the labels shifted by one.
+    """Give scikit-learn's bundled 8 × 8 digits (1,797 rows, 10 classes) with some labels shifted by one.
 
-    Reference: E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository.
+    Parameters
+    ----------
+    fraction : float, default=0.2
+        The share of the labels to shift.
+    seed : int, default=0
+        Which labels are shifted.
 
+    Returns
+    -------
+    ContaminatedDigits
+        The images, the labels as given, the right ones, and which are wrong.
+
+    References
+    ----------
+    E. Alpaydin, C. Kaynak, Optical Recognition of Handwritten Digits, UCI Machine Learning Repository.
+
+    Examples
+    --------
     >>> digits = load_digits_contaminated(fraction=0.2)
     >>> digits.X.shape, int(digits.is_wrong.sum()), float(digits.X.max())
     ((1797, 64), 359, 1.0)

@@ -30,15 +30,31 @@ UBYTE = 0x08  # IDX type code; the magic number is 0x0000 08 dd with dd the numb
 def load_mnist(
     subset: Subset = "train", data_home: str | os.PathLike[str] | None = None, dtype: DType = "uint8"
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """MNIST's handwritten digits as ``(X, y)``: X (n, 784), y (n,) int64 with the labels 0 to 9.
+    """Read MNIST's handwritten digits.
 
-    ``subset`` is ``"train"`` (60,000 rows) or ``"test"`` (10,000). ``dtype="uint8"`` gives the pixels as they are
-    (0 to 255), ``"float32"`` and ``"float64"`` give them divided by 255. The files are looked up in
-    ``data_home``/mnist, then ``$TRIMLEARN_DATA``/mnist, then the user's cache; then OpenML is asked once and the cache
-    filled.
+    Parameters
+    ----------
+    subset : {"train", "test"}, default="train"
+        The 60,000 rows to learn from, or the 10,000 to test on.
+    data_home : str or path, optional
+        The folder that holds mnist/. Where it is not given, or has none, ``$TRIMLEARN_DATA`` is looked at, and then
+        the user's cache; then OpenML is asked once and the cache filled.
+    dtype : {"uint8", "float32", "float64"}, default="uint8"
+        "uint8" gives the pixels as they are, from 0 to 255; the others give them divided by 255.
 
-    Reference: Y. LeCun, C. Cortes, C. J. C. Burges, The MNIST database of handwritten digits.
+    Returns
+    -------
+    X : ndarray of shape (n, 784)
+        The 28 × 28 pixels of each image.
+    y : ndarray of shape (n,)
+        The labels, 0 to 9.
 
+    References
+    ----------
+    Y. LeCun, C. Cortes, C. J. C. Burges, The MNIST database of handwritten digits.
+
+    Examples
+    --------
     >>> X, y = load_mnist("test", dtype="float32")  # doctest: +SKIP
     >>> X.shape, y.shape  # doctest: +SKIP
     ((10000, 784), (10000,))

@@ -16,10 +16,25 @@ __all__ = ["find_photos", "load_oxford_pair"]
 def find_photos(
     folder: str, pattern: str = "*.jpg", data_home: str | os.PathLike[str] | None = None
 ) -> tuple[Path, ...]:
-    """The files like ``pattern`` in ``folder`` of the data, by name: ``find_photos("vlfeat", "river*.jpg")``.
+    """Find the photographs of a folder of the data.
 
-    The folder is looked up in ``data_home``, then ``$TRIMLEARN_DATA``, then the user's cache.
+    Parameters
+    ----------
+    folder : str
+        The folder's name, such as "vlfeat".
+    pattern : str, default="*.jpg"
+        What the names of the files look like, such as "river*.jpg".
+    data_home : str or path, optional
+        The folder that holds ``folder``. Where it is not given, or has none, ``$TRIMLEARN_DATA`` is looked at, and
+        then the user's cache.
 
+    Returns
+    -------
+    tuple of Path
+        The files, in the order of their names.
+
+    Examples
+    --------
     >>> [path.name for path in find_photos("vlfeat", "river*.jpg")]  # doctest: +SKIP
     ['river1.jpg', 'river2.jpg']
     """
@@ -32,10 +47,33 @@ def find_photos(
 def load_oxford_pair(
     sequence: str, k: int, data_home: str | os.PathLike[str] | None = None
 ) -> tuple[Path, Path, NDArray[np.float64]]:
-    """Images 1 and k of an Oxford affine sequence ("graf", "boat", …) and the published homography from 1 to k.
+    """Find two images of an Oxford affine sequence, and read the published homography between them.
 
+    Parameters
+    ----------
+    sequence : str
+        The sequence's name, such as "graf" or "boat".
+    k : int
+        The number of the second image, from 2 to 6; the first is number 1.
+    data_home : str or path, optional
+        The folder that holds oxford_affine/. Where it is not given, or has none, ``$TRIMLEARN_DATA`` is looked at, and
+        then the user's cache.
+
+    Returns
+    -------
+    first : Path
+        Image 1.
+    other : Path
+        Image k.
+    H : ndarray of shape (3, 3)
+        The homography from image 1 to image k, in pixels.
+
+    References
+    ----------
     Mikolajczyk et al., A comparison of affine region detectors, IJCV 2005.
 
+    Examples
+    --------
     >>> load_oxford_pair("graf", 2)[2].shape  # doctest: +SKIP
     (3, 3)
     """

@@ -22,7 +22,24 @@ CLASSIC = "classic_robust"
 
 @dataclass(frozen=True)
 class Table:
-    """Numbers with names: ``data`` (n, p) float64, one name per column, and one per row or none at all."""
+    """Numbers with names.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n, p)
+        The numbers, one row for each example; NaN where one is missing.
+    feature_names : tuple of str
+        One name for each column.
+    names : tuple of str
+        One name for each row, or none at all.
+    source : str
+        Where the numbers come from.
+
+    Examples
+    --------
+    >>> load_judges().source
+    'New Haven Register, 14 January 1977'
+    """
 
     data: NDArray[np.float64]
     feature_names: tuple[str, ...]
@@ -31,10 +48,21 @@ class Table:
 
 
 def load_judges() -> Table:
-    """US Judges: lawyers' ratings of 43 judges of the US Superior Court, 12 ratings each, CONT to RTEN.
+    """Give US Judges: lawyers' ratings of 43 judges of the US Superior Court, 12 ratings each.
 
-    The paper's example for trimmed PCA. Source: New Haven Register, 14 January 1977.
+    It is the paper's example for trimmed PCA, and comes with the package.
 
+    Returns
+    -------
+    Table
+        The ratings, from CONT to RTEN, with the judges' names.
+
+    References
+    ----------
+    New Haven Register, 14 January 1977.
+
+    Examples
+    --------
     >>> judges = load_judges()
     >>> judges.data.shape, judges.names[0], judges.feature_names[:3]
     ((43, 12), 'AARONSON,L.H.', ('CONT', 'INTG', 'DMNR'))
@@ -44,12 +72,25 @@ def load_judges() -> Table:
 
 
 def load_classic(name: str, data_home: str | os.PathLike[str] | None = None) -> Table:
-    """A classic data set of robust statistics by name: "hbk", "stackloss", "starsCYG", ...
+    """Read a classic data set of robust statistics.
 
-    The numeric columns of ``classic_robust/<name>.csv`` (or ``.csv.gz``), looked up in ``data_home``, then
-    ``$TRIMLEARN_DATA``, then the user's cache. "NA" reads as NaN; columns of words are left out. ``names`` is the
-    column ``name`` where there is one, else empty.
+    Parameters
+    ----------
+    name : str
+        The data set's name, such as "hbk", "stackloss" or "starsCYG": that of a file ``classic_robust/<name>.csv`` (or
+        ``.csv.gz``).
+    data_home : str or path, optional
+        The folder that holds classic_robust/. Where it is not given, or has none, ``$TRIMLEARN_DATA`` is looked at, and
+        then the user's cache.
 
+    Returns
+    -------
+    Table
+        Its numeric columns; "NA" reads as NaN, and columns of words are left out. The rows are named by the column
+        ``name`` where there is one.
+
+    Examples
+    --------
     >>> load_classic("hbk").feature_names  # doctest: +SKIP
     ('X1', 'X2', 'X3', 'Y')
     """

@@ -16,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from trimlearn import OutlierTable, TrimmedLogisticRegression
 from trimlearn.datasets import load_digits_contaminated, load_mnist, shift_labels
 
-__all__ = ["DigitsData", "DigitsResult", "Fit", "bundled_digits", "find_wrong_labels", "mnist_digits"]
+__all__ = ["DigitsData", "DigitsResult", "FitQuality", "bundled_digits", "find_wrong_labels", "mnist_digits"]
 
 WRONG = 0.3  # the share of labels shifted by one, which nobody tells the estimator
-SEED = 0
+SEED = 0  # any would do: the demo prints the same every time
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class DigitsData:
 
 
 @dataclass(frozen=True)
-class Fit:
-    """How good a fit is: shares of test rows classified right, of wrong labels flagged, of right labels flagged."""
+class FitQuality:
+    """Shares of test rows classified right, of wrong labels flagged, of right labels flagged."""
 
     accuracy: float
     detected: float
@@ -50,8 +50,8 @@ class DigitsResult:
     """Both fits; of the trimmed one also the share of wrong labels it estimates, and its table of the rows."""
 
     data: DigitsData
-    plain: Fit
-    trimmed: Fit
+    plain: FitQuality
+    trimmed: FitQuality
     contamination: float
     table: OutlierTable
 
@@ -91,8 +91,8 @@ def find_wrong_labels(data: DigitsData, *, progress: bool = False) -> DigitsResu
     )
 
 
-def _judge(data: DigitsData, model: Any, flagged: NDArray[np.bool_], seconds: float) -> Fit:
-    return Fit(
+def _judge(data: DigitsData, model: Any, flagged: NDArray[np.bool_], seconds: float) -> FitQuality:
+    return FitQuality(
         accuracy=float(np.mean(model.predict(data.X_test) == data.y_test)),
         detected=float(np.mean(flagged[data.is_wrong])),
         false_positives=float(np.mean(flagged[~data.is_wrong])),

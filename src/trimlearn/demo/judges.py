@@ -9,7 +9,7 @@ from trimlearn.datasets import Table, load_judges
 
 __all__ = ["JudgesResult", "find_outlying_judges"]
 
-COMPONENTS = 2
+COMPONENTS = 2  # as in the paper's Figure 3
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from trimlearn.plots import plot_outlier_map
 
 __all__ = ["draw"]
 
-ROWS, COLUMNS = 4, 6
+ROWS, COLUMNS = 4, 6  # of digits: as many as can be read beside the map
 RED, GREY = "#c0392b", "#7f8c8d"
 
 

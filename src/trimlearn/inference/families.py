@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar, final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,32 +17,23 @@ from trimlearn.losses.base import PredictionLoss
 __all__ = ["FAMILIES", "Family", "family"]
 
 Vector = NDArray[np.float64]
+Map = Callable[[Any], Any]  # elementwise
+Tails = Callable[[Vector, Vector, float], tuple[Vector, Vector]]
 
 
-class Family(ABC):
+@final
+@dataclass(frozen=True)
+class Family:
     """One target y per row, of mean μ(z) and variance φ·V(μ): a generalised linear model's error law."""
 
-    name: ClassVar[str]
-    loss: ClassVar[type[PredictionLoss]]  # half the unit deviance as a function of z
-    dispersed: ClassVar[bool]  # whether φ is a parameter; it is 1 otherwise
+    name: str
+    loss: type[PredictionLoss]  # half the unit deviance as a function of z
+    dispersed: bool  # whether φ is a parameter; it is 1 otherwise
+    mean: Map  # μ(z)
+    link: Map  # z(μ)
+    information: Map  # of one row about its z (Fisher's), for φ = 1
+    tails: Tails  # of y, μ and √φ: P(Y < y) + ½P(Y = y) and P(Y > y) + ½P(Y = y)
 
-    @abstractmethod
-    def mean(self, z: Vector) -> Vector:
-        """μ(z)."""
-
-    @abstractmethod
-    def link(self, mu: float) -> float:
-        """z(μ)."""
-
-    @abstractmethod
-    def information(self, z: Vector) -> Vector:
-        """Fisher information of one row about its z, for φ = 1."""
-
-    @abstractmethod
-    def tails(self, y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
-        """P(Y < y) + ½P(Y = y) and P(Y > y) + ½P(Y = y); φ = scale²."""
-
-    @final
     def p_values(self, y: Vector, mu: Vector, scale: float = 1.0) -> Vector:
         """Two-sided mid-p-values of targets y whose means are μ: small where y is too small or too large.
 
@@ -50,98 +42,54 @@ class Family(ABC):
         """
         return np.asarray(np.minimum(1.0, 2 * np.minimum(*self.tails(y, mu, scale))))
 
-    @final
     def evaluate(self, z: Vector, y: Vector) -> tuple[Vector, Vector]:
         """Half the unit deviance of every y at z, and its derivative in z."""
         f, r = self.loss(np.zeros((len(y), 1)), y).evaluate(z[:, None])  # type: ignore[call-arg, arg-type]
         return np.asarray(f), np.asarray(r[:, 0])
 
 
-@final
-class NormalFamily(Family):
-    """Normal errors, z = μ; φ is their variance."""
-
-    name, loss, dispersed = "normal", LeastSquares, True
-
-    def mean(self, z: Vector) -> Vector:
-        return z
-
-    def link(self, mu: float) -> float:
-        return mu
-
-    def information(self, z: Vector) -> Vector:
-        return np.ones_like(z)
-
-    def tails(self, y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
-        t = np.asarray((y - mu) / scale)
-        return ndtr(t), ndtr(-t)
+def _normal_tails(y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
+    t = np.asarray((y - mu) / scale)
+    return ndtr(t), ndtr(-t)
 
 
-@final
-class PoissonFamily(Family):
-    """Counts, z = log μ."""
-
-    name, loss, dispersed = "poisson", Poisson, False
-
-    def mean(self, z: Vector) -> Vector:
-        return np.exp(z)
-
-    def link(self, mu: float) -> float:
-        return float(np.log(mu))
-
-    def information(self, z: Vector) -> Vector:
-        return np.exp(z)
-
-    def tails(self, y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
-        below = np.where(y > 0, pdtr(np.maximum(np.ceil(y) - 1, 0), mu), 0.0)  # y need not be whole
-        above = pdtrc(np.floor(y), mu)
-        at = np.where(y == np.floor(y), np.exp(xlogy(y, mu) - mu - gammaln(y + 1)), 0.0)
-        return np.asarray(below + at / 2), np.asarray(above + at / 2)
+def _poisson_tails(y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
+    below = np.where(y > 0, pdtr(np.maximum(np.ceil(y) - 1, 0), mu), 0.0)  # y need not be whole
+    above = pdtrc(np.floor(y), mu)
+    at = np.where(y == np.floor(y), np.exp(xlogy(y, mu) - mu - gammaln(y + 1)), 0.0)
+    return np.asarray(below + at / 2), np.asarray(above + at / 2)
 
 
-@final
-class GammaFamily(Family):
-    """Amounts > 0 of constant coefficient of variation √φ, z = log μ."""
-
-    name, loss, dispersed = "gamma", Gamma, True
-
-    def mean(self, z: Vector) -> Vector:
-        return np.exp(z)
-
-    def link(self, mu: float) -> float:
-        return float(np.log(mu))
-
-    def information(self, z: Vector) -> Vector:
-        return np.ones_like(z)
-
-    def tails(self, y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
-        shape = scale**-2
-        t = np.asarray(shape * y / mu, dtype=np.float64)
-        return np.asarray(gammainc(shape, t)), np.asarray(gammaincc(shape, t))
+def _gamma_tails(y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
+    shape = scale**-2
+    t = np.asarray(shape * y / mu, dtype=np.float64)
+    return np.asarray(gammainc(shape, t)), np.asarray(gammaincc(shape, t))
 
 
-@final
-class BinomialFamily(Family):
-    """Labels 0 and 1, or proportions, of which each row counts as one trial; z = logit μ."""
-
-    name, loss, dispersed = "binomial", Logistic, False
-
-    def mean(self, z: Vector) -> Vector:
-        return expit(z)
-
-    def link(self, mu: float) -> float:
-        return float(logit(mu))
-
-    def information(self, z: Vector) -> Vector:
-        return expit(z) * expit(-z)
-
-    def tails(self, y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
-        below, above = np.where(y > 0, 1 - mu, 0.0), np.where(y < 1, mu, 0.0)
-        at = np.where(y == 1, mu, np.where(y == 0, 1 - mu, 0.0))
-        return below + at / 2, above + at / 2
+def _binomial_tails(y: Vector, mu: Vector, scale: float) -> tuple[Vector, Vector]:
+    below, above = np.where(y > 0, 1 - mu, 0.0), np.where(y < 1, mu, 0.0)
+    at = np.where(y == 1, mu, np.where(y == 0, 1 - mu, 0.0))
+    return below + at / 2, above + at / 2
 
 
-FAMILIES: dict[str, Family] = {f.name: f for f in (NormalFamily(), PoissonFamily(), GammaFamily(), BinomialFamily())}
+def _binomial_information(z: Vector) -> Vector:
+    return np.asarray(expit(z) * expit(-z))
+
+
+def _same(z: Any) -> Any:
+    return z
+
+
+FAMILIES = {
+    law.name: law
+    for law in (
+        Family("normal", LeastSquares, True, _same, _same, np.ones_like, _normal_tails),  # φ: the errors' variance
+        Family("poisson", Poisson, False, np.exp, np.log, np.exp, _poisson_tails),  # counts
+        Family("gamma", Gamma, True, np.exp, np.log, np.ones_like, _gamma_tails),  # √φ: the coefficient of variation
+        # labels 0 and 1, or proportions, of which each row counts as one trial
+        Family("binomial", Logistic, False, expit, logit, _binomial_information, _binomial_tails),
+    )
+}
 
 
 def family(name: str) -> Family:

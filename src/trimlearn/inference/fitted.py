@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
 
+from trimlearn.inference.design import Matrix
 from trimlearn.inference.families import family
-from trimlearn.inference.precision import Matrix
 from trimlearn.losses import Softmax
 
 __all__ = ["Fitted", "Kept", "kept"]
@@ -19,7 +19,7 @@ __all__ = ["Fitted", "Kept", "kept"]
 Vector = NDArray[np.float64]
 
 SMOOTH = (None, "l2")  # penalties under which estimates are normal around their mean
-MOST = 2000  # free coefficients of a multinomial model: the information matrix has the square of that
+MOST = 2000  # free coefficients of a multinomial model, a limit on memory: its information matrix has 32 MB
 
 
 @final
@@ -118,7 +118,7 @@ def kept(fit: Fitted) -> Kept:
         return _multinomial(X, y, s, w, z, fit.has_intercept)
     law, y = family(fit.family), y.astype(np.float64)
     f, r = law.evaluate(z[:, 0], y)
-    z0 = law.link(float(np.average(y, weights=s * w))) if fit.has_intercept else 0.0
+    z0 = float(law.link(np.average(y, weights=s * w))) if fit.has_intercept else 0.0
     null = 2 * float(s * w @ law.evaluate(np.full(len(y), z0), y)[0])
     return Kept(X, s, w, f, r[:, None], np.sqrt(law.information(z))[:, :, None], np.ones((1, 1)), null)
 

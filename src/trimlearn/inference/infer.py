@@ -13,9 +13,10 @@ from sklearn.utils.validation import validate_data
 
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice
+from trimlearn.inference.design import Matrix, design
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted, Kept, kept
-from trimlearn.inference.precision import Matrix, Spread, design, spread, triangle
+from trimlearn.inference.precision import Spread, spread, triangle
 from trimlearn.inference.summary import Summary
 
 __all__ = ["Fitted", "Inference", "InferenceMixin", "IntervalMixin", "infer"]
@@ -23,7 +24,9 @@ __all__ = ["Fitted", "Inference", "InferenceMixin", "IntervalMixin", "infer"]
 Vector = NDArray[np.float64]
 
 COVARIANCES = ("classical", "HC0", "HC1", "HC3")
-LARGE = 10**8  # operations from which on QR is worth one BLAS thread: many get in each other's way where cores are busy
+# Operations, some 0.05 s: from there on QR gets one BLAS thread, as several wait for each other where cores are busy.
+LARGE = 10**8
+ALONE = 1e-10  # a leverage this near to 1: the row is fitted exactly, whatever its error (rounding, as in `precision`)
 
 
 @final
@@ -223,7 +226,7 @@ def _meat(fit: Fitted, rows: Kept, plain: Spread, df: float, covariance: str) ->
         if fit.family == "multinomial":
             raise ValueError("covariance='HC3' needs one prediction per row; use 'HC0' or 'HC1'.")
         leverage = (np.sqrt(rows.w) * rows.root[:, 0, 0] * plain.deviation(design(rows.X, fit.has_intercept))) ** 2
-        alone = leverage > 1 - 1e-10  # fitted exactly, whatever its error: nothing to be learnt from its residual
+        alone = leverage > 1 - ALONE  # nothing to be learnt from its residual
         r = np.where(alone, 0.0, r[:, 0] / np.where(alone, 1.0, 1 - leverage))[:, None]
     scores = (np.sqrt(rows.s) * rows.w)[:, None, None] * (r @ rows.C)[:, None, :]
     return triangle(rows.X, fit.has_intercept, scores)

@@ -9,21 +9,29 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from trimlearn.inference.text import find_pandas, grid, markdown
+from trimlearn._utils.text import grid, markdown
+from trimlearn.inference.frame import data_frame
 
 __all__ = ["OutlierTable"]
 
-SHOWN = 20  # rows that are printed: one screen
+SHOWN = 20  # rows that are printed: they fit on a screen of 24 lines, the least there are
 
 
 @final
 class OutlierTable:
-    """One row per example, worst first; each column a NumPy array that cannot be written to.
+    """A table with one row per example, worst first; each column is a NumPy array that cannot be written to.
 
     ``table["score"]`` or ``table.score`` is a column, ``table[0]`` a row as a dict, ``table[:5]``, ``table.head()`` and
     ``table[table["outlier"]]`` are tables; iteration goes over the rows. It pickles, prints, and shows as HTML in a
     notebook. `to_pandas` makes a DataFrame, `to_dict` lists.
 
+    Parameters
+    ----------
+    columns : mapping from str to array-like of shape (n,)
+        The columns by name, one entry per row each.
+
+    Examples
+    --------
     >>> table = OutlierTable({"row": np.array([7, 2]), "score": np.array([9.25, 0.1]), "kind": np.array(["odd", "ok"])})
     >>> table
     row  score  kind
@@ -92,10 +100,7 @@ class OutlierTable:
 
     def to_pandas(self) -> Any:
         """A DataFrame of the same columns."""
-        pandas = find_pandas()
-        if pandas is None:
-            raise ImportError("to_pandas() needs pandas, which is not installed: pip install pandas, or use to_dict().")
-        return pandas.DataFrame({name: values.copy() for name, values in self._columns.items()})
+        return data_frame({name: values.copy() for name, values in self._columns.items()}, "use to_dict()")
 
     def to_markdown(self, n: int = SHOWN) -> str:
         """The n worst rows in Markdown."""

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.validation import is_sparse
+from trimlearn.inference.design import Matrix, design_blocks
 
-__all__ = ["Spread", "design", "leverages", "spread", "triangle"]
+__all__ = ["Spread", "leverages", "spread", "triangle"]
 
-Matrix = NDArray[np.float64]
-
-BLOCK = 2**21  # numbers in a block of rows
-NEGLIGIBLE = 1e-10  # a direction of the unit-norm columns that is this short is none
-MISSED = 1e-6  # the part of a combination of coefficients that may lie in directions the data say nothing about
-
-
-def design(X: Any, intercept: bool) -> Matrix:
-    """(1, X) or X as a dense matrix of float64."""
-    dense: Any = X.toarray() if is_sparse(X) else X
-    A = np.asarray(dense, dtype=np.float64)
-    return np.column_stack([np.ones(len(A)), A]) if intercept else A
+# Rounding leaves errors of some 10⁻¹⁶·√n·p in the singular values of columns of length 1. This is above them up to n =
+# 10⁶ and p = 1,000: what is shorter cannot be told from a direction in which the columns depend on each other.
+NEGLIGIBLE = 1e-10
+# The part of a combination of coefficients that may lie in such directions, which are themselves known to no better
+# than 10⁻¹⁶ / NEGLIGIBLE where the next one is only just longer.
+MISSED = 1e-6
 
 
 def leverages(A: Matrix, c: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -51,19 +44,13 @@ def triangle(X: Any, intercept: bool, M: Matrix) -> Matrix:
     >>> float(abs(triangle(X, False, np.ones((2, 1, 1)))[0, 0]))
     5.0
     """
-    R = np.empty((0, M.shape[2] * (X.shape[1] + intercept)))
-    for block in _rows(X, intercept, M):
+    K, c = M.shape[1:]
+    width = c * (X.shape[1] + intercept)
+    R = np.empty((0, width))
+    for rows, A in design_blocks(X, intercept, numbers=K * width, least=2 * width // K):  # R is stacked on every block
+        block = np.einsum("bkc,bq->bkcq", M[rows], A).reshape(-1, width)
         R = np.asarray(np.linalg.qr(np.vstack([R, block]), mode="r"))
     return R
-
-
-def _rows(X: Any, intercept: bool, M: Matrix) -> Iterator[Matrix]:
-    n, K, c = M.shape
-    width = c * (X.shape[1] + intercept)
-    step = max(1, BLOCK // (K * width), 2 * width // K)
-    for start in range(0, n, step):
-        A = design(X[start : start + step], intercept)
-        yield np.einsum("bkc,bq->bkcq", M[start : start + step], A).reshape(-1, width)
 
 
 @final

@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.inference.text import find_pandas, grid
+from trimlearn._utils.text import grid
+from trimlearn.inference.frame import data_frame
 
 __all__ = ["Summary"]
 
@@ -58,11 +59,8 @@ class Summary:
 
     def to_frame(self) -> Any:
         """The coefficients as a pandas DataFrame, one row each."""
-        pandas = find_pandas()
-        if pandas is None:
-            raise ImportError("to_frame needs pandas; the same numbers are attributes of this summary.")
         columns = dict(zip(self._headings, self._columns, strict=True))
-        return pandas.DataFrame(columns, index=pandas.Index(self.names, name="term"))
+        return data_frame(columns, "use the attributes of this summary, which hold the same numbers", self.names)
 
     def __str__(self) -> str:
         return "\n".join([self._title, "", *self._residuals, "", *self._coefficients, "", *self._quality])

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.stats import false_discovery_control
 
+from trimlearn.inference.design import Matrix, design_blocks
 from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.inference.precision import design
 
 __all__ = [
     "Findings",
@@ -31,12 +31,10 @@ __all__ = [
 ]
 
 Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 REGULAR = "regular"
-BLOCK = 2**21  # entries of X looked at in one go
-
+ROUNDED = 0.005  # a share that prints as 0 % is not worth a word
 
 Parts = Callable[[Matrix, NDArray[np.int64]], Matrix]  # (m dense rows of X, their numbers) -> (m, p)
 
@@ -70,14 +68,13 @@ class TopFeatures:
         """
         n, p = self.X.shape
         count = p if origins is None else len(origins.names)
-        k, step = min(k, count), max(1, BLOCK // max(1, p))
+        k = min(k, count)
         features, shares = np.zeros((n, k), dtype=np.int64), np.zeros((n, k))
-        for start in range(0, n, step):
-            rows = np.arange(start, min(n, start + step))
-            C = self.parts(design(self.X[start : start + step], intercept=False), rows)
+        for rows, A in design_blocks(self.X, intercept=False, numbers=p):
+            C = self.parts(A, np.arange(n)[rows])
             if origins is not None:
                 C = np.asarray(C @ _indicator(origins))
-            size, i = np.abs(C), rows - start
+            size, i = np.abs(C), np.arange(len(C))
             total = np.sum(size, axis=1, keepdims=True)
             for j in range(k):  # sorting 784 features takes over 20 times as long
                 features[rows, j] = size.argmax(axis=1)
@@ -243,7 +240,7 @@ def describe(top: TopFeatures, features: Sequence[str] | Origins | None = None) 
     largest, shares = top.largest(origins=origins)
     name = {j: f"x{j}" if names is None else str(names[j]) for j in np.unique(largest).tolist()}
     words = [
-        ", ".join(f"{name[j]} {share:.0%}" for j, share in zip(*pair, strict=True) if abs(share) >= 0.005)
+        ", ".join(f"{name[j]} {share:.0%}" for j, share in zip(*pair, strict=True) if abs(share) >= ROUNDED)
         for pair in zip(largest.tolist(), shares.tolist(), strict=True)
     ]
     return np.asarray(words, dtype=np.str_)

@@ -13,7 +13,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.intact import intact
 from trimlearn.estimators.base import SETTLED, Trimmed, check_counts, row_names, warn_if_short
 from trimlearn.estimators.inputs import check_data
-from trimlearn.inference.precision import design
+from trimlearn.inference.design import design
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.progress import stage

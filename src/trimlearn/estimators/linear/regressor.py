@@ -20,10 +20,11 @@ from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.inputs import check_data, check_numbers
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.predictor import Data, Fit, TrimmedPredictor
+from trimlearn.inference.design import design
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
-from trimlearn.inference.precision import design, leverages
+from trimlearn.inference.precision import leverages
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, prediction_parts
 from trimlearn.progress import stage

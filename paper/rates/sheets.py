@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from math import inf, isfinite
 
 from paper.outcome import Sheet
-from paper.rates_counts import COLUMNS, Algorithm, CountSettings, Row, power
-from paper.rates_level import METHODS, Level
+from paper.rates.counts import COLUMNS, Algorithm, CountSettings, Row, power
+from paper.rates.level import METHODS, Level
 
 __all__ = ["ERRORS", "count_sheets", "level_sheet", "order"]
 
-ERRORS = (100.0, 10.0, 1.0, 0.1)
+ERRORS = (100.0, 10.0, 1.0, 0.1)  # relative: the decades that Figure 2 shows
 NAMES = dict(zip(COLUMNS, ("∇fᵢ", "fᵢ", "prox of r1", "prox of r2"), strict=True))
 POWERS = {1.0: "n", 2 / 3: "n^(2/3)", 0.0: "", -1 / 3: "n^(1/3)", -1.0: "n"}  # without the sign
 
@@ -126,7 +126,7 @@ def _lines(shown: Row, rows: Sequence[Row]) -> list[list[str]]:
 def order(algorithm: Algorithm, column: str) -> str:
     """Table 1's entry.
 
-    >>> from paper.rates_counts import algorithms
+    >>> from paper.rates.counts import algorithms
     >>> saga, saga_bound, *_ = algorithms()
     >>> order(saga, "gradients"), order(saga, "prox_r1"), order(saga_bound, "prox_r1")
     ('n + n^(2/3)/ε', '1/(nε)', '(κ/n)·log(1/ε)')

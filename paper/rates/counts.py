@@ -32,6 +32,7 @@ from trimlearn.weights import CappedSimplex
 __all__ = ["COLUMNS", "Algorithm", "CountSettings", "Row", "algorithms", "guarantee", "measure", "power"]
 
 COLUMNS = ("gradients", "functions", "prox_r1", "prox_r2")
+# The made-up problem: shifts are 40 times the noise, so that who is trimmed is beyond doubt; r2 is hardly felt.
 WRONG, SHIFT, NOISE, FEATURES, ALPHA = 0.1, 4.0, 0.1, 5, 1e-3
 EVERY = 8  # the residuals are looked at in every eighth iterate only: to do so costs as much as an iteration
 NO_SIGNAL = 1e-8  # F − F* below this share of F says nothing about μ

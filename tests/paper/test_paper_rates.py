@@ -13,14 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper import rates, rates_counts, rates_optimum
+from paper import rates
 from paper.outcome import Outcome, write_outcome
-from paper.rates_counts import COLUMNS, CountSettings, Row, algorithms, guarantee, measure, power
-from paper.rates_level import CONTINUED, METHODS, Level, LevelSettings, compare
-from paper.rates_optimum import Optimum, best_weights_objective, lowest
-from paper.rates_pictures import draw_counts, draw_levels
-from paper.rates_runs import Entry, Run, trimmed_softmax
-from paper.rates_sheets import ERRORS, count_sheets, level_sheet, order
+from paper.rates import counts as rates_counts
+from paper.rates import optimum as rates_optimum
+from paper.rates.counts import COLUMNS, CountSettings, Row, algorithms, guarantee, measure, power
+from paper.rates.level import CONTINUED, METHODS, Level, LevelSettings, compare
+from paper.rates.optimum import Optimum, best_weights_objective, lowest
+from paper.rates.pictures import draw_counts, draw_levels
+from paper.rates.runs import Entry, Run, trimmed_softmax
+from paper.rates.sheets import ERRORS, count_sheets, level_sheet, order
 from paper.side_by_side import side_by_side
 from trimlearn import Problem, solve
 from trimlearn.datasets import load_digits_contaminated, shift_labels
@@ -73,7 +75,7 @@ def test_nothing_is_below_f_star(level: Level) -> None:
 
 def test_f_star_is_lowered_by_the_runs_shown(digits: tuple[np.ndarray, np.ndarray], monkeypatch: Any) -> None:
     poor = Optimum(1e3, np.zeros((64, 10)), {"a poor one": 1e3})
-    monkeypatch.setattr("paper.rates_level.lowest", lambda *args, **options: poor)
+    monkeypatch.setattr("paper.rates.level.lowest", lambda *args, **options: poor)
     found = compare(*digits, 0.2, replace(FEW, passes=8))
     seen = [F for run in found.runs.values() for F in run.solution.trace("objective")]
     assert found.f_star == min(seen) < 1e3

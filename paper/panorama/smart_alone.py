@@ -17,8 +17,8 @@ from trimlearn.solve import solve
 
 __all__ = ["Alone", "smart_alone"]
 
-PASSES = 200
-TOL = 1e-6
+PASSES = 200  # more than it takes: the page says how many were needed
+TOL = 1e-6  # tight, so that what Newton steps still move shows how far SMART came
 
 
 @dataclass(frozen=True)

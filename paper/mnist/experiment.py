@@ -6,9 +6,9 @@ import os
 from dataclasses import asdict, dataclass
 from time import perf_counter
 
-from paper.mnist_fits import FITS, Case, Digits, Score, Task, load_digits, score
-from paper.mnist_gallery import HEADER, PAPER_LABELS, find_outliers, pictures
-from paper.mnist_table import HALF, PAPER, PAPER_LEVELS, Table
+from paper.mnist.fits import FITS, Case, Digits, Score, Task, load_digits, score
+from paper.mnist.gallery import HEADER, PAPER_LABELS, find_outliers, pictures
+from paper.mnist.table import HALF, PAPER, PAPER_LEVELS, Table
 from paper.outcome import Outcome, Say, quiet
 from paper.side_by_side import side_by_side, usual_workers
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from paper.outcome import Outcome, Picture, Say, Sheet, quiet
-from paper.panorama_pictures import draw_comparison
-from paper.panorama_smart import Alone, smart_alone
-from paper.photo_pictures import draw_mosaics
+from paper.panorama.pictures import draw_comparison
+from paper.panorama.smart_alone import Alone, smart_alone
+from paper.photographs import draw_mosaics
 from paper.rivals import opencv_homography
 from trimlearn.datasets import find_photos
 from trimlearn.geometry.homography.estimator import TrimmedHomography

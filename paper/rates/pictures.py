@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from paper.rates_counts import Row
-from paper.rates_level import CONTINUED, Level
+from paper.rates.counts import Row
+from paper.rates.level import CONTINUED, Level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -37,7 +37,7 @@ FINISH: dict[str, Method] = {
     "SMART-SVRG with an L-BFGS metric, from the best": svrg(metric="lbfgs", finish=False),
     "alternating minimisation, from the best": alternating(50, "lbfgs"),
 }
-SHARE = 1 / 3  # passes of the latter
+SHARE = 1 / 3  # passes of the latter: they begin where the former ended
 AGREES = 1e-4  # float32 losses, summed in another order, differ by less
 
 
@@ -55,7 +55,7 @@ def lowest(problem: Problem, passes: float, folder: Path | None = None, *, say: 
     """The lowest F of the runs in `LONG`, ``passes`` passes each, and of those in `FINISH`, which go on from the best.
     ``folder``: where the answer is kept; None: nowhere.
 
-    >>> from paper.rates_runs import trimmed_softmax
+    >>> from paper.rates.runs import trimmed_softmax
     >>> V, t = np.eye(4).repeat(10, axis=0), np.arange(4).repeat(10)
     >>> optimum = lowest(trimmed_softmax(V, t, wrong=0.0), passes=20)
     >>> optimum.objective == min(optimum.runs.values())

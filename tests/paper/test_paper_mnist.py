@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from paper import mnist, mnist_fits
-from paper.mnist_fits import Case, Digits, Found, Score, load_digits, score
-from paper.mnist_gallery import PAPER_LABELS
-from paper.mnist_table import PAPER, PAPER_LEVELS, Table
+from paper import mnist
+from paper.mnist.fits import FITS as ALL_FITS
+from paper.mnist.fits import Case, Digits, Found, Score, load_digits, score
+from paper.mnist.gallery import PAPER_LABELS
+from paper.mnist.table import PAPER, PAPER_LEVELS, Table
 from paper.outcome import Outcome, write_outcome
 from paper.side_by_side import side_by_side
 
@@ -113,7 +114,7 @@ def fit_by_hand(monkeypatch: pytest.MonkeyPatch) -> Callable[[Found | Exception]
                 raise found
             return found
 
-        monkeypatch.setitem(mnist_fits.FITS, "by hand", fit)
+        monkeypatch.setitem(ALL_FITS, "by hand", fit)
 
     return use
 

@@ -1,18 +1,10 @@
-"""Tables in plain text and Markdown, and pandas where it is installed."""
+"""Tables in plain text and in Markdown: the one place where cells become columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
 
-__all__ = ["find_pandas", "grid", "markdown"]
-
-
-def find_pandas() -> Any:
-    """The module, imported when it is asked for; None where it is not installed."""
-    return import_module("pandas") if find_spec("pandas") else None
+__all__ = ["grid", "markdown"]
 
 
 def grid(lines: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:

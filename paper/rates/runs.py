@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from paper.mnist_fits import LAMBDA, OVERTRIM
+from paper.mnist.fits import LAMBDA, OVERTRIM
 from trimlearn import Problem, Solution, solve
 from trimlearn._utils.arrays import Array
 from trimlearn.losses import Softmax

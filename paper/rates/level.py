@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from paper.outcome import Say, quiet
-from paper.rates_optimum import Optimum, lowest
-from paper.rates_runs import Entry, Run, best, solve_entry, trimmed_softmax, with_ends
+from paper.rates.optimum import Optimum, lowest
+from paper.rates.runs import Entry, Run, best, solve_entry, trimmed_softmax, with_ends
 from paper.side_by_side import side_by_side
 from trimlearn import Problem
 from trimlearn._utils.arrays import Array
@@ -22,7 +22,7 @@ from trimlearn.smart.steps import Decaying
 
 __all__ = ["CONTINUED", "METHODS", "Level", "LevelSettings", "compare", "fading"]
 
-CLASSES = 10
+CLASSES = 10  # digits
 CONTINUED = "SMART-SVRG, continuation"
 METHODS = ("SMART-SVRG", "SMART-SAGA", CONTINUED, "alternating", "SG", "PALM")
 

@@ -32,7 +32,7 @@ __all__ = [
     "worst",
 ]
 
-CLASSES = 10
+CLASSES = 10  # digits
 LAMBDA = 0.01  # the paper's: R(X) = λ/(2n)‖X‖²
 OVERTRIM = 0.1  # the paper's: h is set as if 10 points more were wrong
 

@@ -1,4 +1,4 @@
-"""The picture of `paper.panorama`."""
+"""The picture of the panorama experiment: the error of every pair."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from paper.mnist_fits import Digits, Labels, fit_paper, worst
+from paper.mnist.fits import Digits, Labels, fit_paper, worst
 from paper.outcome import GREY, RED, Picture
 from trimlearn.weights import CappedSimplex
 
@@ -20,7 +20,7 @@ __all__ = ["HEADER", "PAPER_LABELS", "Outliers", "find_outliers", "pictures"]
 
 KEPT = 0.998  # the paper's h/n
 PAPER_LABELS = (9, 3, 5, 9, 4, 8)  # of the six outliers that the paper shows, from left to right
-COLUMNS, SHOWN = 8, 48
+COLUMNS, SHOWN = 8, 48  # a page of images
 SIDE = 28  # pixels
 HEADER = ("index", "given", "suggested", "loss")
 

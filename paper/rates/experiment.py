@@ -9,11 +9,11 @@ from math import isfinite
 from typing import Any
 
 from paper.outcome import Outcome, Picture, Say, quiet, strict
-from paper.rates_counts import COLUMNS, CountSettings, Row, measure
-from paper.rates_level import CONTINUED, METHODS, Level, LevelSettings, compare, fading
-from paper.rates_optimum import FINISH, LONG
-from paper.rates_pictures import draw_counts, draw_levels
-from paper.rates_sheets import ERRORS, count_sheets, level_sheet
+from paper.rates.counts import COLUMNS, CountSettings, Row, measure
+from paper.rates.level import CONTINUED, METHODS, Level, LevelSettings, compare, fading
+from paper.rates.optimum import FINISH, LONG
+from paper.rates.pictures import draw_counts, draw_levels
+from paper.rates.sheets import ERRORS, count_sheets, level_sheet
 from trimlearn.datasets import load_mnist
 from trimlearn.datasets.locate import user_cache
 

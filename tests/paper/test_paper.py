@@ -142,7 +142,10 @@ def test_the_command_line_knows_every_experiment() -> None:
         assert importlib.util.find_spec(f"paper.{experiment.module}")
 
 
-def test_reproduce_judges_prints_and_lists_its_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reproduce_judges_prints_and_lists_its_files(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judges, "FULL", replace(judges.FULL, starts=6))
     out = tmp_path / "new" / "out"
     assert main(["judges", "--out", str(out)]) == 0
     printed, progress = capsys.readouterr()
@@ -232,3 +235,19 @@ def test_photos_are_found_by_pattern_and_missed_by_name(nowhere: Path) -> None:
         find_photos("photos", "*.png", nowhere)
     with pytest.raises(FileNotFoundError, match="oxford_affine/graf"):
         load_oxford_pair("graf", 2, nowhere)
+
+
+def test_the_page_is_written_from_full_runs_only(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[Path] = []
+    monkeypatch.setattr("paper.__main__.write_docs_page", lambda out: written.append(out) or out / "paper.md")
+    for quick, lacking in ((True, "judges, homography, panorama, mnist, rates"), (False, "homography")):
+        for name in NAMES:
+            write_page(tmp_path, replace(an_outcome({"quick": quick or name == "homography"}), name=name))
+        assert main(["page", "--out", str(tmp_path)]) == 2
+        assert f"no full run of {lacking}:" in capsys.readouterr().err
+    assert written == []
+    write_page(tmp_path, replace(an_outcome({"quick": False}), name="homography"))
+    assert main(["page", "--out", str(tmp_path)]) == 0
+    assert written == [tmp_path]

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.paper import write
 from paper import homography
 from paper.outcome import Outcome, write_outcome, write_page
+from paper.page import write_docs_page
 from paper.rivals import RIVALS, opencv_homography
 from trimlearn.datasets.locate import find_folder
 from trimlearn.geometry.homography.synthetic import corner_error, random_scene
@@ -50,7 +50,7 @@ def test_the_page_of_the_docs_has_every_table_and_picture(found: Outcome, tmp_pa
     out.mkdir()
     write_outcome(out, found)
     write_page(out, found)
-    page = write(out, docs).read_text(encoding="utf-8")
+    page = write_docs_page(out, docs).read_text(encoding="utf-8")
     for table in found.tables:
         assert table.title in page
     for picture in found.pictures:
