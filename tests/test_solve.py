@@ -271,7 +271,7 @@ def test_theorem_1s_output_lies_in_r1_after_a_continuation() -> None:
         assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
 
 
-# ---- stationarity (DESIGN §5) ----
+# ---- stationarity ----
 
 
 @pytest.mark.parametrize("r2", [Ridge(0.05), L1(0.02)], ids=["ridge", "l1"])

@@ -388,8 +388,8 @@ def test_us_judges_in_time() -> None:
     assert min(times) < 0.2
 
 
-def test_designs_value_for_us_judges_is_a_local_optimum() -> None:
-    """DESIGN §4 prints F = 0.123482 with COHEN in MARTIN's place, as the best known. It is stationary, and higher."""
+def test_the_usual_end_point_for_us_judges_is_a_local_optimum() -> None:
+    """Most starts reach F = 0.123482 with COHEN in MARTIN's place. It is stationary, but not the least known."""
     problem, names = judges()
     local = solve(problem, start=None)
     assert local.objective == pytest.approx(0.123482, abs=5e-7)

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from hashlib import sha256
 from math import inf, prod
-from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
 from trimlearn.offsets import Centred
 from trimlearn.problem import Problem
@@ -53,9 +53,9 @@ class Continuation(Start):
     w_steps: int = 8
 
     def __post_init__(self) -> None:
-        if isinstance(self.passes, bool) or not isinstance(self.passes, Real) or not self.passes > 0:
+        if not is_number(self.passes) or not self.passes > 0:
             raise ValueError(f"passes must be a number > 0, got {self.passes!r}.")
-        _check_count("w_steps", self.w_steps)
+        check_count(self.w_steps, "w_steps")
 
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
@@ -110,7 +110,7 @@ class Concentration(Start):
 
     def __post_init__(self) -> None:
         for name in ("subsets", "steps", "keep"):
-            _check_count(name, getattr(self, name))
+            check_count(getattr(self, name), name)
 
     def place(self, engine: Engine, seed: int) -> Array:
         rows = _distinct(engine)
@@ -138,7 +138,7 @@ class MultiStart(Start):
     starts: int = 5
 
     def __post_init__(self) -> None:
-        _check_count("starts", self.starts)
+        check_count(self.starts, "starts")
 
     def place(self, engine: Engine, seed: int) -> Array:
         raise TypeError("MultiStart is a start of several solves: pass it to trimlearn.solve.")
@@ -195,11 +195,6 @@ def _fit(engine: Engine, x: Array) -> Array:
     if r2.smooth:
         return lbfgs(engine, x, value, gradient, 20)[0]
     return fista(engine, x, value, gradient, 1.0, 20)[0]
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
 def _digest(a: Any) -> str:

@@ -20,7 +20,7 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg, variable_projection
 from trimlearn.smart.draws import ALL, Coin, Independent, WithReplacement
-from trimlearn.smart.duals import DUALS, Gradients, Residuals, Snapshot, choose_duals
+from trimlearn.smart.duals import DUALS, GradientTable, ResidualTable, Snapshot, choose_duals
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
@@ -240,7 +240,7 @@ def test_prox_saga_representations_agree() -> None:
 def test_a_loss_without_predictions_takes_the_snapshot() -> None:
     problem, _ = make("least squares", CappedSimplex(5), Zero(), 8)
     assert choose_duals(None, problem.loss, refreshes=True) == "residuals"
-    for kind, cls in (("residuals", Residuals), ("gradients", Gradients), ("snapshot", Snapshot)):
+    for kind, cls in (("residuals", ResidualTable), ("gradients", GradientTable), ("snapshot", Snapshot)):
         assert DUALS[choose_duals(kind, problem.loss, refreshes=False)] is cls
     with pytest.raises(ValueError, match="duals must be one of 'residuals', 'gradients', 'snapshot'"):
         choose_duals("table", problem.loss, refreshes=False)
@@ -311,7 +311,7 @@ def test_the_diagonal_metric_does_not_see_large_entries_in_rows_of_weight_0() ->
         engine.set_weights(w)
         with np.errstate(all="ignore"):
             state = svrg(b=6, step=0.1, metric="diagonal").bind(problem, 0).init(engine, point(problem))
-        found.append(state.metric["inverse"])
+        found.append(state.metric.inverse)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 

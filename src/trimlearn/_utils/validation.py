@@ -24,7 +24,9 @@ __all__ = [
     "check_positive",
     "check_target",
     "check_vector",
+    "is_integer",
     "is_missing",
+    "is_number",
     "is_sparse",
 ]
 
@@ -33,6 +35,16 @@ CHECK_ENTRIES = 1 << 20  # how many are looked at in one go: a memory-mapped V i
 
 LOOKED_AT = 1000  # rows, to learn of what size numbers are
 IN_RANGE = 0.45  # a power of the largest number: its square is in range, and so are sums of a million of these
+
+
+def is_number(value: Any) -> bool:
+    """Is ``value`` a real number? A bool is none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def is_integer(value: Any) -> bool:
+    """Is ``value`` an integer? A bool is none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def is_sparse(V: Any) -> bool:
@@ -127,14 +139,14 @@ def check_vector(a: Any, length: int, like: Array, name: str, *, positive: bool 
 
 def check_positive(value: Any, name: str) -> float:
     """A finite number > 0."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value <= 0:
+    if not is_number(value) or not isfinite(value) or value <= 0:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
     return float(value)
 
 
 def check_count(value: Any, name: str, most: int | None = None) -> int:
     """An integer from 1 to ``most``."""
-    count = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else 0
+    count = int(value) if is_integer(value) else 0
     if count < 1 or (most is not None and count > most):
         upper = "" if most is None else f" and <= {most}"
         raise ValueError(f"{name} must be an integer >= 1{upper}, got {value!r}.")

@@ -18,7 +18,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import Draws, Rows, Stream
+from trimlearn.smart.draws import DrawnRows, Draws, Stream
 from trimlearn.smart.method import Reweighed
 from trimlearn.weights import WeightSet
 
@@ -53,7 +53,7 @@ class Engine(ABC):
 
     @property
     def passes(self) -> float:
-        """Rows whose residual was evaluated / n."""
+        """DrawnRows whose residual was evaluated / n."""
         return self.counts.gradients / self.problem.n
 
     @property
@@ -114,7 +114,7 @@ class Engine(ABC):
         """The mean of y, summed afresh."""
 
     @abstractmethod
-    def difference(self, x: Array, batch: Rows, refresh: Rows) -> tuple[Array, Array]:
+    def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:
         """1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ), and then yᵢ ← wᵢ∇fᵢ(x) for i ∈ D: the change of the mean of y."""
 
     @abstractmethod
@@ -122,7 +122,7 @@ class Engine(ABC):
         """1/S Σ sᵢwᵢfᵢ(x) and its gradient; leaves f and y alone."""
 
     @abstractmethod
-    def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
+    def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
         """The Hessian of 1/b Σ_{i∈I} wᵢfᵢ at x, times u."""
 
     @abstractmethod

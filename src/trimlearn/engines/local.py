@@ -12,7 +12,7 @@ from trimlearn.engines.base import Engine
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import ALL, Rows
+from trimlearn.smart.draws import ALL, DrawnRows
 from trimlearn.smart.duals import DUALS, Duals, choose_duals
 from trimlearn.smart.method import Reweighed
 
@@ -89,7 +89,7 @@ class LocalEngine(Engine):
     def mean_duals(self) -> Array:
         return self._duals.mean(self._shares(ALL))
 
-    def difference(self, x: Array, batch: Rows, refresh: Rows) -> tuple[Array, Array]:
+    def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:
         rows, shares = self._active(batch)
         difference = self._duals.difference(x, shares, rows) if shares.shape[0] else zeros(x.shape, x)
         self.counts.gradients += shares.shape[0] * self._duals.cost
@@ -115,7 +115,7 @@ class LocalEngine(Engine):
         kept = namespace(shares).nonzero(shares)[0]
         return (kept, shares[kept]) if 4 * kept.shape[0] < self.problem.n else (None, shares)
 
-    def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
+    def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
         rows, shares = self._active(batch)
         self.counts.gradients += shares.shape[0]
         if not shares.shape[0]:
@@ -138,7 +138,7 @@ class LocalEngine(Engine):
         s = self.problem.s
         return (self._w[rows] if s is None else self._w[rows] * s[rows]) / self.problem.S
 
-    def _active(self, drawn: Rows) -> tuple[Any, Array]:
+    def _active(self, drawn: DrawnRows) -> tuple[Any, Array]:
         """The distinct rows of positive weight among those drawn, and what each counts in 1/b Σ: w·(times drawn)/b."""
         if isinstance(drawn, slice):
             return drawn, self._shares(drawn)

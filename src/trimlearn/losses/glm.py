@@ -44,7 +44,7 @@ class GLM(PredictionLoss):
         """The second derivative where the first is r."""
 
     @final
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         return self.second(self.half_deviance(z[:, 0], rows)[1], select(self.t, rows))[:, None] * u
 
 
@@ -84,7 +84,7 @@ class Logistic(GLM):
     def second(self, r: Array, t: Array) -> Array:
         return (r + t) * (1 - r - t)
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 0.25
 
 
@@ -134,7 +134,7 @@ class LogLink(GLM):
         return xp.maximum(f, xp.zeros_like(f)) + select(self._constant, rows), r
 
     @final
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return inf
 
 

@@ -55,13 +55,13 @@ class Homography(PredictionLoss):
         u = b * z[:, 2:] - z[:, :2]  # C z
         return xp.sum(u * u, axis=1), 2 * xp.concat([-u, xp.sum(b * u, axis=1, keepdims=True)], axis=1)
 
-    def curvature(self) -> float | Array:
+    def curvature_bound(self) -> float | Array:
         """2, or 2‖C‖² = 2‖b₂‖² for the algebraic form."""
         if self.form == "printed":
             return 2.0
         return 2 * (1 + namespace(self.dst).sum(self.dst * self.dst, axis=1))
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """The residual is affine in z."""
         xp = namespace(z)
         return self.evaluate(u, rows)[1] - self.evaluate(xp.zeros_like(u), rows)[1]

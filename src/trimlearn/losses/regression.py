@@ -31,7 +31,7 @@ class Regression(PredictionLoss):
         self.t = t[:, None] if K is None else t
 
     @abstractmethod
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         """ρ″(0), the largest curvature."""
 
     @abstractmethod
@@ -44,13 +44,13 @@ class Regression(PredictionLoss):
         return namespace(value).sum(value, axis=1), derivative
 
     @final
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """ρ′(r)/r · u: the weights of iteratively reweighted least squares, which bound the curvature from above."""
         xp = namespace(z)
         r = z - select(self.t, rows)
         flat = xp.abs(r) < xp.finfo(r.dtype).tiny ** 0.5
         slope = self.rho(r)[1] / xp.where(flat, xp.ones_like(r), r)
-        return xp.where(flat, xp.full_like(r, self.curvature()), slope) * u
+        return xp.where(flat, xp.full_like(r, self.curvature_bound()), slope) * u
 
 
 @final
@@ -68,7 +68,7 @@ class LeastSquares(Regression):
     def rho(self, u: Array) -> tuple[Array, Array]:
         return 0.5 * u * u, u
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1.0
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
@@ -94,7 +94,7 @@ class Huber(Regression):
         psi = namespace(u).clip(u, -self.delta, self.delta)
         return psi * (u - 0.5 * psi), psi
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1.0
 
 
@@ -122,7 +122,7 @@ class StudentT(Regression):
         u = u / width
         return 0.5 * (self.nu + 1) * namespace(u).log1p(u * u), (self.nu + 1) / width * u / (1 + u * u)
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return (self.nu + 1) / (self.nu * self.sigma**2)
 
 
@@ -145,5 +145,5 @@ class SmoothL1(Regression):
         root = namespace(u).sqrt(u * u + self.eps**2)
         return u * (u / (root + self.eps)), u / root  # the difference as a quotient: no cancellation near 0
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1 / self.eps

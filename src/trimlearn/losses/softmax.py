@@ -77,10 +77,10 @@ class Softmax(PredictionLoss):
         """Where, in the rows of z, the label of each stands."""
         return namespace(z).arange(z.shape[0], device=device(z)), select(self.t, rows)
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
-        return _bend(z, u)
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
+        return _logsumexp_hessp(z, u)
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 0.5
 
 
@@ -111,7 +111,7 @@ class Mislabelled(PredictionLoss):
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         xp = namespace(z)
-        z = xp.concat([xp.zeros_like(z), z], axis=1) if z.shape[1] == 1 else z
+        z = z if self.linear.K is not None else _both_classes(z)
         seen = z + xp.take(self._log_T, select(self.t, rows), axis=0)
         most, most_seen = _row_max(z), _row_max(seen)
         p, total = _softmax(z - most[:, None])
@@ -119,15 +119,20 @@ class Mislabelled(PredictionLoss):
         f = xp.log(total) + most - xp.log(total_seen) - most_seen
         return xp.maximum(f, xp.zeros_like(f)), (p - r)[:, 1:] if self.linear.K is None else p - r
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """Of log Σₖ exp(zₖ) alone: what is subtracted from it is convex."""
         if self.linear.K is not None:
-            return _bend(z, u)
-        xp = namespace(z)
-        return _bend(xp.concat([xp.zeros_like(z), z], axis=1), xp.concat([xp.zeros_like(u), u], axis=1))[:, 1:]
+            return _logsumexp_hessp(z, u)
+        return _logsumexp_hessp(_both_classes(z), _both_classes(u))[:, 1:]
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 0.5
+
+
+def _both_classes(z: Array) -> Array:
+    """Predictions of two classes from the log-odds of the second: the first has 0."""
+    xp = namespace(z)
+    return xp.concat([xp.zeros_like(z), z], axis=1)
 
 
 def _check_shares(t: Any, n: int, name: str = "t") -> np.ndarray:
@@ -140,7 +145,7 @@ def _check_shares(t: Any, n: int, name: str = "t") -> np.ndarray:
     return shares
 
 
-def _bend(z: Array, u: Array) -> Array:
+def _logsumexp_hessp(z: Array, u: Array) -> Array:
     """The Hessian of log Σₖ exp(zₖ), times u."""
     s, _ = _softmax(z - _row_max(z)[:, None])
     su = s * u

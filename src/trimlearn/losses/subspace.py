@@ -47,10 +47,10 @@ class Subspace(PredictionLoss):
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         return 0.5 * (select(self._norms2, rows) - namespace(z).sum(z * z, axis=1)), -z
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         return -u
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1.0
 
     @property

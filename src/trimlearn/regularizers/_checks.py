@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import isfinite, sqrt
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -34,12 +33,6 @@ def check_number(name: str, value: Any, above: float) -> None:
     reals = check_reals(name, value)
     if reals.ndim or not (isfinite(reals) and reals > above):
         raise ValueError(f"{name} must be a finite number > {above:g}, got {value!r}.")
-
-
-def check_count(name: str, value: Any) -> None:
-    """An integer k >= 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
 def check_matrix(x: Array, term: str) -> None:

@@ -41,7 +41,7 @@ class Regularizer(ABC):
 
     @property
     def smooth(self) -> bool:
-        """Is r2 differentiable everywhere? Then `gradient` and `curvature` exist."""
+        """Is r2 differentiable everywhere? Then `gradient` and `lipschitz` exist."""
         return False
 
     @property
@@ -79,9 +79,9 @@ class Regularizer(ABC):
         """∇r2(x), for the smooth terms."""
         raise TypeError(f"{type(self).__name__} is not smooth and has no gradient; use prox instead.")
 
-    def curvature(self) -> float:
+    def lipschitz(self) -> float:
         """The Lipschitz constant of ∇r2, for the smooth terms."""
-        raise TypeError(f"{type(self).__name__} is not smooth and has no finite curvature; use prox instead.")
+        raise TypeError(f"{type(self).__name__} is not smooth and has no Lipschitz constant; use prox instead.")
 
 
 class Separable(Regularizer):

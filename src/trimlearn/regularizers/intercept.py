@@ -51,8 +51,8 @@ class ExceptIntercept(Around):
     def gradient(self, x: Array) -> Array:
         return _stack(self.r2.gradient(x[:-1, ...]), namespace(x).zeros_like(x[-1:, ...]))
 
-    def curvature(self) -> float:
-        return self.r2.curvature()
+    def lipschitz(self) -> float:
+        return self.r2.lipschitz()
 
 
 def _stack(rows: Array, last: Array) -> Array:

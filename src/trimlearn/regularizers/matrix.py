@@ -9,7 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
-from trimlearn.regularizers._checks import check_count, check_matrix, rounding
+from trimlearn._utils.validation import check_count
+from trimlearn.regularizers._checks import check_matrix, rounding
 from trimlearn.regularizers.base import Indicator
 
 
@@ -68,7 +69,7 @@ class Rank(Indicator):
     convex = False
 
     def __post_init__(self) -> None:
-        check_count("k", self.k)
+        check_count(self.k, "k")
 
     def contains(self, x: Array) -> bool:
         check_matrix(x, "Rank")

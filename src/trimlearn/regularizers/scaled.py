@@ -45,5 +45,5 @@ class Scaled(Around):
     def gradient(self, x: Array) -> Array:
         return self.c * self.r2.gradient(x)
 
-    def curvature(self) -> float:
-        return self.c * self.r2.curvature()
+    def lipschitz(self) -> float:
+        return self.c * self.r2.lipschitz()

@@ -42,7 +42,7 @@ class Zero(Separable):
         """0."""
         return namespace(x).zeros_like(x)
 
-    def curvature(self) -> float:
+    def lipschitz(self) -> float:
         """0."""
         return 0.0
 
@@ -77,7 +77,7 @@ class Ridge(Separable):
         """α x."""
         return match("alpha", self.alpha, x) * x
 
-    def curvature(self) -> float:
+    def lipschitz(self) -> float:
         """The largest α."""
         return float(np.max(to_numpy(self.alpha)))
 

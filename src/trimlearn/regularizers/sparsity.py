@@ -7,7 +7,8 @@ from math import inf
 from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
-from trimlearn.regularizers._checks import check_alpha, check_count, check_step, match
+from trimlearn._utils.validation import check_count
+from trimlearn.regularizers._checks import check_alpha, check_step, match
 from trimlearn.regularizers.base import Regularizer
 
 
@@ -42,7 +43,7 @@ class L0(Regularizer):
         if self.k is None:
             check_alpha(self.alpha)
         else:
-            check_count("k", self.k)
+            check_count(self.k, "k")
 
     @property
     def separable(self) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, nan
-from numbers import Integral
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, eps_of
+from trimlearn._utils.validation import check_count
 from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import fista, lbfgs
@@ -34,15 +34,14 @@ class Alternating(Method):
     inner: str | None = None
 
     def bind(self, problem: Problem, seed: int) -> AlternatingRun:
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, Integral) or self.iterations < 1:
-            raise ValueError(f"iterations must be an integer >= 1, got {self.iterations!r}.")
+        iterations = check_count(self.iterations, "iterations")
         if self.inner not in (None, "newton", "lbfgs", "proximal"):
             raise ValueError(f"inner must be 'newton', 'lbfgs', 'proximal' or None, got {self.inner!r}.")
         if self.inner == "lbfgs" and not problem.r2.smooth:
             raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {problem.r2.name}.")
         inner = self.inner or default_inner(problem, small(problem))
         metric = Euclidean() if inner == "newton" else default_metric(problem)
-        return AlternatingRun(problem, seed, int(self.iterations), inner, metric)
+        return AlternatingRun(problem, seed, iterations, inner, metric)
 
 
 def alternating(iterations: int = 20, inner: str | None = None) -> Alternating:

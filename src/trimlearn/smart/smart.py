@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from numbers import Real
 from typing import final
 
 import numpy as np
 
 from trimlearn._utils.arrays import to_numpy
+from trimlearn._utils.validation import is_number
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import (
-    Everything,
-    JLaw,
-    Nothing,
-    RowLaw,
-    WithReplacement,
-)
+from trimlearn.smart.draws import Everything, JLaw, Nothing, RowLaw, WithReplacement
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.finish import Finished, can_finish, finisher
 from trimlearn.smart.method import Method
@@ -79,9 +73,20 @@ class SMART(Method):
         duals = choose_duals(self.duals, problem.loss, not isinstance(refresh, Nothing), everything)
         if self.output not in ("last", "random"):
             raise ValueError(f"output must be 'last' or 'random', got {self.output!r}.")
-        eta = rule.eta if isinstance(rule, Fixed) else 1.0
-        random_output = self.output == "random"
-        run = Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
+        run = Algorithm1(
+            problem=problem,
+            seed=seed,
+            batch=batch,
+            b=b,
+            j=j,
+            refresh=refresh,
+            tau=tau,
+            rule=rule,
+            duals=duals,
+            metric=metric,
+            momentum=momentum,
+            random_output=self.output == "random",
+        )
         return Finished(run, finisher(problem, seed, metric)) if self.finish and can_finish(run) else run
 
     def _step_sizes(self, problem: Problem, b: int, refresh: RowLaw, q: float) -> tuple[StepRule, float]:
@@ -109,8 +114,7 @@ class SMART(Method):
     def _momentum(self, problem: Problem, rule: StepRule) -> float:
         if self.momentum is None:
             return 0.9 if isinstance(rule, Auto) and problem.r2.convex else 0.0
-        number = isinstance(self.momentum, Real) and not isinstance(self.momentum, bool)
-        if not number or not 0 <= self.momentum < 1:
+        if not is_number(self.momentum) or not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must be a number in [0, 1) or None, got {self.momentum!r}.")
         if self.momentum > 0 and not problem.r2.convex:
             raise ValueError(f"momentum needs a convex r2, {problem.r2.name} is not; use momentum=0.")
@@ -118,6 +122,6 @@ class SMART(Method):
 
 
 def _check_tau(tau: float | str) -> float:
-    if isinstance(tau, bool) or not isinstance(tau, Real) or not float(tau) > 0:
+    if not is_number(tau) or not float(tau) > 0:
         raise ValueError(f"tau must be a number > 0 or inf, or 'theory' together with step='theory'; got {tau!r}.")
     return float(tau)

@@ -29,16 +29,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, exp, inf, isnan, log, log1p
-from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.smart.draws import drawn
 
 __all__ = [
-    "Counts",
+    "PredictedCounts",
     "Rates",
     "counts",
     "estimate_mu",
@@ -108,7 +107,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Counts:
+class PredictedCounts:
     """Steps to reach an accuracy, and the average number of evaluations they take: the columns of Table 1."""
 
     iterations: int
@@ -197,7 +196,7 @@ def svrg_theory(
     return _rates(n, b, L, B, 0.0, float(drawn(n, b)), eps0, None, error_bound)
 
 
-def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> Counts:
+def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> PredictedCounts:
     """How many steps ``rates`` guarantee ``epsilon`` after, from F(w⁰, x⁰) − F* = ``gap``, and what they cost.
 
     Without ``mu``: until ‖x-residual‖² + ‖w-residual‖² ≤ ε on average, at an index drawn by `sample_t0` (Theorem 1,
@@ -221,7 +220,7 @@ def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) ->
     else:
         k = max(0, ceil(log(gap / epsilon) / rates.speed(mu)))
     w_steps, x_steps = k * rates.q, k * rates.q_prime
-    return Counts(k, rates.n + w_steps * rates.n + x_steps * rates.b, w_steps * rates.n, w_steps, x_steps)
+    return PredictedCounts(k, rates.n + w_steps * rates.n + x_steps * rates.b, w_steps * rates.n, w_steps, x_steps)
 
 
 def sample_t0(T: int, rng: np.random.Generator) -> int:
@@ -230,7 +229,7 @@ def sample_t0(T: int, rng: np.random.Generator) -> int:
     >>> 0 <= sample_t0(10, np.random.default_rng(0)) <= 10
     True
     """
-    if not _is_integer(T) or T < 0:
+    if not is_integer(T) or T < 0:
         raise ValueError(f"T must be an integer >= 0, the number of the last iterate, got {T!r}.")
     return int(rng.integers(T + 1))
 
@@ -342,16 +341,12 @@ def _tau(tau: float | None, balanced: float) -> float:
 
 
 def _check_sizes(n: int, b: int) -> None:
-    if not _is_integer(n) or n < 2:
+    if not is_integer(n) or n < 2:
         raise ValueError(f"n must be an integer >= 2, the number of examples, got {n!r}.")
-    if not _is_integer(b) or b < 1:
+    if not is_integer(b) or b < 1:
         raise ValueError(f"b must be an integer >= 1, the draws a step, got {b!r}.")
 
 
 def _check_open_unit(name: str, value: float, meaning: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name} must be in (0, 1), got {value!r}: it is {meaning}.")
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

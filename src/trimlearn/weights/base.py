@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf, isfinite
-from numbers import Real
 from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array, namespace, to_numpy
+from trimlearn._utils.validation import is_number
 from trimlearn.weights.projection import total_weight, where_present
 
 __all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "positive_number", "present"]
@@ -115,6 +115,6 @@ def finite(v: Array) -> Array:
 
 
 def positive_number(name: str, value: Any, meaning: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value <= 0:
+    if not is_number(value) or not isfinite(value) or value <= 0:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}: {meaning}.")
     return float(value)

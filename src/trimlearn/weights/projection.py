@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, inf, isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-import numpy as np
-
 from trimlearn._utils.arrays import Array, kth_smallest, namespace
+from trimlearn._utils.validation import is_number
 
 __all__ = [
     "ROUNDING",
@@ -58,7 +57,7 @@ def h_of(contamination: Any, total: float, what: str = "rows") -> float | None:
         if contamination != "auto":
             raise ValueError(f"contamination={contamination!r} is not known; {advice}.")
         return None
-    if isinstance(contamination, bool | np.bool_) or not isinstance(contamination, Real):
+    if not is_number(contamination):
         raise ValueError(f"contamination must be a number or 'auto', got {contamination!r}; {advice}.")
     counted = isinstance(contamination, Integral)
     bad = float(contamination)

@@ -67,9 +67,7 @@ def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> floa
     return promised if promised >= -rounding else inf
 
 
-def _model_minimiser(
-    H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float
-) -> tuple[Array, float]:
+def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float) -> tuple[Array, float]:
     """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), found in float64, and r2(x) − m(u)."""
     xp = namespace(x)
     wide, g = xp.astype(x, xp.float64, copy=False), xp.astype(gradient, xp.float64, copy=False)
