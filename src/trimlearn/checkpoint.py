@@ -24,8 +24,8 @@ from trimlearn.smart.method import MetricMemory, Record, State
 
 __all__ = ["Checkpoint", "Clock"]
 
-FORMAT = "trimlearn checkpoint 1"
-METRIC = "metric."
+FORMAT = "trimlearn checkpoint 1"  # what a file must say it is
+METRIC = "metric."  # before the names of the arrays that a metric has learned
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from trimlearn.starts import MultiStart, Start, make_start
 
 __all__ = ["solve"]
 
-PATIENCE = 3.0  # how many times the passes of a trial of how far F could fall must go by before the next one
+PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
 Callback = Callable[[Record], Any]
 

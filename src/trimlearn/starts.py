@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import TINY, Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
 from trimlearn.offsets import Centred
@@ -21,8 +21,6 @@ from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
 from trimlearn.smart.sizes import FEW
 from trimlearn.weights import AllOnes
-
-TINY = 1e-300  # in place of 0 below a fraction
 
 __all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
 

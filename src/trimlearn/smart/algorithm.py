@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import isfinite, isinf, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, eps_of, norm, sum64, zeros
+from trimlearn._utils.arrays import Array, norm, rounding_of, sum64, zeros
 from trimlearn.problem import Problem
 from trimlearn.smart.draws import DrawnRows, JLaw, Move, RowLaw, Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State
@@ -149,7 +149,7 @@ class Algorithm1(Run):
     def _risen(self, engine: Engine, state: State, value: float) -> bool:
         """Whether F(w, ·) is above where it was at the last full evaluation; if so, we are back there."""
         F = value + self.problem.r2.value(state.x)
-        if not self.rule.guards or F <= state.base + 64 * eps_of(state.x) * abs(state.base):
+        if not self.rule.guards or F <= state.base + rounding_of(state.x) * abs(state.base):
             return False
         self._restore(engine, state, overflow=not isfinite(F))
         return True

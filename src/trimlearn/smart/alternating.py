@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, eps_of
+from trimlearn._utils.arrays import Array, rounding_of
 from trimlearn._utils.validation import check_count
 from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["Alternating", "AlternatingRun", "alternating"]
-
-PRECISE = 256  # times eps: a change of F below this share of it is rounding
 
 
 @final
@@ -92,7 +90,7 @@ class AlternatingRun(Run):
         found = engine.reweigh(inf)
         # A round that changes nothing but the last digits is the last, also where x was optimal from the start and its
         # first residual, to which the others are relative, rounding.
-        settled = max(gain + left, found.gap) <= PRECISE * eps_of(state.x) * abs(before)
+        settled = max(gain + left, found.gap) <= rounding_of(state.x) * abs(before)
         # What is left is left for the w that x was fitted to; for another one it must be tried.
         self._renew(engine, state, found, left if found.gap <= 0 else nan, settled)
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, eps_of, zeros
+from trimlearn._utils.arrays import TINY, Array, eps_of, rounding_of, zeros
 from trimlearn.problem import Problem
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["Method", "MetricMemory", "Record", "Reweighed", "Run", "State", "least"]
-
-TINY = 1e-300  # stands for |F| where F = 0
 
 
 @dataclass(frozen=True)
@@ -88,7 +86,7 @@ class State:
 
 def least(state: State) -> float:
     """F of a fit that is exact up to rounding: what |F| counts as where it is smaller."""
-    return max((256 * eps_of(state.x)) ** 2 * state.initial_objective, TINY)
+    return max(rounding_of(state.x) ** 2 * state.initial_objective, TINY)
 
 
 class Method(ABC):

@@ -27,8 +27,8 @@ __all__ = [
     "where_present",
 ]
 
-SNAP = 1e-9  # h this close to an integer, as a share of n, is meant to be that integer
-ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a share of its total
+SNAP = 1e-9  # h this close to an integer, as a share of n, is that integer: far above the rounding of n·(1 − share)
+ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a share of its total: √n·eps/2 at n = 10⁸
 
 
 def snap_h(h: float, total: float) -> float:

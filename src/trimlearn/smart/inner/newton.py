@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, dot, eps_of, namespace, norm, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm, rounding_of, to_numpy
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.regularizers import Regularizer
 
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["newton", "newton_decrease"]
 
-PRECISE = 256  # times eps: a change of F below this share of it is rounding
-SUBPROBLEM = 500  # proximal gradients on a quadratic model, which cost no passes
-FORCING = 1e-6  # share of its fall to which a model is solved: so each Newton step gains three digits of x
-BALANCE = 10  # of the former between two looks at whether ρ suits
-LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
+SUBPROBLEM = 500  # steps on a quadratic model: a limit on time, as each is one product with H, 1 ms at order 1,000
+FORCING = 1e-6  # share of its fall to which a model is solved: its square root, three digits of x, is what a step gains
+BALANCE = 10  # the ratio of residuals that changes ρ (Boyd and others 2011, §3.4.1), looked at after as many steps
+LEAST, MOST = 1e-4, 1e8  # dampings of a unit diagonal: H moves by less than 1e-4, or steps shrink below √eps of theirs
 
 
 def newton(
@@ -40,7 +39,7 @@ def newton(
         H = engine.hessian(x) if H is None else H
         if not np.all(np.isfinite(H)):  # x is so far off that nothing can be said
             break
-        rounding = PRECISE * eps_of(x) * abs(F)
+        rounding = rounding_of(x) * abs(F)
         new, promised = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2, rounding)
         engine.counts.prox_r2 += 1
         f, g = engine.value_gradient(new)
@@ -62,7 +61,7 @@ def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> floa
     H = engine.hessian(x)
     if not np.all(np.isfinite(H)):
         return inf
-    rounding = PRECISE * eps_of(x) * abs(F)
+    rounding = rounding_of(x) * abs(F)
     _, promised = _model_minimiser(H, gradient, x, engine.problem.r2, rounding)
     return promised if promised >= -rounding else inf
 
@@ -142,7 +141,7 @@ def _split(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
             primal, dual = norm(free - u), rho * norm(u - old)
             if max(primal, dual / rho) <= 1e-12 * norm(u):
                 return best
-            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            factor = 2.0 if primal > BALANCE * dual else 0.5 if dual > BALANCE * primal else 1.0
             rho, y = rho * factor, y / factor
     other = _proximal(H, gradient, x, r2, inf)
     return other if r2.value(other) + _model(H, gradient, other - x) < least else best
