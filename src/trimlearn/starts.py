@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import TINY, Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
 from trimlearn.offsets import Centred
@@ -62,10 +62,10 @@ class Continuation(Start):
         return problem.r2.feasible(problem.loss.start())
 
     def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
-        done = min(passes / min(self.passes, max_passes / 2), w_steps / self.w_steps)
+        done = min(passes / min(self.passes, max_passes / 2), w_steps / self.w_steps, 1.0)
         if passes >= max_passes / 2:
             done = 1.0
-        return problem.r1.h + max(0.0, 1.0 - done) * (problem.S - problem.r1.h)
+        return problem.r1.h + (1.0 - done) * (problem.S - problem.r1.h)
 
 
 @final
@@ -156,7 +156,8 @@ def _distinct(engine: Engine) -> np.ndarray:
     rows = np.arange(problem.n) if problem.s is None else np.flatnonzero(to_numpy(problem.s) > 0)
     values = to_numpy(engine.losses)[rows]
     digits = 5 if values.dtype == np.float32 else 11  # equal rows have losses that are equal up to rounding
-    return rows[np.unique(np.round(values / max(np.median(values), TINY), digits), return_index=True)[1]]
+    unit = np.median(values[values > 0]) if np.any(values > 0) else 1.0
+    return rows[np.unique(np.round(values / unit, digits), return_index=True)[1]]
 
 
 def _subset(engine: Engine, rows: np.ndarray, seed: int, i: int) -> np.ndarray:
@@ -172,7 +173,7 @@ def _concentrate(engine: Engine, x: Array, steps: int) -> tuple[float, Array]:
     for _ in range(steps):
         engine.evaluate(x)
         found = engine.reweigh(inf)
-        if not found.value < value * (1 - 1e-12):
+        if not found.value < value:
             break
         value, x = found.value, _fit(engine, x)
     engine.evaluate(x)

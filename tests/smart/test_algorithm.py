@@ -247,7 +247,7 @@ def test_a_record_is_made_by_w_steps_alone_and_tells_the_truth() -> None:
 
 
 @pytest.mark.parametrize("step", [0.1, "theory"])
-def test_stationarity_x_is_designs_definition(step: Any) -> None:
+def test_stationarity_x_is_the_residual_relative_to_its_first(step: Any) -> None:
     """‖x − prox_{s r2}(x − s·mean(y))‖/s at (w_new, x), s = γ (theory: γ/η), relative to its first value."""
     problem, twin = make("least squares", CappedSimplex(15.2), Sphere(1.5), N)  # here the residual depends on s
     run, engine, state = begin(svrg(b=6, q=0.4, step=step), problem)
@@ -266,7 +266,7 @@ def test_stationarity_x_is_designs_definition(step: Any) -> None:
             assert state.record.stationarity_x == pytest.approx(residual() / first, rel=1e-9)
 
 
-def test_stationarity_w_is_designs_definition() -> None:
+def test_stationarity_w_is_the_gap_relative_to_F() -> None:
     """(1/n)⟨w_old − ŵ, f(x)⟩ / |F|, ŵ the best weights."""
     for tau in (inf, 4.0):
         problem, twin = make("least squares", CappedSimplex(15.2), Ridge(1.0), N)
@@ -420,6 +420,22 @@ def test_a_rise_of_F_is_taken_back_and_the_step_shortened() -> None:
             assert state.record.objective <= F * (1 + 1e-12)
         anchor, F = state.x, state.record.objective
     assert restored >= 3
+
+
+@pytest.mark.parametrize(("units", "restored"), [(0, False), (100, False), (1000, True)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_rise_by_rounding_alone_is_none(
+    units: float, restored: bool, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F may rise by its last digits, 256 units of rounding at most, where x has come to rest."""
+    V, t = textbook.table("least squares", N)
+    problem = Problem(LeastSquares(V.astype(dtype), t.astype(dtype)), CappedSimplex(16))
+    run, engine, state = begin(svrg(b=6, q=0.2, finish=False), problem)
+    evaluate = engine.evaluate
+    monkeypatch.setattr(engine, "evaluate", lambda x: evaluate(x) * (1 + units * float(np.finfo(dtype).eps)))
+    state.moved = True  # as if x-steps had led back to where they began
+    run.w_step(engine, state)
+    assert state.record.restored is restored
 
 
 def test_a_method_without_duals_has_none_after_a_restore() -> None:

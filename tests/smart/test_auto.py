@@ -523,6 +523,13 @@ def test_auto_shortens_a_step_that_ends_where_it_is_steep() -> None:
     assert not steep.ahead(4 * gamma) <= 4 / (4 * gamma)
 
 
+@pytest.mark.parametrize(("ahead", "gamma"), [(3.9, 1.0), (4.1, 0.25), (15.9, 0.25), (16.1, 0.0625)])
+def test_a_step_is_quartered_while_the_curvature_ahead_exceeds_four_over_gamma(ahead: float, gamma: float) -> None:
+    for rule in (Auto(), Decaying()):
+        state = State(x=np.zeros(2), w_steps=1)
+        assert at_w_step(rule, state, Stub(1.0, ahead=lambda _: ahead)) == gamma
+
+
 @pytest.mark.parametrize("L", [0.0, nan, inf])
 def test_without_curvature_the_last_step_is_kept(L: float) -> None:
     for rule in (Auto(), Decaying()):

@@ -171,6 +171,15 @@ def test_a_threshold_at_a_sum_of_weights_leaves_no_crumbs() -> None:
         assert w.max() <= 1
 
 
+def test_weights_that_a_running_sum_swallows() -> None:
+    """1.5 + 1e-16 is 1.5, a hundred thousand times: the running sum of s never reaches an h that Σs exceeds."""
+    s = np.append(1.5, np.full(100_000, 1e-16))
+    f = np.arange(len(s), dtype=float)
+    assert np.cumsum(s)[-1] == 1.5 < s.sum() - 5e-12
+    w = CappedSimplex(1.5 + 5e-12).minimise(f, s)
+    assert w[0] == 1 and np.all((w >= 0) & (w <= 1))
+
+
 def test_overflowed_losses_come_last() -> None:
     f = np.array([nan, 3.0, inf, 1.0])
     np.testing.assert_array_equal(CappedSimplex(2).minimise(f), [0, 1, 0, 1])

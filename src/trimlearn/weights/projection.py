@@ -98,7 +98,8 @@ def select_smallest(f: Array, s: Array | None, h: float) -> Array:
     f = xp.where(xp.isnan(f), inf, f)
     theta = _threshold(f, s, h)
     below, tied = f < theta, f == theta
-    share = min(1.0, (h - weighted_sum(below, s)) / weighted_sum(tied, s))
+    share = (h - weighted_sum(below, s)) / weighted_sum(tied, s)
+    share = min(max(share, 0.0), 1.0)  # rounding, where weights s are of very different sizes
     return xp.where(tied, share, xp.astype(below, f.dtype))
 
 
