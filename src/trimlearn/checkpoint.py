@@ -38,18 +38,29 @@ class Clock:
 
 @dataclass
 class Checkpoint:
-    """Where and how often to save. A run resumes from the file if it is there, and only if it is the same run.
+    """Where and how often to save a run, which resumes from the file if it is there, and only if it is the same run.
 
-    Saved right after a w-step, at most once in ``every`` seconds: f and y are then functions of (w, x) and need no
-    space. For the same number of BLAS threads a resumed run gives, bit for bit, what an undisturbed one gives.
+    A run is saved right after a w-step: f and y are then functions of (w, x) and need no space. For the same number of
+    BLAS threads a resumed run gives, bit for bit, what an undisturbed one gives. While a run goes on, the file is its
+    own: another that is to save there is refused. A file that cannot be written, because the disk is full, say, is a
+    warning, and the run goes on.
 
-    While a run goes on, the file is its own: another that is to save there is refused. A file that cannot be written,
-    because the disk is full, say, is a warning, and the run goes on.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    every : float
+        The seconds between two saves, at least.
+
+    Examples
+    --------
+    >>> Checkpoint("fit.npz", every=600)
+    Checkpoint(path='fit.npz', every=600)
     """
 
     path: str | os.PathLike[str]
     every: float = 60.0
-    _last: float = field(default_factory=perf_counter, repr=False)
+    _last: float = field(default_factory=perf_counter, init=False, repr=False)
     _held: int | None = field(default=None, init=False, repr=False)  # a descriptor: the lock on what stands there
     _there: tuple[int, int] | None = field(default=None, init=False, repr=False)  # device and inode of that
     _warned: bool = field(default=False, init=False, repr=False)

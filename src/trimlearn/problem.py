@@ -17,12 +17,30 @@ __all__ = ["Problem"]
 
 
 class Problem:
-    """Minimise F(w, x) = 1/S · Σ sᵢ wᵢ fᵢ(x) + r1(w) + r2(x) over the example weights w and the model x.
+    """The minimisation of F(w, x) = 1/S · Σ sᵢ wᵢ fᵢ(x) + r1(w) + r2(x) over the example weights w and the model x.
 
-    loss: f₁ … fₙ. r1: what is known about w, e.g. ``CappedSimplex(h)``. r2: what is known about x. sample_weight: s,
-    one number ≥ 0 per row (S = Σs, so that without it S = n): weight 2 is the row twice, weight 0 its removal. An
-    intercept, which is the last row of x, is exempt from r2.
+    Parameters
+    ----------
+    loss : Loss
+        The losses f₁ … fₙ.
+    r1 : WeightSet
+        What is known about w: ``CappedSimplex(h)``, say.
+    r2 : Regularizer, optional
+        What is known about x; None: nothing. An intercept, which is the last row of x, is exempt from it.
+    sample_weight : array of shape (n,), optional
+        One number s ≥ 0 per row: 2 is the row twice, 0 its removal.
 
+    Attributes
+    ----------
+    loss, r1, r2 : Loss, WeightSet, Regularizer
+        The terms.
+    s : array or None
+        The sample weights.
+    S : float
+        Their sum, or n.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from trimlearn.losses import LeastSquares
     >>> from trimlearn.weights import CappedSimplex

@@ -57,13 +57,14 @@ def solve(
     Parameters
     ----------
     problem : Problem
+        The losses, and what is known about w and x.
     method : Method, optional
         One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
         deterministic and does not depend on the order of the rows.
     start : {"continuation", "concentration", "multistart"}, Start or None
         Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0.
     w0, x0 : array, optional
-        Start here, as it is. Without w0, it is the best for x0.
+        Weights and model to start from, as they are. Without w0, it is the best for x0.
     engine : {"auto", "local"} or Engine
         Where the examples live.
     max_passes, max_seconds : float
@@ -80,6 +81,12 @@ def solve(
         Go on from the checkpoint file if it exists. False overwrites it.
     progress : bool
         Show a progress bar.
+
+    Returns
+    -------
+    Solution
+        The model, the weights, and how they were found. A run that stops short says so in its status and does not
+        raise.
 
     Examples
     --------

@@ -422,6 +422,26 @@ def test_a_rise_of_F_is_taken_back_and_the_step_shortened() -> None:
     assert restored >= 3
 
 
+def test_secants_of_steps_that_were_taken_back_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, _ = make("least squares", CappedSimplex(16), Zero(), N)
+    run, engine, state = begin(svrg(b=6, q=0.2, step=Auto(), momentum=0, metric="lbfgs", finish=False), problem)
+    while state.metric.pairs is None or not state.moved:
+        run.advance(engine, state)
+    monkeypatch.setattr(engine, "evaluate", lambda x: 2 * state.base)
+    run.w_step(engine, state)
+    assert state.record.restored
+    assert state.metric == MetricMemory()
+
+
+def test_the_latest_secants_are_kept() -> None:
+    problem, _ = make("least squares", CappedSimplex(15.2), Zero(), N)
+    state, engine = State(x=np.zeros(2), anchor=np.zeros(2)), LocalEngine(problem)
+    for k in range(1, 6):
+        state.metric.sums = np.array([[k, 0.0], [k, 1.0]])
+        LBFGS(memory=3).learn(engine, state, 0.0)
+    np.testing.assert_array_equal(state.metric.pairs[:, 0, 0], [3, 4, 5])
+
+
 @pytest.mark.parametrize(("units", "restored"), [(0, False), (100, False), (1000, True)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_rise_by_rounding_alone_is_none(

@@ -19,7 +19,7 @@ from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg, variable_projection
-from trimlearn.smart.draws import ALL, Coin, Independent, WithReplacement
+from trimlearn.smart.draws import ALL, Coin, Every, Everything, Independent, WithReplacement
 from trimlearn.smart.duals import DUALS, GradientTable, ResidualTable, Snapshot, choose_duals
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
@@ -364,6 +364,22 @@ def test_full_gradients_need_no_table(name: str, kind: str, s: Any) -> None:
         runs.append((np.array(seen), engine.counts))
     np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=1e-9, atol=1e-12)
     assert runs[0][1] == runs[1][1]
+
+
+@pytest.mark.parametrize("duals", ["total", "gradients"])
+def test_an_evaluation_between_full_gradients_changes_nothing(duals: str) -> None:
+    """Without w-steps: the mean of y is summed afresh where every y was renewed last, which is not where x is."""
+    known, twin = make("logistic", AllOnes(), Ridge(0.05), 20)
+    problem = Problem(Plain(known.loss), AllOnes(), Ridge(0.05))
+    method = SMART(Everything(), Every(2), Everything(), step=0.1, duals=duals)
+    engine, x = LocalEngine(problem), point(problem)
+    run = method.bind(problem, 3)
+    state = run.init(engine, x)
+    for k in range(12):
+        run.advance(engine, state)
+        if k % 3 < 2:
+            x = twin.prox(x - 0.1 * twin.mean(twin.wG(np.ones(20), x)), 0.1)
+        np.testing.assert_allclose(state.x, x, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", [palm(), variable_projection(), palm(tau=50.0, cyclic=False)])

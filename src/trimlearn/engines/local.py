@@ -21,7 +21,23 @@ __all__ = ["LocalEngine"]
 
 @final
 class LocalEngine(Engine):
-    """The in-process engine."""
+    """The engine that holds all examples in this process: NumPy arrays, CSR, memory maps, torch tensors.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose examples they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import Problem, solve
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> problem = Problem(LeastSquares(np.ones((3, 1)), np.array([1.0, 1.0, 9.0])), CappedSimplex(2))
+    >>> solve(problem, engine=LocalEngine(problem)).x
+    array([1.])
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)

@@ -24,10 +24,12 @@ __all__ = ["Loss", "PredictionLoss", "select", "weighted"]
 
 
 class Loss(ABC):
-    """n losses fᵢ of a model x: their values and weighted sums of their gradients.
+    """The losses of n examples as functions of one model x: their values and weighted sums of their gradients.
 
-    In every method ``rows`` is None (all), a slice, or a 1-D integer index array with entries in [0, n); m is the
-    number of rows it selects. A subclass sets the three attributes in its constructor.
+    To add a model of your own, derive from this class and write `values`, `gradient` and `lipschitz`, or derive from
+    `PredictionLoss` where the model meets an example through a linear prediction. In every method ``rows`` is None (all
+    examples), a slice, or a 1-D integer index array with entries in [0, n); m is the number of rows it selects. A
+    subclass sets the three attributes in its constructor.
 
     Attributes
     ----------
@@ -35,8 +37,20 @@ class Loss(ABC):
         How many losses there are.
     x_shape : tuple of int
         The shape of x.
-    like : Array
+    like : array
         An array (its content does not matter) with the namespace, device and dtype that x has.
+
+    See Also
+    --------
+    PredictionLoss : Losses of a linear prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import LeastSquares
+    >>> loss = LeastSquares(np.array([[1.0], [2.0]]), np.array([1.0, 4.0]))
+    >>> loss.values(np.array([1.0])), loss.gradient(np.array([1.0]), np.array([1.0, 0.5]))
+    (array([0., 2.]), array([-2.]))
     """
 
     n: int
@@ -124,6 +138,30 @@ class PredictionLoss(Loss):
     A full pass over the data is two matrix products, and a dual variable yᵢ = wᵢ∇fᵢ(x) is stored as the K numbers of
     its residual ∇φᵢ(zᵢ), never as a gradient. A subclass says what φ is (`evaluate`) and how it is curved (`phi_hessp`,
     `curvature_bound`).
+
+    Parameters
+    ----------
+    linear : Linear
+        The layer that predicts.
+
+    Attributes
+    ----------
+    n : int
+        How many losses there are.
+    x_shape : tuple of int
+        The shape of x.
+    like : array
+        An array with the namespace, device and dtype that x has.
+    K : int
+        How many numbers a prediction has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import LeastSquares
+    >>> loss = LeastSquares(np.array([[1.0], [2.0]]), np.array([1.0, 4.0]))
+    >>> loss.phi(np.array([[3.0], [3.0]])), loss.residual(np.array([[3.0], [3.0]])).ravel()
+    (array([2. , 0.5]), array([ 2., -1.]))
     """
 
     def __init__(self, linear: Linear) -> None:

@@ -55,7 +55,20 @@ class Regression(PredictionLoss):
 
 @final
 class LeastSquares(Regression):
-    """ρ(u) = ½u². With trimming, least trimmed squares (Rousseeuw, 1984).
+    """Least squares: ρ(u) = ½u² of the residual u = z − t. With trimming, least trimmed squares [1]_.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw, Least median of squares regression, J. Am. Stat. Assoc. 79 (1984).
 
     Examples
     --------
@@ -77,7 +90,22 @@ class LeastSquares(Regression):
 
 @final
 class Huber(Regression):
-    """ρ(u) = ½u² for |u| ≤ δ, else δ(|u| − ½δ) (Huber, 1964). δ = 1.345 suits residuals of unit spread.
+    """Huber's loss of the residual u = z − t: ρ(u) = ½u² for |u| ≤ δ, else δ(|u| − ½δ) [1]_.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    delta : float
+        Where the parabola ends. 1.345 suits residuals of unit spread.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] P. J. Huber, Robust estimation of a location parameter, Ann. Math. Stat. 35 (1964).
 
     Examples
     --------
@@ -100,10 +128,25 @@ class Huber(Regression):
 
 @final
 class StudentT(Regression):
-    """ρ(u) = ½(ν + 1) log(1 + u²/(νσ²)): −log density of Student's t with ν degrees of freedom and scale σ.
+    """Student's t: ρ(u) = ½(ν + 1) log(1 + u²/(νσ²)), −log density of the residual u = z − t [1]_.
 
-    Lange, Little and Taylor, Robust statistical modeling using the t distribution (1989). σ is the argument ``sigma``,
-    for ``scale`` is that of the columns of V, here as in every loss.
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    nu : float
+        The degrees of freedom ν.
+    sigma : float
+        The scale σ; the keyword ``scale`` is that of the columns of V, here as in every loss.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] K. L. Lange, R. J. A. Little and J. M. G. Taylor, Robust statistical modeling using the t distribution,
+       J. Am. Stat. Assoc. 84 (1989).
 
     Examples
     --------
@@ -128,7 +171,18 @@ class StudentT(Regression):
 
 @final
 class SmoothL1(Regression):
-    """ρ(u) = √(u² + ε²) − ε: the absolute value with its corner rounded over a width ε.
+    """A smooth absolute value: ρ(u) = √(u² + ε²) − ε of the residual u = z − t, its corner rounded over a width ε.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    eps : float
+        The width ε.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
     Examples
     --------

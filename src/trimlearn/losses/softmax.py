@@ -22,12 +22,22 @@ FEW_CLASSES = 40  # up to here K − 1 maxima of columns beat a maximum over sho
 
 @final
 class Softmax(PredictionLoss):
-    """Multinomial logistic regression (the paper's section 4.1): labels t in 0..K−1, x of shape (p, K), z = xᵀv.
+    """Multinomial logistic regression (the paper's section 4.1): x of shape (p, K) and z = xᵀv.
 
-    φ(z) = log Σₖ exp(zₖ) − z_t, with residual softmax(z) − e_t. Labels that are known by their probabilities only, t
-    of shape (n, K), have them in place of e_t, and φ is 0 where softmax(z) = t. ‖∇²φ‖ ≤ ½, not ¼: the Hessian
-    diag(s) − ssᵀ has norm ½ at s = (½, ½, 0, …). V and the keywords intercept, center and scale are those of
-    `trimlearn.losses.Linear`.
+    φ(z) = log Σₖ exp(zₖ) − z_t, with residual softmax(z) − e_t. ‖∇²φ‖ ≤ ½, not ¼: the Hessian diag(s) − ssᵀ has norm ½
+    at s = (½, ½, 0, …).
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        Labels in 0..K−1, or their probabilities, a row of them for each example: these stand in place of e_t, and φ is
+        0 where softmax(z) = t.
+    n_classes : int, optional
+        K; None takes the largest label + 1.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
     Examples
     --------
@@ -86,11 +96,27 @@ class Softmax(PredictionLoss):
 
 @final
 class Mislabelled(PredictionLoss):
-    """Labels t that were mistaken for one another: a row of class k is labelled j with probability T[k, j].
+    """Labels that were mistaken for one another: a row of class k is labelled j with probability T[k, j].
 
-    φ(z) = −log Σₖ softmax(z)ₖ T[k, t], the likelihood of what was observed ("forward correction": Patrini et al. 2017),
-    with residual softmax(z) − softmax(z + log T[·, t]). The classes are fitted, not the labels; T = I gives `Softmax`.
-    Two classes have one prediction, z the log-odds of class 1, as `Logistic` has.
+    φ(z) = −log Σₖ softmax(z)ₖ T[k, t], the likelihood of what was observed ("forward correction" [1]_), with residual
+    softmax(z) − softmax(z + log T[·, t]). The classes are fitted, not the labels; T = I gives `Softmax`. Two classes
+    have one prediction, z the log-odds of class 1, as `Logistic` has.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,)
+        Labels in 0..K−1.
+    T : array of shape (K, K)
+        The probabilities of labels given classes; its rows sum to 1.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu, Making deep neural networks robust to label noise: a
+       loss correction approach, CVPR (2017).
 
     Examples
     --------

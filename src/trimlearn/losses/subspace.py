@@ -22,11 +22,21 @@ POWER_STEPS = 8  # of which a direction of 0.9 σ_k keeps 0.9¹⁶ = 0.19: enoug
 
 @final
 class Subspace(PredictionLoss):
-    """PCA (the paper's section 4.2): x = U, p × k with orthonormal columns, and z = Uᵀaᵢ.
+    """Principal components (the paper's section 4.2): x = U, p × k with orthonormal columns, and z = Uᵀaᵢ.
 
     φ(z) = ½(‖aᵢ‖² − ‖z‖²), which is half the squared distance of aᵢ to span U while UᵀU = I: pair it with the `Stiefel`
-    regularizer. φ is concave. The keywords center and scale are those of `trimlearn.losses.Linear`; start is a U to
-    start from, which spares the passes that finding one takes.
+    regularizer. φ is concave.
+
+    Parameters
+    ----------
+    A : array, sparse matrix or tensor of shape (n, p)
+        The data, one example a row; see `Linear`.
+    k : int
+        The number of components.
+    center, scale : array of shape (p,), optional
+        Those of `Linear`.
+    start : array of shape (p, k), optional
+        A U to start from, which spares the passes that finding one takes.
 
     Examples
     --------

@@ -14,8 +14,17 @@ from trimlearn.regularizers.base import Regularizer
 @final
 @dataclass(frozen=True, eq=False)
 class Scaled(Around):
-    """c · r2(x), c > 0: for terms such as SCAD and MCP, where c·r2 is not r2 with another α.
+    """A term times a number, c·r2(x): for SCAD and MCP, say, where that is not r2 with another α.
 
+    Parameters
+    ----------
+    r2 : Regularizer
+        The term.
+    c : float
+        The number, > 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from trimlearn.regularizers import MCP
     >>> Scaled(MCP(alpha=1.0), 0.5).value(np.array([1.0, 9.0])) == 0.5 * MCP(alpha=1.0).value(np.array([1.0, 9.0]))

@@ -16,10 +16,17 @@ from trimlearn.regularizers.base import Indicator
 @final
 @dataclass(frozen=True, eq=False)
 class Box(Indicator):
-    """lower <= x <= upper, coordinate by coordinate; bounds are scalars or broadcast to x, and may be infinite.
+    """The box lower <= x <= upper, coordinate by coordinate.
 
     A point counts as inside when it misses a bound by no more than √eps·max(1, |bound|).
 
+    Parameters
+    ----------
+    lower, upper : float or array
+        The bounds, which broadcast to x and may be infinite.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Box(lower=-1.0, upper=[0.5, np.inf]).prox(np.array([2.0, 7.0]), 1.0)
     >>> u.tolist(), value
@@ -54,8 +61,10 @@ class Box(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class NonNegative(Indicator):
-    """x >= 0, coordinate by coordinate. A point counts as inside when no coordinate is below −√eps.
+    """The orthant x >= 0. A point counts as inside when no coordinate is below −√eps.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = NonNegative().prox(np.array([2.0, -1.0]), 1.0)
     >>> u.tolist(), value
@@ -75,10 +84,22 @@ class NonNegative(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class Simplex(Indicator):
-    """{x >= 0, Σx = total}, over all entries of x. A point counts as inside when it errs by at most √eps·total.
+    """The simplex {x >= 0, Σx = total}, over all entries of x, up to √eps·total.
 
-    The projection is max(x − θ, 0) with θ from one sort. Held, Wolfe and Crowder (1974), Mathematical Programming 6.
+    The projection is max(x − θ, 0) with θ from one sort [1]_.
 
+    Parameters
+    ----------
+    total : float
+        What the entries sum to.
+
+    References
+    ----------
+    .. [1] M. Held, P. Wolfe and H. P. Crowder, Validation of subgradient optimization, Mathematical Programming 6
+       (1974).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Simplex().prox(np.array([1.0, 0.5, -2.0]), 1.0)
     >>> u.tolist(), value
@@ -111,11 +132,18 @@ class Simplex(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class Sphere(Indicator):
-    """‖x‖ = radius in the Frobenius norm, over all entries of x; up to √eps·radius.
+    """The sphere ‖x‖ = radius in the Frobenius norm, over all entries of x, up to √eps·radius.
 
     The projection is radius·x/‖x‖. From x = 0 every point of the sphere is nearest: radius times the first unit
     vector is returned.
 
+    Parameters
+    ----------
+    radius : float
+        The norm of x.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Sphere(radius=10.0).prox(np.array([3.0, 4.0]), 1.0)
     >>> u.tolist(), value

@@ -43,14 +43,36 @@ class Alternating(Method):
 
 
 def alternating(iterations: int = 20, inner: str | None = None) -> Alternating:
-    """Concentration: the best w for x (τ = ∞), then the best x for w, in turn.
+    """Alternating minimisation: the best w for x (τ = ∞), then the best x for w, in turn.
 
-    FAST-LTS (Rousseeuw and Van Driessen 2006) where the inner problem is least squares, which is solved exactly, as are
-    trimmed PCA and the algebraic homography; FAST-TLE (Neykov and Müller 2003) where it is a generalised linear model,
-    by at most ``iterations`` steps of L-BFGS a round; sparse LTS (Alfons, Croux and Gelper 2013) where r2 is L1, by as
-    many accelerated proximal gradient steps. inner: "lbfgs" and "proximal" are these two, "newton" damped proximal
-    Newton steps; None takes the last where x has few parameters and the problem is small.
+    These concentration steps are FAST-LTS [1]_ where the inner problem is least squares, which is solved exactly, as
+    are trimmed PCA and the algebraic homography; FAST-TLE [2]_ where it is a generalised linear model, by L-BFGS; and
+    sparse LTS [3]_ where r2 is L1, by accelerated proximal gradients.
 
+    Parameters
+    ----------
+    iterations : int
+        The most steps of the inner solver a round.
+    inner : {"newton", "lbfgs", "proximal"} or None
+        Damped proximal Newton steps, L-BFGS for a smooth r2, or accelerated proximal gradients. None takes the first
+        where x has few parameters and the problem is small, else that of the others which suits r2.
+
+    Returns
+    -------
+    Alternating
+        The method, to be passed to `trimlearn.solve`.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw and K. Van Driessen, Computing LTS regression for large data sets, Data Mining and Knowledge
+       Discovery 12 (2006).
+    .. [2] N. Neykov and C. H. Müller, Breakdown point and computation of trimmed likelihood estimators in generalized
+       linear models, in: Developments in Robust Statistics (2003).
+    .. [3] A. Alfons, C. Croux and S. Gelper, Sparse least trimmed squares regression for analyzing high-dimensional
+       large data sets, Ann. Appl. Stat. 7 (2013).
+
+    Examples
+    --------
     >>> alternating(iterations=5)
     Alternating(iterations=5, inner=None)
     """

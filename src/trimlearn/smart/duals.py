@@ -172,7 +172,7 @@ class Total(Snapshot):
         return self._old
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
-        self.anchor, self._new = x, self.loss.gradient(x, c)
+        self._new = self.loss.gradient(x, c)
         return self._new - self._old
 
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:

@@ -30,16 +30,42 @@ Step = str | float | StepRule
 @final
 @dataclass(frozen=True)
 class SMART(Method):
-    """Algorithm 1 with any laws of Iₖ (``batch``), jₖ (``j``) and Dₖ (``refresh``).
+    """Algorithm 1 of the paper [1]_ with any laws of Iₖ, jₖ and Dₖ.
 
-    tau: τ, inf takes the best w at once; with step="theory", "theory" takes the corollaries'. step: γ, a number,
-    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients", "snapshot" or, for
-    full gradients, "total" (they agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum:
-    heavy-ball, in [0, 1). None leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for
-    any other step. output: "last", or "random" for the iterate t₀ that Theorem 1 speaks of. finish: whether, with
-    step="auto", second-order steps finish what Algorithm 1 began (`trimlearn.smart.finish`), where the problem is small
-    enough for them.
+    `svrg`, `saga` and the other variants of `trimlearn.smart` choose the laws. What is None is left to the problem.
 
+    Parameters
+    ----------
+    batch : RowLaw
+        The law of Iₖ, the rows whose gradients an x-step evaluates.
+    j : JLaw
+        The law of jₖ: whether iteration k is a w-step or an x-step.
+    refresh : RowLaw
+        The law of Dₖ, the rows whose duals an x-step refreshes.
+    step : {"auto", "theory"}, float or StepRule
+        The step γ: measured at every w-step, Theorem 1's, or as given.
+    tau : float or "theory"
+        The step τ in w; inf takes the best w at once. "theory", together with step="theory", takes the corollaries'.
+    metric : {"euclidean", "diagonal", "lbfgs"}, Metric or None
+        The metric of an x-step. None: with step="auto" the diagonal one, where it is exact for r2, else Euclidean.
+    momentum : float or None
+        Heavy-ball, in [0, 1). None: 0.9 with step="auto" and a convex r2, else 0.
+    duals : {"residuals", "gradients", "snapshot", "total", "recursive", "none"} or None
+        How y is stored. The first three, and "total" for full gradients, agree; None takes the cheapest of them.
+        "recursive" is PAGE's estimator and "none" that of plain stochastic gradients.
+    output : {"last", "random"}
+        The iterate to return; "random" draws the t₀ that Theorem 1 speaks of.
+    finish : bool
+        Whether, with step="auto", second-order steps finish what Algorithm 1 began (`trimlearn.smart.finish`), where
+        the problem is small enough for them.
+
+    References
+    ----------
+    .. [1] A. Aravkin and D. Davis, A SMART stochastic algorithm for nonconvex optimization with applications to robust
+       machine learning (2016).
+
+    Examples
+    --------
     >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
     >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
     64

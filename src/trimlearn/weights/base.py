@@ -21,10 +21,23 @@ __all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "positive_number", "
 
 
 class WeightSet(ABC):
-    """The set W whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.
+    """The set W of example weights whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.
 
-    ``s`` is always the sample weights, one per row, or None for all ones. Arrays follow the namespace, device and
-    dtype of the first argument.
+    In every method ``s`` is the sample weights, one per row, or None for all ones. Arrays follow the namespace, device
+    and dtype of the first argument.
+
+    Attributes
+    ----------
+    B : float
+        The paper's Bᵢ: |wᵢ| ≤ B for every w in the set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.weights import CappedSimplex
+    >>> r1 = CappedSimplex(2)
+    >>> r1.h, r1.contain(np.array([1.0, 0.5, 0.5])), r1.at_h(3)
+    (2.0, True, CappedSimplex(3.0))
     """
 
     B: float = 1.0  # the paper's Bᵢ: |wᵢ| ≤ B for every w in the set
@@ -64,8 +77,10 @@ class WeightSet(ABC):
 
 @final
 class AllOnes(WeightSet):
-    """{w = 1}: nothing is trimmed; SMART becomes ProxSAGA or ProxSVRG (the paper's section 2.2).
+    """The set {w = 1}: nothing is trimmed, and SMART becomes ProxSAGA or ProxSVRG (the paper's section 2.2).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> AllOnes().minimise(np.array([3.0, 0.1]))
     array([1., 1.])

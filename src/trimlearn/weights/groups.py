@@ -20,11 +20,23 @@ __all__ = ["GroupCappedSimplex"]
 
 @final
 class GroupCappedSimplex(WeightSet):
-    """{w : 0 ≤ w ≤ 1, Σ_{i in g} sᵢwᵢ = h_g for every group g}: a quota per group, so that no group is wiped out.
+    """The set {w : 0 ≤ w ≤ 1, Σ_{i in g} sᵢwᵢ = h_g for every group g}: a quota per group, so that none is wiped out.
 
-    groups: one label per row. h: a number, split pro rata of the groups' sizes (Σs in each); or a quota per group,
-    as a dict by label or an array in the order of ``labels`` (sorted where labels can be sorted).
+    Parameters
+    ----------
+    groups : iterable
+        One label per row.
+    h : float, dict or array
+        A number is split pro rata of the groups' sizes (Σs in each); else a quota per group, by label in a dict, or in
+        the order of ``labels`` in an array.
 
+    Attributes
+    ----------
+    labels : list
+        The distinct labels, sorted where they can be.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> r1 = GroupCappedSimplex(["rare", "common", "common", "common"], h={"rare": 1, "common": 2})
     >>> r1.minimise(np.array([9.0, 0.1, 0.2, 7.0]))

@@ -32,8 +32,22 @@ ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a sh
 
 
 def snap_h(h: float, total: float) -> float:
-    """``h`` as it is used with rows of total weight ``total`` (n, or Σs): rounding in n·(1 − contamination) undone.
+    """Undo the rounding of n·(1 − contamination): h as it is used with rows of a total weight.
 
+    Parameters
+    ----------
+    h : float
+        The weight to keep.
+    total : float
+        The weight of all rows: n, or Σs.
+
+    Returns
+    -------
+    float
+        The nearest integer where h is within 1e-9·total of it, else h.
+
+    Examples
+    --------
     >>> snap_h(60_000 * (1 - 0.9), 60_000), snap_h(34.4, 43)
     (6000.0, 34.4)
     """

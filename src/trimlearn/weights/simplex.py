@@ -26,11 +26,18 @@ __all__ = ["CappedSimplex"]
 
 @final
 class CappedSimplex(WeightSet):
-    """{w : 0 ≤ w ≤ 1, Σ sᵢwᵢ = h}: trust h of the n examples (the paper's Δ_h).
+    """The set {w : 0 ≤ w ≤ 1, Σ sᵢwᵢ = h}: trust h of the n examples (the paper's Δ_h).
 
-    h is real, 0 < h ≤ n (Σs with sample weights); h = n keeps every row. h within 1e-9·n of an integer is taken
-    as that integer. The projection is clip(v − λ, 0, 1), the one λ that makes the sum h found by sorting.
+    The projection is clip(v − λ, 0, 1), the one λ that makes the sum h found by sorting.
 
+    Parameters
+    ----------
+    h : float
+        How many examples to keep, 0 < h ≤ n (Σs with sample weights); h = n keeps every row. h within 1e-9·n of an
+        integer is taken as that integer.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> r1 = CappedSimplex(2)
     >>> r1.minimise(np.array([3.0, 0.1, 7.0, 0.2]))
