@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy
+from trimlearn._utils.validation import as_numeric
 from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
+from trimlearn.weights.projection import total_weight
 
 __all__ = ["Problem"]
 
@@ -58,8 +60,8 @@ class Problem:
         if not isinstance(r2, Regularizer):
             raise ValueError(f"r2 must be a Regularizer, got {type(r2).__name__}.")
         self.loss = loss
-        self.s = None if sample_weight is None else _sample_weight(sample_weight, loss)
-        self.S = float(loss.n) if self.s is None else float(np.sum(to_numpy(self.s), dtype=np.float64))
+        self.s = None if sample_weight is None else asarray_like(as_numeric(sample_weight, "sample_weight"), loss.like)
+        self.S = total_weight(loss.n, self.s)
         r1.check(loss.n, self.s)
         self.r1 = r1
         self.r2 = ExceptIntercept(r2) if loss.intercept else r2
@@ -108,20 +110,3 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({type(self.loss).__name__}, n={self.n}, x={self.loss.x_shape}, r1={self.r1!r}, r2={self.r2!r})"
-
-
-def _sample_weight(sample_weight: Any, loss: Loss) -> Array:
-    try:
-        s = np.asarray(to_numpy(sample_weight))
-    except ValueError:
-        s = np.empty(0, dtype=object)
-    if s.dtype.kind not in "buif":
-        raise ValueError("sample_weight must be an array of real numbers, one per row.")
-    s = s.astype(np.float64)
-    if s.shape != (loss.n,):
-        raise ValueError(f"sample_weight must have one entry per row, shape ({loss.n},), got {s.shape}.")
-    if not np.all(np.isfinite(s)) or np.any(s < 0):
-        raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
-    if not np.sum(s) > 0:
-        raise ValueError("sample_weight must not be all zero: there is nothing to fit.")
-    return asarray_like(s, loss.like)

@@ -359,6 +359,18 @@ def test_proximal_gradients_reach_a_small_tolerance(r2: Regularizer) -> None:
     assert found.status is Status.CONVERGED
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_is_not_cut_where_values_differ_by_rounding_alone(seed: int) -> None:
+    """Next to the minimum of a large F its values are noise: gradients must tell whether 1/γ bounds the curvature."""
+    rng = np.random.default_rng(seed)
+    W, t = rng.standard_normal((60, 3)), 1e6 * rng.standard_normal(60)
+    L = np.linalg.eigvalsh(W.T @ W / 60)[-1]
+    engine = LocalEngine(Problem(LeastSquares(W, t), AllOnes(), L1(1e-3)))
+    x = np.linalg.lstsq(W, t, rcond=None)[0] * (1 + 1e-12)
+    _, _, gamma = fista(engine, x, *engine.value_gradient(x), 1 / L, 20)
+    assert gamma >= 0.25 / L
+
+
 def test_backtracking_stays_within_the_passes() -> None:
     engine, x0, f, g = begin(LeastSquares(V * 1e5, T), L1(1e-3))
     engine.max_passes = 6

@@ -440,7 +440,7 @@ def test_h_beyond_the_rows(call: str) -> None:
         (["a", "b"], [1, 1, 1], "one per group"),
         (["a", "b"], [1, -0.5], ">= 0 in every group"),
         (["a", "b"], [1, nan], ">= 0 in every group"),
-        (["a", "b"], [0, 0], "must sum to > 0"),
+        (["a", "b"], [0, 0], "the sum of the groups' quotas, must be a finite number > 0"),
         (["a", "b"], {"a": "many", "b": 1}, "one quota per group"),
     ],
 )

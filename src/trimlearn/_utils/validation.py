@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from math import isfinite, prod
+from math import inf, prod
 from numbers import Integral, Real
 from typing import Any
 
@@ -135,10 +135,10 @@ def check_vector(a: Any, length: int, like: Array, name: str, *, positive: bool 
     return a
 
 
-def check_positive(value: Any, name: str) -> float:
-    """A finite number > 0."""
-    if not is_number(value) or not isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}.")
+def check_positive(value: Any, name: str, above: float = 0) -> float:
+    """A finite number > 0, or > ``above``."""
+    if not is_number(value) or not above < value < inf:
+        raise ValueError(f"{name} must be a finite number > {above}, got {value!r}.")
     return float(value)
 
 

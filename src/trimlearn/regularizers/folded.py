@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
-from trimlearn.regularizers._checks import check_alpha, check_number, match, positive_part
+from trimlearn._utils.validation import check_positive
+from trimlearn.regularizers._checks import check_alpha, match, positive_part
 from trimlearn.regularizers.base import Separable
 
 
@@ -55,7 +56,7 @@ class SCAD(Separable):
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        check_number("a", self.a, above=2)
+        check_positive(self.a, "a", above=2)
 
     @property
     def max_step(self) -> float:
@@ -123,7 +124,7 @@ class MCP(Separable):
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        check_number("b", self.b, above=1)
+        check_positive(self.b, "b", above=1)
 
     @property
     def max_step(self) -> float:

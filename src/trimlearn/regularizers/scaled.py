@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from trimlearn._utils.arrays import Array
-from trimlearn.regularizers._checks import check_number
+from trimlearn._utils.validation import check_positive
 from trimlearn.regularizers.around import Around
 from trimlearn.regularizers.base import Regularizer
 
@@ -35,7 +35,7 @@ class Scaled(Around):
     c: float
 
     def __post_init__(self) -> None:
-        check_number("c", self.c, above=0)
+        check_positive(self.c, "c")
 
     @property
     def max_step(self) -> float:

@@ -9,7 +9,8 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
-from trimlearn.regularizers._checks import check_number, check_reals, match, positive_part, rounding
+from trimlearn._utils.validation import check_positive
+from trimlearn.regularizers._checks import check_reals, match, positive_part, rounding
 from trimlearn.regularizers.base import Indicator
 
 
@@ -110,7 +111,7 @@ class Simplex(Indicator):
     convex = True
 
     def __post_init__(self) -> None:
-        check_number("total", self.total, above=0)
+        check_positive(self.total, "total")
 
     def contains(self, x: Array) -> bool:
         xp = namespace(x)
@@ -154,7 +155,7 @@ class Sphere(Indicator):
     convex = False
 
     def __post_init__(self) -> None:
-        check_number("radius", self.radius, above=0)
+        check_positive(self.radius, "radius")
 
     def contains(self, x: Array) -> bool:
         return abs(_norm(x) - self.radius) <= rounding(x) * self.radius

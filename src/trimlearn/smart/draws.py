@@ -259,9 +259,7 @@ class Coin(JLaw):
 class Cyclic(JLaw):
     """w, x, w, x, …"""
 
-    @property
-    def chance(self) -> float:
-        return 0.5
+    chance = 0.5
 
     def draw(self, draws: Draws, k: int) -> Move:
         return Move.W if k % 2 == 0 else Move.X
@@ -273,16 +271,13 @@ class Every(JLaw):
     """x-steps only (q = 0), with an evaluation after every ``period`` of them; None means n draws."""
 
     period: int | None = None
+    chance = 0.0
 
     def bind(self, n: int, b: int) -> Every:
         period = ceil(n / b) if self.period is None else self.period
         if not is_integer(period) or period < 1:
             raise ValueError(f"period must be an integer >= 1 or None, got {self.period!r}.")
         return Every(int(period))
-
-    @property
-    def chance(self) -> float:
-        return 0.0
 
     def draw(self, draws: Draws, k: int) -> Move:
         assert self.period is not None, "bind the law first"

@@ -140,7 +140,7 @@ def theorem1(
     >>> round(rates.gamma, 4), round(rates.eta, 2)
     (0.0799, 3.48)
     """
-    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=False, s=s)
+    return _rates(n, b, L, B, rho, q=q, eps0=eps0, tau=tau, error_bound=False, s=s)
 
 
 def theorem2(
@@ -165,7 +165,7 @@ def theorem2(
     >>> round(rates.delta(mu=0.5), 4)
     0.9985
     """
-    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=True, s=s)
+    return _rates(n, b, L, B, rho, q=q, eps0=eps0, tau=tau, error_bound=True, s=s)
 
 
 def saga_theory(
@@ -177,7 +177,7 @@ def saga_theory(
     [0.15, 0.08]
     """
     _check_sizes(n, b)
-    return _rates(n, b, L, B, float(drawn(n, b)), 1 / n, eps0, None, error_bound)
+    return _rates(n, b, L, B, float(drawn(n, b)), q=1 / n, eps0=eps0, error_bound=error_bound)
 
 
 def svrg_theory(
@@ -193,7 +193,7 @@ def svrg_theory(
     (0.15, 1571)
     """
     _check_sizes(n, b)
-    return _rates(n, b, L, B, 0.0, float(drawn(n, b)), eps0, None, error_bound)
+    return _rates(n, b, L, B, 0.0, q=float(drawn(n, b)), eps0=eps0, error_bound=error_bound)
 
 
 def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> PredictedCounts:
@@ -270,10 +270,11 @@ def _rates(
     L: float | Array,
     B: float | Array,
     rho: float | Array,
+    *,
     q: float,
     eps0: float,
-    tau: float | None,
     error_bound: bool,
+    tau: float | None = None,
     s: Array | None = None,
 ) -> Rates:
     _check_sizes(n, b)
@@ -288,18 +289,14 @@ def _rates(
     if np.any(fade == 0):
         raise ValueError("q must be in (0, 1) where rho is 0: these dual variables would never be renewed.")
     theta = np.exp(fade / 4) * -np.expm1(fade / 4) if error_bound else -np.expm1(fade / 2)
-    spread = float(np.sqrt(_mean((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2), weights)))  # a'
-    mean = float(_mean(BL, weights))  # ℓ
+    spread = float(np.sqrt(np.average((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2), weights=weights)))  # a'
+    mean = float(np.average(BL, weights=weights))  # ℓ
     if mean == 0:
         raise ValueError("L and B must not be 0 for every example: the losses are constant and any step works.")
     gamma = 1 / (4 * spread + mean)
     eta = 2 + 4 * gamma * (spread + mean)
     memory = float(np.exp(fade / 2).max())
     return Rates(n, b, q, gamma, eta, _tau(tau, (1 - q) / q * gamma / eta if q else inf), memory, error_bound)
-
-
-def _mean(values: np.ndarray, weights: np.ndarray | None) -> float:
-    return float(np.average(values, weights=weights))
 
 
 def _log_fade(rho: np.ndarray, q: float, error_bound: bool) -> np.ndarray:

@@ -8,16 +8,15 @@ metric Σ sᵢ(·)², so that weight 2 is the row twice and weight 0 its removal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import inf, isfinite
-from typing import Any, final
+from math import inf
+from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, namespace, to_numpy
-from trimlearn._utils.validation import is_number
+from trimlearn._utils.arrays import Array, namespace
 from trimlearn.weights.projection import total_weight, where_present
 
-__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "positive_number", "present"]
+__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box"]
 
 
 class WeightSet(ABC):
@@ -52,7 +51,7 @@ class WeightSet(ABC):
         """Raise ValueError if the set is empty, or not defined, for ``n`` rows with sample weights ``s``."""
 
     @abstractmethod
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         """The centre of the set: every row has the same weight (its group's share h/n), as float64."""
 
     @abstractmethod
@@ -96,9 +95,9 @@ class AllOnes(WeightSet):
     def check(self, n: int, s: Array | None = None) -> None:
         total_weight(n, s)
 
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         self.check(n, s)
-        return present(np.ones(n), s)
+        return where_present(np.ones(n), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
         return where_present(namespace(v).ones_like(v), s)
@@ -114,11 +113,6 @@ class AllOnes(WeightSet):
         return bool(namespace(w).all(namespace(w).abs(off) <= tol))
 
 
-def present(w: np.ndarray, s: Array | None) -> np.ndarray:
-    """The same for a NumPy w, wherever s lies."""
-    return w if s is None else np.where(to_numpy(s) > 0, w, 0.0)
-
-
 def in_unit_box(w: Array, tol: float) -> bool:
     return bool(namespace(w).all((w >= -tol) & (w <= 1 + tol)))
 
@@ -127,9 +121,3 @@ def finite(v: Array) -> Array:
     if not bool(namespace(v).all(namespace(v).isfinite(v))):
         raise ValueError("v must be finite to be projected; losses that overflowed need tau=inf (minimise).")
     return v
-
-
-def positive_number(name: str, value: Any, meaning: str) -> float:
-    if not is_number(value) or not isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}: {meaning}.")
-    return float(value)

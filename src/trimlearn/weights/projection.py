@@ -10,7 +10,7 @@ from math import ceil, inf, isfinite
 from numbers import Integral
 from typing import Any
 
-from trimlearn._utils.arrays import Array, kth_smallest, namespace
+from trimlearn._utils.arrays import Array, asarray_like, kth_smallest, namespace
 from trimlearn._utils.validation import is_number
 
 __all__ = [
@@ -170,15 +170,18 @@ def total_weight(n: int, s: Array | None) -> float:
             raise ValueError(f"n must be at least 1 row, got {n}.")
         return float(n)
     if tuple(s.shape) != (n,):
-        raise ValueError(f"sample_weight must have one weight per row, shape ({n},), got shape {tuple(s.shape)}.")
+        raise ValueError(f"sample_weight must have one entry per row, shape ({n},), got {tuple(s.shape)}.")
     total = weighted_sum(s, None)
-    if not (isfinite(total) and total > 0 and bool(namespace(s).all(s >= 0))):
-        raise ValueError("sample_weight must be finite, >= 0 and not all 0.")
+    if not (isfinite(total) and bool(namespace(s).all(s >= 0))):
+        raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
+    if total == 0:
+        raise ValueError("sample_weight must not be all zero: there is nothing to fit.")
     return total
 
 
 def where_present(w: Array, s: Array | None) -> Array:
-    """w with weight 0 for the rows that s = 0 removes."""
+    """w with weight 0 for the rows that s = 0 removes; w may be a NumPy array where s is none."""
     if s is None:
         return w
-    return namespace(w).where(s > 0, w, namespace(w).zeros_like(w))
+    xp = namespace(w)
+    return xp.where(asarray_like(s > 0, w, xp.bool), w, xp.zeros_like(w))

@@ -9,7 +9,8 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array
-from trimlearn.weights.base import WeightSet, finite, in_unit_box, positive_number, present
+from trimlearn._utils.validation import check_positive
+from trimlearn.weights.base import WeightSet, finite, in_unit_box
 from trimlearn.weights.projection import (
     ROUNDING,
     Solve,
@@ -19,6 +20,7 @@ from trimlearn.weights.projection import (
     snap_h,
     total_weight,
     weighted_sum,
+    where_present,
 )
 
 __all__ = ["CappedSimplex"]
@@ -47,7 +49,7 @@ class CappedSimplex(WeightSet):
     """
 
     def __init__(self, h: float) -> None:
-        self._h = positive_number("h", h, "CappedSimplex(h) keeps h of the n examples")
+        self._h = check_positive(h, "h")
 
     def __repr__(self) -> str:
         return f"CappedSimplex({self._h!r})"
@@ -59,9 +61,9 @@ class CappedSimplex(WeightSet):
     def check(self, n: int, s: Array | None = None) -> None:
         snap_h(self._h, total_weight(n, s))
 
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         total = total_weight(n, s)
-        return present(np.full(n, snap_h(self._h, total) / total), s)
+        return where_present(np.full(n, snap_h(self._h, total) / total), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
         return self._solve(project, finite(v), s)
