@@ -502,3 +502,12 @@ def test_singular_values_decide_where_a_pivot_is_neither_regular_nor_nothing() -
     U, s, Vt = np.linalg.svd(A / scale.T / scale)
     expected = Vt.T @ ((U.T @ (T / scale)) / s[:, None]) / scale
     np.testing.assert_allclose(exact.solve_symmetric(A, T), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_entry_of_a_leading_direction_is_positive(seed: int) -> None:
+    """Rounding, or LAPACK, decides the sign of an eigenvector: a rule of one's own does not depend on either."""
+    A = np.random.default_rng(seed).standard_normal((30, 5))
+    U = exact.leading_subspace(Linear(A, K=3), np.ones(30), 3)
+    assert U is not None
+    assert np.all(U[np.abs(U).argmax(axis=0), np.arange(3)] > 0)
