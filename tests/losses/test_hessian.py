@@ -508,6 +508,6 @@ def test_singular_values_decide_where_a_pivot_is_neither_regular_nor_nothing() -
 def test_the_largest_entry_of_a_leading_direction_is_positive(seed: int) -> None:
     """Rounding, or LAPACK, decides the sign of an eigenvector: a rule of one's own does not depend on either."""
     A = np.random.default_rng(seed).standard_normal((30, 5))
-    U = exact.leading_subspace(Linear(A, K=3), np.ones(30), 3)
+    U = exact.leading_subspace(Subspace(A, 3).linear, np.ones(30), 3)
     assert U is not None
     assert np.all(U[np.abs(U).argmax(axis=0), np.arange(3)] > 0)
