@@ -271,12 +271,12 @@ def test_theorem_1s_output_lies_in_r1_after_a_continuation() -> None:
         assert found.objective == pytest.approx(LOGISTIC.objective(found.w, found.x), rel=1e-12)
 
 
-# ---- stationarity (DESIGN §5) ----
+# ---- stationarity ----
 
 
 @pytest.mark.parametrize("r2", [Ridge(0.05), L1(0.02)], ids=["ridge", "l1"])
 @pytest.mark.parametrize("method", [svrg(step=0.5), saga(step=0.5), palm(step=0.5), alternating()], ids=str)
-def test_stationarity_is_designs_definition(method: Method, r2: Regularizer) -> None:
+def test_stationarity_is_as_defined(method: Method, r2: Regularizer) -> None:
     problem = Problem(Logistic(V, T > 1), CappedSimplex(0.8 * N), r2)
     x0 = np.full(V.shape[1], 0.1)
     engine = LocalEngine(problem)

@@ -108,7 +108,7 @@ def small_problem(n: int, seed: int) -> Problem:
 # -- the theory's ---------------------------------------------------------------------------------------------------
 
 
-def guarantee(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> theory.Counts:
+def guarantee(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> theory.PredictedCounts:
     """`trimlearn.smart.theory.counts`, also for PALM with an error bound.
 
     There Theorem 2 says nothing, as its γ is 0 where ρ = 1. But full gradients leave no dual error, so that Theorem 1's
@@ -122,7 +122,7 @@ def guarantee(rates: Rates, gap: float, epsilon: float, mu: float | None = None)
         return theory.counts(rates, gap, epsilon, mu)
     k = ceil(log(gap / epsilon) / -log1p(-mu * rates.decrease))
     n = rates.n
-    return theory.Counts(k, n + k * n, k * rates.q * n, k * rates.q, k * rates.q_prime)
+    return theory.PredictedCounts(k, n + k * n, k * rates.q * n, k * rates.q, k * rates.q_prime)
 
 
 # -- counted --------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def _row(algorithm: Algorithm, n: int, epsilons: tuple[float, ...], settings: Co
     return Row(algorithm, n, 1 / mu, guaranteed, counted)
 
 
-def _means(found: list[Counts] | list[theory.Counts]) -> tuple[float, ...]:
+def _means(found: list[Counts] | list[theory.PredictedCounts]) -> tuple[float, ...]:
     return tuple(fmean(getattr(counts, column) for counts in found) for column in COLUMNS)
 
 

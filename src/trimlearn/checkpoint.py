@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
-from numbers import Real
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,14 +17,15 @@ import numpy as np
 
 from trimlearn._utils.arrays import asarray_like, namespace, to_numpy
 from trimlearn._utils.files import inode, lock, replacing
+from trimlearn._utils.validation import is_number
 from trimlearn._utils.warn import warn
 from trimlearn.engines.base import Counts, Engine
-from trimlearn.smart.method import Record, State
+from trimlearn.smart.method import MetricMemory, Record, State
 
 __all__ = ["Checkpoint", "Clock"]
 
-FORMAT = "trimlearn checkpoint 1"
-METRIC = "metric."
+FORMAT = "trimlearn checkpoint 1"  # what a file must say it is
+METRIC = "metric."  # before the names of the arrays that a metric has learned
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,29 @@ class Clock:
 
 @dataclass
 class Checkpoint:
-    """Where and how often to save. A run resumes from the file if it is there, and only if it is the same run.
+    """Where and how often to save a run, which resumes from the file if it is there, and only if it is the same run.
 
-    Saved right after a w-step, at most once in ``every`` seconds: f and y are then functions of (w, x) and need no
-    space. For the same number of BLAS threads a resumed run gives, bit for bit, what an undisturbed one gives.
+    A run is saved right after a w-step: f and y are then functions of (w, x) and need no space. For the same number of
+    BLAS threads a resumed run gives, bit for bit, what an undisturbed one gives. While a run goes on, the file is its
+    own: another that is to save there is refused. A file that cannot be written, because the disk is full, say, is a
+    warning, and the run goes on.
 
-    While a run goes on, the file is its own: another that is to save there is refused. A file that cannot be written,
-    because the disk is full, say, is a warning, and the run goes on.
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    every : float
+        The seconds between two saves, at least.
+
+    Examples
+    --------
+    >>> Checkpoint("fit.npz", every=600)
+    Checkpoint(path='fit.npz', every=600)
     """
 
     path: str | os.PathLike[str]
     every: float = 60.0
-    _last: float = field(default_factory=perf_counter, repr=False)
+    _last: float = field(default_factory=perf_counter, init=False, repr=False)
     _held: int | None = field(default=None, init=False, repr=False)  # a descriptor: the lock on what stands there
     _there: tuple[int, int] | None = field(default=None, init=False, repr=False)  # device and inode of that
     _warned: bool = field(default=False, init=False, repr=False)
@@ -63,7 +74,7 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint must be a file in an existing folder one may write to, got {str(self.file)!r}."
             )
-        if isinstance(self.every, bool) or not isinstance(self.every, Real) or not self.every >= 0:
+        if not is_number(self.every) or not self.every >= 0:
             raise ValueError(f"every must be a number of seconds >= 0, got {self.every!r}.")
 
     @contextmanager
@@ -142,12 +153,12 @@ class Checkpoint:
             w = arrays.pop("w")
             # A metric may be wider than x: its dtype is the one it was saved in.
             metric = {
-                k.removeprefix(METRIC): asarray_like(v, like, getattr(namespace(like), v.dtype.name))
-                for k, v in arrays.items()
-                if k.startswith(METRIC)
+                f.name: asarray_like(v, like, getattr(namespace(like), v.dtype.name))
+                for f in fields(MetricMemory)
+                if (v := arrays.pop(METRIC + f.name, None)) is not None
             }
-            rest = {k: asarray_like(v, like) for k, v in arrays.items() if not k.startswith(METRIC)}
-            state = State(**meta["state"], **rest, metric=metric)
+            models = {name: asarray_like(a, like) for name, a in arrays.items()}
+            state = State(**meta["state"], **models, metric=MetricMemory(**metric))
             counts, history = Counts(**meta["counts"]), [Record(**record) for record in meta["history"]]
             clock = Clock(**meta["clock"])
         except (OSError, EOFError, LookupError, TypeError, ValueError, BadZipFile, error) as problem:
@@ -179,7 +190,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def _split(state: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The state's numbers and its arrays. The mean of y is left out: it is recomputed. So is the record."""
     numbers: dict[str, Any] = {}
-    arrays = {METRIC + name: to_numpy(value) for name, value in state.metric.items()}
+    arrays = {METRIC + name: to_numpy(value) for name, value in vars(state.metric).items() if value is not None}
     for name in (f.name for f in fields(state) if f.name not in ("metric", "record", "y_mean")):
         value = getattr(state, name)
         if isinstance(value, (bool, int, float)):

@@ -17,7 +17,7 @@ from trimlearn.robust.scale import Chi
 
 __all__ = ["plot_outlier_map", "plot_scores", "plot_trim_path"]
 
-BLUE, RED, GREY = "#2c6fbb", "#c0392b", "#7f8c8d"
+BLUE, RED, GREY = "#2c6fbb", "#c0392b", "#7f8c8d"  # kept, trimmed, lines
 BEYOND = 0.025  # the share of inliers beyond a line of the outlier map (Rousseeuw and Van Zomeren 1990)
 
 

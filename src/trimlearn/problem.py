@@ -9,20 +9,40 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy
+from trimlearn._utils.validation import as_numeric
 from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
+from trimlearn.weights.projection import total_weight
 
 __all__ = ["Problem"]
 
 
 class Problem:
-    """Minimise F(w, x) = 1/S · Σ sᵢ wᵢ fᵢ(x) + r1(w) + r2(x) over the example weights w and the model x.
+    """The minimisation of F(w, x) = 1/S · Σ sᵢ wᵢ fᵢ(x) + r1(w) + r2(x) over the example weights w and the model x.
 
-    loss: f₁ … fₙ. r1: what is known about w, e.g. ``CappedSimplex(h)``. r2: what is known about x. sample_weight: s,
-    one number ≥ 0 per row (S = Σs, so that without it S = n): weight 2 is the row twice, weight 0 its removal. An
-    intercept, which is the last row of x, is exempt from r2.
+    Parameters
+    ----------
+    loss : Loss
+        The losses f₁ … fₙ.
+    r1 : WeightSet
+        What is known about w: ``CappedSimplex(h)``, say.
+    r2 : Regularizer, optional
+        What is known about x; None: nothing. An intercept, which is the last row of x, is exempt from it.
+    sample_weight : array of shape (n,), optional
+        One number s ≥ 0 per row: 2 is the row twice, 0 its removal.
 
+    Attributes
+    ----------
+    loss, r1, r2 : Loss, WeightSet, Regularizer
+        The terms.
+    s : array or None
+        The sample weights.
+    S : float
+        Their sum, or n.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from trimlearn.losses import LeastSquares
     >>> from trimlearn.weights import CappedSimplex
@@ -40,8 +60,8 @@ class Problem:
         if not isinstance(r2, Regularizer):
             raise ValueError(f"r2 must be a Regularizer, got {type(r2).__name__}.")
         self.loss = loss
-        self.s = None if sample_weight is None else _sample_weight(sample_weight, loss)
-        self.S = float(loss.n) if self.s is None else float(np.sum(to_numpy(self.s), dtype=np.float64))
+        self.s = None if sample_weight is None else asarray_like(as_numeric(sample_weight, "sample_weight"), loss.like)
+        self.S = total_weight(loss.n, self.s)
         r1.check(loss.n, self.s)
         self.r1 = r1
         self.r2 = ExceptIntercept(r2) if loss.intercept else r2
@@ -90,20 +110,3 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({type(self.loss).__name__}, n={self.n}, x={self.loss.x_shape}, r1={self.r1!r}, r2={self.r2!r})"
-
-
-def _sample_weight(sample_weight: Any, loss: Loss) -> Array:
-    try:
-        s = np.asarray(to_numpy(sample_weight))
-    except ValueError:
-        s = np.empty(0, dtype=object)
-    if s.dtype.kind not in "buif":
-        raise ValueError("sample_weight must be an array of real numbers, one per row.")
-    s = s.astype(np.float64)
-    if s.shape != (loss.n,):
-        raise ValueError(f"sample_weight must have one entry per row, shape ({loss.n},), got {s.shape}.")
-    if not np.all(np.isfinite(s)) or np.any(s < 0):
-        raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
-    if not np.sum(s) > 0:
-        raise ValueError("sample_weight must not be all zero: there is nothing to fit.")
-    return asarray_like(s, loss.like)

@@ -36,7 +36,8 @@ class Lines(Display):
         print(sentence, file=sys.stderr)
 
     def passes(self, record: Record, most: float) -> None:
-        print(f"pass {record.passes:7.1f}  {_sentence(record)}", file=sys.stderr)
+        measures = f"stationarity x {record.stationarity_x:.1e} w {record.stationarity_w:.1e}, h = {record.h:.1f}"
+        print(f"pass {record.passes:7.1f}  F = {record.objective:.6g}, {measures}", file=sys.stderr)
 
 
 @final
@@ -105,10 +106,3 @@ def progress_bar(wanted: bool, max_passes: float) -> Iterator[Show]:
     with watching(wanted):
         display = _display.get()
         yield (lambda record: None) if display is None else (lambda record: display.passes(record, max_passes))
-
-
-def _sentence(record: Record) -> str:
-    return (
-        f"F = {record.objective:.6g}, stationarity x {record.stationarity_x:.1e} w {record.stationarity_w:.1e}, "
-        f"h = {record.h:.1f}"
-    )

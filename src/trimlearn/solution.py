@@ -15,7 +15,13 @@ __all__ = ["Solution", "Status"]
 
 
 class Status(Enum):
-    """How a solve ended, as a sentence."""
+    """How a solve ended, as a sentence.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.converged, Status.MAX_PASSES.converged
+    (True, False)
+    """
 
     CONVERGED = "Converged: both stationarity measures and the share by which F could still fall are at most tol."
     MAX_PASSES = "Stopped after max_passes passes over the data, before it had converged to tol."
@@ -38,11 +44,42 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Solution:
-    """The model x, the weights w, and how they were found.
+    """The model x, the weights w, and how they were found: what `trimlearn.solve` returns.
 
-    objective is F(w, x); stationarity_x, stationarity_w and decrease, the share by which F could still fall where that
-    was tried, are relative, see docs/notation.md; history has one `Record` per w-step; counts are the columns of the
-    paper's Table 1; losses are the fᵢ(x): sort them to rank the examples.
+    Parameters
+    ----------
+    x : array
+        The model.
+    w : array of shape (n,)
+        The weights; 0 means trimmed.
+    objective : float
+        The objective F(w, x).
+    stationarity_x, stationarity_w : float
+        How far x and w are from stationary, relative; docs/notation.md has the formulas.
+    decrease : float
+        The share by which F could still fall, where that was tried, else NaN.
+    status : Status
+        How the solve ended.
+    history : list of Record
+        One record per w-step.
+    counts : Counts
+        The columns of the paper's Table 1.
+    losses : array of shape (n,)
+        The losses fᵢ(x): sort them to rank the examples.
+    passes : float
+        Rows whose residual was evaluated, over n.
+    seconds : float
+        Wall-clock time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import Problem, solve
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> solution = solve(Problem(LeastSquares(np.ones((4, 1)), np.array([1.0, 1.0, 1.0, 9.0])), CappedSimplex(3)))
+    >>> solution.status.converged, solution.w, float(solution.trace("objective")[-1])
+    (True, array([1., 1., 1., 0.]), 0.0)
     """
 
     x: Array = field(repr=False)

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import isfinite, isnan
-from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from trimlearn._utils.threads import team
+from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
@@ -30,7 +30,7 @@ from trimlearn.starts import MultiStart, Start, make_start
 
 __all__ = ["solve"]
 
-PATIENCE = 3.0  # how many times the passes of a trial of how far F could fall must go by before the next one
+PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
 Callback = Callable[[Record], Any]
 
@@ -57,13 +57,14 @@ def solve(
     Parameters
     ----------
     problem : Problem
+        The losses, and what is known about w and x.
     method : Method, optional
         One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
         deterministic and does not depend on the order of the rows.
     start : {"continuation", "concentration", "multistart"}, Start or None
         Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0.
     w0, x0 : array, optional
-        Start here, as it is. Without w0, it is the best for x0.
+        Weights and model to start from, as they are. Without w0, it is the best for x0.
     engine : {"auto", "local"} or Engine
         Where the examples live.
     max_passes, max_seconds : float
@@ -81,6 +82,12 @@ def solve(
     progress : bool
         Show a progress bar.
 
+    Returns
+    -------
+    Solution
+        The model, the weights, and how they were found. A run that stops short says so in its status and does not
+        raise.
+
     Examples
     --------
     >>> import numpy as np
@@ -94,20 +101,17 @@ def solve(
     >>> solution.x.round(6), solution.w[[2, 7]]
     (array([3., 1.]), array([0., 0.]))
     """
-    _check_limits(max_passes, max_seconds, tol, seed)
+    limits = _Limits(max_passes, max_seconds, tol)
+    if not is_integer(seed) or not 0 <= int(seed) < 1 << 64:
+        raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}.")
     if not isinstance(problem, Problem):
         raise ValueError(f"problem must be a Problem, got {type(problem).__name__}.")
     chosen = make_start(start, w0, x0, problem)
     if isinstance(chosen, MultiStart):
-        rest: dict[str, Any] = {
-            "engine": engine,
-            "max_passes": max_passes,
-            "max_seconds": max_seconds,
-            "tol": tol,
-            "callback": callback,
-            "progress": progress,
-        }
-        return _multistart(problem, method, chosen, seed, checkpoint, rest)
+        if checkpoint is not None:
+            raise ValueError("checkpoint is for one run; start='multistart' makes several. Use another start.")
+        again = partial(solve, problem, method, engine=engine, callback=callback, progress=progress, **vars(limits))
+        return _best_of(again, chosen, int(seed))
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable, got {callback!r}.")
     method = _default_method(problem) if method is None else method
@@ -120,13 +124,30 @@ def solve(
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
     chosen, where = chosen.carried(centre), _engine(engine, centre.problem)
-    driver = _Driver(run, chosen, where, max_passes, max_seconds, tol, seed, callback, checkpoint)
+    driver = _Driver(run, chosen, where, limits, int(seed), callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
     with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
         solution = driver.solve(resume, show)
     return replace(solution, x=centre.back(solution.x))
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """When a run stops."""
+
+    max_passes: float
+    max_seconds: float | None
+    tol: float
+
+    def __post_init__(self) -> None:
+        if not is_number(self.max_passes) or not self.max_passes > 0:
+            raise ValueError(f"max_passes must be a number > 0, got {self.max_passes!r}.")
+        if self.max_seconds is not None and (not is_number(self.max_seconds) or not self.max_seconds > 0):
+            raise ValueError(f"max_seconds must be a number > 0 or None, got {self.max_seconds!r}.")
+        if not is_number(self.tol) or not self.tol >= 0:
+            raise ValueError(f"tol must be a number >= 0, got {self.tol!r}.")
 
 
 @dataclass
@@ -136,9 +157,7 @@ class _Driver:
     run: Run
     start: Start
     engine: Engine
-    max_passes: float
-    max_seconds: float | None
-    tol: float
+    limits: _Limits
     seed: int
     callback: Callback | None
     checkpoint: Checkpoint | None
@@ -167,7 +186,7 @@ class _Driver:
             return self._resume()
         x = self.start.place(self.engine, self.seed)
         self.spent = self.engine.passes
-        self.engine.max_passes = self.spent + self.max_passes
+        self.engine.max_passes = self.spent + self.limits.max_passes
         state = self.run.init(self.engine, x)
         self._note(state, show)
         if self.checkpoint is not None:
@@ -181,7 +200,7 @@ class _Driver:
         self.run.resume(self.engine, state)
         self.engine.counts = counts
         self.began, self.spent = perf_counter() - clock.seconds, clock.start_passes
-        self.engine.max_passes = self.spent + self.max_passes + state.elsewhere
+        self.engine.max_passes = self.spent + self.limits.max_passes + state.elsewhere
         state.record = self.history[-1]
         return state
 
@@ -198,7 +217,7 @@ class _Driver:
         """Lower h along the continuation."""
         problem, engine = self.engine.problem, self.engine
         if engine.r1 is not problem.r1:
-            h = self.start.h(problem, engine.passes - self.spent, state.w_steps, self.max_passes)
+            h = self.start.h(problem, engine.passes - self.spent, state.w_steps, self.limits.max_passes)
             engine.r1 = problem.r1 if h <= problem.r1.h else problem.r1.at_h(h)
 
     def _note(self, state: State, show: Show) -> None:
@@ -225,7 +244,7 @@ class _Driver:
             return Status.CONVERGED
         if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
             return Status.MAX_PASSES if self.run.finishes else Status.UNFINISHED
-        if self.max_seconds is not None and self._seconds() >= self.max_seconds:
+        if self.limits.max_seconds is not None and self._seconds() >= self.limits.max_seconds:
             return Status.MAX_SECONDS
         return None
 
@@ -233,14 +252,14 @@ class _Driver:
         """Whether both measures are at most tol, or a whole round has changed nothing, at the h we want."""
         at_target = self.engine.r1 is self.engine.problem.r1 and record.h == self.engine.h
         measures = record.objective, record.stationarity_x, record.stationarity_w
-        small = record.stationarity_x <= self.tol and record.stationarity_w <= self.tol
-        settled = record.settled and self.tol > 0
+        small = record.stationarity_x <= self.limits.tol and record.stationarity_w <= self.limits.tol
+        settled = record.settled and self.limits.tol > 0
         return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
 
     def _converged(self, record: Record) -> bool:
         """Measures relative to a first residual can be small because an offset made that one large: so it must have
         been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol."""
-        return self._stationary(record) and record.decrease <= self.tol
+        return self._stationary(record) and record.decrease <= self.limits.tol
 
     def _tried(self, state: State, record: Record) -> Record:
         """The record, with what F could still fall by if that is not known yet and the last trial is long ago."""
@@ -282,14 +301,11 @@ class _Driver:
         )
 
 
-def _multistart(
-    problem: Problem, method: Method | None, starts: MultiStart, seed: int, checkpoint: Any, rest: dict[str, Any]
-) -> Solution:
-    if checkpoint is not None:
-        raise ValueError("checkpoint is for one run; start='multistart' makes several. Use another start.")
+def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int) -> Solution:
+    """The solution of least objective over the starts, each with a seed of its own."""
     found: list[Solution] = []
     for i, part in enumerate(starts.parts()):
-        found.append(solve(problem, method, start=part, seed=(int(seed) + i) % (1 << 64), **rest))
+        found.append(solve_again(start=part, seed=(seed + i) % (1 << 64)))
         if found[-1].status is Status.CALLBACK:
             break
     return min(found, key=lambda solution: solution.objective)
@@ -315,18 +331,3 @@ def _engine(engine: str | Engine, problem: Problem) -> Engine:
     if engine not in ("auto", "local"):
         raise ValueError(f"engine must be 'auto', 'local' or an Engine, got {engine!r}.")
     return LocalEngine(problem)
-
-
-def _check_limits(max_passes: Any, max_seconds: Any, tol: Any, seed: Any) -> None:
-    if not _number(max_passes) or not max_passes > 0:
-        raise ValueError(f"max_passes must be a number > 0, got {max_passes!r}.")
-    if max_seconds is not None and (not _number(max_seconds) or not max_seconds > 0):
-        raise ValueError(f"max_seconds must be a number > 0 or None, got {max_seconds!r}.")
-    if not _number(tol) or not tol >= 0:
-        raise ValueError(f"tol must be a number >= 0, got {tol!r}.")
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 1 << 64:
-        raise ValueError(f"seed must be an integer from 0 to 2**64 - 1, got {seed!r}.")
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)

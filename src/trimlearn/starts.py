@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from hashlib import sha256
 from math import inf, prod
-from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
 from trimlearn.offsets import Centred
 from trimlearn.problem import Problem
@@ -21,8 +21,6 @@ from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
 from trimlearn.smart.sizes import FEW
 from trimlearn.weights import AllOnes
-
-TINY = 1e-300  # in place of 0 below a fraction
 
 __all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
 
@@ -53,9 +51,9 @@ class Continuation(Start):
     w_steps: int = 8
 
     def __post_init__(self) -> None:
-        if isinstance(self.passes, bool) or not isinstance(self.passes, Real) or not self.passes > 0:
+        if not is_number(self.passes) or not self.passes > 0:
             raise ValueError(f"passes must be a number > 0, got {self.passes!r}.")
-        _check_count("w_steps", self.w_steps)
+        check_count(self.w_steps, "w_steps")
 
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
@@ -64,10 +62,10 @@ class Continuation(Start):
         return problem.r2.feasible(problem.loss.start())
 
     def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
-        done = min(passes / min(self.passes, max_passes / 2), w_steps / self.w_steps)
+        done = min(passes / min(self.passes, max_passes / 2), w_steps / self.w_steps, 1.0)
         if passes >= max_passes / 2:
             done = 1.0
-        return problem.r1.h + max(0.0, 1.0 - done) * (problem.S - problem.r1.h)
+        return problem.r1.h + (1.0 - done) * (problem.S - problem.r1.h)
 
 
 @final
@@ -110,7 +108,7 @@ class Concentration(Start):
 
     def __post_init__(self) -> None:
         for name in ("subsets", "steps", "keep"):
-            _check_count(name, getattr(self, name))
+            check_count(getattr(self, name), name)
 
     def place(self, engine: Engine, seed: int) -> Array:
         rows = _distinct(engine)
@@ -138,7 +136,7 @@ class MultiStart(Start):
     starts: int = 5
 
     def __post_init__(self) -> None:
-        _check_count("starts", self.starts)
+        check_count(self.starts, "starts")
 
     def place(self, engine: Engine, seed: int) -> Array:
         raise TypeError("MultiStart is a start of several solves: pass it to trimlearn.solve.")
@@ -158,7 +156,8 @@ def _distinct(engine: Engine) -> np.ndarray:
     rows = np.arange(problem.n) if problem.s is None else np.flatnonzero(to_numpy(problem.s) > 0)
     values = to_numpy(engine.losses)[rows]
     digits = 5 if values.dtype == np.float32 else 11  # equal rows have losses that are equal up to rounding
-    return rows[np.unique(np.round(values / max(np.median(values), TINY), digits), return_index=True)[1]]
+    unit = np.median(values[values > 0]) if np.any(values > 0) else 1.0
+    return rows[np.unique(np.round(values / unit, digits), return_index=True)[1]]
 
 
 def _subset(engine: Engine, rows: np.ndarray, seed: int, i: int) -> np.ndarray:
@@ -174,7 +173,7 @@ def _concentrate(engine: Engine, x: Array, steps: int) -> tuple[float, Array]:
     for _ in range(steps):
         engine.evaluate(x)
         found = engine.reweigh(inf)
-        if not found.value < value * (1 - 1e-12):
+        if not found.value < value:
             break
         value, x = found.value, _fit(engine, x)
     engine.evaluate(x)
@@ -195,11 +194,6 @@ def _fit(engine: Engine, x: Array) -> Array:
     if r2.smooth:
         return lbfgs(engine, x, value, gradient, 20)[0]
     return fista(engine, x, value, gradient, 1.0, 20)[0]
-
-
-def _check_count(name: str, value: Any) -> None:
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
 def _digest(a: Any) -> str:

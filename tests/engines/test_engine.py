@@ -96,7 +96,7 @@ def test_float32_stays_float32(name: str, metric: str, tmp_path: Path) -> None:
     for _ in range(30):
         run.advance(engine, state)
         arrays = [state.x, state.previous, state.y_mean, state.anchor, state.direction, state.sampled_x]
-        pairs = state.metric.get("pairs")  # a diagonal is in float64: float32 does not hold every square
+        pairs = state.metric.pairs  # a diagonal is in float64: float32 does not hold every square
         for array in [*arrays, engine.weights, engine.losses, pairs]:
             assert array is None or str(array.dtype).removeprefix("torch.") == "float32"
 
@@ -290,7 +290,7 @@ def test_value_gradient_and_curvature_against_the_formulas() -> None:
     engine.set_weights(w)
     batch, h = np.array([0, 4, 4, 7, 20, 1]), 1e-6
     change = sum(twin.wG(w, x + h * u)[i] - twin.wG(w, x - h * u)[i] for i in batch) / (2 * h * 6)
-    np.testing.assert_allclose(engine.curvature(x, u, batch), change, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(engine.hessp(x, u, batch), change, rtol=1e-6, atol=1e-9)
 
 
 def test_column_moments_are_weighted_means_of_powers() -> None:

@@ -53,7 +53,7 @@ def matrix_of(loss: Loss, x: np.ndarray, c: np.ndarray) -> np.ndarray:
     return np.array(columns)
 
 
-# ---- bend ----
+# ---- phi_hessp ----
 
 
 @smooth_case
@@ -63,10 +63,10 @@ def test_bend_is_the_derivative_of_the_residual(case: Case) -> None:
     z, u = 2 * rng.standard_normal((2, N, loss.K))
     before = z.copy()
     slope = (loss.residual(z + 1e-5 * u) - loss.residual(z - 1e-5 * u)) / 2e-5
-    np.testing.assert_allclose(loss.bend(z, u), slope, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(loss.phi_hessp(z, u), slope, rtol=1e-6, atol=1e-7)
     np.testing.assert_array_equal(z, before)
     rows = np.array([7, 0, 7])
-    np.testing.assert_allclose(loss.bend(z[rows], u[rows], rows), slope[rows], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(loss.phi_hessp(z[rows], u[rows], rows), slope[rows], rtol=1e-6, atol=1e-7)
 
 
 @robust_case
@@ -76,20 +76,20 @@ def test_bend_of_a_robust_loss_is_a_parabola_that_touches_it_from_above(case: Ca
     for r in (0.0, 1e-9, 1e-3, 0.5, 1.345, 3.0, 1e4, -1e-200, -2.0, -1e8):
         z = t + r
         f, slope = loss.evaluate(z)
-        bend = loss.bend(z, np.ones_like(z))
-        assert np.all(bend > 0)
-        assert np.all(bend <= loss.curvature() * (1 + 1e-12))
+        parabola_curvature = loss.phi_hessp(z, np.ones_like(z))
+        assert np.all(parabola_curvature > 0)
+        assert np.all(parabola_curvature <= loss.curvature_bound() * (1 + 1e-12))
         for other in (*np.linspace(-6, 6, 25), -1e4, 1e4, 1e6, -r, 2 * r):
             d = t + other - z
-            parabola = f + (slope * d + bend * d * d / 2)[:, 0]
-            size = 1 + np.abs(f) + (bend * d * d)[:, 0]
+            parabola = f + (slope * d + parabola_curvature * d * d / 2)[:, 0]
+            size = 1 + np.abs(f) + (parabola_curvature * d * d)[:, 0]
             assert np.all(loss.phi(z + d) <= parabola + 1e-9 * size), (r, other)
 
 
 def test_bend_of_mistaken_labels_is_that_of_right_ones() -> None:
     mistaken, right = CASES["mislabelled"](V), CASES["softmax-shares"](V)
     z, u = np.random.default_rng(0).standard_normal((2, N, 3))
-    np.testing.assert_allclose(mistaken.bend(z, u), right.bend(z, u), rtol=1e-12)
+    np.testing.assert_allclose(mistaken.phi_hessp(z, u), right.phi_hessp(z, u), rtol=1e-12)
 
 
 @robust_case
@@ -100,7 +100,7 @@ def test_bend_of_a_robust_loss_is_the_tightest_such_parabola(case: Case) -> None
     mirrored = 2 * REAL[:, None] - z
     f, slope = loss.evaluate(z)
     d = mirrored - z
-    parabola = f + (slope * d + loss.bend(z, d) * d / 2)[:, 0]
+    parabola = f + (slope * d + loss.phi_hessp(z, d) * d / 2)[:, 0]
     np.testing.assert_allclose(parabola, loss.phi(mirrored), rtol=1e-9, atol=1e-12)
 
 
@@ -181,20 +181,20 @@ def test_a_row_of_weight_zero_is_left_out(case: Case, monkeypatch: pytest.Monkey
     rest = np.delete(np.arange(N), 3)
     expected = loss.hessp(x, u, c[rest], rest), loss.gradient(x, c[rest], rest), c[rest] @ loss.values(x, rest)
     matrix = loss.hessian(x, c)
-    evaluate, bend = loss.evaluate, loss.bend
+    evaluate, hessp = loss.evaluate, loss.phi_hessp
 
     def broken_evaluate(z: Any, rows: Any = None) -> Any:
         f, r = evaluate(z, rows)
         f[3], r[3] = np.inf, np.nan
         return f, r
 
-    def broken_bend(z: Any, u: Any, rows: Any = None) -> Any:
-        bent = bend(z, u, rows).copy()
-        bent[3] = np.inf
-        return bent
+    def broken_hessp(z: Any, u: Any, rows: Any = None) -> Any:
+        product = hessp(z, u, rows).copy()
+        product[3] = np.inf
+        return product
 
     monkeypatch.setattr(loss, "evaluate", broken_evaluate)
-    monkeypatch.setattr(loss, "bend", broken_bend)
+    monkeypatch.setattr(loss, "phi_hessp", broken_hessp)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(loss.hessp(x, u, c), expected[0], rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(loss.hessian(x, c), matrix, rtol=1e-10, atol=1e-10)
@@ -490,3 +490,24 @@ def test_a_fingerprint_tells_losses_apart() -> None:
 
 def test_any_loss_has_a_fingerprint() -> None:
     assert Quartic(V, REAL.astype(float)).fingerprint() != Quartic(OTHER, REAL.astype(float)).fingerprint()
+
+
+def test_singular_values_decide_where_a_pivot_is_neither_regular_nor_nothing() -> None:
+    """A column that is the sum of two others but for a millionth of its size: what is solved is the scaled system."""
+    rng = np.random.default_rng(0)
+    M = rng.standard_normal((50, 6))
+    M[:, 5] = M[:, 0] + M[:, 1] + 1e-6 * M[:, 5]
+    A, T = M.T @ M, M.T @ rng.standard_normal((50, 1))
+    scale = np.sqrt(np.diag(A))[:, None]
+    U, s, Vt = np.linalg.svd(A / scale.T / scale)
+    expected = Vt.T @ ((U.T @ (T / scale)) / s[:, None]) / scale
+    np.testing.assert_allclose(exact.solve_symmetric(A, T), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_largest_entry_of_a_leading_direction_is_positive(seed: int) -> None:
+    """Rounding, or LAPACK, decides the sign of an eigenvector: a rule of one's own does not depend on either."""
+    A = np.random.default_rng(seed).standard_normal((30, 5))
+    U = exact.leading_subspace(Subspace(A, 3).linear, np.ones(30), 3)
+    assert U is not None
+    assert np.all(U[np.abs(U).argmax(axis=0), np.arange(3)] > 0)

@@ -606,9 +606,9 @@ def test_prox_and_curvature_agree_with_the_gradient(name):
     u, _ = term.prox(x, 0.7)
     np.testing.assert_allclose(x - u, 0.7 * term.gradient(u), atol=1e-14)  # the prox optimality condition
     change = linalg.norm(term.gradient(x) - term.gradient(y))
-    assert change <= term.curvature() * linalg.norm(x - y) * (1 + 1e-12)
+    assert change <= term.lipschitz() * linalg.norm(x - y) * (1 + 1e-12)
     largest = max((linalg.norm(term.gradient(e.reshape(shape))) for e in np.eye(math.prod(shape))), default=0.0)
-    assert term.curvature() == pytest.approx(largest)
+    assert term.lipschitz() == pytest.approx(largest)
 
 
 def test_which_terms_are_what():
@@ -784,8 +784,8 @@ def test_terms_that_are_not_smooth_say_so(name):
     term, shape = TERMS[name]
     with pytest.raises(TypeError, match="is not smooth and has no gradient; use prox instead"):
         term.gradient(np.ones(shape))
-    with pytest.raises(TypeError, match="is not smooth and has no finite curvature"):
-        term.curvature()
+    with pytest.raises(TypeError, match="is not smooth and has no Lipschitz constant"):
+        term.lipschitz()
 
 
 MODULES = [module.name for module in pkgutil.iter_modules(trimlearn.regularizers.__path__)]

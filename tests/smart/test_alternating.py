@@ -32,7 +32,7 @@ from trimlearn.regularizers import (
     Zero,
 )
 from trimlearn.smart import alternating
-from trimlearn.smart.inner import fista, lbfgs
+from trimlearn.smart.inner import fista, lbfgs, newton_decrease
 from trimlearn.smart.inner.newton import newton
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -357,6 +357,51 @@ def test_proximal_gradients_reach_a_small_tolerance(r2: Regularizer) -> None:
     """Where F no longer changes in floating point its gradient still does: the line search must not give up first."""
     found = solve(Problem(Logistic(V, LABELS), AllOnes(), r2), alternating(inner="proximal"), tol=1e-8, max_passes=1000)
     assert found.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_is_not_cut_where_values_differ_by_rounding_alone(seed: int) -> None:
+    """Next to the minimum of a large F its values are noise: gradients must tell whether 1/γ bounds the curvature."""
+    rng = np.random.default_rng(seed)
+    W, t = rng.standard_normal((60, 3)), 1e6 * rng.standard_normal(60)
+    L = np.linalg.eigvalsh(W.T @ W / 60)[-1]
+    engine = LocalEngine(Problem(LeastSquares(W, t), AllOnes(), L1(1e-3)))
+    x = np.linalg.lstsq(W, t, rcond=None)[0] * (1 + 1e-12)
+    _, _, gamma = fista(engine, x, *engine.value_gradient(x), 1 / L, 20)
+    assert gamma >= 0.25 / L
+
+
+class Waves(Loss):
+    """Losses Σⱼ 1 − cos(xⱼ − tᵢⱼ), which are concave half of the way."""
+
+    def __init__(self, t: np.ndarray) -> None:
+        self.t, self.n, self.x_shape, self.like = t, len(t), t.shape[1:], np.zeros(0)
+
+    def values(self, x: Any, rows: Any = None) -> Any:
+        return np.sum(1 - np.cos(x - self.t[slice(None) if rows is None else rows]), axis=1)
+
+    def gradient(self, x: Any, c: Any, rows: Any = None) -> Any:
+        return c @ np.sin(x - self.t[slice(None) if rows is None else rows])
+
+    def lipschitz(self) -> Any:
+        return np.ones(self.n)
+
+
+@pytest.mark.parametrize("r2", [Zero(), Ridge(1e-3)], ids=["zero", "ridge"])
+@pytest.mark.parametrize("target", [[2.5], [2.5, 0.5], [2.5, -2.8, 0.1]], ids=len)
+def test_newton_is_not_content_where_the_loss_is_concave(target: list[float], r2: Regularizer) -> None:
+    """A Hessian that is negative has no minimum to offer: it is no sign that there is nothing left to gain."""
+    problem = Problem(Waves(np.tile(target, (10, 1))), AllOnes(), r2)
+    engine, x = LocalEngine(problem), np.zeros(len(target))
+    engine.evaluate(x)
+    f, g = engine.value_gradient(x)
+    assert newton_decrease(engine, x, f, g) == inf
+    x, left = newton(engine, x, f, g, 100)
+    assert left <= 1e-12
+    assert np.all(np.cos(x - target) > 0.99)  # at a minimum, if not at the nearest
+    found = solve(problem, max_passes=1000)
+    assert found.status is Status.CONVERGED
+    assert np.all(np.cos(found.x - target) > 0.99)
 
 
 def test_backtracking_stays_within_the_passes() -> None:

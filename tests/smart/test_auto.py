@@ -386,12 +386,12 @@ def probing(loss: Loss, x: np.ndarray, metric: Metric) -> tuple[Probe, State, An
     engine.evaluate(x)
     state = State(x=x, anchor=x, y_mean=engine.renew(), w_steps=1)
     metric.learn(engine, state, 0.0)
-    probe = Probe(engine, state, metric, engine.draws(3, 0, Stream.PROBE), 0.0)
+    probe = Probe(engine, state, metric, engine.draws(3, 0, Stream.PROBE), 0.0, inf, state.y_mean)
 
     def hessian(at: np.ndarray) -> np.ndarray:
         return loss.hessian(at, np.bincount(probe.rows, minlength=N) * w / len(probe.rows))
 
-    return probe, state, np.diag(state.metric["inverse"]) if metric == Diagonal() else np.eye(P), hessian
+    return probe, state, np.diag(state.metric.inverse) if metric == Diagonal() else np.eye(P), hessian
 
 
 def test_probe_size() -> None:
@@ -423,8 +423,8 @@ def test_the_noise_adds_a_share_of_the_trace() -> None:
         engine.evaluate(x)
         levels = []
         for noise in (0.0, 1.0):
-            state = State(x=x, y_mean=engine.renew())
-            levels.append(Probe(engine, state, Euclidean(), engine.draws(seed, 0, Stream.PROBE), noise).largest()[0])
+            state, draws = State(x=x), engine.draws(seed, 0, Stream.PROBE)
+            levels.append(Probe(engine, state, Euclidean(), draws, noise, inf, engine.renew()).largest()[0])
         traces.append(levels[1] - levels[0])
     assert np.mean(traces) == pytest.approx(np.trace(V.T @ V) / N, rel=0.2)
 
@@ -434,7 +434,7 @@ def test_a_concave_loss_is_recognised() -> None:
     problem = Problem(Subspace(A, 2), CappedSimplex(h), Stiefel())
     engine = LocalEngine(problem)
     state = State(x=problem.loss.start())
-    L, concave = Probe(engine, state, Euclidean(), engine.draws(0, 0, Stream.PROBE), 0.0).largest()
+    L, concave = Probe(engine, state, Euclidean(), engine.draws(0, 0, Stream.PROBE), 0.0, inf, None).largest()
     assert concave
     assert L > 0
 
@@ -523,6 +523,13 @@ def test_auto_shortens_a_step_that_ends_where_it_is_steep() -> None:
     assert not steep.ahead(4 * gamma) <= 4 / (4 * gamma)
 
 
+@pytest.mark.parametrize(("ahead", "gamma"), [(3.9, 1.0), (4.1, 0.25), (15.9, 0.25), (16.1, 0.0625)])
+def test_a_step_is_quartered_while_the_curvature_ahead_exceeds_four_over_gamma(ahead: float, gamma: float) -> None:
+    for rule in (Auto(), Decaying()):
+        state = State(x=np.zeros(2), w_steps=1)
+        assert at_w_step(rule, state, Stub(1.0, ahead=lambda _: ahead)) == gamma
+
+
 @pytest.mark.parametrize("L", [0.0, nan, inf])
 def test_without_curvature_the_last_step_is_kept(L: float) -> None:
     for rule in (Auto(), Decaying()):
@@ -557,7 +564,7 @@ def test_a_step_is_a_positive_number(bad: Any) -> None:
 
 def test_lbfgs_forgets_what_was_taken_back() -> None:
     state = State(x=np.zeros(2))
-    state.metric["pairs"] = np.ones((1, 2, 2))
+    state.metric.pairs = np.ones((1, 2, 2))
     LBFGS().forget(state)
     g = np.array([1.0, 2.0])
     np.testing.assert_array_equal(LBFGS().apply(state, g), g)
@@ -573,7 +580,7 @@ def test_reach_bounds_a_step_where_the_loss_has_saturated_and_nowhere_else() -> 
         engine, x = LocalEngine(problem), np.full(3, far)
         value = engine.evaluate(x)
         state = State(x=x, y_mean=engine.renew(), gamma=1.0)
-        probe = Probe(engine, state, Euclidean(), engine.draws(0, 0), 0.0, value)
+        probe = Probe(engine, state, Euclidean(), engine.draws(0, 0), 0.0, value, state.y_mean)
         assert probe.reach() == pytest.approx(4 * value / np.sum(state.y_mean**2), rel=1e-12)
         assert probe.reach() >= 2 / L
         largest = probe.largest()[0]

@@ -19,8 +19,8 @@ from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg, variable_projection
-from trimlearn.smart.draws import ALL, Coin, Independent, WithReplacement
-from trimlearn.smart.duals import DUALS, Gradients, Residuals, Snapshot, choose_duals
+from trimlearn.smart.draws import ALL, Coin, Every, Everything, Independent, WithReplacement
+from trimlearn.smart.duals import DUALS, GradientTable, ResidualTable, Snapshot, choose_duals
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
@@ -240,7 +240,7 @@ def test_prox_saga_representations_agree() -> None:
 def test_a_loss_without_predictions_takes_the_snapshot() -> None:
     problem, _ = make("least squares", CappedSimplex(5), Zero(), 8)
     assert choose_duals(None, problem.loss, refreshes=True) == "residuals"
-    for kind, cls in (("residuals", Residuals), ("gradients", Gradients), ("snapshot", Snapshot)):
+    for kind, cls in (("residuals", ResidualTable), ("gradients", GradientTable), ("snapshot", Snapshot)):
         assert DUALS[choose_duals(kind, problem.loss, refreshes=False)] is cls
     with pytest.raises(ValueError, match="duals must be one of 'residuals', 'gradients', 'snapshot'"):
         choose_duals("table", problem.loss, refreshes=False)
@@ -311,7 +311,7 @@ def test_the_diagonal_metric_does_not_see_large_entries_in_rows_of_weight_0() ->
         engine.set_weights(w)
         with np.errstate(all="ignore"):
             state = svrg(b=6, step=0.1, metric="diagonal").bind(problem, 0).init(engine, point(problem))
-        found.append(state.metric["inverse"])
+        found.append(state.metric.inverse)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
@@ -364,6 +364,22 @@ def test_full_gradients_need_no_table(name: str, kind: str, s: Any) -> None:
         runs.append((np.array(seen), engine.counts))
     np.testing.assert_allclose(runs[0][0], runs[1][0], rtol=1e-9, atol=1e-12)
     assert runs[0][1] == runs[1][1]
+
+
+@pytest.mark.parametrize("duals", ["total", "gradients"])
+def test_an_evaluation_between_full_gradients_changes_nothing(duals: str) -> None:
+    """Without w-steps: the mean of y is summed afresh where every y was renewed last, which is not where x is."""
+    known, twin = make("logistic", AllOnes(), Ridge(0.05), 20)
+    problem = Problem(Plain(known.loss), AllOnes(), Ridge(0.05))
+    method = SMART(Everything(), Every(2), Everything(), step=0.1, duals=duals)
+    engine, x = LocalEngine(problem), point(problem)
+    run = method.bind(problem, 3)
+    state = run.init(engine, x)
+    for k in range(12):
+        run.advance(engine, state)
+        if k % 3 < 2:
+            x = twin.prox(x - 0.1 * twin.mean(twin.wG(np.ones(20), x)), 0.1)
+        np.testing.assert_allclose(state.x, x, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", [palm(), variable_projection(), palm(tau=50.0, cyclic=False)])

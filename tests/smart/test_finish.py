@@ -129,6 +129,10 @@ def test_a_look_elsewhere_is_never_worse_and_leaves_the_target() -> None:
     for F, x in ends:
         w = PROBLEM.r1.minimise(PROBLEM.loss.values(x))
         assert PROBLEM.objective(w, x) <= F * (1 + 1e-12)
+    made = engine.passes
+    F, _ = scout(engine, run.last, state, ends[0][1], [])
+    assert F <= ends[0][0]
+    assert engine.passes - made <= 3 * PASSES  # from where it ended there is nothing left to look for
     engine.max_passes = engine.passes
     assert scout(engine, run.last, state, state.x, [])[0] == np.inf
 

@@ -171,7 +171,7 @@ def test_palm_is_saga_that_draws_everything() -> None:
 
 
 def test_the_variants_are_rows_of_the_table() -> None:
-    """DESIGN's table: (how Iₖ is drawn, q, how Dₖ is drawn, τ)."""
+    """The table of variants: (how Iₖ is drawn, q, how Dₖ is drawn, τ)."""
     problem, untrimmed = (make("least squares", r1, Zero(), 64)[0] for r1 in (CappedSimplex(50), AllOnes()))
     q = 1 - (1 - 1 / 64) ** 16
     run = svrg(finish=False).bind(problem, 0)
@@ -228,13 +228,13 @@ def test_the_theory_step_is_theorem_1s(kind: str) -> None:
     L = problem.loss.lipschitz()
     run = svrg(b=8, step="theory").bind(problem, 0)
     rates = svrg_theory(N, 8, L)
-    assert (run.rule.gamma, run.eta) == pytest.approx((rates.gamma, rates.eta), rel=1e-12)
+    assert (run.rule.gamma, run.rule.eta) == pytest.approx((rates.gamma, rates.eta), rel=1e-12)
     assert run.tau == inf
     assert svrg(b=8, step="theory", tau=3).bind(problem, 0).tau == 3
     assert svrg(b=8, step="theory", tau="theory").bind(problem, 0).tau == pytest.approx(rates.tau, rel=1e-12)
     run = saga(b=8, step="theory", tau="theory").bind(problem, 0)
     rates = saga_theory(N, 8, L)
-    assert (run.rule.gamma, run.eta, run.tau) == pytest.approx((rates.gamma, rates.eta, rates.tau), rel=1e-12)
+    assert (run.rule.gamma, run.rule.eta, run.tau) == pytest.approx((rates.gamma, rates.eta, rates.tau), rel=1e-12)
     run = palm(step="theory").bind(problem, 0)
     assert run.rule.gamma == pytest.approx(theorem1(N, N, L, 1.0, 1.0, q=0.5).gamma, rel=1e-12)
 

@@ -171,6 +171,31 @@ def test_a_threshold_at_a_sum_of_weights_leaves_no_crumbs() -> None:
         assert w.max() <= 1
 
 
+def test_weights_that_a_running_sum_swallows() -> None:
+    """1.5 + 1e-16 is 1.5, a hundred thousand times: the running sum of s never reaches an h that Σs exceeds."""
+    s = np.append(1.5, np.full(100_000, 1e-16))
+    f = np.arange(len(s), dtype=float)
+    assert np.cumsum(s)[-1] == 1.5 < s.sum() - 5e-12
+    w = CappedSimplex(1.5 + 5e-12).minimise(f, s)
+    assert w[0] == 1 and np.all((w >= 0) & (w <= 1))
+
+
+def test_a_projection_whose_free_row_weighs_next_to_nothing() -> None:
+    """The root of a piece is a difference of sums over a slope of 1e-17: rounding must not lead out of the piece."""
+    s, v = np.array([0.2161, 1.25786221e-17, 5.90904697e-18]), np.array([-0.32, 0.0, 1.0])
+    h = s[1] + s[2]
+    w = CappedSimplex(h).prox(v, s)
+    assert w[0] == 0
+    assert abs(np.sum(s * w) - h) <= 1e-15 * s.sum()
+
+
+def test_a_quota_may_exceed_its_group_by_rounding() -> None:
+    s = np.array([0.3, 1.0, 1.0])
+    assert 0.1 * 3 > 0.3
+    r1 = GroupCappedSimplex(["a", "b", "b"], [0.1 * 3, 1.0])
+    np.testing.assert_allclose(r1.minimise(np.array([9.0, 1.0, 2.0]), s), [1, 1, 0])
+
+
 def test_overflowed_losses_come_last() -> None:
     f = np.array([nan, 3.0, inf, 1.0])
     np.testing.assert_array_equal(CappedSimplex(2).minimise(f), [0, 1, 0, 1])
@@ -431,7 +456,7 @@ def test_h_beyond_the_rows(call: str) -> None:
         (["a", "b"], [1, 1, 1], "one per group"),
         (["a", "b"], [1, -0.5], ">= 0 in every group"),
         (["a", "b"], [1, nan], ">= 0 in every group"),
-        (["a", "b"], [0, 0], "must sum to > 0"),
+        (["a", "b"], [0, 0], "the sum of the groups' quotas, must be a finite number > 0"),
         (["a", "b"], {"a": "many", "b": 1}, "one quota per group"),
     ],
 )

@@ -15,6 +15,7 @@ from array_api_compat import array_namespace, device, is_numpy_array, is_torch_a
 Array = Any  # a numpy.ndarray or a torch.Tensor: the array API has no static type of its own
 
 __all__ = [
+    "TINY",
     "Array",
     "asarray_like",
     "dot",
@@ -23,11 +24,16 @@ __all__ = [
     "kth_smallest",
     "namespace",
     "norm",
+    "rounding_of",
     "segment_sum",
     "sum64",
     "to_numpy",
     "zeros",
 ]
+
+
+TINY = 1e-300  # in place of a 0 to divide by: a normal number, above 2.2e-308, whose inverse is still finite
+UNITS = 256  # of rounding: a pairwise sum of n numbers errs by log₂ n (Higham 2002, §4.2), 40 for 10¹²; terms by a few
 
 
 def namespace(*arrays: Array) -> Any:
@@ -90,6 +96,11 @@ def norm(a: Array) -> float:
 def eps_of(a: Array) -> float:
     """The rounding unit of the dtype of ``a``."""
     return float(namespace(a).finfo(a.dtype).eps)
+
+
+def rounding_of(a: Array) -> float:
+    """The share of a mean loss, computed in the dtype of ``a``, that may be nothing but rounding."""
+    return UNITS * eps_of(a)
 
 
 def segment_sum(values: Array, index: Array, count: int) -> Array:

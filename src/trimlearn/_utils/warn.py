@@ -8,7 +8,7 @@ from types import FrameType
 
 __all__ = ["warn"]
 
-LIBRARIES = ("trimlearn", "sklearn", "joblib")  # whose frames are passed over: a Pipeline's fit calls ours
+LIBRARIES = ("trimlearn", "sklearn", "joblib")  # whose frames are passed over: they call ours
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

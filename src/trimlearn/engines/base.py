@@ -18,7 +18,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import Draws, Rows, Stream
+from trimlearn.smart.draws import DrawnRows, Draws, Stream
 from trimlearn.smart.method import Reweighed
 from trimlearn.weights import WeightSet
 
@@ -27,7 +27,24 @@ __all__ = ["Counts", "Engine"]
 
 @dataclass
 class Counts:
-    """What a run has cost: the columns of the paper's Table 1, and draws that cost nothing because w = 0."""
+    """What a run has cost: the columns of the paper's Table 1, and draws that cost nothing.
+
+    Parameters
+    ----------
+    gradients : int
+        Rows whose gradient, or residual, was evaluated.
+    functions : int
+        Rows whose loss was evaluated.
+    prox_r1, prox_r2 : int
+        Proximal maps of r1 and r2.
+    skipped : int
+        Draws that cost nothing because w = 0.
+
+    Examples
+    --------
+    >>> Counts(gradients=100).functions
+    0
+    """
 
     gradients: int = 0
     functions: int = 0
@@ -37,7 +54,35 @@ class Counts:
 
 
 class Engine(ABC):
-    """The examples, their weights w, their losses f and their duals y."""
+    """The examples, their weights w, their losses f and their duals y, wherever they live.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose examples they are.
+
+    Attributes
+    ----------
+    r1 : WeightSet
+        The set of weights at the present h, which a continuation changes.
+    counts : Counts
+        What has been evaluated so far.
+    max_passes : float
+        What a method with a long inner loop must not exceed by much.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import Problem
+    >>> from trimlearn.engines import LocalEngine
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> engine = LocalEngine(Problem(LeastSquares(np.ones((3, 1)), np.array([1.0, 1.0, 9.0])), CappedSimplex(2)))
+    >>> engine.evaluate(np.ones(1)) == 2 / 3 * 64 / 2 / 3
+    True
+    >>> engine.reweigh(np.inf).value, engine.weights
+    (0.0, array([1., 1., 0.]))
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -53,7 +98,7 @@ class Engine(ABC):
 
     @property
     def passes(self) -> float:
-        """Rows whose residual was evaluated / n."""
+        """DrawnRows whose residual was evaluated / n."""
         return self.counts.gradients / self.problem.n
 
     @property
@@ -114,7 +159,7 @@ class Engine(ABC):
         """The mean of y, summed afresh."""
 
     @abstractmethod
-    def difference(self, x: Array, batch: Rows, refresh: Rows) -> tuple[Array, Array]:
+    def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:
         """1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ), and then yᵢ ← wᵢ∇fᵢ(x) for i ∈ D: the change of the mean of y."""
 
     @abstractmethod
@@ -122,7 +167,7 @@ class Engine(ABC):
         """1/S Σ sᵢwᵢfᵢ(x) and its gradient; leaves f and y alone."""
 
     @abstractmethod
-    def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
+    def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
         """The Hessian of 1/b Σ_{i∈I} wᵢfᵢ at x, times u."""
 
     @abstractmethod

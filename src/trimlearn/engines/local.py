@@ -12,7 +12,7 @@ from trimlearn.engines.base import Engine
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import ALL, Rows
+from trimlearn.smart.draws import ALL, DrawnRows
 from trimlearn.smart.duals import DUALS, Duals, choose_duals
 from trimlearn.smart.method import Reweighed
 
@@ -21,7 +21,23 @@ __all__ = ["LocalEngine"]
 
 @final
 class LocalEngine(Engine):
-    """The in-process engine."""
+    """The engine that holds all examples in this process: NumPy arrays, CSR, memory maps, torch tensors.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose examples they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import Problem, solve
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> problem = Problem(LeastSquares(np.ones((3, 1)), np.array([1.0, 1.0, 9.0])), CappedSimplex(2))
+    >>> solve(problem, engine=LocalEngine(problem)).x
+    array([1.])
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem)
@@ -89,7 +105,7 @@ class LocalEngine(Engine):
     def mean_duals(self) -> Array:
         return self._duals.mean(self._shares(ALL))
 
-    def difference(self, x: Array, batch: Rows, refresh: Rows) -> tuple[Array, Array]:
+    def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:
         rows, shares = self._active(batch)
         difference = self._duals.difference(x, shares, rows) if shares.shape[0] else zeros(x.shape, x)
         self.counts.gradients += shares.shape[0] * self._duals.cost
@@ -115,7 +131,7 @@ class LocalEngine(Engine):
         kept = namespace(shares).nonzero(shares)[0]
         return (kept, shares[kept]) if 4 * kept.shape[0] < self.problem.n else (None, shares)
 
-    def curvature(self, x: Array, u: Array, batch: Rows) -> Array:
+    def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
         rows, shares = self._active(batch)
         self.counts.gradients += shares.shape[0]
         if not shares.shape[0]:
@@ -138,7 +154,7 @@ class LocalEngine(Engine):
         s = self.problem.s
         return (self._w[rows] if s is None else self._w[rows] * s[rows]) / self.problem.S
 
-    def _active(self, drawn: Rows) -> tuple[Any, Array]:
+    def _active(self, drawn: DrawnRows) -> tuple[Any, Array]:
         """The distinct rows of positive weight among those drawn, and what each counts in 1/b Σ: w·(times drawn)/b."""
         if isinstance(drawn, slice):
             return drawn, self._shares(drawn)

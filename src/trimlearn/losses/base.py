@@ -24,10 +24,12 @@ __all__ = ["Loss", "PredictionLoss", "select", "weighted"]
 
 
 class Loss(ABC):
-    """n losses fᵢ of a model x: their values and weighted sums of their gradients.
+    """The losses of n examples as functions of one model x: their values and weighted sums of their gradients.
 
-    In every method ``rows`` is None (all), a slice, or a 1-D integer index array with entries in [0, n); m is the
-    number of rows it selects. A subclass sets the three attributes in its constructor.
+    To add a model of your own, derive from this class and write `values`, `gradient` and `lipschitz`, or derive from
+    `PredictionLoss` where the model meets an example through a linear prediction. In every method ``rows`` is None (all
+    examples), a slice, or a 1-D integer index array with entries in [0, n); m is the number of rows it selects. A
+    subclass sets the three attributes in its constructor.
 
     Attributes
     ----------
@@ -35,8 +37,20 @@ class Loss(ABC):
         How many losses there are.
     x_shape : tuple of int
         The shape of x.
-    like : Array
+    like : array
         An array (its content does not matter) with the namespace, device and dtype that x has.
+
+    See Also
+    --------
+    PredictionLoss : Losses of a linear prediction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import LeastSquares
+    >>> loss = LeastSquares(np.array([[1.0], [2.0]]), np.array([1.0, 4.0]))
+    >>> loss.values(np.array([1.0])), loss.gradient(np.array([1.0]), np.array([1.0, 0.5]))
+    (array([0., 2.]), array([-2.]))
     """
 
     n: int
@@ -122,7 +136,32 @@ class PredictionLoss(Loss):
     """Losses fᵢ(x) = φᵢ(zᵢ) of a linear prediction zᵢ = Aᵢx ∈ R^K, so that ∇fᵢ(x) = Aᵢᵀ∇φᵢ(zᵢ).
 
     A full pass over the data is two matrix products, and a dual variable yᵢ = wᵢ∇fᵢ(x) is stored as the K numbers of
-    its residual ∇φᵢ(zᵢ), never as a gradient. A subclass says what φ is (`evaluate`) and how curved (`curvature`).
+    its residual ∇φᵢ(zᵢ), never as a gradient. A subclass says what φ is (`evaluate`) and how it is curved (`phi_hessp`,
+    `curvature_bound`).
+
+    Parameters
+    ----------
+    linear : Linear
+        The layer that predicts.
+
+    Attributes
+    ----------
+    n : int
+        How many losses there are.
+    x_shape : tuple of int
+        The shape of x.
+    like : array
+        An array with the namespace, device and dtype that x has.
+    K : int
+        How many numbers a prediction has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import LeastSquares
+    >>> loss = LeastSquares(np.array([[1.0], [2.0]]), np.array([1.0, 4.0]))
+    >>> loss.phi(np.array([[3.0], [3.0]])), loss.residual(np.array([[3.0], [3.0]])).ravel()
+    (array([2. , 0.5]), array([ 2., -1.]))
     """
 
     def __init__(self, linear: Linear) -> None:
@@ -134,15 +173,15 @@ class PredictionLoss(Loss):
         """φᵢ(zᵢ), of shape (m,), and the residuals ∇φᵢ(zᵢ), of shape (m, K), at predictions z (m, K), left as is."""
 
     @abstractmethod
-    def curvature(self) -> float | Array:
-        """A bound on ‖∇²φᵢ‖, one for all or of shape (n,): infinity when there is none."""
+    def curvature_bound(self) -> float | Array:
+        """An upper bound of ‖∇²φᵢ‖, one for all or of shape (n,): infinity when there is none."""
 
     @abstractmethod
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
-        """∇²φᵢ(zᵢ)uᵢ, of shape (m, K).
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
+        """The Hessian product ∇²φᵢ(zᵢ)uᵢ, of shape (m, K).
 
-        Robust losses give instead the curvature of the parabola that touches φ at zᵢ and lies above it, as iteratively
-        reweighted least squares does: a Hessian that vanishes or is negative says nothing about how far to step.
+        Robust losses give that of the parabola that touches φ at zᵢ and lies above it, as iteratively reweighted least
+        squares does: a Hessian that vanishes or is negative says nothing about how far to step.
         """
 
     @property
@@ -161,9 +200,11 @@ class PredictionLoss(Loss):
     @final
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         c = asarray_like(c, self.like)
-        return self.pull(
-            rows, lambda block, piece, part: weighted(self.bend(block.predict(x), block.predict(u), piece), c[part])
-        )
+
+        def products(block: Block, piece: Rows, part: slice) -> Array:
+            return weighted(self.phi_hessp(block.predict(x), block.predict(u), piece), c[part])
+
+        return self.pull(rows, products)
 
     def recentred(self, center: Array) -> PredictionLoss:
         """The same losses of another x: that of a layer with another centre. Nothing is copied."""
@@ -182,10 +223,10 @@ class PredictionLoss(Loss):
             A = self.linear.design(rows)
             blocks = np.empty((K, K, rows_of_x, rows_of_x))
             for k in range(K):
-                bent = to_numpy(self.bend(z, asarray_like(np.eye(K)[[k]], z) + zeros(z.shape, z), rows))
-                bent = np.where(share != 0, bent.astype(np.float64), 0.0) * share
+                column = to_numpy(self.phi_hessp(z, asarray_like(np.eye(K)[[k]], z) + zeros(z.shape, z), rows))
+                column = np.where(share != 0, column.astype(np.float64), 0.0) * share
                 for m in range(k + 1):
-                    blocks[k, m] = A.T @ (A * bent[:, m, None])
+                    blocks[k, m] = A.T @ (A * column[:, m, None])
                     blocks[m, k] = blocks[k, m].T
             return blocks
 
@@ -244,7 +285,7 @@ class PredictionLoss(Loss):
         xp = namespace(self.like)
         norms2 = self.linear.row_norms2()
         empty = norms2 == 0  # such a loss is constant, however curved φ is
-        L = asarray_like(self.curvature(), self.like) * xp.where(empty, xp.ones_like(norms2), norms2)
+        L = asarray_like(self.curvature_bound(), self.like) * xp.where(empty, xp.ones_like(norms2), norms2)
         return xp.where(empty, xp.zeros_like(L), L)
 
 

@@ -44,15 +44,25 @@ class GLM(PredictionLoss):
         """The second derivative where the first is r."""
 
     @final
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         return self.second(self.half_deviance(z[:, 0], rows)[1], select(self.t, rows))[:, None] * u
 
 
 @final
 class Logistic(GLM):
-    """Binary logistic regression: t in {0, 1}, or proportions in [0, 1], and P(1) = 1/(1 + e^−z).
+    """Binary logistic regression, with P(1) = 1/(1 + e^−z).
 
-    φ(z) = log(1 + e^z) − t z + t log t + (1 − t) log(1 − t); the last two are 0 for labels.
+    φ(z) = log(1 + e^z) − t z + t log t + (1 − t) log(1 − t), half the unit deviance; the last two terms are 0 for
+    labels.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,)
+        Labels 0 and 1, or proportions in [0, 1].
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
     Examples
     --------
@@ -84,7 +94,7 @@ class Logistic(GLM):
     def second(self, r: Array, t: Array) -> Array:
         return (r + t) * (1 - r - t)
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 0.25
 
 
@@ -134,16 +144,31 @@ class LogLink(GLM):
         return xp.maximum(f, xp.zeros_like(f)) + select(self._constant, rows), r
 
     @final
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return inf
 
 
 @final
 class Poisson(LogLink):
-    """Counts t ≥ 0 (not only integers) with mean μ = e^z: φ(z) = μ − t − t log(μ/t), or μ for t = 0.
+    """Counts with a mean μ = e^z: φ(z) = μ − t − t log(μ/t), or μ for t = 0.
 
-    ``normalisation="likelihood"`` gives −log of the Poisson probability, μ − t z + log Γ(t + 1), as FAST-TLE
-    (Neykov and Müller, 2003) does. There is no global Lipschitz constant.
+    This is half the unit deviance, under which rows of any mean compete fairly. There is no global Lipschitz constant.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,)
+        Targets >= 0, not only integers.
+    normalisation : {"deviance", "likelihood"}
+        With "likelihood" φ is −log of the Poisson probability, μ − t z + log Γ(t + 1), as in FAST-TLE [1]_.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] N. Neykov and C. H. Müller, Breakdown point and computation of trimmed likelihood estimators in generalized
+       linear models, in: Developments in Robust Statistics (2003).
 
     Examples
     --------
@@ -172,10 +197,20 @@ class Poisson(LogLink):
 
 @final
 class Gamma(LogLink):
-    """Amounts t > 0 with mean μ = e^z: φ(z) = log(μ/t) + t/μ − 1.
+    """Positive amounts with a mean μ = e^z: φ(z) = log(μ/t) + t/μ − 1.
 
-    ``normalisation="likelihood"`` gives −log density for shape 1 (the exponential distribution), z + t e^−z. There is
-    no global Lipschitz constant.
+    This is half the unit deviance. There is no global Lipschitz constant.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,)
+        Targets > 0.
+    normalisation : {"deviance", "likelihood"}
+        With "likelihood" φ is −log density for shape 1 (the exponential distribution), z + t e^−z.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
     Examples
     --------

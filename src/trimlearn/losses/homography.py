@@ -20,12 +20,23 @@ __all__ = ["Homography"]
 
 @final
 class Homography(PredictionLoss):
-    """Matched points b₁ = (u₁, v₁, 1) and b₂ = (u₂, v₂, 1), of shape (n, 2) each: x = H (3 × 3) and z = H b₁ ∈ R³.
+    """The projective map between two images, from matched points: x = H (3 × 3) and z = H b₁ ∈ R³.
 
-    ``form="algebraic"`` is φ(z) = ‖C z‖² with C = [[−1, 0, u₂], [0, −1, v₂]], that is ‖Aᵢh‖² for the two DLT rows of a
-    match (Hartley and Zisserman, section 4.1): zero at every multiple of the true H. ``form="printed"`` is the paper's
-    φ(z) = ‖z − b₂‖² (section 4.3), which fixes the scale of H a second time besides ‖H‖ = 1, and is there to
-    reproduce the paper. Pair either with the `Sphere` regularizer, and normalise the coordinates first.
+    The points are b₁ = (u₁, v₁, 1) and b₂ = (u₂, v₂, 1). Pair the loss with the `Sphere` regularizer, and normalise the
+    coordinates first.
+
+    Parameters
+    ----------
+    src, dst : array of shape (n, 2)
+        Matched points, one match a row.
+    form : {"algebraic", "printed"}
+        The first is φ(z) = ‖C z‖² with C = [[−1, 0, u₂], [0, −1, v₂]], that is ‖Aᵢh‖² for the two DLT rows of a match
+        [1]_: zero at every multiple of the true H. The second is φ(z) = ‖z − b₂‖² of the paper's section 4.3, which
+        fixes the scale of H a second time besides ‖H‖ = 1, and is there to reproduce the paper.
+
+    References
+    ----------
+    .. [1] R. Hartley and A. Zisserman, Multiple View Geometry in Computer Vision (2004), section 4.1.
 
     Examples
     --------
@@ -55,13 +66,13 @@ class Homography(PredictionLoss):
         u = b * z[:, 2:] - z[:, :2]  # C z
         return xp.sum(u * u, axis=1), 2 * xp.concat([-u, xp.sum(b * u, axis=1, keepdims=True)], axis=1)
 
-    def curvature(self) -> float | Array:
+    def curvature_bound(self) -> float | Array:
         """2, or 2‖C‖² = 2‖b₂‖² for the algebraic form."""
         if self.form == "printed":
             return 2.0
         return 2 * (1 + namespace(self.dst).sum(self.dst * self.dst, axis=1))
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """The residual is affine in z."""
         xp = namespace(z)
         return self.evaluate(u, rows)[1] - self.evaluate(xp.zeros_like(u), rows)[1]

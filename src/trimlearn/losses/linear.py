@@ -16,7 +16,7 @@ from trimlearn.losses.storage import SQUARE_BYTES, Rows, open_storage
 
 __all__ = ["Block", "Layer", "Linear"]
 
-CHUNK = 4096  # rows whose predictions and residuals are held at a time
+CHUNK = 4096  # rows whose predictions are held at a time: a limit on memory, 0.3 MB for ten classes
 
 
 class Layer(TypedDict, total=False):
@@ -35,7 +35,7 @@ class Linear:
 
     Parameters
     ----------
-    V : (n, p)
+    V : array, sparse matrix or tensor of shape (n, p)
         NumPy array, np.memmap, torch tensor, or scipy CSR (other sparse formats are converted to CSR). Row-major
         (C order) is the one to choose: rows of a column-major V are some 20 times slower to gather.
         Integer, bool and 16-bit float V are converted piece by piece, never as a whole: 8- and 16-bit types to
@@ -44,7 +44,7 @@ class Linear:
         How many numbers a prediction has. None: one, and x is a vector.
     intercept : bool
         Whether x has one more row, the last, that is added to every prediction.
-    center, scale : (p,), optional
+    center, scale : array of shape (p,), optional
         Subtracted from, then divided into, the columns of V. In float32, centre by what is not much larger than the
         spread of a column: the difference is taken after the product.
     transpose : bool
@@ -248,6 +248,13 @@ class Block:
 
     Rows of a NumPy array that were gathered by index lie in a buffer the layer uses again: such a block is good
     until the next gather, and raises RuntimeError after it. Blocks of slices, of torch and of CSR rows last.
+
+    Parameters
+    ----------
+    linear : Linear
+        The layer.
+    rows : slice, array of int or None
+        Which of its rows; None: all of them.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class Regression(PredictionLoss):
         self.t = t[:, None] if K is None else t
 
     @abstractmethod
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         """ρ″(0), the largest curvature."""
 
     @abstractmethod
@@ -44,18 +44,31 @@ class Regression(PredictionLoss):
         return namespace(value).sum(value, axis=1), derivative
 
     @final
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """ρ′(r)/r · u: the weights of iteratively reweighted least squares, which bound the curvature from above."""
         xp = namespace(z)
         r = z - select(self.t, rows)
         flat = xp.abs(r) < xp.finfo(r.dtype).tiny ** 0.5
         slope = self.rho(r)[1] / xp.where(flat, xp.ones_like(r), r)
-        return xp.where(flat, xp.full_like(r, self.curvature()), slope) * u
+        return xp.where(flat, xp.full_like(r, self.curvature_bound()), slope) * u
 
 
 @final
 class LeastSquares(Regression):
-    """ρ(u) = ½u². With trimming, least trimmed squares (Rousseeuw, 1984).
+    """Least squares: ρ(u) = ½u² of the residual u = z − t. With trimming, least trimmed squares [1]_.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw, Least median of squares regression, J. Am. Stat. Assoc. 79 (1984).
 
     Examples
     --------
@@ -68,7 +81,7 @@ class LeastSquares(Regression):
     def rho(self, u: Array) -> tuple[Array, Array]:
         return 0.5 * u * u, u
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1.0
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
@@ -77,7 +90,22 @@ class LeastSquares(Regression):
 
 @final
 class Huber(Regression):
-    """ρ(u) = ½u² for |u| ≤ δ, else δ(|u| − ½δ) (Huber, 1964). δ = 1.345 suits residuals of unit spread.
+    """Huber's loss of the residual u = z − t: ρ(u) = ½u² for |u| ≤ δ, else δ(|u| − ½δ) [1]_.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    delta : float
+        Where the parabola ends. 1.345 suits residuals of unit spread.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] P. J. Huber, Robust estimation of a location parameter, Ann. Math. Stat. 35 (1964).
 
     Examples
     --------
@@ -94,16 +122,31 @@ class Huber(Regression):
         psi = namespace(u).clip(u, -self.delta, self.delta)
         return psi * (u - 0.5 * psi), psi
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1.0
 
 
 @final
 class StudentT(Regression):
-    """ρ(u) = ½(ν + 1) log(1 + u²/(νσ²)): −log density of Student's t with ν degrees of freedom and scale σ.
+    """Student's t: ρ(u) = ½(ν + 1) log(1 + u²/(νσ²)), −log density of the residual u = z − t [1]_.
 
-    Lange, Little and Taylor, Robust statistical modeling using the t distribution (1989). σ is the argument ``sigma``,
-    for ``scale`` is that of the columns of V, here as in every loss.
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    nu : float
+        The degrees of freedom ν.
+    sigma : float
+        The scale σ; the keyword ``scale`` is that of the columns of V, here as in every loss.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] K. L. Lange, R. J. A. Little and J. M. G. Taylor, Robust statistical modeling using the t distribution,
+       J. Am. Stat. Assoc. 84 (1989).
 
     Examples
     --------
@@ -122,13 +165,24 @@ class StudentT(Regression):
         u = u / width
         return 0.5 * (self.nu + 1) * namespace(u).log1p(u * u), (self.nu + 1) / width * u / (1 + u * u)
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return (self.nu + 1) / (self.nu * self.sigma**2)
 
 
 @final
 class SmoothL1(Regression):
-    """ρ(u) = √(u² + ε²) − ε: the absolute value with its corner rounded over a width ε.
+    """A smooth absolute value: ρ(u) = √(u² + ε²) − ε of the residual u = z − t, its corner rounded over a width ε.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        The targets: one an example, or K at once.
+    eps : float
+        The width ε.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
     Examples
     --------
@@ -145,5 +199,5 @@ class SmoothL1(Regression):
         root = namespace(u).sqrt(u * u + self.eps**2)
         return u * (u / (root + self.eps)), u / root  # the difference as a quotient: no cancellation near 0
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 1 / self.eps

@@ -17,17 +17,27 @@ from trimlearn.losses.storage import Rows
 
 __all__ = ["Mislabelled", "Softmax"]
 
-FEW_CLASSES = 64  # up to here K − 1 maxima of columns beat NumPy's maximum over short rows (8 times at K = 10)
+FEW_CLASSES = 40  # up to here K − 1 maxima of columns beat a maximum over short rows: benchmarks/calibration/classes.py
 
 
 @final
 class Softmax(PredictionLoss):
-    """Multinomial logistic regression (the paper's section 4.1): labels t in 0..K−1, x of shape (p, K), z = xᵀv.
+    """Multinomial logistic regression (the paper's section 4.1): x of shape (p, K) and z = xᵀv.
 
-    φ(z) = log Σₖ exp(zₖ) − z_t, with residual softmax(z) − e_t. Labels that are known by their probabilities only, t
-    of shape (n, K), have them in place of e_t, and φ is 0 where softmax(z) = t. ‖∇²φ‖ ≤ ½, not ¼: the Hessian
-    diag(s) − ssᵀ has norm ½ at s = (½, ½, 0, …). V and the keywords intercept, center and scale are those of
-    `trimlearn.losses.Linear`.
+    φ(z) = log Σₖ exp(zₖ) − z_t, with residual softmax(z) − e_t. ‖∇²φ‖ ≤ ½, not ¼: the Hessian diag(s) − ssᵀ has norm ½
+    at s = (½, ½, 0, …).
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,) or (n, K)
+        Labels in 0..K−1, or their probabilities, a row of them for each example: these stand in place of e_t, and φ is
+        0 where softmax(z) = t.
+    n_classes : int, optional
+        K; None takes the largest label + 1.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
     Examples
     --------
@@ -77,20 +87,36 @@ class Softmax(PredictionLoss):
         """Where, in the rows of z, the label of each stands."""
         return namespace(z).arange(z.shape[0], device=device(z)), select(self.t, rows)
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
-        return _bend(z, u)
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
+        return _logsumexp_hessp(z, u)
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 0.5
 
 
 @final
 class Mislabelled(PredictionLoss):
-    """Labels t that were mistaken for one another: a row of class k is labelled j with probability T[k, j].
+    """Labels that were mistaken for one another: a row of class k is labelled j with probability T[k, j].
 
-    φ(z) = −log Σₖ softmax(z)ₖ T[k, t], the likelihood of what was observed ("forward correction": Patrini et al. 2017),
-    with residual softmax(z) − softmax(z + log T[·, t]). The classes are fitted, not the labels; T = I gives `Softmax`.
-    Two classes have one prediction, z the log-odds of class 1, as `Logistic` has.
+    φ(z) = −log Σₖ softmax(z)ₖ T[k, t], the likelihood of what was observed ("forward correction" [1]_), with residual
+    softmax(z) − softmax(z + log T[·, t]). The classes are fitted, not the labels; T = I gives `Softmax`. Two classes
+    have one prediction, z the log-odds of class 1, as `Logistic` has.
+
+    Parameters
+    ----------
+    V : array, sparse matrix or tensor of shape (n, p)
+        The features, one example a row; see `Linear`.
+    t : array of shape (n,)
+        Labels in 0..K−1.
+    T : array of shape (K, K)
+        The probabilities of labels given classes; its rows sum to 1.
+    **layer : bool or array
+        The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
+
+    References
+    ----------
+    .. [1] G. Patrini, A. Rozza, A. K. Menon, R. Nock and L. Qu, Making deep neural networks robust to label noise: a
+       loss correction approach, CVPR (2017).
 
     Examples
     --------
@@ -111,7 +137,7 @@ class Mislabelled(PredictionLoss):
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         xp = namespace(z)
-        z = xp.concat([xp.zeros_like(z), z], axis=1) if z.shape[1] == 1 else z
+        z = z if self.linear.K is not None else _both_classes(z)
         seen = z + xp.take(self._log_T, select(self.t, rows), axis=0)
         most, most_seen = _row_max(z), _row_max(seen)
         p, total = _softmax(z - most[:, None])
@@ -119,15 +145,20 @@ class Mislabelled(PredictionLoss):
         f = xp.log(total) + most - xp.log(total_seen) - most_seen
         return xp.maximum(f, xp.zeros_like(f)), (p - r)[:, 1:] if self.linear.K is None else p - r
 
-    def bend(self, z: Array, u: Array, rows: Rows = None) -> Array:
+    def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """Of log Σₖ exp(zₖ) alone: what is subtracted from it is convex."""
         if self.linear.K is not None:
-            return _bend(z, u)
-        xp = namespace(z)
-        return _bend(xp.concat([xp.zeros_like(z), z], axis=1), xp.concat([xp.zeros_like(u), u], axis=1))[:, 1:]
+            return _logsumexp_hessp(z, u)
+        return _logsumexp_hessp(_both_classes(z), _both_classes(u))[:, 1:]
 
-    def curvature(self) -> float:
+    def curvature_bound(self) -> float:
         return 0.5
+
+
+def _both_classes(z: Array) -> Array:
+    """Predictions of two classes from the log-odds of the second: the first has 0."""
+    xp = namespace(z)
+    return xp.concat([xp.zeros_like(z), z], axis=1)
 
 
 def _check_shares(t: Any, n: int, name: str = "t") -> np.ndarray:
@@ -140,7 +171,7 @@ def _check_shares(t: Any, n: int, name: str = "t") -> np.ndarray:
     return shares
 
 
-def _bend(z: Array, u: Array) -> Array:
+def _logsumexp_hessp(z: Array, u: Array) -> Array:
     """The Hessian of log Σₖ exp(zₖ), times u."""
     s, _ = _softmax(z - _row_max(z)[:, None])
     su = s * u

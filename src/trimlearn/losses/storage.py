@@ -17,10 +17,11 @@ __all__ = ["Rows", "Storage", "open_storage"]
 
 Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index array with entries in [0, n)
 
-PIECE_BYTES = 1 << 20  # rows converted at a time: they stay in the level-2 cache for the product that follows
-GATHER_BYTES = 5 << 18  # rows a thread gathers at a time: fewer pieces cost less, but buffers count as solver memory
-SQUARE_BYTES = 1 << 17  # rows squared at a time: in float64, with a few temporaries
-ROUNDING = 1e-12  # share of a total that is nothing but the rounding of its sums
+# Limits on memory, for rows held at a time, by a thread.
+PIECE_BYTES = 1 << 20  # converted: 1 MB stays in the level-2 cache for the product that follows
+GATHER_BYTES = 5 << 18  # gathered by index: 1.3 MB
+SQUARE_BYTES = 1 << 17  # squared: 0.1 MB, of which there are a few copies in float64
+ROUNDING = 1e-12  # share of a total that its rounding may be: √n·eps/2 at n = 10⁸ terms, and as much for the weights
 
 BAD_ROWS = "rows must be integers in [0, {n}); turn a mask into its nonzero positions."
 

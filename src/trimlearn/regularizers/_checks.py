@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from math import isfinite, sqrt
-from numbers import Integral
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -27,19 +26,6 @@ def check_alpha(alpha: Any) -> None:
     reals = check_reals("alpha", alpha)
     if not (np.isfinite(reals) & (reals >= 0)).all():
         raise ValueError(f"alpha must be finite and >= 0 (0 switches the penalty off), got {alpha!r}.")
-
-
-def check_number(name: str, value: Any, above: float) -> None:
-    """A finite scalar greater than ``above``."""
-    reals = check_reals(name, value)
-    if reals.ndim or not (isfinite(reals) and reals > above):
-        raise ValueError(f"{name} must be a finite number > {above:g}, got {value!r}.")
-
-
-def check_count(name: str, value: Any) -> None:
-    """An integer k >= 1."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
-        raise ValueError(f"{name} must be an integer >= 1, got {value!r}.")
 
 
 def check_matrix(x: Array, term: str) -> None:

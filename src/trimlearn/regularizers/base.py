@@ -11,14 +11,21 @@ from trimlearn.regularizers._checks import check_step
 
 
 class Regularizer(ABC):
-    """A term r2(x), known through its value and its proximal map (the paper's section 2)
+    """A term r2(x), known through its value and its proximal map (the paper's section 2).
 
-        prox_{γ r2}(x) = argmin_u  r2(u) + 1/(2γ) ‖u − x‖².
-
-    The prox is exact. Where r2 is nonconvex and several u are optimal, one is chosen by a fixed rule, the same on
-    every call. NaN in x comes out as NaN, never as an exception: the solver sees it in the objective and steps back.
+    The map is prox_{γ r2}(x) = argmin_u  r2(u) + 1/(2γ) ‖u − x‖², and it is exact. Where r2 is nonconvex and several u
+    are optimal, one is chosen by a fixed rule, the same on every call. NaN in x comes out as NaN, never as an
+    exception: the solver sees it in the objective and steps back.
 
     To add a term of your own, derive from `Separable`, `Indicator` or, failing these, from this class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.regularizers import L1
+    >>> r2, x = L1(alpha=2.0), np.array([3.0, 0.5])
+    >>> r2.value(x), r2.prox(x, 0.5)
+    (7.0, (array([2., 0.]), 4.0))
     """
 
     @property
@@ -41,7 +48,7 @@ class Regularizer(ABC):
 
     @property
     def smooth(self) -> bool:
-        """Is r2 differentiable everywhere? Then `gradient` and `curvature` exist."""
+        """Is r2 differentiable everywhere? Then `gradient` and `lipschitz` exist."""
         return False
 
     @property
@@ -79,13 +86,23 @@ class Regularizer(ABC):
         """∇r2(x), for the smooth terms."""
         raise TypeError(f"{type(self).__name__} is not smooth and has no gradient; use prox instead.")
 
-    def curvature(self) -> float:
+    def lipschitz(self) -> float:
         """The Lipschitz constant of ∇r2, for the smooth terms."""
-        raise TypeError(f"{type(self).__name__} is not smooth and has no finite curvature; use prox instead.")
+        raise TypeError(f"{type(self).__name__} is not smooth and has no Lipschitz constant; use prox instead.")
 
 
 class Separable(Regularizer):
-    """A finite penalty r2(x) = Σⱼ ρⱼ(xⱼ)."""
+    """A finite penalty r2(x) = Σⱼ ρⱼ(xⱼ), a sum of functions of one coordinate each.
+
+    A subclass says what ρ is (``_penalty``) and what its prox is (``_shrink``), coordinate by coordinate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.regularizers import Ridge
+    >>> Ridge(alpha=2.0).prox(np.array([3.0, -1.5]), np.array([1.0, 0.25]))[0].tolist()
+    [1.0, -1.0]
+    """
 
     separable = True
 
@@ -113,7 +130,17 @@ class Separable(Regularizer):
 
 
 class Indicator(Regularizer):
-    """r2(x) = 0 on a closed set and infinity elsewhere: prox is the projection, whatever gamma."""
+    """The indicator of a closed set: r2(x) = 0 inside and infinity elsewhere, and prox is the projection, whatever γ.
+
+    A subclass says what lies in the set (`contains`) and which point of it is nearest (`feasible`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.regularizers import NonNegative
+    >>> NonNegative().value(np.array([1.0, -1.0])), NonNegative().feasible(np.array([1.0, -1.0])).tolist()
+    (inf, [1.0, 0.0])
+    """
 
     separable = False
 

@@ -12,21 +12,38 @@ from dataclasses import dataclass
 from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
-from trimlearn.regularizers._checks import check_alpha, check_number, match, positive_part
+from trimlearn._utils.validation import check_positive
+from trimlearn.regularizers._checks import check_alpha, match, positive_part
 from trimlearn.regularizers.base import Separable
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class SCAD(Separable):
-    """The smoothly clipped absolute deviation r2(x) = Σⱼ ρ(|xⱼ|), with λ = α (scalar or per coordinate) and a > 2,
+    """The smoothly clipped absolute deviation r2(x) = Σⱼ ρ(|xⱼ|) [1]_.
+
+    With λ = α and a > 2,
 
         ρ(t) = λt                                for t <= λ,
                (2aλt − t² − λ²) / (2(a − 1))     for λ < t <= aλ,
                λ²(a + 1)/2                       for t > aλ.
 
-    ρ is 1/(a − 1)-weakly convex: max_step = a − 1. The prox is exact for every γ > 0. Fan and Li (2001), JASA 96.
+    ρ is 1/(a − 1)-weakly convex: max_step = a − 1. The prox is exact for every γ > 0.
 
+    Parameters
+    ----------
+    alpha : float or array
+        The strength α; an array that broadcasts to x gives one for each coordinate.
+    a : float
+        Where ρ becomes constant, in units of α; > 2. 3.7 is the value of [1]_.
+
+    References
+    ----------
+    .. [1] J. Fan and R. Li, Variable selection via nonconcave penalized likelihood and its oracle properties, J. Am.
+       Stat. Assoc. 96 (2001).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = SCAD(alpha=1.0, a=3.0).prox(np.array([1.5, 2.5, 5.0]), 1.0)
     >>> u.tolist(), value
@@ -39,7 +56,7 @@ class SCAD(Separable):
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        check_number("a", self.a, above=2)
+        check_positive(self.a, "a", above=2)
 
     @property
     def max_step(self) -> float:
@@ -72,14 +89,29 @@ class SCAD(Separable):
 @final
 @dataclass(frozen=True, eq=False)
 class MCP(Separable):
-    """The minimax concave penalty r2(x) = Σⱼ ρ(|xⱼ|), with λ = α (scalar or per coordinate) and b > 1,
+    """The minimax concave penalty r2(x) = Σⱼ ρ(|xⱼ|) [1]_.
+
+    With λ = α and b > 1,
 
         ρ(t) = λt − t²/(2b)    for t <= bλ,
                bλ²/2           for t > bλ.
 
-    ``b`` is Zhang's γ, renamed because γ is the step here. ρ is 1/b-weakly convex: max_step = b. The prox is exact for
-    every γ > 0: firm thresholding below b, hard thresholding from there on. Zhang (2010), Annals of Statistics 38.
+    ρ is 1/b-weakly convex: max_step = b. The prox is exact for every γ > 0: firm thresholding below b, hard
+    thresholding from there on.
 
+    Parameters
+    ----------
+    alpha : float or array
+        The strength α; an array that broadcasts to x gives one for each coordinate.
+    b : float
+        Where ρ becomes constant, in units of α; > 1. [1]_ calls it γ, which is the step here.
+
+    References
+    ----------
+    .. [1] C.-H. Zhang, Nearly unbiased variable selection under minimax concave penalty, Ann. Stat. 38 (2010).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = MCP(alpha=1.0, b=2.0).prox(np.array([0.5, 1.5, 5.0]), 1.0)
     >>> u.tolist(), value
@@ -92,7 +124,7 @@ class MCP(Separable):
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha)
-        check_number("b", self.b, above=1)
+        check_positive(self.b, "b", above=1)
 
     @property
     def max_step(self) -> float:

@@ -16,11 +16,23 @@ from trimlearn.regularizers.base import Regularizer
 @final
 @dataclass(frozen=True, eq=False)
 class GroupL2(Regularizer):
-    """r2(x) = α Σ_g ‖x_g‖₂, the group lasso without size weights; α is a scalar.
+    """The group lasso r2(x) = α Σ_g ‖x_g‖₂, without weights for the sizes of groups [1]_.
 
-    ``groups`` holds one label per row of x: rows with equal labels form a group, with all their columns. By default
-    each row of a 2-D x is a group (a feature is in or out for all classes at once). Yuan and Lin (2006), JRSS B 68.
+    Parameters
+    ----------
+    alpha : float
+        The strength α.
+    groups : array of shape (rows of x,), optional
+        One label per row of x: rows with equal labels form a group, with all their columns. By default each row of a
+        2-D x is a group: a feature is in or out for all classes at once.
 
+    References
+    ----------
+    .. [1] M. Yuan and Y. Lin, Model selection and estimation in regression with grouped variables, J. R. Stat. Soc. B
+       68 (2006).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = GroupL2(alpha=1.0, groups=["a", "a", "b"]).prox(np.array([6.0, 8.0, 1.0]), 5.0)
     >>> u.tolist(), value

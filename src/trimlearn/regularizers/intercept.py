@@ -14,10 +14,18 @@ from trimlearn.regularizers.base import Regularizer
 @final
 @dataclass(frozen=True, eq=False)
 class ExceptIntercept(Around):
-    """r2 of all rows of x but the last, where the intercept lives.
+    """A term of all rows of x but the last, where the intercept lives.
 
-    Arrays inside ``r2`` (alpha, bounds, groups) are sized for the rows r2 sees; an array ``gamma`` for all of x.
+    `trimlearn.Problem` puts it around r2 where the loss has an intercept.
 
+    Parameters
+    ----------
+    r2 : Regularizer
+        The term. Arrays inside it (alpha, bounds, groups) are sized for the rows it sees; an array ``gamma`` for all of
+        x.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from trimlearn.regularizers import L1
     >>> u, value = ExceptIntercept(L1(alpha=1.0)).prox(np.array([3.0, 0.5, 7.0]), 1.0)
@@ -51,8 +59,8 @@ class ExceptIntercept(Around):
     def gradient(self, x: Array) -> Array:
         return _stack(self.r2.gradient(x[:-1, ...]), namespace(x).zeros_like(x[-1:, ...]))
 
-    def curvature(self) -> float:
-        return self.r2.curvature()
+    def lipschitz(self) -> float:
+        return self.r2.lipschitz()
 
 
 def _stack(rows: Array, last: Array) -> Array:

@@ -9,7 +9,8 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
-from trimlearn.regularizers._checks import check_count, check_matrix, rounding
+from trimlearn._utils.validation import check_count
+from trimlearn.regularizers._checks import check_matrix, rounding
 from trimlearn.regularizers.base import Indicator
 
 
@@ -27,9 +28,15 @@ def _thin_svd(x: Array) -> Any:
 class Stiefel(Indicator):
     """Orthonormal columns: x in R^{p × k}, p >= k, xᵀx = I (each entry up to √eps). The paper's O^{m × k}, for PCA.
 
-    The projection is the polar factor U Vᵀ of the thin SVD x = U S Vᵀ, also where x lacks full rank. (The Gram route
-    x (xᵀx)^{-1/2} is cheaper but squares the condition number.) Higham (1986), SIAM J. Sci. Stat. Comput. 7.
+    The projection is the polar factor U Vᵀ of the thin SVD x = U S Vᵀ [1]_, also where x lacks full rank. (The Gram
+    route x (xᵀx)^{-1/2} is cheaper but squares the condition number.)
 
+    References
+    ----------
+    .. [1] N. J. Higham, Computing the polar decomposition, with applications, SIAM J. Sci. Stat. Comput. 7 (1986).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Stiefel().prox(np.array([[3.0, 0.0], [0.0, 0.5], [0.0, 0.0]]), 1.0)
     >>> np.allclose(u, [[1, 0], [0, 1], [0, 0]]), value
@@ -54,10 +61,21 @@ class Stiefel(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class Rank(Indicator):
-    """rank(x) <= k, for 2-D x: the singular values after the k-th are at most √eps times the first.
+    """Matrices of rank at most k: singular values after the k-th are at most √eps times the first.
 
-    The projection keeps the k largest singular values. Eckart and Young (1936), Psychometrika 1.
+    The projection keeps the k largest singular values [1]_.
 
+    Parameters
+    ----------
+    k : int
+        The largest rank.
+
+    References
+    ----------
+    .. [1] C. Eckart and G. Young, The approximation of one matrix by another of lower rank, Psychometrika 1 (1936).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Rank(k=1).prox(np.diag([3.0, 2.0]), 1.0)
     >>> np.allclose(u, np.diag([3.0, 0.0])), value
@@ -68,7 +86,7 @@ class Rank(Indicator):
     convex = False
 
     def __post_init__(self) -> None:
-        check_count("k", self.k)
+        check_count(self.k, "k")
 
     def contains(self, x: Array) -> bool:
         check_matrix(x, "Rank")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from trimlearn._utils.arrays import Array
-from trimlearn.regularizers._checks import check_number
+from trimlearn._utils.validation import check_positive
 from trimlearn.regularizers.around import Around
 from trimlearn.regularizers.base import Regularizer
 
@@ -14,8 +14,17 @@ from trimlearn.regularizers.base import Regularizer
 @final
 @dataclass(frozen=True, eq=False)
 class Scaled(Around):
-    """c · r2(x), c > 0: for terms such as SCAD and MCP, where c·r2 is not r2 with another α.
+    """A term times a number, c·r2(x): for SCAD and MCP, say, where that is not r2 with another α.
 
+    Parameters
+    ----------
+    r2 : Regularizer
+        The term.
+    c : float
+        The number, > 0.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from trimlearn.regularizers import MCP
     >>> Scaled(MCP(alpha=1.0), 0.5).value(np.array([1.0, 9.0])) == 0.5 * MCP(alpha=1.0).value(np.array([1.0, 9.0]))
@@ -26,7 +35,7 @@ class Scaled(Around):
     c: float
 
     def __post_init__(self) -> None:
-        check_number("c", self.c, above=0)
+        check_positive(self.c, "c")
 
     @property
     def max_step(self) -> float:
@@ -45,5 +54,5 @@ class Scaled(Around):
     def gradient(self, x: Array) -> Array:
         return self.c * self.r2.gradient(x)
 
-    def curvature(self) -> float:
-        return self.c * self.r2.curvature()
+    def lipschitz(self) -> float:
+        return self.c * self.r2.lipschitz()

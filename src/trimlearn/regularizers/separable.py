@@ -21,8 +21,10 @@ def soft_threshold(x: Array, level: Array) -> Array:
 @final
 @dataclass(frozen=True, eq=False)
 class Zero(Separable):
-    """r2(x) = 0: nothing is known about the model.
+    """No term at all, r2(x) = 0: nothing is known about the model.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Zero().prox(np.array([3.0, -1.0]), 0.5)
     >>> u.tolist(), value
@@ -42,7 +44,7 @@ class Zero(Separable):
         """0."""
         return namespace(x).zeros_like(x)
 
-    def curvature(self) -> float:
+    def lipschitz(self) -> float:
         """0."""
         return 0.0
 
@@ -50,10 +52,20 @@ class Zero(Separable):
 @final
 @dataclass(frozen=True, eq=False)
 class Ridge(Separable):
-    """r2(x) = α/2 ‖x‖²; an array ``alpha`` that broadcasts to x gives ½ Σⱼ αⱼxⱼ².
+    """The squared norm r2(x) = α/2 ‖x‖² [1]_.
 
-    Hoerl and Kennard (1970), Technometrics 12.
+    Parameters
+    ----------
+    alpha : float or array
+        The strength α; an array that broadcasts to x gives one for each coordinate.
 
+    References
+    ----------
+    .. [1] A. E. Hoerl and R. W. Kennard, Ridge regression: biased estimation for nonorthogonal problems, Technometrics
+       12 (1970).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Ridge(alpha=2.0).prox(np.array([3.0, -1.5]), 1.0)
     >>> u.tolist(), value
@@ -77,7 +89,7 @@ class Ridge(Separable):
         """α x."""
         return match("alpha", self.alpha, x) * x
 
-    def curvature(self) -> float:
+    def lipschitz(self) -> float:
         """The largest α."""
         return float(np.max(to_numpy(self.alpha)))
 
@@ -85,10 +97,19 @@ class Ridge(Separable):
 @final
 @dataclass(frozen=True, eq=False)
 class L1(Separable):
-    """r2(x) = α‖x‖₁; an array ``alpha`` that broadcasts to x gives Σⱼ αⱼ|xⱼ|. The prox is soft thresholding.
+    """The lasso's r2(x) = α‖x‖₁, whose prox is soft thresholding [1]_.
 
-    Tibshirani (1996), JRSS B 58.
+    Parameters
+    ----------
+    alpha : float or array
+        The strength α; an array that broadcasts to x gives one for each coordinate.
 
+    References
+    ----------
+    .. [1] R. Tibshirani, Regression shrinkage and selection via the lasso, J. R. Stat. Soc. B 58 (1996).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = L1(alpha=2.0).prox(np.array([3.0, 0.5]), 0.5)
     >>> u.tolist(), value
@@ -111,10 +132,22 @@ class L1(Separable):
 @final
 @dataclass(frozen=True, eq=False)
 class ElasticNet(Separable):
-    """r2(x) = α·l1_ratio·‖x‖₁ + α·(1 − l1_ratio)/2·‖x‖², scikit-learn's parametrisation; α scalar or per coordinate.
+    """The elastic net r2(x) = α·l1_ratio·‖x‖₁ + α·(1 − l1_ratio)/2·‖x‖², as scikit-learn writes it [1]_.
 
-    Zou and Hastie (2005), JRSS B 67.
+    Parameters
+    ----------
+    alpha : float or array
+        The strength α; an array that broadcasts to x gives one for each coordinate.
+    l1_ratio : float
+        The share of ‖x‖₁, in [0, 1].
 
+    References
+    ----------
+    .. [1] H. Zou and T. Hastie, Regularization and variable selection via the elastic net, J. R. Stat. Soc. B 67
+       (2005).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = ElasticNet(alpha=2.0, l1_ratio=0.5).prox(np.array([3.0, 0.5]), 1.0)
     >>> u.tolist(), value

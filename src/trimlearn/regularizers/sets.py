@@ -9,17 +9,25 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
-from trimlearn.regularizers._checks import check_number, check_reals, match, positive_part, rounding
+from trimlearn._utils.validation import check_positive
+from trimlearn.regularizers._checks import check_reals, match, positive_part, rounding
 from trimlearn.regularizers.base import Indicator
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Box(Indicator):
-    """lower <= x <= upper, coordinate by coordinate; bounds are scalars or broadcast to x, and may be infinite.
+    """The box lower <= x <= upper, coordinate by coordinate.
 
     A point counts as inside when it misses a bound by no more than √eps·max(1, |bound|).
 
+    Parameters
+    ----------
+    lower, upper : float or array
+        The bounds, which broadcast to x and may be infinite.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Box(lower=-1.0, upper=[0.5, np.inf]).prox(np.array([2.0, 7.0]), 1.0)
     >>> u.tolist(), value
@@ -54,8 +62,10 @@ class Box(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class NonNegative(Indicator):
-    """x >= 0, coordinate by coordinate. A point counts as inside when no coordinate is below −√eps.
+    """The orthant x >= 0. A point counts as inside when no coordinate is below −√eps.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = NonNegative().prox(np.array([2.0, -1.0]), 1.0)
     >>> u.tolist(), value
@@ -75,10 +85,22 @@ class NonNegative(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class Simplex(Indicator):
-    """{x >= 0, Σx = total}, over all entries of x. A point counts as inside when it errs by at most √eps·total.
+    """The simplex {x >= 0, Σx = total}, over all entries of x, up to √eps·total.
 
-    The projection is max(x − θ, 0) with θ from one sort. Held, Wolfe and Crowder (1974), Mathematical Programming 6.
+    The projection is max(x − θ, 0) with θ from one sort [1]_.
 
+    Parameters
+    ----------
+    total : float
+        What the entries sum to.
+
+    References
+    ----------
+    .. [1] M. Held, P. Wolfe and H. P. Crowder, Validation of subgradient optimization, Mathematical Programming 6
+       (1974).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Simplex().prox(np.array([1.0, 0.5, -2.0]), 1.0)
     >>> u.tolist(), value
@@ -89,7 +111,7 @@ class Simplex(Indicator):
     convex = True
 
     def __post_init__(self) -> None:
-        check_number("total", self.total, above=0)
+        check_positive(self.total, "total")
 
     def contains(self, x: Array) -> bool:
         xp = namespace(x)
@@ -111,11 +133,18 @@ class Simplex(Indicator):
 @final
 @dataclass(frozen=True, eq=False)
 class Sphere(Indicator):
-    """‖x‖ = radius in the Frobenius norm, over all entries of x; up to √eps·radius.
+    """The sphere ‖x‖ = radius in the Frobenius norm, over all entries of x, up to √eps·radius.
 
     The projection is radius·x/‖x‖. From x = 0 every point of the sphere is nearest: radius times the first unit
     vector is returned.
 
+    Parameters
+    ----------
+    radius : float
+        The norm of x.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> u, value = Sphere(radius=10.0).prox(np.array([3.0, 4.0]), 1.0)
     >>> u.tolist(), value
@@ -126,7 +155,7 @@ class Sphere(Indicator):
     convex = False
 
     def __post_init__(self) -> None:
-        check_number("radius", self.radius, above=0)
+        check_positive(self.radius, "radius")
 
     def contains(self, x: Array) -> bool:
         return abs(_norm(x) - self.radius) <= rounding(x) * self.radius

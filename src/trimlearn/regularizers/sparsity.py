@@ -7,21 +7,31 @@ from math import inf
 from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
-from trimlearn.regularizers._checks import check_alpha, check_count, check_step, match
+from trimlearn._utils.validation import check_count
+from trimlearn.regularizers._checks import check_alpha, check_step, match
 from trimlearn.regularizers.base import Regularizer
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class L0(Regularizer):
-    """‖x‖₀, the number of non-zeros, as a penalty or as a limit. Give exactly one of ``alpha`` and ``k``.
+    """The number of non-zeros ‖x‖₀, as a penalty or as a limit [1]_. Give exactly one of ``alpha`` and ``k``.
 
-    - ``alpha``: r2(x) = α‖x‖₀; an array that broadcasts to x gives Σⱼ αⱼ[xⱼ ≠ 0]. Separable; the prox keeps
-      |xⱼ| > √(2γαⱼ), hard thresholding.
-    - ``k``: r2(x) = 0 if ‖x‖₀ <= k, else infinity. The prox keeps the k largest |xⱼ|; of equal ones the first.
+    Parameters
+    ----------
+    alpha : float or array, optional
+        The penalty r2(x) = α‖x‖₀; an array that broadcasts to x gives Σⱼ αⱼ[xⱼ ≠ 0]. It is separable, and its prox
+        keeps |xⱼ| > √(2γαⱼ): hard thresholding.
+    k : int, optional
+        The limit: r2(x) = 0 if ‖x‖₀ <= k, else infinity. The prox keeps the k largest |xⱼ|; of equal ones the first.
 
-    Blumensath and Davies (2009), Applied and Computational Harmonic Analysis 27.
+    References
+    ----------
+    .. [1] T. Blumensath and M. E. Davies, Iterative hard thresholding for compressed sensing, Applied and Computational
+       Harmonic Analysis 27 (2009).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> x = np.array([3.0, -1.0, 2.0])
     >>> u, value = L0(alpha=1.0).prox(x, 1.0)
@@ -42,7 +52,7 @@ class L0(Regularizer):
         if self.k is None:
             check_alpha(self.alpha)
         else:
-            check_count("k", self.k)
+            check_count(self.k, "k")
 
     @property
     def separable(self) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from math import isfinite, isinf, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, eps_of, norm, sum64, zeros
+from trimlearn._utils.arrays import Array, norm, rounding_of, sum64, zeros
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import JLaw, Move, RowLaw, Rows, Stream
+from trimlearn.smart.draws import DrawnRows, JLaw, Move, RowLaw, Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.sizes import affordable
@@ -28,6 +28,7 @@ class Algorithm1(Run):
     problem: Problem
     seed: int
     batch: RowLaw
+    b: int  # the rows in a batch
     j: JLaw
     refresh: RowLaw
     tau: float
@@ -36,8 +37,6 @@ class Algorithm1(Run):
     metric: Metric
     momentum: float
     random_output: bool
-    eta: float  # stationarity is measured with the step γ/η
-    b: int
 
     @property
     def renews(self) -> bool:
@@ -78,7 +77,7 @@ class Algorithm1(Run):
             return
         self._renew(engine, state, engine.reweigh(self.tau))  # where x has not moved, f is known
 
-    def x_step(self, engine: Engine, state: State, batch: Rows, refresh: Rows) -> None:
+    def x_step(self, engine: Engine, state: State, batch: DrawnRows, refresh: DrawnRows) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
         state.gamma = self.rule.at_x_step(state, engine.passes - state.began)
         if state.moved or not engine.keeps_duals:
@@ -150,7 +149,7 @@ class Algorithm1(Run):
     def _risen(self, engine: Engine, state: State, value: float) -> bool:
         """Whether F(w, ·) is above where it was at the last full evaluation; if so, we are back there."""
         F = value + self.problem.r2.value(state.x)
-        if not self.rule.guards or F <= state.base + 64 * eps_of(state.x) * abs(state.base):
+        if not self.rule.guards or F <= state.base + rounding_of(state.x) * abs(state.base):
             return False
         self._restore(engine, state, overflow=not isfinite(F))
         return True
@@ -169,12 +168,12 @@ class Algorithm1(Run):
     def _note(self, engine: Engine, state: State, found: Reweighed, gradient: Array) -> Record:
         """The record of (w, x), the point to go back to."""
         paper = nan if isinf(self.tau) else self._paper_residual(state, gradient)
-        residual = self.metric.residual(state, gradient, self.problem.r2, state.gamma / self.eta)
+        residual = self.metric.residual(state, gradient, self.problem.r2, state.gamma / self.rule.eta)
         record = self.note(engine, state, found, residual, paper)
         state.anchor, state.base = state.x, record.objective
         return record
 
     def _paper_residual(self, state: State, gradient: Array) -> float:
         """(η/γ)‖x − x̄‖ of section 3.1."""
-        step = state.gamma / self.eta
+        step = state.gamma / self.rule.eta
         return norm(state.x - self.problem.r2.step(state.x, gradient, step)) / step

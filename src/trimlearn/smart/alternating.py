@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import inf, nan
-from numbers import Integral
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, eps_of
+from trimlearn._utils.arrays import Array, rounding_of
+from trimlearn._utils.validation import check_count
 from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import fista, lbfgs
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Alternating", "AlternatingRun", "alternating"]
 
-PRECISE = 256  # times eps: a change of F below this share of it is rounding
-
 
 @final
 @dataclass(frozen=True)
@@ -34,26 +32,47 @@ class Alternating(Method):
     inner: str | None = None
 
     def bind(self, problem: Problem, seed: int) -> AlternatingRun:
-        if isinstance(self.iterations, bool) or not isinstance(self.iterations, Integral) or self.iterations < 1:
-            raise ValueError(f"iterations must be an integer >= 1, got {self.iterations!r}.")
+        iterations = check_count(self.iterations, "iterations")
         if self.inner not in (None, "newton", "lbfgs", "proximal"):
             raise ValueError(f"inner must be 'newton', 'lbfgs', 'proximal' or None, got {self.inner!r}.")
         if self.inner == "lbfgs" and not problem.r2.smooth:
             raise ValueError(f"inner='lbfgs' needs a smooth r2 (Zero, Ridge), not {problem.r2.name}.")
         inner = self.inner or default_inner(problem, small(problem))
         metric = Euclidean() if inner == "newton" else default_metric(problem)
-        return AlternatingRun(problem, seed, int(self.iterations), inner, metric)
+        return AlternatingRun(problem, seed, iterations, inner, metric)
 
 
 def alternating(iterations: int = 20, inner: str | None = None) -> Alternating:
-    """Concentration: the best w for x (τ = ∞), then the best x for w, in turn.
+    """Alternating minimisation: the best w for x (τ = ∞), then the best x for w, in turn.
 
-    FAST-LTS (Rousseeuw and Van Driessen 2006) where the inner problem is least squares, which is solved exactly, as are
-    trimmed PCA and the algebraic homography; FAST-TLE (Neykov and Müller 2003) where it is a generalised linear model,
-    by at most ``iterations`` steps of L-BFGS a round; sparse LTS (Alfons, Croux and Gelper 2013) where r2 is L1, by as
-    many accelerated proximal gradient steps. inner: "lbfgs" and "proximal" are these two, "newton" damped proximal
-    Newton steps; None takes the last where x has few parameters and the problem is small.
+    These concentration steps are FAST-LTS [1]_ where the inner problem is least squares, which is solved exactly, as
+    are trimmed PCA and the algebraic homography; FAST-TLE [2]_ where it is a generalised linear model, by L-BFGS; and
+    sparse LTS [3]_ where r2 is L1, by accelerated proximal gradients.
 
+    Parameters
+    ----------
+    iterations : int
+        The most steps of the inner solver a round.
+    inner : {"newton", "lbfgs", "proximal"} or None
+        Damped proximal Newton steps, L-BFGS for a smooth r2, or accelerated proximal gradients. None takes the first
+        where x has few parameters and the problem is small, else that of the others which suits r2.
+
+    Returns
+    -------
+    Alternating
+        The method, to be passed to `trimlearn.solve`.
+
+    References
+    ----------
+    .. [1] P. J. Rousseeuw and K. Van Driessen, Computing LTS regression for large data sets, Data Mining and Knowledge
+       Discovery 12 (2006).
+    .. [2] N. Neykov and C. H. Müller, Breakdown point and computation of trimmed likelihood estimators in generalized
+       linear models, in: Developments in Robust Statistics (2003).
+    .. [3] A. Alfons, C. Croux and S. Gelper, Sparse least trimmed squares regression for analyzing high-dimensional
+       large data sets, Ann. Appl. Stat. 7 (2013).
+
+    Examples
+    --------
     >>> alternating(iterations=5)
     Alternating(iterations=5, inner=None)
     """
@@ -93,7 +112,7 @@ class AlternatingRun(Run):
         found = engine.reweigh(inf)
         # A round that changes nothing but the last digits is the last, also where x was optimal from the start and its
         # first residual, to which the others are relative, rounding.
-        settled = max(gain + left, found.gap) <= PRECISE * eps_of(state.x) * abs(before)
+        settled = max(gain + left, found.gap) <= rounding_of(state.x) * abs(before)
         # What is left is left for the w that x was fitted to; for another one it must be tried.
         self._renew(engine, state, found, left if found.gap <= 0 else nan, settled)
 

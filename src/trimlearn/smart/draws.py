@@ -10,15 +10,17 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
 from math import ceil, inf
-from numbers import Integral, Real
 from typing import Any, final
 
 import numpy as np
+
+from trimlearn._utils.validation import is_integer, is_number
 
 __all__ = [
     "ALL",
     "Coin",
     "Cyclic",
+    "DrawnRows",
     "Draws",
     "Every",
     "Everything",
@@ -27,15 +29,14 @@ __all__ = [
     "Move",
     "Nothing",
     "RowLaw",
-    "Rows",
     "Same",
     "Stream",
     "WithReplacement",
     "drawn",
 ]
 
-Rows = Any  # an int64 index array, or the slice ALL
-ALL = slice(None)
+DrawnRows = Any  # an int64 index array, or the slice ALL
+ALL = slice(None)  # every row, as they lie in memory
 _NOTHING = np.empty(0, dtype=np.int64)
 
 
@@ -105,7 +106,7 @@ class RowLaw(ABC):
     """A law of Iₖ or Dₖ."""
 
     @abstractmethod
-    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
         """The rows; ``batch`` is Iₖ when Dₖ is drawn."""
 
     @abstractmethod
@@ -127,15 +128,15 @@ class WithReplacement(RowLaw):
     growth: float = 0.0
 
     def bind(self, n: int) -> WithReplacement:
-        if not isinstance(self.growth, Real) or not 0 <= self.growth < inf:
+        if not is_number(self.growth) or not 0 <= self.growth < inf:
             raise ValueError(f"growth must be a number >= 0, got {self.growth!r}.")
         if self.b is None:
             return WithReplacement(min(n, ceil(round(n**self.power, 9))), self.power, self.growth)
-        if isinstance(self.b, bool) or not isinstance(self.b, Integral) or not 1 <= self.b <= n:
+        if not is_integer(self.b) or not 1 <= self.b <= n:
             raise ValueError(f"b must be an integer from 1 to n = {n}, got {self.b!r}.")
         return self
 
-    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
         return draws.rows(min(n, ceil(self._size * (1 + self.growth * draws.k))))
 
     @property
@@ -152,7 +153,7 @@ class WithReplacement(RowLaw):
 class Everything(RowLaw):
     """All rows."""
 
-    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
         return ALL
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -164,7 +165,7 @@ class Everything(RowLaw):
 class Nothing(RowLaw):
     """No row."""
 
-    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
         return _NOTHING
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -176,7 +177,7 @@ class Nothing(RowLaw):
 class Same(RowLaw):
     """Dₖ = Iₖ."""
 
-    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
         return batch
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -191,11 +192,11 @@ class Independent(RowLaw):
     probability: float
 
     def bind(self, n: int) -> Independent:
-        if not isinstance(self.probability, Real) or not 0 <= self.probability <= 1:
+        if not is_number(self.probability) or not 0 <= self.probability <= 1:
             raise ValueError(f"probability must be a number in [0, 1], got {self.probability!r}.")
         return self
 
-    def draw(self, draws: Draws, n: int, batch: Rows) -> Rows:
+    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
         return np.flatnonzero(draws.uniforms(n) < self.probability)
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -237,9 +238,9 @@ class Coin(JLaw):
             q = min(float(drawn(n, b)), 0.5)
         elif isinstance(q, str):
             q = {"1/n": 1.0 / n, "b/(n+b)": b / (n + b)}.get(q, q)
-        if isinstance(q, bool) or not isinstance(q, Real) or not 0 < float(q) < 1:
+        if not is_number(q) or not 0 < float(q) < 1:
             raise ValueError(f"q must be a number in (0, 1), got {self.q!r}: both w and x must have their turn.")
-        if self.restart is not None and not (isinstance(self.restart, Integral) and self.restart >= 2):
+        if self.restart is not None and not (is_integer(self.restart) and self.restart >= 2):
             raise ValueError(f"restart must be an integer >= 2 or None, got {self.restart!r}.")
         return Coin(float(q), self.restart)
 
@@ -258,9 +259,7 @@ class Coin(JLaw):
 class Cyclic(JLaw):
     """w, x, w, x, …"""
 
-    @property
-    def chance(self) -> float:
-        return 0.5
+    chance = 0.5
 
     def draw(self, draws: Draws, k: int) -> Move:
         return Move.W if k % 2 == 0 else Move.X
@@ -272,16 +271,13 @@ class Every(JLaw):
     """x-steps only (q = 0), with an evaluation after every ``period`` of them; None means n draws."""
 
     period: int | None = None
+    chance = 0.0
 
     def bind(self, n: int, b: int) -> Every:
         period = ceil(n / b) if self.period is None else self.period
-        if isinstance(period, bool) or not isinstance(period, Integral) or period < 1:
+        if not is_integer(period) or period < 1:
             raise ValueError(f"period must be an integer >= 1 or None, got {self.period!r}.")
         return Every(int(period))
-
-    @property
-    def chance(self) -> float:
-        return 0.0
 
     def draw(self, draws: Draws, k: int) -> Move:
         assert self.period is not None, "bind the law first"

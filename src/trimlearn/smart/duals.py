@@ -14,7 +14,17 @@ from trimlearn._utils.threads import each
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
 
-__all__ = ["DUALS", "Duals", "Forgetful", "Gradients", "Recursive", "Residuals", "Snapshot", "Total", "choose_duals"]
+__all__ = [
+    "DUALS",
+    "Duals",
+    "Forgetful",
+    "GradientTable",
+    "Recursive",
+    "ResidualTable",
+    "Snapshot",
+    "Total",
+    "choose_duals",
+]
 
 
 class Duals(ABC):
@@ -47,7 +57,7 @@ class Duals(ABC):
 
 
 @final
-class Residuals(Duals):
+class ResidualTable(Duals):
     """K numbers per row, the residual ∇φᵢ(zᵢ): for losses of a linear prediction."""
 
     def __init__(self, loss: Loss) -> None:
@@ -94,7 +104,7 @@ class Residuals(Duals):
 
 
 @final
-class Gradients(Duals):
+class GradientTable(Duals):
     """The whole gradient of every row: for any loss, where n·dim(x) numbers fit in memory."""
 
     def __init__(self, loss: Loss) -> None:
@@ -162,7 +172,7 @@ class Total(Snapshot):
         return self._old
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
-        self.anchor, self._new = x, self.loss.gradient(x, c)
+        self._new = self.loss.gradient(x, c)
         return self._new - self._old
 
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:
@@ -191,9 +201,9 @@ class Forgetful(Snapshot):
         return self.loss.gradient(x, c, rows)
 
 
-DUALS: dict[str, type[Residuals | Gradients | Snapshot]] = {
-    "residuals": Residuals,
-    "gradients": Gradients,
+DUALS: dict[str, type[ResidualTable | GradientTable | Snapshot]] = {
+    "residuals": ResidualTable,
+    "gradients": GradientTable,
     "snapshot": Snapshot,
     "total": Total,
     "recursive": Recursive,
@@ -210,7 +220,7 @@ def choose_duals(kind: str | None, loss: Loss, refreshes: bool, everything: bool
         kind = "residuals" if isinstance(loss, PredictionLoss) else "total" if everything else "snapshot"
     if not isinstance(kind, str) or kind not in DUALS:
         raise ValueError(f"duals must be one of {', '.join(map(repr, DUALS))} or None, got {kind!r}.")
-    if DUALS[kind] is Residuals and not isinstance(loss, PredictionLoss):
+    if DUALS[kind] is ResidualTable and not isinstance(loss, PredictionLoss):
         raise ValueError(
             f"duals='residuals' needs a loss of linear predictions, not {type(loss).__name__}; use duals='snapshot'."
         )

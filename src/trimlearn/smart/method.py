@@ -7,39 +7,31 @@ from dataclasses import dataclass, field
 from math import inf, isfinite, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, eps_of, zeros
+from trimlearn._utils.arrays import TINY, Array, eps_of, rounding_of, zeros
 from trimlearn.problem import Problem
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Method", "Record", "Reweighed", "Run", "State", "least"]
-
-TINY = 1e-300  # stands for |F| where F = 0
+__all__ = ["Method", "MetricMemory", "Record", "Reweighed", "Run", "State", "least"]
 
 
 @dataclass(frozen=True)
 class Record:
-    """What is known right after a w-step, at (w, x): one line of a run's history.
-
-    stationarity_w and stationarity_x are DESIGN's, relative; residual_w = ‖w − w̄‖/τ and residual_x = (η/γ)‖x − x̄‖ are
-    those of the paper's section 3.1, absolute (NaN where τ = ∞). decrease: what a solver of the whole problem in x, w
-    fixed, takes off F, relative to it; NaN where none was tried, infinity where it did not come to its end. restored:
-    the step was taken back. settled: a whole round of `alternating` has changed F by no more than rounding.
-    """
+    """What is known right after a w-step, at (w, x): one line of a run's history. docs/notation.md has the formulas."""
 
     k: int
     passes: float
     objective: float
-    stationarity_x: float
+    stationarity_x: float  # relative, as is the next
     stationarity_w: float
     h: float
     gamma: float
-    residual_x: float = nan
-    residual_w: float = nan
-    decrease: float = nan
-    restored: bool = False
-    settled: bool = False
+    residual_x: float = nan  # (η/γ)‖x − x̄‖ of the paper's section 3.1, absolute; NaN where τ = ∞
+    residual_w: float = nan  # ‖w − w̄‖/τ of the same
+    decrease: float = nan  # the share of F that a solver in x alone takes off: NaN: not tried, infinity: it did not end
+    restored: bool = False  # the step was taken back
+    settled: bool = False  # a whole round of `alternating` has changed F by no more than rounding
     seconds: float = nan
 
 
@@ -51,6 +43,16 @@ class Reweighed:
     value: float
     gap: float
     residual: float
+
+
+@dataclass
+class MetricMemory:
+    """What the metric of a run has learned. Each kind of metric has its own fields and leaves the others None."""
+
+    inverse: Array = None  # diagonal: that of M⁻¹
+    root: Array = None  # Newton's: M⁻¹ = root·rootᵀ
+    sums: Array = None  # L-BFGS: Σ(x − x̃) and Σ(estimated gradient differences) since the last w-step
+    pairs: Array = None  # L-BFGS: the secant pairs (s, y), the latest last
 
 
 @dataclass
@@ -68,7 +70,7 @@ class State:
     gamma0: float = nan  # where a decaying step began
     scale: float = 1.0  # what the automatic step is multiplied by after back-offs
     direction: Array | None = None  # of the largest curvature seen
-    metric: dict[str, Array] = field(default_factory=dict)
+    metric: MetricMemory = field(default_factory=MetricMemory)
     w_steps: int = 0
     first_residual: float = nan  # stationarity_x is relative to it: of the first record at the target h
     initial_residual: float = nan  # of the very first record, as its objective: what rounding is measured against
@@ -84,7 +86,7 @@ class State:
 
 def least(state: State) -> float:
     """F of a fit that is exact up to rounding: what |F| counts as where it is smaller."""
-    return max((256 * eps_of(state.x)) ** 2 * state.initial_objective, TINY)
+    return max(rounding_of(state.x) ** 2 * state.initial_objective, TINY)
 
 
 class Method(ABC):

@@ -15,7 +15,7 @@ from trimlearn._utils.arrays import Array, dot, namespace, norm
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.method import State
+from trimlearn.smart.method import MetricMemory, State
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -50,9 +50,9 @@ class Metric(ABC):
         """The diagonal of M⁻¹, as far as it has one."""
         return 1.0
 
-    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
-        """A matrix with the eigenvalues of M⁻¹H, times v, where ``product`` multiplies by H; symmetric if it can be."""
-        return self.apply(state, product(v))
+    def scaled_hessp(self, state: State, hessp: Callable[[Array], Array], v: Array) -> Array:
+        """A matrix with the eigenvalues of M⁻¹H, times v, where ``hessp`` multiplies by H; symmetric if it can be."""
+        return self.apply(state, hessp(v))
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         """prox^M_{γ r2}(point − γ M⁻¹g)."""
@@ -103,26 +103,26 @@ class Diagonal(Metric):
         largest = xp.max(M)
         if not largest > 0:
             M, largest = xp.ones_like(M), xp.ones_like(largest)
-        state.metric["inverse"] = largest / xp.where(M > 0, M, xp.ones_like(M) * largest)
+        state.metric.inverse = largest / xp.where(M > 0, M, xp.ones_like(M) * largest)
 
     def apply(self, state: State, g: Array) -> Array:
-        return state.metric["inverse"] * g
+        return state.metric.inverse * g
 
     def inverse(self, state: State) -> Array | float:
-        return state.metric["inverse"]
+        return state.metric.inverse
 
-    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
+    def scaled_hessp(self, state: State, hessp: Callable[[Array], Array], v: Array) -> Array:
         """M^-½ H M^-½ v: with features of scales 10⁻⁴ and 10⁴, M⁻¹H is far too skew for power iterations."""
         xp = namespace(v)
-        root = xp.astype(xp.sqrt(state.metric["inverse"]), v.dtype, copy=False)
-        return root * product(root * v)
+        root = xp.astype(xp.sqrt(state.metric.inverse), v.dtype, copy=False)
+        return root * hessp(root * v)
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
-        return r2.step(point, g, state.gamma * state.metric["inverse"])
+        return r2.step(point, g, state.gamma * state.metric.inverse)
 
     def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
         """The same in the metric, so that a feature of small scale counts as much as any other."""
-        inverse = state.metric["inverse"]
+        inverse = state.metric.inverse
         v = state.x - r2.step(state.x, g, step * inverse)
         return norm(v / namespace(v).sqrt(inverse)) / step
 
@@ -144,13 +144,11 @@ class LBFGS(Metric):
 
     def watch(self, state: State, difference: Array) -> None:
         if state.moved and state.anchor is not None:
-            old = state.metric.get("sums")
-            xp = namespace(difference)
-            new = xp.stack([state.x - state.anchor, difference])
-            state.metric["sums"] = new if old is None else old + new
+            old, new = state.metric.sums, namespace(difference).stack([state.x - state.anchor, difference])
+            state.metric.sums = new if old is None else old + new
 
     def learn(self, engine: Engine, state: State, noise: float) -> None:
-        sums = state.metric.pop("sums", None)
+        sums, state.metric.sums = state.metric.sums, None
         if sums is None:
             return
         xp = namespace(sums)
@@ -160,14 +158,14 @@ class LBFGS(Metric):
         if dot(s, y) <= 1e-8 * norm(s) * norm(y):  # not a direction of clearly positive curvature
             return
         pair = xp.stack([s, y])[None]
-        pairs = state.metric.get("pairs")
-        state.metric["pairs"] = pair if pairs is None else xp.concat([pairs, pair])[-self.memory :]
+        pairs = state.metric.pairs
+        state.metric.pairs = pair if pairs is None else xp.concat([pairs, pair])[-self.memory :]
 
     def forget(self, state: State) -> None:
-        state.metric.clear()
+        state.metric = MetricMemory()
 
     def apply(self, state: State, g: Array) -> Array:
-        pairs = state.metric.get("pairs")
+        pairs = state.metric.pairs
         if pairs is None:
             return g
         rho = [1.0 / dot(pair[0], pair[1]) for pair in pairs]

@@ -44,21 +44,21 @@ class NewtonMetric(Metric):
         values, vectors = np.linalg.eigh(M / np.outer(units, units))
         seen = values > self.floor * values[-1]
         inverse = np.where(seen, 1.0 / np.where(seen, values, 1.0), 0.0)
-        state.metric["root"] = asarray_like(vectors * np.sqrt(inverse) / units[:, None], x)  # M⁻¹ = root rootᵀ
+        state.metric.root = asarray_like(vectors * np.sqrt(inverse) / units[:, None], x)  # M⁻¹ = root rootᵀ
 
     def apply(self, state: State, g: Array) -> Array:
-        root = state.metric["root"]
+        root = state.metric.root
         return (root @ (root.T @ g.reshape(-1))).reshape(g.shape)
 
-    def curve(self, state: State, product: Callable[[Array], Array], v: Array) -> Array:
+    def scaled_hessp(self, state: State, hessp: Callable[[Array], Array], v: Array) -> Array:
         """rootᵀ H root v."""
-        root = state.metric["root"]
-        bent = product((root @ v.reshape(-1)).reshape(v.shape))
-        return (root.T @ bent.reshape(-1)).reshape(v.shape)
+        root = state.metric.root
+        image = hessp((root @ v.reshape(-1)).reshape(v.shape))
+        return (root.T @ image.reshape(-1)).reshape(v.shape)
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         return point - state.gamma * self.apply(state, g + r2.gradient(point))
 
     def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
         """‖rootᵀ∇F‖: its square is twice what a Newton step would gain."""
-        return norm(state.metric["root"].T @ (g + r2.gradient(state.x)).reshape(-1))
+        return norm(state.metric.root.T @ (g + r2.gradient(state.x)).reshape(-1))

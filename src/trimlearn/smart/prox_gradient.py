@@ -35,11 +35,24 @@ class ProxGradient(Method):
 
 
 def prox_gradient(step: str | float = "auto") -> ProxGradient:
-    """Proximal gradient in (w, x): w ← prox_{γ r1}(w − γ/n·f(x)) and x ← prox_{γ r2}(x − γ/n Σ wᵢ∇fᵢ(x)) at once.
+    """Proximal gradient in (w, x) at once: a rival that has no need for duals, and no good step.
 
-    The gradient of Σ wᵢfᵢ(x) has no global Lipschitz constant, so that γ must be small (section 1.1 of the paper);
-    "auto" takes a tenth of 1/L at the start. One pass an iteration.
+    w ← prox_{γ r1}(w − γ/n·f(x)) and x ← prox_{γ r2}(x − γ/n Σ wᵢ∇fᵢ(x)), both from the same point, one pass an
+    iteration. The gradient of Σ wᵢfᵢ(x) has no global Lipschitz constant, so that γ must be small (section 1.1 of the
+    paper).
 
+    Parameters
+    ----------
+    step : "auto" or float
+        The step γ; "auto" takes a tenth of 1/L at the start.
+
+    Returns
+    -------
+    ProxGradient
+        The method, to be passed to `trimlearn.solve`.
+
+    Examples
+    --------
     >>> prox_gradient(step=0.01)
     ProxGradient(step=0.01)
     """

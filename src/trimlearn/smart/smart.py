@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from numbers import Real
 from typing import final
 
 import numpy as np
 
 from trimlearn._utils.arrays import to_numpy
+from trimlearn._utils.validation import is_number
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import (
-    Everything,
-    JLaw,
-    Nothing,
-    RowLaw,
-    WithReplacement,
-)
+from trimlearn.smart.draws import Everything, JLaw, Nothing, RowLaw, WithReplacement
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.finish import Finished, can_finish, finisher
 from trimlearn.smart.method import Method
@@ -36,16 +30,42 @@ Step = str | float | StepRule
 @final
 @dataclass(frozen=True)
 class SMART(Method):
-    """Algorithm 1 with any laws of Iₖ (``batch``), jₖ (``j``) and Dₖ (``refresh``).
+    """Algorithm 1 of the paper [1]_ with any laws of Iₖ, jₖ and Dₖ.
 
-    tau: τ, inf takes the best w at once; with step="theory", "theory" takes the corollaries'. step: γ, a number,
-    "theory" (Theorem 1's), "auto" or a `StepRule`. duals: how y is stored, "residuals", "gradients", "snapshot" or, for
-    full gradients, "total" (they agree); None takes the cheapest. metric: "euclidean", "diagonal" or "lbfgs". momentum:
-    heavy-ball, in [0, 1). None leaves both to "auto", which takes what is exact for r2, and to plain Algorithm 1 for
-    any other step. output: "last", or "random" for the iterate t₀ that Theorem 1 speaks of. finish: whether, with
-    step="auto", second-order steps finish what Algorithm 1 began (`trimlearn.smart.finish`), where the problem is small
-    enough for them.
+    `svrg`, `saga` and the other variants of `trimlearn.smart` choose the laws. What is None is left to the problem.
 
+    Parameters
+    ----------
+    batch : RowLaw
+        The law of Iₖ, the rows whose gradients an x-step evaluates.
+    j : JLaw
+        The law of jₖ: whether iteration k is a w-step or an x-step.
+    refresh : RowLaw
+        The law of Dₖ, the rows whose duals an x-step refreshes.
+    step : {"auto", "theory"}, float or StepRule
+        The step γ: measured at every w-step, Theorem 1's, or as given.
+    tau : float or "theory"
+        The step τ in w; inf takes the best w at once. "theory", together with step="theory", takes the corollaries'.
+    metric : {"euclidean", "diagonal", "lbfgs"}, Metric or None
+        The metric of an x-step. None: with step="auto" the diagonal one, where it is exact for r2, else Euclidean.
+    momentum : float or None
+        Heavy-ball, in [0, 1). None: 0.9 with step="auto" and a convex r2, else 0.
+    duals : {"residuals", "gradients", "snapshot", "total", "recursive", "none"} or None
+        How y is stored. The first three, and "total" for full gradients, agree; None takes the cheapest of them.
+        "recursive" is PAGE's estimator and "none" that of plain stochastic gradients.
+    output : {"last", "random"}
+        The iterate to return; "random" draws the t₀ that Theorem 1 speaks of.
+    finish : bool
+        Whether, with step="auto", second-order steps finish what Algorithm 1 began (`trimlearn.smart.finish`), where
+        the problem is small enough for them.
+
+    References
+    ----------
+    .. [1] A. Aravkin and D. Davis, A SMART stochastic algorithm for nonconvex optimization with applications to robust
+       machine learning (2016).
+
+    Examples
+    --------
     >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
     >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
     64
@@ -79,9 +99,20 @@ class SMART(Method):
         duals = choose_duals(self.duals, problem.loss, not isinstance(refresh, Nothing), everything)
         if self.output not in ("last", "random"):
             raise ValueError(f"output must be 'last' or 'random', got {self.output!r}.")
-        eta = rule.eta if isinstance(rule, Fixed) else 1.0
-        random_output = self.output == "random"
-        run = Algorithm1(problem, seed, batch, j, refresh, tau, rule, duals, metric, momentum, random_output, eta, b)
+        run = Algorithm1(
+            problem=problem,
+            seed=seed,
+            batch=batch,
+            b=b,
+            j=j,
+            refresh=refresh,
+            tau=tau,
+            rule=rule,
+            duals=duals,
+            metric=metric,
+            momentum=momentum,
+            random_output=self.output == "random",
+        )
         return Finished(run, finisher(problem, seed, metric)) if self.finish and can_finish(run) else run
 
     def _step_sizes(self, problem: Problem, b: int, refresh: RowLaw, q: float) -> tuple[StepRule, float]:
@@ -109,8 +140,7 @@ class SMART(Method):
     def _momentum(self, problem: Problem, rule: StepRule) -> float:
         if self.momentum is None:
             return 0.9 if isinstance(rule, Auto) and problem.r2.convex else 0.0
-        number = isinstance(self.momentum, Real) and not isinstance(self.momentum, bool)
-        if not number or not 0 <= self.momentum < 1:
+        if not is_number(self.momentum) or not 0 <= self.momentum < 1:
             raise ValueError(f"momentum must be a number in [0, 1) or None, got {self.momentum!r}.")
         if self.momentum > 0 and not problem.r2.convex:
             raise ValueError(f"momentum needs a convex r2, {problem.r2.name} is not; use momentum=0.")
@@ -118,6 +148,6 @@ class SMART(Method):
 
 
 def _check_tau(tau: float | str) -> float:
-    if isinstance(tau, bool) or not isinstance(tau, Real) or not float(tau) > 0:
+    if not is_number(tau) or not float(tau) > 0:
         raise ValueError(f"tau must be a number > 0 or inf, or 'theory' together with step='theory'; got {tau!r}.")
     return float(tau)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil, inf, isfinite, nan
-from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
+import numpy as np
+
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
+from trimlearn._utils.validation import is_number
 from trimlearn.smart.draws import ALL, Draws
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Metric
@@ -23,6 +26,7 @@ class StepRule(ABC):
     """How γ is chosen."""
 
     guards: ClassVar[bool] = False  # whether a rise of F(w, ·) between two w-steps is taken back
+    eta: float = 1.0  # stationarity is measured with the step γ/η: the theory's, where γ is
 
     @property
     def automatic(self) -> bool:
@@ -42,33 +46,22 @@ class StepRule(ABC):
         return
 
 
+@dataclass(frozen=True)
 class Probe:
-    """Curvature in the metric, measured on one random minibatch of ⌈n^(2/3)⌉ rows: what x-steps see is no other.
+    """Curvature in the metric, measured on one random minibatch of ⌈n^(2/3)⌉ rows: what x-steps see is no other."""
 
-    ``value`` and ``gradient`` are the mean loss at x and its gradient, the mean of y unless given.
-    """
+    engine: Engine
+    state: State
+    metric: Metric
+    draws: Draws
+    noise: float  # the share of one draw in a batch, amplified by momentum
+    value: float  # the mean loss at x
+    gradient: Array  # and its gradient
 
-    def __init__(
-        self,
-        engine: Engine,
-        state: State,
-        metric: Metric,
-        draws: Draws,
-        noise: float,
-        value: float = inf,
-        gradient: Array | None = None,
-    ) -> None:
-        self._engine, self._state, self._metric, self._noise, self._value = engine, state, metric, noise, value
-        self._gradient = state.y_mean if gradient is None else gradient
-        self._draws = draws
-        self._rows: Any = None
-
-    @property
-    def rows(self) -> Any:
+    @cached_property
+    def rows(self) -> np.ndarray:
         """The minibatch, drawn when first asked for."""
-        if self._rows is None:
-            self._rows = self._draws.rows(probe_size(self._engine.problem.n))
-        return self._rows
+        return self.draws.rows(probe_size(self.engine.problem.n))
 
     def largest(self) -> tuple[float, bool]:
         """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.
@@ -77,8 +70,8 @@ class Probe:
         curvature changes slowly. The trace, by one random vector (Hutchinson), stands for the curvature of single
         examples, which is what a small batch feels: ν is the share of a draw in the batch.
         """
-        state = self._state
-        u = asarray_like(self._draws.normal(tuple(state.x.shape)), state.x)
+        state = self.state
+        u = asarray_like(self.draws.normal(tuple(state.x.shape)), state.x)
         image = self._curve(u)
         trace = abs(dot(u, image))
         first = state.direction is None
@@ -91,7 +84,7 @@ class Probe:
             value, along = norm(image), dot(direction, image)
             direction = _unit(image)
         state.direction = direction
-        return value + self._noise * trace, along < 0
+        return value + self.noise * trace, along < 0
 
     def reach(self) -> float:
         """4f/⟨g, M⁻¹g⟩, f and g the mean loss and its gradient: no step need be longer.
@@ -99,27 +92,27 @@ class Probe:
         Where 0 ≤ f has curvature at most L everywhere, ‖g‖² ≤ 2Lf, so that this is never less than 2/L. Where f has
         saturated, flat and large, the curvature here says nothing about a step, and this does.
         """
-        g = self._gradient
-        length = dot(g, self._metric.apply(self._state, g))
-        reach = 4.0 * self._value / length if 0 < length < inf else inf
+        g = self.gradient
+        length = dot(g, self.metric.apply(self.state, g))
+        reach = 4.0 * self.value / length if 0 < length < inf else inf
         return reach if reach > 0 else inf
 
     def ahead(self, gamma: float) -> float:
         """The curvature along the next step, where that step ends: exponentials can be flat here and steep there."""
-        state = self._state
-        v = self._metric.apply(state, self._gradient)
+        state = self.state
+        v = self.metric.apply(state, self.gradient)
         length = norm(v)
         if not (isfinite(length) and length > 0):
             return 0.0
         xp = namespace(state.x)
         u = xp.astype(v / length, state.x.dtype, copy=False)
         there = xp.astype(state.x - gamma * v, state.x.dtype, copy=False)
-        bent = self._engine.curvature(there, u, self.rows)
-        return dot(u, bent) * length / dot(u, self._gradient)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv = g
+        image = self.engine.hessp(there, u, self.rows)
+        return dot(u, image) * length / dot(u, self.gradient)  # ⟨u, Hu⟩/⟨u, Mu⟩, as Mv = g
 
     def _curve(self, v: Array) -> Array:
-        bent = self._metric.curve(self._state, lambda u: self._engine.curvature(self._state.x, u, self.rows), v)
-        return namespace(v).astype(bent, v.dtype, copy=False)
+        image = self.metric.scaled_hessp(self.state, lambda u: self.engine.hessp(self.state.x, u, self.rows), v)
+        return namespace(v).astype(image, v.dtype, copy=False)
 
 
 def probe_size(n: int) -> int:
@@ -139,7 +132,7 @@ def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
     u, L = _unit(inverse * engine.renew()), 0.0
     if u is not None:
         u = namespace(x).astype(u, x.dtype, copy=False)
-        L = abs(dot(u, engine.curvature(x, u, ALL)) / dot(u, u / inverse))
+        L = abs(dot(u, engine.hessp(x, u, ALL)) / dot(u, u / inverse))
     return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
 
 
@@ -149,7 +142,7 @@ class Fixed(StepRule):
     """γ, always."""
 
     gamma: float
-    eta: float = 1.0  # the theory's: stationarity is measured with γ/η
+    eta: float = 1.0
 
     def at_w_step(self, state: State, probe: Probe) -> float:
         return self.gamma
@@ -225,6 +218,6 @@ def _inverse(L: float, state: State, scale: float = 1.0) -> float:
 
 def check_step_size(step: Any) -> float:
     """``step`` as a number > 0."""
-    if isinstance(step, bool) or not isinstance(step, Real) or not 0 < float(step) < inf:
+    if not is_number(step) or not 0 < float(step) < inf:
         raise ValueError(f"step must be 'auto', 'theory', a StepRule or a number > 0, got {step!r}.")
     return float(step)

@@ -29,16 +29,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, exp, inf, isnan, log, log1p
-from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.smart.draws import drawn
 
 __all__ = [
-    "Counts",
+    "PredictedCounts",
     "Rates",
     "counts",
     "estimate_mu",
@@ -49,7 +48,7 @@ __all__ = [
     "theorem2",
 ]
 
-EPS0 = 0.01  # costs half a percent of γ against ε₀ → 0
+EPS0 = 0.01  # any value in (0, 1) will do: this one costs half a percent of γ, as √(1 + ε₀), against ε₀ → 0
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Counts:
+class PredictedCounts:
     """Steps to reach an accuracy, and the average number of evaluations they take: the columns of Table 1."""
 
     iterations: int
@@ -141,7 +140,7 @@ def theorem1(
     >>> round(rates.gamma, 4), round(rates.eta, 2)
     (0.0799, 3.48)
     """
-    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=False, s=s)
+    return _rates(n, b, L, B, rho, q=q, eps0=eps0, tau=tau, error_bound=False, s=s)
 
 
 def theorem2(
@@ -166,7 +165,7 @@ def theorem2(
     >>> round(rates.delta(mu=0.5), 4)
     0.9985
     """
-    return _rates(n, b, L, B, rho, q, eps0, tau, error_bound=True, s=s)
+    return _rates(n, b, L, B, rho, q=q, eps0=eps0, tau=tau, error_bound=True, s=s)
 
 
 def saga_theory(
@@ -178,7 +177,7 @@ def saga_theory(
     [0.15, 0.08]
     """
     _check_sizes(n, b)
-    return _rates(n, b, L, B, float(drawn(n, b)), 1 / n, eps0, None, error_bound)
+    return _rates(n, b, L, B, float(drawn(n, b)), q=1 / n, eps0=eps0, error_bound=error_bound)
 
 
 def svrg_theory(
@@ -194,10 +193,10 @@ def svrg_theory(
     (0.15, 1571)
     """
     _check_sizes(n, b)
-    return _rates(n, b, L, B, 0.0, float(drawn(n, b)), eps0, None, error_bound)
+    return _rates(n, b, L, B, 0.0, q=float(drawn(n, b)), eps0=eps0, error_bound=error_bound)
 
 
-def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> Counts:
+def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) -> PredictedCounts:
     """How many steps ``rates`` guarantee ``epsilon`` after, from F(w⁰, x⁰) − F* = ``gap``, and what they cost.
 
     Without ``mu``: until ‖x-residual‖² + ‖w-residual‖² ≤ ε on average, at an index drawn by `sample_t0` (Theorem 1,
@@ -221,7 +220,7 @@ def counts(rates: Rates, gap: float, epsilon: float, mu: float | None = None) ->
     else:
         k = max(0, ceil(log(gap / epsilon) / rates.speed(mu)))
     w_steps, x_steps = k * rates.q, k * rates.q_prime
-    return Counts(k, rates.n + w_steps * rates.n + x_steps * rates.b, w_steps * rates.n, w_steps, x_steps)
+    return PredictedCounts(k, rates.n + w_steps * rates.n + x_steps * rates.b, w_steps * rates.n, w_steps, x_steps)
 
 
 def sample_t0(T: int, rng: np.random.Generator) -> int:
@@ -230,7 +229,7 @@ def sample_t0(T: int, rng: np.random.Generator) -> int:
     >>> 0 <= sample_t0(10, np.random.default_rng(0)) <= 10
     True
     """
-    if not _is_integer(T) or T < 0:
+    if not is_integer(T) or T < 0:
         raise ValueError(f"T must be an integer >= 0, the number of the last iterate, got {T!r}.")
     return int(rng.integers(T + 1))
 
@@ -271,10 +270,11 @@ def _rates(
     L: float | Array,
     B: float | Array,
     rho: float | Array,
+    *,
     q: float,
     eps0: float,
-    tau: float | None,
     error_bound: bool,
+    tau: float | None = None,
     s: Array | None = None,
 ) -> Rates:
     _check_sizes(n, b)
@@ -289,18 +289,14 @@ def _rates(
     if np.any(fade == 0):
         raise ValueError("q must be in (0, 1) where rho is 0: these dual variables would never be renewed.")
     theta = np.exp(fade / 4) * -np.expm1(fade / 4) if error_bound else -np.expm1(fade / 2)
-    spread = float(np.sqrt(_mean((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2), weights)))  # a'
-    mean = float(_mean(BL, weights))  # ℓ
+    spread = float(np.sqrt(np.average((1 - q) * (1 + eps0) * BL**2 / (2 * b * theta**2), weights=weights)))  # a'
+    mean = float(np.average(BL, weights=weights))  # ℓ
     if mean == 0:
         raise ValueError("L and B must not be 0 for every example: the losses are constant and any step works.")
     gamma = 1 / (4 * spread + mean)
     eta = 2 + 4 * gamma * (spread + mean)
     memory = float(np.exp(fade / 2).max())
     return Rates(n, b, q, gamma, eta, _tau(tau, (1 - q) / q * gamma / eta if q else inf), memory, error_bound)
-
-
-def _mean(values: np.ndarray, weights: np.ndarray | None) -> float:
-    return float(np.average(values, weights=weights))
 
 
 def _log_fade(rho: np.ndarray, q: float, error_bound: bool) -> np.ndarray:
@@ -342,16 +338,12 @@ def _tau(tau: float | None, balanced: float) -> float:
 
 
 def _check_sizes(n: int, b: int) -> None:
-    if not _is_integer(n) or n < 2:
+    if not is_integer(n) or n < 2:
         raise ValueError(f"n must be an integer >= 2, the number of examples, got {n!r}.")
-    if not _is_integer(b) or b < 1:
+    if not is_integer(b) or b < 1:
         raise ValueError(f"b must be an integer >= 1, the draws a step, got {b!r}.")
 
 
 def _check_open_unit(name: str, value: float, meaning: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+    if not is_number(value) or not 0 < value < 1:
         raise ValueError(f"{name} must be in (0, 1), got {value!r}: it is {meaning}.")
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)

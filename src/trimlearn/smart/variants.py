@@ -29,8 +29,24 @@ class Options(TypedDict, total=False):
 
 
 def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options]) -> SMART:
-    """SMART-SVRG (Corollaries 2 and 4), the default: Dₖ = ∅, b = ⌈n^(2/3)⌉, q = 1 − (1−1/n)^b.
+    """SMART-SVRG (Corollaries 2 and 4), the default where n is large: Dₖ = ∅.
 
+    Parameters
+    ----------
+    b : int, optional
+        The draws of a batch. None: ⌈n^(2/3)⌉.
+    q : float, optional
+        The chance of a w-step. None: 1 − (1−1/n)^b, the chance that a batch holds a given row, but at most ½.
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    Examples
+    --------
     >>> svrg(b=100, q=0.1, step="theory").refresh
     Nothing()
     """
@@ -39,8 +55,24 @@ def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options
 
 
 def saga(b: int | None = None, q: float | None = None, **options: Unpack[Options]) -> SMART:
-    """SMART-SAGA (Corollaries 1 and 3): Dₖ = Iₖ, b = ⌈n^(2/3)⌉, q as in `svrg`, or 1/n with step="theory".
+    """SMART-SAGA (Corollaries 1 and 3): Dₖ = Iₖ.
 
+    Parameters
+    ----------
+    b : int, optional
+        The draws of a batch. None: ⌈n^(2/3)⌉.
+    q : float, optional
+        The chance of a w-step. None: as in `svrg`, or 1/n with step="theory".
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    Examples
+    --------
     >>> saga(b=10).refresh
     Same()
     """
@@ -51,10 +83,26 @@ def saga(b: int | None = None, q: float | None = None, **options: Unpack[Options
 
 
 def prox_saga(b: int | None = None, refresh: str = "same", **options: Unpack[Options]) -> SMART:
-    """ProxSAGA (section 2.2): r1 = AllOnes(), q = 0; Dₖ = Iₖ, or b draws of its own with refresh="independent".
+    """ProxSAGA (section 2.2), for r1 = AllOnes(): there are no w-steps.
 
     An evaluation after every n draws feeds the history and the stopping rule and sums the mean of y afresh.
 
+    Parameters
+    ----------
+    b : int, optional
+        The draws of a batch. None: ⌈n^(2/3)⌉.
+    refresh : {"same", "independent"}
+        Dₖ = Iₖ, or b draws of its own.
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    Examples
+    --------
     >>> prox_saga(b=10, refresh="independent").refresh.b
     10
     """
@@ -67,8 +115,31 @@ def prox_saga(b: int | None = None, refresh: str = "same", **options: Unpack[Opt
 def prox_svrg(
     b: int | None = None, q: float | None = None, restart: int | None = None, **options: Unpack[Options]
 ) -> SMART:
-    """ProxSVRG (section 2.2): r1 = AllOnes(), Dₖ = ∅, q = 1/t; restart: Reddi et al.'s, every ⌈30κ⌉ iterations.
+    """ProxSVRG (section 2.2), for r1 = AllOnes(): Dₖ = ∅ and q = 1/t.
 
+    Parameters
+    ----------
+    b : int, optional
+        The draws of a batch. None: ⌈n^(2/3)⌉.
+    q : float, optional
+        The chance of a w-step. None: 1 − (1−1/n)^b, the chance that a batch holds a given row, but at most ½.
+    restart : int, optional
+        A full gradient for certain after so many iterations: ⌈30κ⌉ in [1]_.
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    References
+    ----------
+    .. [1] S. J. Reddi, S. Sra, B. Póczos and A. Smola, Proximal stochastic methods for nonsmooth nonconvex finite-sum
+       optimization, NIPS (2016).
+
+    Examples
+    --------
     >>> prox_svrg(q=1 / 50, restart=300).j.restart
     300
     """
@@ -77,10 +148,29 @@ def prox_svrg(
 
 
 def palm(cyclic: bool = True, **options: Unpack[Options]) -> SMART:
-    """PALM (Bolte, Sabach and Teboulle 2014): Iₖ = Dₖ = everything; w and x in turn, or by a fair coin; no momentum.
+    """PALM [1]_: Iₖ and Dₖ are everything; w and x in turn, or by a fair coin; no momentum unless asked for.
 
     A cyclic pair is one pass, as the x-step uses the gradient that the w-step left.
 
+    Parameters
+    ----------
+    cyclic : bool
+        Whether w and x take turns.
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    References
+    ----------
+    .. [1] J. Bolte, S. Sabach and M. Teboulle, Proximal alternating linearized minimization for nonconvex and nonsmooth
+       problems, Mathematical Programming 146 (2014).
+
+    Examples
+    --------
     >>> palm(cyclic=False, tau=10.0).j.q
     0.5
     """
@@ -89,8 +179,28 @@ def palm(cyclic: bool = True, **options: Unpack[Options]) -> SMART:
 
 
 def variable_projection(cyclic: bool = True, **options: Unpack[Options]) -> SMART:
-    """Variable projection (Aravkin, Drusvyatskiy and van Leeuwen 2016; Yang, Lozano and Aravkin 2016): PALM, τ = ∞.
+    """Variable projection [1]_, [2]_: PALM with τ = ∞.
 
+    Parameters
+    ----------
+    cyclic : bool
+        Whether w and x take turns.
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    References
+    ----------
+    .. [1] A. Aravkin, D. Drusvyatskiy and T. van Leeuwen, Variable projection without smoothness (2016).
+    .. [2] E. Yang, A. Lozano and A. Aravkin, High-dimensional trimmed estimators: a general framework for robust
+       structured estimation (2016).
+
+    Examples
+    --------
     >>> variable_projection().tau
     inf
     """
@@ -106,10 +216,28 @@ def sg(
     tau: float | str = inf,
     growth: float = 0.0,
 ) -> SMART:
-    """The rival PSPG: minibatch stochastic gradients without duals and with γₖ → 0; growth > 0 lets the batch grow.
+    """The rival PSPG: minibatch stochastic gradients without duals and with γₖ → 0.
 
-    step: "auto" starts at 1/L and halves after 10 passes, a number starts there; a `StepRule` is taken as it is.
+    Parameters
+    ----------
+    b : int, optional
+        The draws of a batch. None: ⌈n^(2/3)⌉.
+    q : float, optional
+        The chance of a w-step. None: 1 − (1−1/n)^b, the chance that a batch holds a given row, but at most ½.
+    step : "auto", float or StepRule
+        "auto" starts at 1/L and halves after 10 passes, a number starts there; a `StepRule` is taken as it is.
+    tau : float
+        The step τ in w.
+    growth : float
+        The batch at iteration k is b(1 + growth·k).
 
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    Examples
+    --------
     >>> sg(step=0.5).step
     Decaying(gamma=0.5, half=10.0)
     """
@@ -121,8 +249,29 @@ def sg(
 
 
 def page(b: int | None = None, q: float | None = None, **options: Unpack[Options]) -> SMART:
-    """PAGE (Li, Bao, Zhang and Richtárik 2021): g ← g + 1/b Σ(wᵢ∇fᵢ(xᵏ) − wᵢ∇fᵢ(xᵏ⁻¹)), b = ⌈√n⌉, q = b/(n + b).
+    """PAGE [1]_: g ← g + 1/b Σ(wᵢ∇fᵢ(xᵏ) − wᵢ∇fᵢ(xᵏ⁻¹)).
 
+    Parameters
+    ----------
+    b : int, optional
+        The draws of a batch. None: ⌈√n⌉.
+    q : float, optional
+        The chance of a w-step. None: b/(n + b).
+    **options : object
+        The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
+
+    Returns
+    -------
+    SMART
+        The method, to be passed to `trimlearn.solve`.
+
+    References
+    ----------
+    .. [1] Z. Li, H. Bao, X. Zhang and P. Richtárik, PAGE: a simple and optimal probabilistic gradient estimator for
+       nonconvex optimization, ICML (2021).
+
+    Examples
+    --------
     >>> page().duals
     'recursive'
     """

@@ -8,23 +8,35 @@ metric Σ sᵢ(·)², so that weight 2 is the row twice and weight 0 its removal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import inf, isfinite
-from numbers import Real
-from typing import Any, final
+from math import inf
+from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, namespace, to_numpy
+from trimlearn._utils.arrays import Array, namespace
 from trimlearn.weights.projection import total_weight, where_present
 
-__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "positive_number", "present"]
+__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box"]
 
 
 class WeightSet(ABC):
-    """The set W whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.
+    """The set W of example weights whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.
 
-    ``s`` is always the sample weights, one per row, or None for all ones. Arrays follow the namespace, device and
-    dtype of the first argument.
+    In every method ``s`` is the sample weights, one per row, or None for all ones. Arrays follow the namespace, device
+    and dtype of the first argument.
+
+    Attributes
+    ----------
+    B : float
+        The paper's Bᵢ: |wᵢ| ≤ B for every w in the set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.weights import CappedSimplex
+    >>> r1 = CappedSimplex(2)
+    >>> r1.h, r1.contain(np.array([1.0, 0.5, 0.5])), r1.at_h(3)
+    (2.0, True, CappedSimplex(3.0))
     """
 
     B: float = 1.0  # the paper's Bᵢ: |wᵢ| ≤ B for every w in the set
@@ -39,7 +51,7 @@ class WeightSet(ABC):
         """Raise ValueError if the set is empty, or not defined, for ``n`` rows with sample weights ``s``."""
 
     @abstractmethod
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         """The centre of the set: every row has the same weight (its group's share h/n), as float64."""
 
     @abstractmethod
@@ -64,8 +76,10 @@ class WeightSet(ABC):
 
 @final
 class AllOnes(WeightSet):
-    """{w = 1}: nothing is trimmed; SMART becomes ProxSAGA or ProxSVRG (the paper's section 2.2).
+    """The set {w = 1}: nothing is trimmed, and SMART becomes ProxSAGA or ProxSVRG (the paper's section 2.2).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> AllOnes().minimise(np.array([3.0, 0.1]))
     array([1., 1.])
@@ -81,9 +95,9 @@ class AllOnes(WeightSet):
     def check(self, n: int, s: Array | None = None) -> None:
         total_weight(n, s)
 
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         self.check(n, s)
-        return present(np.ones(n), s)
+        return where_present(np.ones(n), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
         return where_present(namespace(v).ones_like(v), s)
@@ -99,11 +113,6 @@ class AllOnes(WeightSet):
         return bool(namespace(w).all(namespace(w).abs(off) <= tol))
 
 
-def present(w: np.ndarray, s: Array | None) -> np.ndarray:
-    """The same for a NumPy w, wherever s lies."""
-    return w if s is None else np.where(to_numpy(s) > 0, w, 0.0)
-
-
 def in_unit_box(w: Array, tol: float) -> bool:
     return bool(namespace(w).all((w >= -tol) & (w <= 1 + tol)))
 
@@ -112,9 +121,3 @@ def finite(v: Array) -> Array:
     if not bool(namespace(v).all(namespace(v).isfinite(v))):
         raise ValueError("v must be finite to be projected; losses that overflowed need tau=inf (minimise).")
     return v
-
-
-def positive_number(name: str, value: Any, meaning: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value <= 0:
-        raise ValueError(f"{name} must be a finite number > 0, got {value!r}: {meaning}.")
-    return float(value)

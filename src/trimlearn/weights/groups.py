@@ -11,20 +11,41 @@ import numpy as np
 from array_api_compat import is_array_api_obj
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
-from trimlearn._utils.validation import is_missing
-from trimlearn.weights.base import WeightSet, finite, in_unit_box, positive_number, present
-from trimlearn.weights.projection import SNAP, Solve, on_capped, project, select_smallest, snap_h, total_weight
+from trimlearn._utils.validation import check_positive, is_missing
+from trimlearn.weights.base import WeightSet, finite, in_unit_box
+from trimlearn.weights.projection import (
+    SNAP,
+    Solve,
+    on_capped,
+    project,
+    select_smallest,
+    snap_h,
+    total_weight,
+    where_present,
+)
 
 __all__ = ["GroupCappedSimplex"]
 
 
 @final
 class GroupCappedSimplex(WeightSet):
-    """{w : 0 ≤ w ≤ 1, Σ_{i in g} sᵢwᵢ = h_g for every group g}: a quota per group, so that no group is wiped out.
+    """The set {w : 0 ≤ w ≤ 1, Σ_{i in g} sᵢwᵢ = h_g for every group g}: a quota per group, so that none is wiped out.
 
-    groups: one label per row. h: a number, split pro rata of the groups' sizes (Σs in each); or a quota per group,
-    as a dict by label or an array in the order of ``labels`` (sorted where labels can be sorted).
+    Parameters
+    ----------
+    groups : iterable
+        One label per row.
+    h : float, dict or array
+        A number is split pro rata of the groups' sizes (Σs in each); else a quota per group, by label in a dict, or in
+        the order of ``labels`` in an array.
 
+    Attributes
+    ----------
+    labels : list
+        The distinct labels, sorted where they can be.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> r1 = GroupCappedSimplex(["rare", "common", "common", "common"], h={"rare": 1, "common": 2})
     >>> r1.minimise(np.array([9.0, 0.1, 0.2, 7.0]))
@@ -38,7 +59,7 @@ class GroupCappedSimplex(WeightSet):
         self._back = np.argsort(order)  # puts the groups' weights, one group after the other, back in row order
         self._target = None if isinstance(h, Real) else _quotas_by_label(h, self.labels)
         total = h if self._target is None else self._target.sum()
-        self._h = positive_number("h", total, "the groups' quotas must sum to > 0")
+        self._h = check_positive(total, "h" if self._target is None else "h, the sum of the groups' quotas,")
 
     def __repr__(self) -> str:
         return f"GroupCappedSimplex({len(self.labels)} groups, h={self._h!r})"
@@ -75,9 +96,9 @@ class GroupCappedSimplex(WeightSet):
     def check(self, n: int, s: Array | None = None) -> None:
         self.quotas(n, s)
 
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         quotas, sizes = self.quotas(n, s), self._sizes(s)
-        return present((quotas / np.where(sizes > 0, sizes, 1.0))[self._codes], s)
+        return where_present((quotas / np.where(sizes > 0, sizes, 1.0))[self._codes], s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
         return self._solve(project, finite(v), s)
@@ -97,7 +118,7 @@ class GroupCappedSimplex(WeightSet):
     def at_h(self, h: float) -> GroupCappedSimplex:
         """The quotas that sum to h: each moves in a straight line from its group's size (h = n) to its target."""
         other = object.__new__(GroupCappedSimplex)
-        other.__dict__.update(self.__dict__, _h=positive_number("h", h, "h of the n examples are kept"))
+        other.__dict__.update(self.__dict__, _h=check_positive(h, "h"))
         return other
 
     def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import ceil, inf, isfinite
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-import numpy as np
-
-from trimlearn._utils.arrays import Array, kth_smallest, namespace
+from trimlearn._utils.arrays import Array, asarray_like, kth_smallest, namespace
+from trimlearn._utils.validation import is_number
 
 __all__ = [
     "ROUNDING",
@@ -28,13 +27,27 @@ __all__ = [
     "where_present",
 ]
 
-SNAP = 1e-9  # h this close to an integer, as a share of n, is meant to be that integer
-ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a share of its total
+SNAP = 1e-9  # h this close to an integer, as a share of n, is that integer: far above the rounding of n·(1 − share)
+ROUNDING = 1e-12  # what a cumulative sum of float64 weights may be off, as a share of its total: √n·eps/2 at n = 10⁸
 
 
 def snap_h(h: float, total: float) -> float:
-    """``h`` as it is used with rows of total weight ``total`` (n, or Σs): rounding in n·(1 − contamination) undone.
+    """Undo the rounding of n·(1 − contamination): h as it is used with rows of a total weight.
 
+    Parameters
+    ----------
+    h : float
+        The weight to keep.
+    total : float
+        The weight of all rows: n, or Σs.
+
+    Returns
+    -------
+    float
+        The nearest integer where h is within 1e-9·total of it, else h.
+
+    Examples
+    --------
     >>> snap_h(60_000 * (1 - 0.9), 60_000), snap_h(34.4, 43)
     (6000.0, 34.4)
     """
@@ -58,7 +71,7 @@ def h_of(contamination: Any, total: float, what: str = "rows") -> float | None:
         if contamination != "auto":
             raise ValueError(f"contamination={contamination!r} is not known; {advice}.")
         return None
-    if isinstance(contamination, bool | np.bool_) or not isinstance(contamination, Real):
+    if not is_number(contamination):
         raise ValueError(f"contamination must be a number or 'auto', got {contamination!r}; {advice}.")
     counted = isinstance(contamination, Integral)
     bad = float(contamination)
@@ -99,7 +112,8 @@ def select_smallest(f: Array, s: Array | None, h: float) -> Array:
     f = xp.where(xp.isnan(f), inf, f)
     theta = _threshold(f, s, h)
     below, tied = f < theta, f == theta
-    share = min(1.0, (h - weighted_sum(below, s)) / weighted_sum(tied, s))
+    share = (h - weighted_sum(below, s)) / weighted_sum(tied, s)
+    share = min(max(share, 0.0), 1.0)  # rounding, where weights s are of very different sizes
     return xp.where(tied, share, xp.astype(below, f.dtype))
 
 
@@ -156,15 +170,18 @@ def total_weight(n: int, s: Array | None) -> float:
             raise ValueError(f"n must be at least 1 row, got {n}.")
         return float(n)
     if tuple(s.shape) != (n,):
-        raise ValueError(f"sample_weight must have one weight per row, shape ({n},), got shape {tuple(s.shape)}.")
+        raise ValueError(f"sample_weight must have one entry per row, shape ({n},), got {tuple(s.shape)}.")
     total = weighted_sum(s, None)
-    if not (isfinite(total) and total > 0 and bool(namespace(s).all(s >= 0))):
-        raise ValueError("sample_weight must be finite, >= 0 and not all 0.")
+    if not (isfinite(total) and bool(namespace(s).all(s >= 0))):
+        raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
+    if total == 0:
+        raise ValueError("sample_weight must not be all zero: there is nothing to fit.")
     return total
 
 
 def where_present(w: Array, s: Array | None) -> Array:
-    """w with weight 0 for the rows that s = 0 removes."""
+    """w with weight 0 for the rows that s = 0 removes; w may be a NumPy array where s is none."""
     if s is None:
         return w
-    return namespace(w).where(s > 0, w, namespace(w).zeros_like(w))
+    xp = namespace(w)
+    return xp.where(asarray_like(s > 0, w, xp.bool), w, xp.zeros_like(w))

@@ -9,7 +9,8 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array
-from trimlearn.weights.base import WeightSet, finite, in_unit_box, positive_number, present
+from trimlearn._utils.validation import check_positive
+from trimlearn.weights.base import WeightSet, finite, in_unit_box
 from trimlearn.weights.projection import (
     ROUNDING,
     Solve,
@@ -19,6 +20,7 @@ from trimlearn.weights.projection import (
     snap_h,
     total_weight,
     weighted_sum,
+    where_present,
 )
 
 __all__ = ["CappedSimplex"]
@@ -26,11 +28,18 @@ __all__ = ["CappedSimplex"]
 
 @final
 class CappedSimplex(WeightSet):
-    """{w : 0 ≤ w ≤ 1, Σ sᵢwᵢ = h}: trust h of the n examples (the paper's Δ_h).
+    """The set {w : 0 ≤ w ≤ 1, Σ sᵢwᵢ = h}: trust h of the n examples (the paper's Δ_h).
 
-    h is real, 0 < h ≤ n (Σs with sample weights); h = n keeps every row. h within 1e-9·n of an integer is taken
-    as that integer. The projection is clip(v − λ, 0, 1), the one λ that makes the sum h found by sorting.
+    The projection is clip(v − λ, 0, 1), the one λ that makes the sum h found by sorting.
 
+    Parameters
+    ----------
+    h : float
+        How many examples to keep, 0 < h ≤ n (Σs with sample weights); h = n keeps every row. h within 1e-9·n of an
+        integer is taken as that integer.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> r1 = CappedSimplex(2)
     >>> r1.minimise(np.array([3.0, 0.1, 7.0, 0.2]))
@@ -40,7 +49,7 @@ class CappedSimplex(WeightSet):
     """
 
     def __init__(self, h: float) -> None:
-        self._h = positive_number("h", h, "CappedSimplex(h) keeps h of the n examples")
+        self._h = check_positive(h, "h")
 
     def __repr__(self) -> str:
         return f"CappedSimplex({self._h!r})"
@@ -52,9 +61,9 @@ class CappedSimplex(WeightSet):
     def check(self, n: int, s: Array | None = None) -> None:
         snap_h(self._h, total_weight(n, s))
 
-    def start(self, n: int, s: Array | None = None) -> np.ndarray:
+    def start(self, n: int, s: Array | None = None) -> Array:
         total = total_weight(n, s)
-        return present(np.full(n, snap_h(self._h, total) / total), s)
+        return where_present(np.full(n, snap_h(self._h, total) / total), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
         return self._solve(project, finite(v), s)

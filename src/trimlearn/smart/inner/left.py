@@ -6,7 +6,7 @@ from math import inf, nan
 
 __all__ = ["left_to_gain"]
 
-FEW_ITERATIONS = 4  # fewer, and no quarter of them says anything
+FEW_ITERATIONS = 4  # of fewer, a quarter is less than one
 
 
 def left_to_gain(fall: list[float], short: bool) -> float:

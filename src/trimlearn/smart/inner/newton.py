@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, dot, eps_of, namespace, norm, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm, rounding_of, to_numpy
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.regularizers import Regularizer
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = ["newton", "newton_decrease"]
 
-PRECISE = 256  # times eps: a change of F below this share of it is rounding
-SUBPROBLEM = 500  # proximal gradients on a quadratic model, which cost no passes
-FORCING = 1e-6  # share of its fall to which a model is solved: so each Newton step gains three digits of x
-BALANCE = 10  # of the former between two looks at whether ρ suits
-LEAST, MOST = 1e-4, 1e8  # a damping below the first is none; above the second no step is left
+SUBPROBLEM = 500  # steps on a quadratic model: a limit on time, as each is one product with H, 1 ms at order 1,000
+FORCING = 1e-6  # share of its fall to which a model is solved: its square root, three digits of x, is what a step gains
+BALANCE = 10  # the ratio of residuals that changes ρ (Boyd and others 2011, §3.4.1), looked at after as many steps
+NEGATIVE = 1e-6  # share of the largest diagonal entry below which −⟨v, Hv⟩/‖v‖² is rounding: differences give 1e-10
+LEAST, MOST = 1e-4, 1e8  # dampings of a unit diagonal: H moves by less than 1e-4, or steps shrink below √eps of theirs
 
 
 def newton(
@@ -40,9 +40,14 @@ def newton(
         H = engine.hessian(x) if H is None else H
         if not np.all(np.isfinite(H)):  # x is so far off that nothing can be said
             break
-        rounding = PRECISE * eps_of(x) * abs(F)
-        new, promised = _model_minimiser(H + damping * np.diag(np.diag(H)), gradient, x, r2, rounding)
+        rounding = rounding_of(x) * abs(F)
+        new, promised = _model_minimiser(H + damping * np.diag(np.abs(np.diag(H))), gradient, x, r2, rounding)
         engine.counts.prox_r2 += 1
+        if promised == -inf:  # no minimum: more damping will make one
+            damping = max(100.0 * damping, 100 * LEAST)
+            if damping > MOST:
+                break
+            continue
         f, g = engine.value_gradient(new)
         F_new = f + r2.value(new)
         if not damping:  # a model that promises a rise is not convex, and says nothing
@@ -62,31 +67,40 @@ def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> floa
     H = engine.hessian(x)
     if not np.all(np.isfinite(H)):
         return inf
-    rounding = PRECISE * eps_of(x) * abs(F)
+    rounding = rounding_of(x) * abs(F)
     _, promised = _model_minimiser(H, gradient, x, engine.problem.r2, rounding)
     return promised if promised >= -rounding else inf
 
 
-def _model_minimiser(
-    H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float
-) -> tuple[Array, float]:
-    """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), found in float64, and r2(x) − m(u)."""
+def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float) -> tuple[Array, float]:
+    """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), found in float64, and r2(x) − m(u).
+
+    x itself and −infinity where m is seen to fall without end.
+    """
     xp = namespace(x)
     wide, g = xp.astype(x, xp.float64, copy=False), xp.astype(gradient, xp.float64, copy=False)
     if r2.smooth:
         best = _newton_point(H, g, wide, r2)
+        if best is None:
+            return x, -inf
     else:
         best = _proximal(H, g, wide, r2, rounding) if r2.separable else _split(H, g, wide, r2)
     new = xp.astype(best, x.dtype, copy=False)
     return new, r2.value(x) - _model(H, g, new - x) - r2.value(new)
 
 
-def _newton_point(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
-    """The same for Zero and Ridge, whose gradient is linear."""
+def _newton_point(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array | None:
+    """The same for Zero and Ridge, whose gradient is linear; None where H is negative along the gradient that is left.
+
+    Losses of linear predictions have no such H. Others may, and `solve_symmetric` leaves those directions alone.
+    """
     ones = asarray_like(np.ones(x.shape), x)
-    alpha = to_numpy(r2.gradient(ones)).ravel()
+    A = H + np.diag(to_numpy(r2.gradient(ones)).ravel())
     total = to_numpy(gradient + r2.gradient(x)).ravel()
-    d = -solve_symmetric(H + np.diag(alpha), total[:, None])[:, 0]
+    d = -solve_symmetric(A, total[:, None])[:, 0]
+    left = A @ d + total
+    if left @ A @ left < -NEGATIVE * np.abs(np.diag(A)).max() * (left @ left):
+        return None
     return x + asarray_like(d.reshape(x.shape), x)
 
 
@@ -144,7 +158,7 @@ def _split(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
             primal, dual = norm(free - u), rho * norm(u - old)
             if max(primal, dual / rho) <= 1e-12 * norm(u):
                 return best
-            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            factor = 2.0 if primal > BALANCE * dual else 0.5 if dual > BALANCE * primal else 1.0
             rho, y = rho * factor, y / factor
     other = _proximal(H, gradient, x, r2, inf)
     return other if r2.value(other) + _model(H, gradient, other - x) < least else best

@@ -1,0 +1,1 @@
+"""Where constants come from: each file measures a family of them, and its table lies in results/."""
