@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from math import log, pi
+from math import inf, log, pi, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -13,17 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import Table, check_counts, row_names
-from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.covariance.trimming import Scatter, TrimmedFit
+from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
+from trimlearn.smart.method import Record
 
 __all__ = ["Floats", "TrimmedScatter"]
 
 Floats = NDArray[np.float64]
 
-HUGE = 1e140  # times itself still in range
-LARGE = 1 << 20  # entries of X beyond which products are
+HUGE = 1e140  # its square, times the squares of up to 10²⁸ rows and features, is in range
+LARGE = 1 << 20  # entries of X from which BLAS's threads are worth their waiting: 8 MB, more than a core's cache
 
 
 class TrimmedScatter(Detector):
@@ -32,52 +33,132 @@ class TrimmedScatter(Detector):
     assume_centered: bool
     location_: Floats
     covariance_: Floats
+    raw_weights_: Floats
+    history_: list[Record]
+    _model: Scatter
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
+        """Fit to the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : Ignored
+            Not used, present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: 2 is the row twice, 0 its removal.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+        """
         with intact(self):
             data = self._validate(X, y, sample_weight, reset=True)
             self._row_names = row_names(X)
             with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
                 return self._refit(data, self.contamination, warm=False)
 
-    @abstractmethod
-    def _squared_distances(self, X: Floats) -> Floats:
-        """d² of validated rows."""
-
-    @abstractmethod
-    def _log_det(self) -> float:
-        """log det of the covariance that distances are measured with."""
-
-    @abstractmethod
     def get_precision(self) -> Floats:
-        """The inverse of the covariance that distances are measured with."""
+        """The inverse of the covariance; where that is singular, of the nearest regular one.
+
+        Returns
+        -------
+        precision : ndarray of shape (n_features, n_features)
+            What distances are measured with.
+        """
+        check_is_fitted(self, "weights_")
+        return self._model.precision
 
     def mahalanobis(self, X: Any) -> Floats:
-        """Squared robust distances of the rows of X."""
+        """Squared robust distances of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        dist : ndarray of shape (n_samples,)
+            Squared distances from ``location_``.
+        """
         check_is_fitted(self, "weights_")
-        return self._squared_distances(check_data(self, X, reset=False, dtype=np.float64))
+        return self._model.squared_distances(check_data(self, X, reset=False, dtype=np.float64))
 
     def score_samples(self, X: Any) -> Floats:
-        """Minus the squared distances: larger is more normal."""
+        """Minus the squared distances of rows: larger is more normal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Minus `mahalanobis`.
+        """
         return -self.mahalanobis(X)
 
     def outlier_score(self, X: Any) -> Floats:
-        """Robust distances, not squared: larger is worse."""
+        """Robust distances of rows, not squared: larger is worse.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Distances from ``location_``; beyond ``threshold_`` is an outlier.
+        """
         return np.sqrt(self.mahalanobis(X))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of the rows of X under the normal model."""
+        """Mean log-likelihood of rows under the normal model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : Ignored
+            Not used, present for scikit-learn's searches.
+
+        Returns
+        -------
+        score : float
+            As that of sklearn.covariance.EmpiricalCovariance.
+        """
         d2 = self.mahalanobis(X)
-        return -0.5 * (float(np.mean(d2)) + self._log_det() + len(self.location_) * log(2.0 * pi))
+        return -0.5 * (float(np.mean(d2)) + self._model.log_det + len(self.location_) * log(2.0 * pi))
 
     @property
     def support_(self) -> NDArray[np.bool_]:
         """``inlier_mask_``, by the name it has in scikit-learn's MinCovDet."""
         return self.inlier_mask_
 
+    @property
+    def raw_support_(self) -> NDArray[np.bool_]:
+        """Which rows count in the trimmed fit."""
+        return np.asarray(self.raw_weights_ > 0)
+
+    def _publish(self, data: Table, found: TrimmedFit[Any], h: float | None) -> None:
+        """What was found, as attributes; h: the weight that was asked to be kept."""
+        raw, trimmed, final = found.raw, found.trimmed.model, found.final
+        self._training, self._raw, self._model = data, raw, final.model
+        self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, trimmed.location, trimmed.covariance
+        self.weights_, self.location_, self.covariance_ = final.model.w, final.model.location, final.model.covariance
+        self.dist_ = final.model.squared_distances(data.X)
+        self.outlier_scores_, self.threshold_ = np.sqrt(self.dist_), sqrt(final.reach)
+        self.contamination_ = final.verdict.contamination if h is None else 1.0 - h / data.S
+        self.objective_ = raw.history[-1] if raw.history else inf
+        self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
+
     def _scores(self, data: Table) -> Floats:
-        return np.sqrt(self._squared_distances(data.X))
+        return np.sqrt(self._model.squared_distances(data.X))
 
     def _findings(self, data: Table, scores: Floats, off: NDArray[np.bool_]) -> Findings:
         precision, center = self.get_precision(), self.location_

@@ -1,0 +1,95 @@
+"""Search, judge, keep more, judge again, readmit: how a trimmed location and scatter is found by any criterion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Generic, Protocol, TypeVar, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.robust.scatter.judge import JudgedScatter
+from trimlearn.robust.scatter.mcd import default_h
+from trimlearn.robust.verdict import readmit
+
+__all__ = ["FEW", "Criterion", "Scatter", "TrimmedFit", "fit_trimmed"]
+
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+FEW: Final = 5  # rows per feature below which a covariance may be ill-conditioned: Rousseeuw and Van Zomeren (1990)
+ROUNDS: Final = 10  # of judging and fitting again, a limit on time: `benchmarks.calibration scatter` counts 3 at most
+
+
+class Scatter(Protocol):
+    """A location and covariance of the rows that the weights w keep."""
+
+    @property
+    def w(self) -> Floats: ...
+    @property
+    def location(self) -> Floats: ...
+    @property
+    def covariance(self) -> Floats: ...
+    @property
+    def precision(self) -> Floats: ...
+    @property
+    def log_det(self) -> float: ...
+    @property
+    def history(self) -> tuple[float, ...]: ...
+
+    def squared_distances(self, X: Floats) -> Floats: ...
+
+
+Model = TypeVar("Model", bound=Scatter)
+
+
+class Criterion(Protocol[Model]):
+    """What is minimised over the h rows kept, and how rows are judged by the minimum."""
+
+    def search(self, h: float) -> Model:
+        """The best fit to h rows that is found from many starts."""
+
+    def concentrate(self, model: Model, h: float) -> Model:
+        """The fit to h rows that concentration steps from another one lead to."""
+
+    def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
+        """Every row by a trimmed fit to h rows."""
+
+    def refit(self, rows: Mask, near: Model, h: float) -> JudgedScatter[Model] | None:
+        """The fit to all of these rows, and every row by it, at least h being good; None where they are too few."""
+
+
+@final
+@dataclass(frozen=True)
+class TrimmedFit(Generic[Model]):
+    """The trimmed fit to h rows; what is judged by it; and the same for the fit to the rows that it explains."""
+
+    raw: Model
+    h: float
+    trimmed: JudgedScatter[Model]
+    final: JudgedScatter[Model]
+
+
+def fit_trimmed(
+    criterion: Criterion[Model], shape: tuple[float, int], h: float | None, start: Model | None, reweight: bool
+) -> TrimmedFit[Model]:
+    """Fit h of the rows, beginning at ``start`` where there is one, and what that explains if ``reweight``.
+
+    shape: the weight of all rows, and the number of features. h = None: as many as are good, after a first fit that
+    as many bad rows as possible cannot spoil.
+    """
+    kept = default_h(*shape) if h is None else h
+    raw = criterion.search(kept) if start is None else criterion.concentrate(start, kept)
+    trimmed = criterion.judge(raw, kept)
+    if h is None:  # the share of bad rows is known now: more can be kept
+        kept = max(kept, shape[0] * (1.0 - trimmed.verdict.contamination))
+        raw = criterion.concentrate(raw, kept)
+        trimmed = criterion.judge(raw, kept)
+    final, _, _ = readmit(
+        trimmed,
+        trimmed.verdict,
+        lambda rows, last: criterion.refit(rows, last.model, kept),
+        lambda judged: judged.verdict,
+        ROUNDS if reweight else 0,
+    )
+    return TrimmedFit(raw, kept, trimmed, final)
