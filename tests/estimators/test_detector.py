@@ -18,7 +18,8 @@ X[:20] += [0, 9, -9]
 NEW = RNG.normal(size=(50, 3)) * [3, 1, 1]
 NEW[:10] += [0, 9, -9]
 
-DETECTORS = [TrimmedPCA(1), TrimmedCovariance(), TrimmedGraphicalLasso(0.1)]
+SEEDED = {"random_state": 0}
+DETECTORS = [TrimmedPCA(1, **SEEDED), TrimmedCovariance(**SEEDED), TrimmedGraphicalLasso(0.1, **SEEDED)]
 
 
 @pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)

@@ -7,7 +7,6 @@ from numbers import Real
 from typing import Any, Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import check_count
@@ -185,7 +184,7 @@ class _Determinant:
     def judge(self, model: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         return self.judge_by.trimmed(model, h)
 
-    def refit(self, rows: NDArray[np.bool_], near: ScatterFit, h: float) -> JudgedScatter[ScatterFit] | None:
+    def refit(self, rows: np.ndarray, near: ScatterFit, h: float) -> JudgedScatter[ScatterFit] | None:
         s, w = self.data.s, (rows & (self.data.s > 0)).astype(np.float64)
         m = float(s @ w)
         stage(f"fit to the {m:.0f} rows explained")

@@ -8,12 +8,11 @@ from numbers import Real
 from typing import Any, Final, Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Table
-from trimlearn.estimators.covariance.scatter import Floats, TrimmedScatter
+from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -22,7 +21,7 @@ from trimlearn.robust.scatter.graphical_lasso import graphical_lasso, penalised
 from trimlearn.robust.scatter.judge import JudgedScatter, judge_by_shape
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import normal_scores
-from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shrinkage, squared_distances
+from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shrinkage
 from trimlearn.robust.scatter.units import RobustUnits
 from trimlearn.weights import CappedSimplex
 
@@ -160,7 +159,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         return self
 
 
-def _warn(raw: _SparseNormal, final: _SparseNormal, least: Floats) -> None:
+def _warn(raw: _SparseNormal, final: _SparseNormal, least: np.ndarray) -> None:
     if not (raw.converged and raw.solved and final.solved):
         message = "TrimmedGraphicalLasso stopped short of a fixed point; raise max_iter, tol or alpha."
         warn(message, ConvergenceWarning)
@@ -174,16 +173,16 @@ def _warn(raw: _SparseNormal, final: _SparseNormal, least: Floats) -> None:
 class _SparseNormal:
     """Weights w, location μ and precision Θ; J, and J after each concentration step."""
 
-    w: Floats
-    location: Floats
-    precision: Floats
+    w: np.ndarray
+    location: np.ndarray
+    precision: np.ndarray
     solved: bool  # whether the graphical lasso had converged
     objective: float = inf
     history: tuple[float, ...] = ()
     converged: bool = False
 
     @property
-    def covariance(self) -> Floats:
+    def covariance(self) -> np.ndarray:
         return np.asarray(np.linalg.inv(self.precision), dtype=np.float64)
 
     @property
@@ -191,7 +190,7 @@ class _SparseNormal:
         """Of the covariance."""
         return -float(np.linalg.slogdet(self.precision)[1])
 
-    def squared_distances(self, X: Floats) -> Floats:
+    def squared_distances(self, X: np.ndarray) -> np.ndarray:
         D = X - self.location
         return np.asarray(np.maximum(np.einsum("np,np->n", D @ self.precision, D), 0.0))
 
@@ -206,7 +205,7 @@ class _PenalisedLikelihood:
     tol: float
     max_iter: int
     centred: bool
-    least: Floats
+    least: np.ndarray
     seed: int
 
     def search(self, h: float) -> _SparseNormal:
@@ -242,17 +241,17 @@ class _PenalisedLikelihood:
                     d2[out] = self._estimate(rest, model).squared_distances(X[out])
         return judge_by_shape(model, d2, h, self.data.s, self.seed)
 
-    def refit(self, rows: NDArray[np.bool_], near: _SparseNormal, h: float) -> JudgedScatter[_SparseNormal]:
+    def refit(self, rows: np.ndarray, near: _SparseNormal, h: float) -> JudgedScatter[_SparseNormal]:
         stage(f"fit to the {self.data.s @ rows:.0f} rows explained")
         return self.judge(self._estimate(rows.astype(np.float64), near), h)
 
-    def _starts(self, h: float) -> list[Floats]:
+    def _starts(self, h: float) -> list[np.ndarray]:
         """Weights: of the minimum covariance determinant, and by the distances of a robust rank correlation."""
         X, s = self.data.X, self.data.s
         rho = None if self.data.S < FEW * X.shape[1] else 0.0
         found = mcd(X, s, h, shrinkage=rho, centred=self.centred, starts=STARTS, seed=self.seed)
         Z = found.units.into(X)
-        d2 = squared_distances(Z, normal_scores(Z, s, self.centred), RANKED)[0]
+        d2 = normal_scores(Z, s, self.centred).squared_distances(Z, RANKED)[0]
         return [found.w, CappedSimplex(h).minimise(d2, s)]
 
     def _step(self, h: float, model: _SparseNormal, rough: bool = False) -> _SparseNormal:
@@ -260,7 +259,7 @@ class _PenalisedLikelihood:
         nearest = CappedSimplex(h).minimise(model.squared_distances(self.data.X), self.data.s)
         return self._estimate(nearest, model, rough)
 
-    def _estimate(self, w: Floats, near: _SparseNormal | None = None, rough: bool = False) -> _SparseNormal:
+    def _estimate(self, w: np.ndarray, near: _SparseNormal | None = None, rough: bool = False) -> _SparseNormal:
         """The graphical lasso of the rows that w keeps, begun at the one of a model that is near."""
         X, c = self.data.X[w > 0], (self.data.s * w)[w > 0]
         mu = np.zeros(X.shape[1]) if self.centred else c @ X / c.sum()

@@ -3,37 +3,44 @@
 from __future__ import annotations
 
 from math import inf, log, pi, sqrt
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import Table, check_counts, row_names
-from trimlearn.estimators.covariance.trimming import Scatter, TrimmedFit
+from trimlearn.estimators.covariance.trimming import TrimmedFit
 from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.smart.method import Record
 
-__all__ = ["Floats", "TrimmedScatter"]
-
-Floats = NDArray[np.float64]
+__all__ = ["TrimmedScatter"]
 
 HUGE = 1e140  # its square, times the squares of up to 10²⁸ rows and features, is in range
 LARGE = 1 << 20  # entries of X from which BLAS's threads are worth their waiting: 8 MB, more than a core's cache
+
+
+class Scatter(Protocol):
+    """What distances are measured with."""
+
+    @property
+    def precision(self) -> np.ndarray: ...
+    @property
+    def log_det(self) -> float: ...
+    def squared_distances(self, X: np.ndarray) -> np.ndarray: ...
 
 
 class TrimmedScatter(Detector):
     """Location and covariance of the rows that agree; every row, seen or not, has a distance from them."""
 
     assume_centered: bool
-    location_: Floats
-    covariance_: Floats
-    raw_weights_: Floats
+    location_: np.ndarray
+    covariance_: np.ndarray
+    raw_weights_: np.ndarray
     history_: list[Record]
     _model: Scatter
 
@@ -60,7 +67,7 @@ class TrimmedScatter(Detector):
             with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
                 return self._refit(data, self.contamination, warm=False)
 
-    def get_precision(self) -> Floats:
+    def get_precision(self) -> np.ndarray:
         """The inverse of the covariance; where that is singular, of the nearest regular one.
 
         Returns
@@ -71,7 +78,7 @@ class TrimmedScatter(Detector):
         check_is_fitted(self, "weights_")
         return self._model.precision
 
-    def mahalanobis(self, X: Any) -> Floats:
+    def mahalanobis(self, X: Any) -> np.ndarray:
         """Squared robust distances of rows.
 
         Parameters
@@ -87,7 +94,7 @@ class TrimmedScatter(Detector):
         check_is_fitted(self, "weights_")
         return self._model.squared_distances(check_data(self, X, reset=False, dtype=np.float64))
 
-    def score_samples(self, X: Any) -> Floats:
+    def score_samples(self, X: Any) -> np.ndarray:
         """Minus the squared distances of rows: larger is more normal.
 
         Parameters
@@ -102,7 +109,7 @@ class TrimmedScatter(Detector):
         """
         return -self.mahalanobis(X)
 
-    def outlier_score(self, X: Any) -> Floats:
+    def outlier_score(self, X: Any) -> np.ndarray:
         """Robust distances of rows, not squared: larger is worse.
 
         Parameters
@@ -115,7 +122,7 @@ class TrimmedScatter(Detector):
         scores : ndarray of shape (n_samples,)
             Distances from ``location_``; beyond ``threshold_`` is an outlier.
         """
-        return np.sqrt(self.mahalanobis(X))
+        return np.asarray(np.sqrt(self.mahalanobis(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log-likelihood of rows under the normal model.
@@ -136,12 +143,12 @@ class TrimmedScatter(Detector):
         return -0.5 * (float(np.mean(d2)) + self._model.log_det + len(self.location_) * log(2.0 * pi))
 
     @property
-    def support_(self) -> NDArray[np.bool_]:
+    def support_(self) -> np.ndarray:
         """``inlier_mask_``, by the name it has in scikit-learn's MinCovDet."""
         return self.inlier_mask_
 
     @property
-    def raw_support_(self) -> NDArray[np.bool_]:
+    def raw_support_(self) -> np.ndarray:
         """Which rows count in the trimmed fit."""
         return np.asarray(self.raw_weights_ > 0)
 
@@ -157,10 +164,10 @@ class TrimmedScatter(Detector):
         self.objective_ = raw.history[-1] if raw.history else inf
         self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
 
-    def _scores(self, data: Table) -> Floats:
-        return np.sqrt(self._model.squared_distances(data.X))
+    def _scores(self, data: Table) -> np.ndarray:
+        return np.asarray(np.sqrt(self._model.squared_distances(data.X)))
 
-    def _findings(self, data: Table, scores: Floats, off: NDArray[np.bool_]) -> Findings:
+    def _findings(self, data: Table, scores: np.ndarray, off: np.ndarray) -> Findings:
         precision, center = self.get_precision(), self.location_
         top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)

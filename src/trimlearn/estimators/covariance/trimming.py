@@ -6,41 +6,18 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "Criterion", "Scatter", "TrimmedFit", "fit_trimmed"]
+__all__ = ["FEW", "Criterion", "TrimmedFit", "fit_trimmed"]
 
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
+
+Model = TypeVar("Model")
 
 FEW: Final = 5  # rows per feature below which a covariance may be ill-conditioned: Rousseeuw and Van Zomeren (1990)
 ROUNDS: Final = 10  # of judging and fitting again, a limit on time: `benchmarks.calibration scatter` counts 3 at most
-
-
-class Scatter(Protocol):
-    """A location and covariance of the rows that the weights w keep."""
-
-    @property
-    def w(self) -> Floats: ...
-    @property
-    def location(self) -> Floats: ...
-    @property
-    def covariance(self) -> Floats: ...
-    @property
-    def precision(self) -> Floats: ...
-    @property
-    def log_det(self) -> float: ...
-    @property
-    def history(self) -> tuple[float, ...]: ...
-
-    def squared_distances(self, X: Floats) -> Floats: ...
-
-
-Model = TypeVar("Model", bound=Scatter)
 
 
 class Criterion(Protocol[Model]):
@@ -55,7 +32,7 @@ class Criterion(Protocol[Model]):
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Every row by a trimmed fit to h rows."""
 
-    def refit(self, rows: Mask, near: Model, h: float) -> JudgedScatter[Model] | None:
+    def refit(self, rows: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
         """The fit to all of these rows, and every row by it, at least h being good; None where they are too few."""
 
 
@@ -85,11 +62,10 @@ def fit_trimmed(
         kept = max(kept, shape[0] * (1.0 - trimmed.verdict.contamination))
         raw = criterion.concentrate(raw, kept)
         trimmed = criterion.judge(raw, kept)
-    final, _, _ = readmit(
-        trimmed,
-        trimmed.verdict,
-        lambda rows, last: criterion.refit(rows, last.model, kept),
-        lambda judged: judged.verdict,
-        ROUNDS if reweight else 0,
-    )
+
+    def refit(rows: np.ndarray, last: JudgedScatter[Model]) -> JudgedScatter[Model] | None:
+        return criterion.refit(rows, last.model, kept)
+
+    rounds = ROUNDS if reweight else 0
+    final, _, _ = readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, rounds)
     return TrimmedFit(raw, kept, trimmed, final)

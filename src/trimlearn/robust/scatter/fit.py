@@ -7,14 +7,11 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from trimlearn.robust.scatter.steps import FLOOR, Moments, Shrinkage, moments, squared_distances
+from trimlearn.robust.scatter.steps import FLOOR, Moments, Shrinkage
 from trimlearn.robust.scatter.units import RobustUnits
 
 __all__ = ["ScatterFit"]
-
-Floats = NDArray[np.float64]
 
 
 @final
@@ -24,33 +21,33 @@ class ScatterFit:
 
     units: RobustUnits
     shrinkage: Shrinkage
-    w: Floats
+    w: np.ndarray
     moments: Moments
     history: tuple[float, ...] = ()  # log det K(S) after each concentration step, in the units of the data
     converged: bool = True
 
-    def refitted(self, A: Floats, s: Floats, w: Floats, centred: bool) -> ScatterFit:
+    def refitted(self, A: np.ndarray, s: np.ndarray, w: np.ndarray, centred: bool) -> ScatterFit:
         """Mean and covariance, divided by Σsw − 1, of the rows of A that w keeps, in the same units."""
         m = float(s @ w)
         shrinkage = Shrinkage(self.shrinkage.rho, 1.0 if centred else m / max(m - 1.0, 1.0))
-        return ScatterFit(self.units, shrinkage, w, moments(self.units.into(A), (s * w)[None], centred))
+        return ScatterFit(self.units, shrinkage, w, Moments.of(self.units.into(A), (s * w)[None], centred))
 
     def scaled(self, factor: float) -> ScatterFit:
         """The same with c, and for ρ = 0 with the covariance, ``factor`` times as large."""
         return replace(self, shrinkage=Shrinkage(self.shrinkage.rho, self.shrinkage.c * factor))
 
     @property
-    def location(self) -> Floats:
+    def location(self) -> np.ndarray:
         return np.asarray(self.units.centre + self.units.scale * self.moments.mu[0])
 
     @property
-    def covariance(self) -> Floats:
+    def covariance(self) -> np.ndarray:
         """K(S) in the units of the data; singular where the kept rows lie on a hyperplane."""
         S, rho, c = self.moments.S[0], self.shrinkage.rho, self.shrinkage.c
         return np.asarray((rho * np.eye(len(S)) + (1.0 - rho) * c * S) * np.outer(self.units.scale, self.units.scale))
 
     @property
-    def precision(self) -> Floats:
+    def precision(self) -> np.ndarray:
         """The inverse of the covariance; where that is singular, of the nearest regular one."""
         values, vectors = self._eigen
         T = vectors / np.sqrt(values) / self.units.scale[:, None]
@@ -67,9 +64,9 @@ class ScatterFit:
         return float(np.sum(np.log(self._eigen[0]))) + self.units.log_det
 
     @cached_property
-    def _eigen(self) -> tuple[Floats, Floats]:
+    def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         return self.shrinkage.eigen(self.moments.S[0])
 
-    def squared_distances(self, A: Floats) -> Floats:
+    def squared_distances(self, A: np.ndarray) -> np.ndarray:
         """d² of every row of A."""
-        return np.asarray(squared_distances(self.units.into(A), self.moments, self.shrinkage)[0])
+        return np.asarray(self.moments.squared_distances(self.units.into(A), self.shrinkage)[0])

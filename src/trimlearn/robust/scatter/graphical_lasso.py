@@ -11,17 +11,14 @@ from __future__ import annotations
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
 __all__ = ["graphical_lasso", "penalised"]
-
-Floats = NDArray[np.float64]
 
 HALVINGS = 60
 NEAR = 5.0  # how far the logarithms of a start's diagonal may be from that of the identity
 
 
-def penalised(S: Floats, theta: Floats, alpha: Floats | float) -> float:
+def penalised(S: np.ndarray, theta: np.ndarray, alpha: np.ndarray | float) -> float:
     """tr(SΘ) − log det Θ + Σ_{j≠k} αⱼₖ|Θⱼₖ|; inf unless Θ is positive definite."""
     try:
         L = np.linalg.cholesky(theta)
@@ -33,8 +30,8 @@ def penalised(S: Floats, theta: Floats, alpha: Floats | float) -> float:
 
 
 def graphical_lasso(
-    S: Floats, alpha: float, start: Floats | None = None, tol: float = 1e-4, max_iter: int = 1000
-) -> tuple[Floats, bool]:
+    S: np.ndarray, alpha: float, start: np.ndarray | None = None, tol: float = 1e-4, max_iter: int = 1000
+) -> tuple[np.ndarray, bool]:
     """Θ, and whether its duality gap fell to ``tol``. ``start``: a positive definite Θ.
 
     >>> S = np.array([[2.0, 0.5, 0.05], [0.5, 1.0, 0.0], [0.05, 0.0, 1.0]])
@@ -62,14 +59,16 @@ def graphical_lasso(
     return theta / np.outer(d, d), value - _lower_bound(R, A, inverse) <= tol
 
 
-def _lower_bound(R: Floats, A: Floats, inverse: Floats) -> float:
+def _lower_bound(R: np.ndarray, A: np.ndarray, inverse: np.ndarray) -> float:
     """log det W + p for the nearest dual feasible W: |W − R| ≤ A, equal on the diagonal."""
     W = R + np.clip(inverse - R, -A, A)
     sign, log_det = np.linalg.slogdet(W)
     return float(log_det) + len(R) if sign > 0 else -inf
 
 
-def _descend(R: Floats, A: Floats, theta: Floats, inverse: Floats, value: float, step: float) -> tuple[Floats, float]:
+def _descend(
+    R: np.ndarray, A: np.ndarray, theta: np.ndarray, inverse: np.ndarray, value: float, step: float
+) -> tuple[np.ndarray, float]:
     """One proximal gradient step, the first of ``step``, ``step``/2, … that lowers the objective."""
     gradient = R - inverse
     new, new_value = theta, inf

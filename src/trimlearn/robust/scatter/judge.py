@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Final, Generic, TypeVar, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri, ndtr
 
 from trimlearn.robust.scale import Chi, judge, p_values
@@ -22,7 +21,6 @@ from trimlearn.robust.verdict import Verdict
 
 __all__ = ["DistanceJudge", "JudgedScatter", "judge_by_shape", "left_out", "scores_inside", "scores_outside"]
 
-Floats = NDArray[np.float64]
 Model = TypeVar("Model")
 
 MANY: Final = 500  # rows per feature from which χ²_p is the law: its mean is off by (p + 1)/m, 1/500 for many features
@@ -39,10 +37,10 @@ class JudgedScatter(Generic[Model]):
     model: Model
     verdict: Verdict
     reach: float  # the largest d² at which an unseen row is still an inlier
-    p_values: Floats  # P(an inlier is as far out), for every row
+    p_values: np.ndarray  # P(an inlier is as far out), for every row
 
 
-def scores_outside(d2: Floats, m: float, p: int) -> Floats:
+def scores_outside(d2: np.ndarray, m: float, p: int) -> np.ndarray:
     """Squared distances of rows that were not among the m fitted ones, as values of χ_p (not squared).
 
     >>> scores_outside(np.array([9.21]), 1e9, 2).round(2), scores_outside(np.array([9.21]), 12, 2).round(2)
@@ -51,13 +49,13 @@ def scores_outside(d2: Floats, m: float, p: int) -> Floats:
     return np.sqrt(chdtri(p, np.maximum(fdtrc(p, m - p, d2 * m * (m - p) / ((m * m - 1.0) * p)), LEAST)))
 
 
-def scores_inside(d2: Floats, m: float, p: int) -> Floats:
+def scores_inside(d2: np.ndarray, m: float, p: int) -> np.ndarray:
     """The same for rows that were among the m."""
     share = np.clip(d2 * m / (m - 1.0) ** 2, 0.0, 1.0)
     return np.sqrt(chdtri(p, np.maximum(betaincc(0.5 * p, 0.5 * (m - p - 1.0), share), LEAST)))
 
 
-def left_out(fit: ScatterFit, d2: Floats, m: float) -> Floats:
+def left_out(fit: ScatterFit, d2: np.ndarray, m: float) -> np.ndarray:
     """d² of rows among the m fitted ones, each from a fit without it: what makes them comparable with other rows.
 
     Without row i, K loses γuuᵀ, γ = (1 − ρ)c/(m − 1), u = aᵢ − μ (but for the divisor), and u grows by m/(m − 1).
@@ -75,8 +73,8 @@ class DistanceJudge:
     ``quantile`` of the distances of clean rows fixes the cut-off; None adapts it to the data.
     """
 
-    A: Floats
-    s: Floats
+    A: np.ndarray
+    s: np.ndarray
     quantile: float | None
     seed: int
 
@@ -111,22 +109,22 @@ class DistanceJudge:
         reach = self._reach(fit, verdict.cutoff * verdict.scale) / verdict.scale**2
         return JudgedScatter(fit.scaled(verdict.scale**2), verdict, reach, p_values(scores / verdict.scale, law))
 
-    def _quantiles(self, fit: ScatterFit, d2: Floats) -> Floats:
+    def _quantiles(self, fit: ScatterFit, d2: np.ndarray) -> np.ndarray:
         """Distances moved to the quantiles of χ, by the law of rows that were fitted to or not."""
-        m, inside, scores = float(self.s @ fit.w), fit.w > 0, np.sqrt(d2)
+        m, inside, scores = float(self.s @ fit.w), fit.w > 0, np.asarray(np.sqrt(d2))
         if m < MANY * fit.rank:
             scores[inside] = scores_inside(d2[inside], m, fit.rank)
             scores[~inside] = scores_outside(d2[~inside], m, fit.rank)
         return scores
 
-    def _cut(self, scores: Floats, h: float, law: Chi) -> Verdict:
+    def _cut(self, scores: np.ndarray, h: float, law: Chi) -> Verdict:
         verdict = judge(scores, h, 1, self.s, law)
         if self.quantile is None:
             return verdict
         cutoff = law.upper(1.0 - self.quantile)
         return replace(verdict, cutoff=cutoff, inliers=scores <= cutoff * verdict.scale)
 
-    def _by_shape(self, fit: ScatterFit, d2: Floats, h: float) -> JudgedScatter[ScatterFit]:
+    def _by_shape(self, fit: ScatterFit, d2: np.ndarray, h: float) -> JudgedScatter[ScatterFit]:
         """By distances from a fit without the row itself, whose law is not known."""
         unseen = np.where(fit.w > 0, left_out(fit, d2, float(self.s @ fit.w)), d2)
         return judge_by_shape(fit, unseen, h, self.s, self.seed, self.quantile)
@@ -139,7 +137,7 @@ class DistanceJudge:
 
 
 def judge_by_shape(
-    model: Model, d2: Floats, h: float, s: Floats, seed: int, quantile: float | None = None
+    model: Model, d2: np.ndarray, h: float, s: np.ndarray, seed: int, quantile: float | None = None
 ) -> JudgedScatter[Model]:
     """Rows by distances d² from a model without a known law (few rows, a shrunk covariance).
 

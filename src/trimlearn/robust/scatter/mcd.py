@@ -13,29 +13,16 @@ from math import floor, inf
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.scatter.factors import consistency
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.starts import deterministic
-from trimlearn.robust.scatter.steps import (
-    FLOOR,
-    STEPS,
-    LeastDeterminant,
-    Moments,
-    Shrinkage,
-    c_steps,
-    exchanges,
-    moments,
-    squared_distances,
-)
+from trimlearn.robust.scatter.steps import FLOOR, STEPS, DeterminantProblem, Moments, Shrinkage, c_steps, exchanges
 from trimlearn.robust.scatter.units import RobustUnits
 from trimlearn.weights import CappedSimplex
 
 __all__ = ["concentrate", "default_h", "mcd"]
-
-Floats = NDArray[np.float64]
 
 # FAST-MCD's (Rousseeuw and Van Driessen 1999, section 3.3): the rows in which a random start proves itself, in how many
 # such groups, and how many starts go on to the next, larger set of rows.
@@ -65,8 +52,8 @@ def default_h(total: float, p: int) -> float:
 
 
 def mcd(
-    A: Floats,
-    s: Floats,
+    A: np.ndarray,
+    s: np.ndarray,
     h: float,
     *,
     shrinkage: float | None = 0.0,
@@ -88,7 +75,7 @@ def mcd(
     first, weights, back = distinct_rows(A, s)
     rows, rng = A[first], np.random.default_rng(seed)
     units = RobustUnits.of(rows, weights, centred)
-    problem = LeastDeterminant(units.into(rows), weights, h, centred=centred)
+    problem = DeterminantProblem(units.into(rows), weights, h, centred=centred)
     pool, groups = _pool(problem, rng)
     fixed = _deterministic(pool)
     problem = replace(problem, shrinkage=_shrinkage(shrinkage, h / float(weights.sum()), fixed.S))
@@ -106,16 +93,16 @@ def mcd(
     return replace(fit, w=np.where(back >= 0, fit.w[back], 0.0))
 
 
-def concentrate(fit: ScatterFit, A: Floats, s: Floats, h: float, centred: bool = False) -> ScatterFit:
+def concentrate(fit: ScatterFit, A: np.ndarray, s: np.ndarray, h: float, centred: bool = False) -> ScatterFit:
     """Concentration steps from ``fit``, also for another h, until log det stops falling. Rows tied at the threshold
     share alike."""
-    problem = LeastDeterminant(fit.units.into(A), s, h, fit.shrinkage, centred)
+    problem = DeterminantProblem(fit.units.into(A), s, h, fit.shrinkage, centred)
     w, at, history, converged = fit.w, fit.moments, [inf], False
     simplex, repeated = CappedSimplex(h), s if np.any(s != 1.0) else None
     for _ in range(STEPS):
         before = w, at
-        w = simplex.minimise(squared_distances(problem.Z, at, fit.shrinkage)[0], repeated)
-        at = moments(problem.Z, (s * w)[None], centred)
+        w = simplex.minimise(at.squared_distances(problem.Z, fit.shrinkage)[0], repeated)
+        at = problem.kept((s * w)[None])
         history.append(float(problem.log_det(at)[0]))
         if not history[-1] < history[-2] - 1e-12 * (1.0 + abs(history[-1])):  # rounding, at most
             converged = True
@@ -126,15 +113,14 @@ def concentrate(fit: ScatterFit, A: Floats, s: Floats, h: float, centred: bool =
     return ScatterFit(fit.units, fit.shrinkage, w, at, in_data_units, converged)
 
 
-def _pool(problem: LeastDeterminant, rng: np.random.Generator) -> tuple[LeastDeterminant, list[NDArray[np.intp]]]:
+def _pool(problem: DeterminantProblem, rng: np.random.Generator) -> tuple[DeterminantProblem, list[np.ndarray]]:
     """The problem on the rows that starts are tried on, and the groups of these in which random ones prove themselves.
 
     The rows are put in the order of their classical distance, which affine maps, permutations and repetitions leave
     alone.
     """
     Z = problem.Z
-    whole = moments(Z, problem.s[None], problem.centred)
-    order = np.argsort(squared_distances(Z, whole, Shrinkage())[0], kind="stable")
+    order = np.argsort(problem.kept(problem.s[None]).squared_distances(Z, Shrinkage())[0], kind="stable")
     group = max(GROUP, PER_FEATURE * Z.shape[1])
     if len(Z) <= 2 * group:
         return problem.among(order), [np.arange(len(Z))]
@@ -142,15 +128,15 @@ def _pool(problem: LeastDeterminant, rng: np.random.Generator) -> tuple[LeastDet
     return pool, [np.arange(g, len(pool.Z), GROUPS) for g in range(GROUPS)]
 
 
-def _deterministic(pool: LeastDeterminant) -> Moments:
+def _deterministic(pool: DeterminantProblem) -> Moments:
     """Robust (μ, Σ) of the pool, each moved to the moments of its h best rows by way of its best half."""
     found = deterministic(pool.Z, pool.s, pool.centred)
     for h in (0.5 * float(pool.s.sum()), pool.h):
-        found = moments(pool.Z, replace(pool, h=h).nearest(found), pool.centred)
+        found = pool.kept(replace(pool, h=h).nearest(found))
     return found
 
 
-def _shrinkage(asked: float | None, share: float, S: Floats) -> Shrinkage:
+def _shrinkage(asked: float | None, share: float, S: np.ndarray) -> Shrinkage:
     """ρ as given, or by MRCD's rule: the largest the starts need to be well conditioned, unless they disagree."""
     if asked == 0.0:
         return Shrinkage()
@@ -165,22 +151,22 @@ def _shrinkage(asked: float | None, share: float, S: Floats) -> Shrinkage:
     return Shrinkage(rho if rho <= CAUTIOUS else max(CAUTIOUS, float(np.median(needed))), c)
 
 
-def _affordable(pool: LeastDeterminant, starts: int, groups: list[NDArray[np.intp]]) -> int:
+def _affordable(pool: DeterminantProblem, starts: int, groups: list[np.ndarray]) -> int:
     """How many random starts in each group; none where p + 1 rows are too few, so that there is something to shrink."""
     return 0 if pool.shrinkage.rho else min(starts, max(FEWEST, AFFORDABLE // pool.Z.shape[1])) // len(groups)
 
 
-def _random(group: LeastDeterminant, starts: int, rng: np.random.Generator) -> Moments:
+def _random(group: DeterminantProblem, starts: int, rng: np.random.Generator) -> Moments:
     """The best of so many random subsets of p + 1 rows after a few concentration steps."""
     n, p = group.Z.shape
     size = min(p + 1, n)
     subsets = np.argpartition(rng.random((starts, n)), size - 1, axis=1)[:, :size]
     W = np.zeros((starts, n))
     np.put_along_axis(W, subsets, 1.0, axis=1)
-    return _improve(group, moments(group.Z, W, group.centred), TRIED, BEST)
+    return _improve(group, group.kept(W), TRIED, BEST)
 
 
-def _improve(problem: LeastDeterminant, starts: Moments, steps: int, best: int) -> Moments:
+def _improve(problem: DeterminantProblem, starts: Moments, steps: int, best: int) -> Moments:
     """The ``best`` different ones of the starts after concentration steps."""
     log_det, found = c_steps(problem, starts, steps)
     _, first = np.unique(np.round(log_det, 7), return_index=True)  # ascending, equal ones once

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trimlearn.robust.order import shortest_interval, weighted_medians
@@ -19,13 +18,11 @@ from trimlearn.robust.scatter.units import median_and_scale
 
 __all__ = ["deterministic", "normal_scores"]
 
-Floats = NDArray[np.float64]
-
 TINY: Final = 1e-7  # of a robust scale of 1: √FLOOR, below which a direction counts as one of no spread
 PAIRS: Final = 100  # features up to which all pairs are looked at, a limit on time: 10⁴ medians
 
 
-def deterministic(Z: Floats, s: Floats, centred: bool) -> Moments:
+def deterministic(Z: np.ndarray, s: np.ndarray, centred: bool) -> Moments:
     """(μ, Σ) of K = 8 starts (7 for one feature or very many), features of robust scale about 1."""
     R = _midranks(Z, s)
     scatters = [*[_correlation(Y, s) for Y in (np.tanh(Z), R, ndtri(R))], _signs(Z, s), _inner_half(Z, s)]
@@ -35,13 +32,13 @@ def deterministic(Z: Floats, s: Floats, centred: bool) -> Moments:
     return Moments(np.stack([mu for mu, _ in refined]), np.stack([S for _, S in refined]))
 
 
-def normal_scores(Z: Floats, s: Floats, centred: bool) -> Moments:
+def normal_scores(Z: np.ndarray, s: np.ndarray, centred: bool) -> Moments:
     """(μ, Σ) of the start by the correlation of normal scores alone."""
     mu, S = _refine(Z, s, _correlation(ndtri(_midranks(Z, s)), s), centred)
     return Moments(mu[None], S[None])
 
 
-def _by_kurtosis(Z: Floats, s: Floats, centred: bool) -> list[tuple[Floats, Floats]]:
+def _by_kurtosis(Z: np.ndarray, s: np.ndarray, centred: bool) -> list[tuple[np.ndarray, np.ndarray]]:
     """Mean and covariance of the densest half along the directions of smallest and of largest kurtosis.
 
     A cluster of more than a fifth of the rows makes the one small, a smaller one the other large. With y the whitened
@@ -62,7 +59,7 @@ def _by_kurtosis(Z: Floats, s: Floats, centred: bool) -> list[tuple[Floats, Floa
     return found
 
 
-def _refine(Z: Floats, s: Floats, scatter: Floats, centred: bool) -> tuple[Floats, Floats]:
+def _refine(Z: np.ndarray, s: np.ndarray, scatter: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
     """(μ, Σ) with the eigenvectors of ``scatter``, and robust location and scale along each."""
     vectors = np.linalg.eigh(scatter)[1]
     _, scale = median_and_scale(Z @ vectors, s, centred)
@@ -74,7 +71,7 @@ def _refine(Z: Floats, s: Floats, scatter: Floats, centred: bool) -> tuple[Float
     return mu, root @ root
 
 
-def _correlation(Y: Floats, s: Floats) -> Floats:
+def _correlation(Y: np.ndarray, s: np.ndarray) -> np.ndarray:
     Y = Y - s @ Y / s.sum()
     S = (Y * s[:, None]).T @ Y
     size = np.sqrt(np.diag(S))
@@ -82,7 +79,7 @@ def _correlation(Y: Floats, s: Floats) -> Floats:
     return np.asarray(S / np.outer(size, size))
 
 
-def _midranks(Z: Floats, s: Floats) -> Floats:
+def _midranks(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """For each column z the share of the weight below z plus half of the weight at z."""
     ranks = np.empty_like(Z)
     for j, z in enumerate(Z.T):
@@ -92,14 +89,14 @@ def _midranks(Z: Floats, s: Floats) -> Floats:
     return ranks
 
 
-def _signs(Z: Floats, s: Floats) -> Floats:
+def _signs(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Scatter of the rows moved to the unit sphere."""
     size = np.linalg.norm(Z, axis=1, keepdims=True)
     U = Z / np.where(size > 0, size, 1.0)
     return np.asarray((U * s[:, None]).T @ U / s.sum())
 
 
-def _inner_half(Z: Floats, s: Floats) -> Floats:
+def _inner_half(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Covariance of the half of the rows nearest to the centre, as BACON begins."""
     size = np.linalg.norm(Z, axis=1)
     inner = s * (size <= weighted_medians(size[:, None], s)[0])
@@ -107,7 +104,7 @@ def _inner_half(Z: Floats, s: Floats) -> Floats:
     return np.asarray((X * inner[:, None]).T @ X / inner.sum())
 
 
-def _pairwise(Z: Floats, s: Floats) -> Floats:
+def _pairwise(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Gnanadesikan and Kettenring: ¼(σ²(zⱼ + zₖ) − σ²(zⱼ − zₖ)), what OGK orthogonalises (Maronna and Zamar 2002)."""
     p = Z.shape[1]
     S = np.empty((p, p))

@@ -15,23 +15,10 @@ from math import inf
 from typing import Any, Final, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimlearn.robust.order import keep_smallest
 
-__all__ = [
-    "FLOOR",
-    "STEPS",
-    "LeastDeterminant",
-    "Moments",
-    "Shrinkage",
-    "c_steps",
-    "exchanges",
-    "moments",
-    "squared_distances",
-]
-
-Floats = NDArray[np.float64]
+__all__ = ["FLOOR", "STEPS", "DeterminantProblem", "Moments", "Shrinkage", "c_steps", "exchanges"]
 
 # Of a variance, where a feature's robust scale is 1: 1e-7 of the scale. Rounding errors of a covariance, p·eps for the
 # p of a few hundred at most that its p × p matrices allow, are less.
@@ -50,7 +37,7 @@ class Shrinkage:
     rho: float = 0.0
     c: float = 1.0
 
-    def eigen(self, S: Floats) -> tuple[Floats, Floats]:
+    def eigen(self, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Eigenvalues of K(S), ascending, and the eigenvectors; S may be a stack."""
         values, vectors = np.linalg.eigh(S)
         return np.maximum(self.rho + (1.0 - self.rho) * self.c * values, FLOOR), vectors
@@ -59,74 +46,76 @@ class Shrinkage:
 class Moments(NamedTuple):
     """Means μ (K, p) and covariances S (K, p, p) of the rows that K starts keep."""
 
-    mu: Floats
-    S: Floats
+    mu: np.ndarray
+    S: np.ndarray
+
+    @classmethod
+    def of(cls, Z: np.ndarray, W: np.ndarray, centred: bool = False) -> Moments:
+        """Of the rows of Z weighted by W (K, n); μ = 0 where they are ``centred``."""
+        if len(W) == 1:  # a step over all rows: those without weight need not be touched
+            kept = np.flatnonzero(W[0])
+            Z, W = Z[kept], W[:, kept]
+        K, (n, p) = len(W), Z.shape
+        h = W.sum(axis=1)
+        mu = np.zeros((K, p)) if centred else W @ Z / h[:, None]
+        S = np.empty((K, p, p))
+        for part in _parts(K, n * p):
+            X = Z - mu[part, None]
+            S[part] = (X * W[part, :, None]).transpose(0, 2, 1) @ X
+        return cls(mu, S / h[:, None, None])
 
     def at(self, which: Any) -> Moments:
         """Those of some of the starts."""
         return Moments(self.mu[which], self.S[which])
 
+    def squared_distances(self, Z: np.ndarray, shrinkage: Shrinkage) -> np.ndarray:
+        """(K, n): d² of every row of Z."""
+        (K, p), n = self.mu.shape, len(Z)
+        D = np.empty((K, n))
+        values, vectors = shrinkage.eigen(self.S)
+        T = vectors / np.sqrt(values)[:, None, :]
+        for part in _parts(K, n * p):
+            X = Z @ T[part] - self.mu[part, None] @ T[part]
+            np.einsum("knp,knp->kn", X, X, out=D[part])
+        return D
+
 
 @final
 @dataclass(frozen=True)
-class LeastDeterminant:
+class DeterminantProblem:
     """The problem: of the rows Z, which count s times, those of weight h whose K(S) has the least determinant."""
 
-    Z: Floats
-    s: Floats
+    Z: np.ndarray
+    s: np.ndarray
     h: float
     shrinkage: Shrinkage = Shrinkage()
     centred: bool = False  # whether μ = 0 is known
 
-    def among(self, rows: NDArray[np.intp]) -> LeastDeterminant:
+    def among(self, rows: np.ndarray) -> DeterminantProblem:
         """The same problem for some of the rows, of which the same share is kept."""
         s = self.s[rows]
         return replace(self, Z=self.Z[rows], s=s, h=self.h / float(self.s.sum()) * float(s.sum()))
 
-    def nearest(self, at: Moments) -> Floats:
+    def nearest(self, at: Moments) -> np.ndarray:
         """(K, n): sᵢwᵢ of the w that keeps the h nearest rows of every start."""
-        return keep_smallest(squared_distances(self.Z, at, self.shrinkage), self.s, self.h)
+        return keep_smallest(at.squared_distances(self.Z, self.shrinkage), self.s, self.h)
 
-    def log_det(self, at: Moments) -> Floats:
+    def kept(self, W: np.ndarray) -> Moments:
+        """The moments of the rows weighted by W."""
+        return Moments.of(self.Z, W, self.centred)
+
+    def log_det(self, at: Moments) -> np.ndarray:
         """log det K(S) of every start."""
         return np.asarray(np.sum(np.log(self.shrinkage.eigen(at.S)[0]), axis=-1))
 
 
-def moments(Z: Floats, W: Floats, centred: bool = False) -> Moments:
-    """μ (K, p), 0 where ``centred``, and S (K, p, p) of the rows weighted by W (K, n)."""
-    if len(W) == 1:  # a step over all rows: those without weight need not be touched
-        kept = np.flatnonzero(W[0])
-        Z, W = Z[kept], W[:, kept]
-    K, (n, p) = len(W), Z.shape
-    h = W.sum(axis=1)
-    mu = np.zeros((K, p)) if centred else W @ Z / h[:, None]
-    S = np.empty((K, p, p))
-    for part in _parts(K, n * p):
-        X = Z - mu[part, None]
-        S[part] = (X * W[part, :, None]).transpose(0, 2, 1) @ X
-    return Moments(mu, S / h[:, None, None])
-
-
-def squared_distances(Z: Floats, at: Moments, shrinkage: Shrinkage) -> Floats:
-    """(K, n): d² of every row of Z under the moments of K starts."""
-    (K, p), n = at.mu.shape, len(Z)
-    D = np.empty((K, n))
-    values, vectors = shrinkage.eigen(at.S)
-    T = vectors / np.sqrt(values)[:, None, :]
-    for part in _parts(K, n * p):
-        X = Z @ T[part] - at.mu[part, None] @ T[part]
-        np.einsum("knp,knp->kn", X, X, out=D[part])
-    return D
-
-
-def c_steps(problem: LeastDeterminant, starts: Moments, steps: int) -> tuple[Floats, Moments]:
+def c_steps(problem: DeterminantProblem, starts: Moments, steps: int) -> tuple[np.ndarray, Moments]:
     """log det and moments after ``steps`` concentration steps. Starts that have settled wait for the others."""
     log_det = np.full(len(starts.mu), inf)
     mu, S = starts.mu.copy(), starts.S.copy()
     moving = np.arange(len(mu))
     for _ in range(steps):
-        W = problem.nearest(Moments(mu[moving], S[moving]))
-        new = moments(problem.Z, W, problem.centred)
+        new = problem.kept(problem.nearest(Moments(mu[moving], S[moving])))
         mu[moving], S[moving] = new
         before, log_det[moving] = log_det[moving], problem.log_det(new)
         moving = moving[log_det[moving] < before - FALL]
@@ -135,7 +124,7 @@ def c_steps(problem: LeastDeterminant, starts: Moments, steps: int) -> tuple[Flo
     return log_det, Moments(mu, S)
 
 
-def exchanges(problem: LeastDeterminant, start: Moments) -> tuple[float, Moments]:
+def exchanges(problem: DeterminantProblem, start: Moments) -> tuple[float, Moments]:
     """Exchange a kept row for one left out while log det falls (Hawkins 1994), with C-steps in between.
 
     With Q = hK/((1 − ρ)c), u = aⱼ − μ coming and v = aᵢ − μ going, both of mass m, the new Q is Q + [u v]M[u v]ᵀ,
@@ -154,11 +143,11 @@ def exchanges(problem: LeastDeterminant, start: Moments) -> tuple[float, Moments
         if not factor < 1.0 - FALL:
             break
         W[0, j], W[0, i] = W[0, i], W[0, j]
-        start = moments(problem.Z, W, problem.centred)
+        start = problem.kept(W)
     return log_det, best
 
 
-def _best_exchange(problem: LeastDeterminant, X: Floats, W: Floats) -> tuple[int, int, float]:
+def _best_exchange(problem: DeterminantProblem, X: np.ndarray, W: np.ndarray) -> tuple[int, int, float]:
     """Rows i kept and j left out, of equal mass, whose exchange lowers det Q the most, and by what. Here Q = I."""
     s, size = problem.s, np.einsum("np,np->n", X, X)
     order = np.argsort(size, kind="stable")

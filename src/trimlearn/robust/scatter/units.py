@@ -6,19 +6,16 @@ from dataclasses import dataclass
 from typing import Final, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimlearn.robust.order import weighted_medians
 
 __all__ = ["RobustUnits", "median_and_scale"]
 
-Floats = NDArray[np.float64]
-
 MAD: Final = 1.482602218505602  # 1/Φ⁻¹(¾): makes the median of |z| consistent for normal z
 EQUAL: Final = 1e-12  # of the largest deviation: a MAD below it is rounding, and more than half of the values are equal
 
 
-def median_and_scale(Z: Floats, s: Floats, centred: bool = False) -> tuple[Floats, Floats]:
+def median_and_scale(Z: np.ndarray, s: np.ndarray, centred: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Median (0 where ``centred``) and MAD of each column; the mean deviation where more than half are equal."""
     centre = np.zeros(Z.shape[1]) if centred else weighted_medians(Z, s)
     away = np.abs(Z - centre)
@@ -34,15 +31,15 @@ def median_and_scale(Z: Floats, s: Floats, centred: bool = False) -> tuple[Float
 class RobustUnits:
     """The coordinates Z = (A − centre) / scale: feature by feature, by median and MAD."""
 
-    centre: Floats
-    scale: Floats
+    centre: np.ndarray
+    scale: np.ndarray
 
     @classmethod
-    def of(cls, A: Floats, s: Floats, centred: bool) -> RobustUnits:
+    def of(cls, A: np.ndarray, s: np.ndarray, centred: bool) -> RobustUnits:
         centre, scale = median_and_scale(A, s, centred)
         return cls(centre, np.where(scale > 0, scale, 1.0))
 
-    def into(self, A: Floats) -> Floats:
+    def into(self, A: np.ndarray) -> np.ndarray:
         """Rows A in these coordinates."""
         return np.asarray((A - self.centre) / self.scale)
 
