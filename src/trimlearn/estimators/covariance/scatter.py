@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import inf, log, pi, sqrt
-from typing import Any, Protocol, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,22 +16,14 @@ from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
+from trimlearn.robust.scatter.fit import ScatterFit
+from trimlearn.robust.scatter.graphical_lasso import SparseNormal
 from trimlearn.smart.method import Record
 
 __all__ = ["TrimmedScatter"]
 
-HUGE = 1e140  # its square, times the squares of up to 10²⁸ rows and features, is in range
-LARGE = 1 << 20  # entries of X from which BLAS's threads are worth their waiting: 8 MB, more than a core's cache
-
-
-class Scatter(Protocol):
-    """What distances are measured with."""
-
-    @property
-    def precision(self) -> np.ndarray: ...
-    @property
-    def log_det(self) -> float: ...
-    def squared_distances(self, X: np.ndarray) -> np.ndarray: ...
+HUGE: Final = 1e140  # the sum of the squares of 10²⁸ such numbers is in range
+LARGE: Final = 1 << 20  # entries of X from which BLAS's threads are worth their waiting: 8 MB, more than a core's cache
 
 
 class TrimmedScatter(Detector):
@@ -42,7 +34,7 @@ class TrimmedScatter(Detector):
     covariance_: np.ndarray
     raw_weights_: np.ndarray
     history_: list[Record]
-    _model: Scatter
+    _model: ScatterFit | SparseNormal
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X.

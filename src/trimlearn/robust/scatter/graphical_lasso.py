@@ -8,14 +8,44 @@ the objective falls, and a start near the solution is worth something.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
+from typing import Final, final
 
 import numpy as np
 
-__all__ = ["graphical_lasso", "penalised"]
+__all__ = ["SparseNormal", "graphical_lasso", "penalised"]
 
-HALVINGS = 60
-NEAR = 5.0  # how far the logarithms of a start's diagonal may be from that of the identity
+HALVINGS: Final = 60  # of a step, a limit on time: 2⁻⁶⁰ of a Barzilai–Borwein step changes nothing but rounding errors
+NEAR: Final = 5.0  # of the logarithms of a start's diagonal: one that is e⁵ = 148 times off is of another scale
+ARMIJO: Final = 1e-4  # of the decrease that a step promises, to be accepted (Nocedal and Wright 2006, section 3.1)
+
+
+@final
+@dataclass(frozen=True)
+class SparseNormal:
+    """Weights w, location μ and precision Θ; J, and J after each concentration step."""
+
+    w: np.ndarray
+    location: np.ndarray
+    precision: np.ndarray
+    solved: bool  # whether the graphical lasso had converged
+    objective: float = inf
+    history: tuple[float, ...] = ()
+    converged: bool = False
+
+    @property
+    def covariance(self) -> np.ndarray:
+        return np.asarray(np.linalg.inv(self.precision), dtype=np.float64)
+
+    @property
+    def log_det(self) -> float:
+        """Of the covariance."""
+        return -float(np.linalg.slogdet(self.precision)[1])
+
+    def squared_distances(self, X: np.ndarray) -> np.ndarray:
+        D = X - self.location
+        return np.asarray(np.maximum(np.einsum("np,np->n", D @ self.precision, D), 0.0))
 
 
 def penalised(S: np.ndarray, theta: np.ndarray, alpha: np.ndarray | float) -> float:
@@ -78,7 +108,7 @@ def _descend(
         new = 0.5 * (new + new.T)
         new_value = penalised(R, new, A)
         decrease = float(np.sum((new - theta) ** 2)) / step
-        if new_value <= value - 1e-4 * decrease:
+        if new_value <= value - ARMIJO * decrease:
             break
         step *= 0.5
     return new, new_value

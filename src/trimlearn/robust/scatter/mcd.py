@@ -29,8 +29,8 @@ __all__ = ["concentrate", "default_h", "mcd"]
 GROUP: Final = 300
 GROUPS: Final = 5
 BEST: Final = 10
-PER_FEATURE: Final = 10  # rows per feature that a group has at least: `benchmarks.calibration scatter` tries others
-LAST: Final = 3  # starts that are tried on all rows: `benchmarks.calibration scatter` shows that one would do
+PER_FEATURE: Final = 10  # rows that a group has at least; twice as many find nothing better (`benchmarks.calibration`)
+LAST: Final = 3  # starts tried on all rows; from 1 to 10 log det changes by 1e-4 (`benchmarks.calibration scatter`)
 TRIED: Final = 2  # concentration steps before random starts are compared, as in FAST-MCD
 # MRCD's (Boudt, Rousseeuw, Vanduffel and Verdonck 2020, section 3.2): the condition number that ρ aims at, and the ρ up
 # to which the start that needs most decides.
@@ -82,9 +82,9 @@ def mcd(
     pool = replace(pool, shrinkage=problem.shrinkage)
     found = [_random(pool.among(group), count, rng) for group in groups if (count := _affordable(pool, starts, groups))]
     if found:
-        found = [_improve(pool, _together(found), TRIED, BEST)]
+        found = [_improve(pool, Moments.stacked(found), TRIED, BEST)]
     # Random starts look better after two steps than those that lead far: the deterministic ones need not compete.
-    best = _improve(pool, _together([fixed, *found]), STEPS, BEST)
+    best = _improve(pool, Moments.stacked([fixed, *found]), STEPS, BEST)
     if len(groups) == 1:  # exchanges of single rows lead out of where C-steps end
         best = min((exchanges(problem, best.at([k])) for k in range(len(best.mu))), key=lambda item: item[0])[1]
     else:
@@ -171,7 +171,3 @@ def _improve(problem: DeterminantProblem, starts: Moments, steps: int, best: int
     log_det, found = c_steps(problem, starts, steps)
     _, first = np.unique(np.round(log_det, 7), return_index=True)  # ascending, equal ones once
     return found.at(first[:best])
-
-
-def _together(parts: list[Moments]) -> Moments:
-    return Moments(*(np.concatenate(stacks) for stacks in zip(*parts, strict=True)))

@@ -28,17 +28,15 @@ def deterministic(Z: np.ndarray, s: np.ndarray, centred: bool) -> Moments:
     scatters = [*[_correlation(Y, s) for Y in (np.tanh(Z), R, ndtri(R))], _signs(Z, s), _inner_half(Z, s)]
     if 1 < Z.shape[1] <= PAIRS:
         scatters.append(_pairwise(Z, s))
-    refined = [*[_refine(Z, s, scatter, centred) for scatter in scatters], *_by_kurtosis(Z, s, centred)]
-    return Moments(np.stack([mu for mu, _ in refined]), np.stack([S for _, S in refined]))
+    return Moments.stacked([*[_refine(Z, s, scatter, centred) for scatter in scatters], *_by_kurtosis(Z, s, centred)])
 
 
 def normal_scores(Z: np.ndarray, s: np.ndarray, centred: bool) -> Moments:
     """(μ, Σ) of the start by the correlation of normal scores alone."""
-    mu, S = _refine(Z, s, _correlation(ndtri(_midranks(Z, s)), s), centred)
-    return Moments(mu[None], S[None])
+    return _refine(Z, s, _correlation(ndtri(_midranks(Z, s)), s), centred)
 
 
-def _by_kurtosis(Z: np.ndarray, s: np.ndarray, centred: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+def _by_kurtosis(Z: np.ndarray, s: np.ndarray, centred: bool) -> list[Moments]:
     """Mean and covariance of the densest half along the directions of smallest and of largest kurtosis.
 
     A cluster of more than a fifth of the rows makes the one small, a smaller one the other large. With y the whitened
@@ -46,34 +44,35 @@ def _by_kurtosis(Z: np.ndarray, s: np.ndarray, centred: bool) -> list[tuple[np.n
     2009). The six of DetMCD lose clusters of 40 % in 20 dimensions.
     """
     X = Z if centred else Z - s @ Z / s.sum()
-    values, vectors = np.linalg.eigh((X * s[:, None]).T @ X / s.sum())
+    values, vectors = np.linalg.eigh(_second_moments(X, s) / s.sum())
     Y = X @ (vectors / np.sqrt(np.maximum(values, TINY**2)))
-    fourth = np.linalg.eigh((Y * (s * np.einsum("np,np->n", Y, Y))[:, None]).T @ Y)[1]
+    fourth = np.linalg.eigh(_second_moments(Y, s * np.einsum("np,np->n", Y, Y)))[1]
     found = []
     for direction in (fourth[:, 0], fourth[:, -1]):
         t = np.abs(Y @ direction) if centred else Y @ direction
         low, high = shortest_interval(t, s, 0.5 * s.sum())
         half = s * ((t >= low) & (t <= high))
         mu = np.zeros(Z.shape[1]) if centred else half @ Z / half.sum()
-        found.append((mu, ((Z - mu) * half[:, None]).T @ (Z - mu) / half.sum()))
+        found.append(Moments(mu[None], _second_moments(Z - mu, half)[None] / half.sum()))
     return found
 
 
-def _refine(Z: np.ndarray, s: np.ndarray, scatter: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+def _refine(Z: np.ndarray, s: np.ndarray, scatter: np.ndarray, centred: bool) -> Moments:
     """(μ, Σ) with the eigenvectors of ``scatter``, and robust location and scale along each."""
     vectors = np.linalg.eigh(scatter)[1]
-    _, scale = median_and_scale(Z @ vectors, s, centred)
-    scale = np.maximum(scale, TINY)
+    scale = np.maximum(median_and_scale(Z @ vectors, s, centred)[1], TINY)
     root = (vectors * scale) @ vectors.T  # Σ^½
-    mu = np.zeros(Z.shape[1])
-    if not centred:
-        mu = root @ weighted_medians(Z @ ((vectors / scale) @ vectors.T), s)
-    return mu, root @ root
+    inner = np.zeros(Z.shape[1]) if centred else weighted_medians(Z @ ((vectors / scale) @ vectors.T), s)
+    return Moments((root @ inner)[None], (root @ root)[None])
+
+
+def _second_moments(Y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Σ sᵢyᵢyᵢᵀ."""
+    return np.asarray((Y * s[:, None]).T @ Y)
 
 
 def _correlation(Y: np.ndarray, s: np.ndarray) -> np.ndarray:
-    Y = Y - s @ Y / s.sum()
-    S = (Y * s[:, None]).T @ Y
+    S = _second_moments(Y - s @ Y / s.sum(), s)
     size = np.sqrt(np.diag(S))
     size = np.where(size > 0, size, 1.0)
     return np.asarray(S / np.outer(size, size))
@@ -92,16 +91,14 @@ def _midranks(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
 def _signs(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Scatter of the rows moved to the unit sphere."""
     size = np.linalg.norm(Z, axis=1, keepdims=True)
-    U = Z / np.where(size > 0, size, 1.0)
-    return np.asarray((U * s[:, None]).T @ U / s.sum())
+    return np.asarray(_second_moments(Z / np.where(size > 0, size, 1.0), s) / s.sum())
 
 
 def _inner_half(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Covariance of the half of the rows nearest to the centre, as BACON begins."""
     size = np.linalg.norm(Z, axis=1)
     inner = s * (size <= weighted_medians(size[:, None], s)[0])
-    X = Z - inner @ Z / inner.sum()
-    return np.asarray((X * inner[:, None]).T @ X / inner.sum())
+    return np.asarray(_second_moments(Z - inner @ Z / inner.sum(), inner) / inner.sum())
 
 
 def _pairwise(Z: np.ndarray, s: np.ndarray) -> np.ndarray:

@@ -23,7 +23,7 @@ __all__ = ["FLOOR", "STEPS", "DeterminantProblem", "Moments", "Shrinkage", "c_st
 # Of a variance, where a feature's robust scale is 1: 1e-7 of the scale. Rounding errors of a covariance, p·eps for the
 # p of a few hundred at most that its p × p matrices allow, are less.
 FLOOR: Final = 1e-14
-STEPS: Final = 200  # a limit on time: from every start of `benchmarks.calibration scatter` fewer than 50 are taken
+STEPS: Final = 200  # a limit on time: the slowest start of `benchmarks.calibration scatter` takes 24
 NEAR: Final = 50  # rows on either side of the threshold that may be exchanged: a limit on time, 2,500 pairs a step
 CHUNK: Final = 1 << 21  # numbers in a temporary, a limit on memory: 16 MB
 FALL: Final = 1e-10  # of log det, relative in the determinant: less is rounding, and no reason for another step
@@ -63,6 +63,11 @@ class Moments(NamedTuple):
             X = Z - mu[part, None]
             S[part] = (X * W[part, :, None]).transpose(0, 2, 1) @ X
         return cls(mu, S / h[:, None, None])
+
+    @classmethod
+    def stacked(cls, parts: list[Moments]) -> Moments:
+        """Those of all the starts in the parts."""
+        return cls(*(np.concatenate(stacks) for stacks in zip(*parts, strict=True)))
 
     def at(self, which: Any) -> Moments:
         """Those of some of the starts."""

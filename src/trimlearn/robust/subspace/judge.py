@@ -23,12 +23,14 @@ from trimlearn.robust.verdict import Verdict, readmit
 
 __all__ = ["JudgedFlat", "fit_and_judge"]
 
-ROUNDS: Final = 4  # of fitting again and judging, a limit on time: `benchmarks.calibration subspace` counts them
-# How much less far, in units of their spread, rows may seem for having been fitted to: the cut-off of a law that is
-# moved by so much flags a tenth more or less than it says, in `benchmarks.calibration subspace`.
+# Of fitting again and judging, a limit on time: in `benchmarks.calibration subspace` half of the fits need 1 or 2 and
+# the slowest 5.
+ROUNDS: Final = 4
+# How much less far, in units of their spread, rows may seem for having been fitted to: a cut-off for 2.5 % of clean
+# rows then flags 1.7 to 1.9 % (`benchmarks.calibration subspace`).
 FLATTERY: Final = 0.1
-# ν found is too large by this: rows differ in scale. Half of the rows being bad explains 2.2, which is what
-# `benchmarks.calibration subspace` gives for ν by the nearest half when these are half of the clean rows, or all.
+# ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
+# explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
 UNEQUAL: Final = 3.0
 PAIRS: Final = 500  # rows whose residuals are compared to find ν, a limit on time: their p·PAIRS² products
 PAIRED: Final = 4_000_000  # entries of these rows, a limit on memory: 32 MB

@@ -24,9 +24,9 @@ RANDOM: Final = 500, 20  # random subsets tried, at most as in FAST-MCD, and at 
 FLOPS: Final = 4e9  # operations in all, a limit on time: a second or two
 HELD: Final = 4_000_000  # numbers that a batch of random subsets may hold, a limit on memory: 32 MB
 CHEAP: Final = 3  # steps before random subsets are compared, one more than FAST-MCD's since they are not exact
-KEEP: Final = 8  # of them concentrated to convergence: `benchmarks.calibration subspace` tries others
+KEEP: Final = 8  # of them concentrated to convergence; 1 to 24 find the same (`benchmarks.calibration subspace`)
 DIRECTIONS: Final = 250  # of the Stahel–Donoho outlyingness, as in ROBPCA (Hubert et al. 2005)
-STAGES: Final = 8  # of the continuation in h: `benchmarks.calibration subspace` tries others
+STAGES: Final = 8  # of the continuation in h; 2 to 16 find the same (`benchmarks.calibration subspace`)
 SAME: Final = 1e-6  # objectives this close are one minimum: concentration ends at 1e-10 of it
 WEISZFELD: Final = 30  # its iterations, a limit on time: a start needs no digits
 
