@@ -264,6 +264,9 @@ def test_an_exact_subspace() -> None:
     assert np.array_equal(model.inlier_mask_, np.arange(50) >= 15)
     assert model.objective_ < 1e-25 and model.contamination_ == pytest.approx(0.3, abs=0.005)
     assert np.all(np.isfinite(model.outlier_scores_)) and np.all(np.isfinite(model.score_samples(X)))
+    scores = model.outlier_score(X)  # rounding errors say nothing about who is further out
+    assert np.all(scores[15:] == 0) and np.all(scores[:15] > model.threshold_)
+    np.testing.assert_array_equal(model.decision_function(X), model.threshold_ - scores)
 
 
 @pytest.mark.parametrize("k", [1, 3, None, 0.9])

@@ -119,14 +119,8 @@ class Points:
 
     def mean(self, c: np.ndarray) -> np.ndarray:
         """Σ cᵢaᵢ/Σcᵢ."""
-        share = c / c.sum()
-        return total(lambda rows: _sums(self.storage, share, rows), self.pieces(), np.zeros(self.p))
-
-
-def _sums(storage: Storage, share: np.ndarray, rows: slice) -> np.ndarray:
-    if isinstance(storage, Csr):
-        return np.asarray(share[rows] @ storage.fetch(rows).astype(np.float64))
-    return np.asarray(share[rows] @ storage.written_out(rows))
+        share, read = c / c.sum(), self.storage.fetch
+        return total(lambda r: np.asarray(share[r] @ read(r).astype(np.float64)), self.pieces(), np.zeros(self.p))
 
 
 def _meet_sparse(storage: Csr, flat: Flat, rows: slice) -> tuple[np.ndarray, np.ndarray]:
