@@ -41,7 +41,7 @@ class Detector(Trimmed):
 
         Returns
         -------
-        decision : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             ``threshold_`` − `outlier_score`.
         """
         score = self.outlier_score(X)  # which also says that the model is not fitted, if so
@@ -57,7 +57,7 @@ class Detector(Trimmed):
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             The sign of `decision_function`, +1 for 0.
         """
         return np.where(self.decision_function(X) >= 0, 1, -1)
@@ -74,7 +74,7 @@ class Detector(Trimmed):
 
         Returns
         -------
-        labels : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             By the verdict of the fit, not as new rows.
         """
         return np.where(self.fit(X).inlier_mask_, 1, -1)

@@ -161,7 +161,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
         """
         with intact(self):
@@ -269,7 +269,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        Z : ndarray of shape (n_samples, n_components_)
+        ndarray of shape (n_samples, n_components_)
             Of X − ``mean_``.
         """
         X = self._checked(X)
@@ -286,7 +286,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        rows : ndarray of shape (n_samples, n_features)
+        ndarray of shape (n_samples, n_features)
             On the subspace.
         """
         check_is_fitted(self)
@@ -303,7 +303,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        distances : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             ‖(I − UUᵀ)(aᵢ − m)‖, U of ``n_trimming_components_`` columns.
         """
         return np.asarray(np.sqrt(Points(self._checked(X)).distances2(self._flat)))
@@ -318,7 +318,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             Above ``threshold_`` is an outlier. Rounding errors, on an exact fit, count as 0.
         """
         return self._in_units(self.orthogonal_distance(X))
@@ -337,7 +337,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        distances : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             √Σ zⱼ²/λⱼ of the coordinates z along the components, λ their variances.
         """
         return self._score_distance(self._checked(X))
@@ -355,7 +355,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             As scikit-learn's PCA has it: larger is more normal.
         """
         z, d2 = Points(self._checked(X)).both(self._components_flat())
@@ -379,7 +379,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
         Returns
         -------
-        score : float
+        float
             The mean of `score_samples`.
         """
         return float(np.mean(self.score_samples(X)))

@@ -23,7 +23,7 @@ from trimlearn.smart.method import Record
 __all__ = ["TrimmedScatter"]
 
 HUGE: Final = 1e140  # the sum of the squares of 10²⁸ such numbers is in range
-LARGE: Final = 1 << 20  # entries of X from which BLAS's threads are worth their waiting: 8 MB, more than a core's cache
+LARGE: Final = 1 << 20  # entries of X, 8 MB: a single thread reads fewer in less than a millisecond
 
 
 class TrimmedScatter(Detector):
@@ -50,7 +50,7 @@ class TrimmedScatter(Detector):
 
         Returns
         -------
-        self : object
+        object
             The fitted estimator.
         """
         with intact(self):
@@ -64,7 +64,7 @@ class TrimmedScatter(Detector):
 
         Returns
         -------
-        precision : ndarray of shape (n_features, n_features)
+        ndarray of shape (n_features, n_features)
             What distances are measured with.
         """
         check_is_fitted(self, "weights_")
@@ -80,14 +80,14 @@ class TrimmedScatter(Detector):
 
         Returns
         -------
-        dist : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             Squared distances from ``location_``.
         """
         check_is_fitted(self, "weights_")
         return self._model.squared_distances(check_data(self, X, reset=False, dtype=np.float64))
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Minus the squared distances of rows: larger is more normal.
+        """Score rows by minus their squared distances: larger is more normal.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class TrimmedScatter(Detector):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             Minus `mahalanobis`.
         """
         return -self.mahalanobis(X)
@@ -111,7 +111,7 @@ class TrimmedScatter(Detector):
 
         Returns
         -------
-        scores : ndarray of shape (n_samples,)
+        ndarray of shape (n_samples,)
             Distances from ``location_``; beyond ``threshold_`` is an outlier.
         """
         return np.asarray(np.sqrt(self.mahalanobis(X)))
@@ -128,7 +128,7 @@ class TrimmedScatter(Detector):
 
         Returns
         -------
-        score : float
+        float
             As that of sklearn.covariance.EmpiricalCovariance.
         """
         d2 = self.mahalanobis(X)

@@ -25,7 +25,7 @@ Model = TypeVar("Model")
 
 MANY: Final = 500  # rows per feature from which χ²_p is the law: its mean is off by (p + 1)/m, 1/500 for many features
 LEAST: Final = 1e-300  # of a tail probability: χ of it is 37 for one feature, and no score needs to be larger
-SURE: Final = 1e-15  # the least tail probability whose complement is not 1: beyond it F quantiles are infinite
+SURE: Final = 1e-15  # a tail probability whose complement still differs from 1: below it F quantiles are infinite
 STARTS: Final = 100  # for the middle of d^⅔; 10 find what 500 find (`benchmarks.calibration scatter`)
 
 

@@ -24,7 +24,7 @@ from trimlearn.weights import CappedSimplex
 
 __all__ = ["concentrate", "default_h", "mcd"]
 
-# FAST-MCD's (Rousseeuw and Van Driessen 1999, section 3.3): the rows in which a random start proves itself, in how many
+# FAST-MCD's (Rousseeuw and Van Driessen 1999): the rows in which a random start proves itself, in how many
 # such groups, and how many starts go on to the next, larger set of rows.
 GROUP: Final = 300
 GROUPS: Final = 5
@@ -32,7 +32,7 @@ BEST: Final = 10
 PER_FEATURE: Final = 10  # rows that a group has at least; twice as many find nothing better (`benchmarks.calibration`)
 LAST: Final = 3  # starts tried on all rows; from 1 to 10 log det changes by 1e-4 (`benchmarks.calibration scatter`)
 TRIED: Final = 2  # concentration steps before random starts are compared, as in FAST-MCD
-# MRCD's (Boudt, Rousseeuw, Vanduffel and Verdonck 2020, section 3.2): the condition number that ρ aims at, and the ρ up
+# MRCD's (Boudt, Rousseeuw, Vanduffel and Verdonck 2020): the condition number that ρ aims at, and the ρ up
 # to which the start that needs most decides.
 CONDITION: Final = 50.0
 CAUTIOUS: Final = 0.1

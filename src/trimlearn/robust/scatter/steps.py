@@ -20,8 +20,8 @@ from trimlearn.robust.order import keep_smallest
 
 __all__ = ["FLOOR", "STEPS", "DeterminantProblem", "Moments", "Shrinkage", "c_steps", "exchanges"]
 
-# Of a variance, where a feature's robust scale is 1: 1e-7 of the scale. Rounding errors of a covariance, p·eps for the
-# p of a few hundred at most that its p × p matrices allow, are less.
+# Of a variance, where a feature's robust scale is 1: 1e-7 of the scale. The rounding error of an entry of a covariance,
+# eps, is a forty-fifth of it.
 FLOOR: Final = 1e-14
 STEPS: Final = 200  # a limit on time: the slowest start of `benchmarks.calibration scatter` takes 24
 NEAR: Final = 50  # rows on either side of the threshold that may be exchanged: a limit on time, 2,500 pairs a step

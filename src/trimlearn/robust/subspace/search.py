@@ -34,9 +34,7 @@ LARGE_TOL: Final = 1e-6  # the least relative decrease worth another reading of 
 ENOUGH, MOST = 0.8, 10  # ROBPCA's share of variance and of dimensions (Hubert, Rousseeuw and Vanden Branden 2005)
 FOLDS: Final = 5  # in which rows are left out to judge them: as many as in scikit-learn's cross-validation
 CANDIDATES: Final = 3  # minima of the sample tried on all rows; 8 gain 4e-6 of F (`benchmarks.calibration subspace`)
-POWER_STEPS: Final = (
-    5  # adapt a flat to other weights up to an angle of 1e-6 (`benchmarks.calibration subspace`)
-)
+POWER_STEPS: Final = 5  # adapt a flat to other weights up to an angle of 1e-6 (`benchmarks.calibration subspace`)
 ROUNDS: Final = 10  # updates of m between runs of SMART, a limit on time: they end once F no longer falls
 
 
