@@ -39,7 +39,7 @@ def run(plan: Plan = FULL) -> Result:
     with TemporaryDirectory() as folder:
         A, bad, U = write(Path(folder) / "A", plan)
         say(f"large: {A.nbytes / 2**30:.2f} GiB written")
-        fit = measure(lambda: TrimmedPCA(plan.k).fit(A))
+        fit = measure(lambda: TrimmedPCA(plan.k, random_state=0).fit(A))
         say("large: fitted; the clean rows' own components")
         clean = angle(_clean_components(A, bad, plan), U)
     model = fit.value

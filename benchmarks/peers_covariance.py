@@ -53,7 +53,11 @@ def _pair(n: int, p: int, seed: int) -> dict[str, list[float]]:
     """All on the same rows: log det of the trimmed covariance, detection, false positives, error, seconds."""
     X, bad, Sigma = _rows(n, p, seed)
     h = ceil((n + p + 1) / 2)
-    models = {MINE: TrimmedCovariance(), SAME_H: TrimmedCovariance(n - h), OTHER: MinCovDet(random_state=0)}
+    models = {
+        MINE: TrimmedCovariance(random_state=0),
+        SAME_H: TrimmedCovariance(n - h, random_state=0),
+        OTHER: MinCovDet(random_state=0),
+    }
     found = {}
     for name, model in models.items():
         seconds = clock(lambda model=model: _quietly(model, X))  # type: ignore[misc]

@@ -95,9 +95,9 @@ CASES: dict[str, tuple[Callable[[], Any] | None, Draw]] = {
     "law": (None, normal_scores),
     "TrimmedLinearRegression": (TrimmedLinearRegression, regression),
     "TrimmedGLM, Poisson": (TrimmedGLM, counts),
-    "TrimmedCovariance": (TrimmedCovariance, cloud),
-    "TrimmedGraphicalLasso": (lambda: TrimmedGraphicalLasso(alpha=0.05), cloud),
-    "TrimmedPCA": (lambda: TrimmedPCA(2), plane),
+    "TrimmedCovariance": (lambda: TrimmedCovariance(random_state=0), cloud),
+    "TrimmedGraphicalLasso": (lambda: TrimmedGraphicalLasso(alpha=0.05, random_state=0), cloud),
+    "TrimmedPCA": (lambda: TrimmedPCA(2, random_state=0), plane),
 }
 
 

@@ -23,7 +23,7 @@ def draw_covariance(path: Path) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, 2)) @ [[2.0, 1.0], [0.0, 0.7]]
     X[:60] = rng.normal((5.0, -4.0), size=(60, 2))
-    model = TrimmedCovariance().fit(X)
+    model = TrimmedCovariance(random_state=0).fit(X)
     figure = Figure(figsize=(9, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     flagged = ~model.inlier_mask_
@@ -48,7 +48,7 @@ def draw_graphical_lasso(path: Path) -> None:
     fits = {
         "truth": theta,
         "GraphicalLasso": GraphicalLasso(alpha=0.2).fit(X).precision_,
-        "TrimmedGraphicalLasso": TrimmedGraphicalLasso(alpha=0.2).fit(X).precision_,
+        "TrimmedGraphicalLasso": TrimmedGraphicalLasso(alpha=0.2, random_state=0).fit(X).precision_,
         "GraphicalLasso, clean rows": GraphicalLasso(alpha=0.2).fit(X[~bad]).precision_,
     }
     figure = Figure(figsize=(11, 3.2), layout="constrained")

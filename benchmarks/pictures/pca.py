@@ -19,7 +19,7 @@ def draw_pca(path: Path) -> None:
     from matplotlib.figure import Figure
 
     judges = load_judges()
-    model = TrimmedPCA(n_components=2).fit(judges.data)
+    model = TrimmedPCA(n_components=2, random_state=0).fit(judges.data)
     table = model.outlier_table()
     kind, within, away = (table[name] for name in ("kind", "distance", "score"))
     names = [judges.names[row] for row in table["row"]]

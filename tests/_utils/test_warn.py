@@ -41,9 +41,9 @@ CASES: list[tuple[Any, Any]] = [
     (TrimmedLinearRegression(MOST), NUMBERS),
     (TrimmedGLM("huber", MOST), NUMBERS),
     (TrimmedLogisticRegression(MOST), LABELS),
-    (TrimmedPCA(1, contamination=MOST), None),
-    (TrimmedCovariance(MOST), None),
-    (TrimmedGraphicalLasso(0.1, contamination=MOST), None),
+    (TrimmedPCA(1, contamination=MOST, random_state=0), None),
+    (TrimmedCovariance(MOST, random_state=0), None),
+    (TrimmedGraphicalLasso(0.1, contamination=MOST, random_state=0), None),
     (TrimmedEstimator(Ridge(), contamination=MOST), NUMBERS),
 ]
 every = pytest.mark.parametrize(("model", "y"), CASES, ids=lambda value: type(value).__name__)
@@ -92,8 +92,8 @@ def test_outlier_table(model: Any, y: Any) -> None:
 def test_deep_inside_a_fit() -> None:
     told(lambda: TrimmedLinearRegression(0.1, penalty="l1", max_passes=1).fit(X, NUMBERS), "stopped short")
     large = RNG.normal(size=(3000, 60))
-    told(lambda: TrimmedPCA(10, contamination=0.3, max_iter=1).fit(large), "stopped after")
-    told(lambda: TrimmedCovariance().fit(np.column_stack([X, X[:, 0]])), "singular")
+    told(lambda: TrimmedPCA(10, contamination=0.3, max_iter=1, random_state=0).fit(large), "stopped after")
+    told(lambda: TrimmedCovariance(random_state=0).fit(np.column_stack([X, X[:, 0]])), "singular")
     few = TrimmedLogisticRegression(0.45)
     told(lambda: few.fit(X, (np.arange(60) < 5) ^ (X[:, 0] > 9)), "keeps no row of")
     points = RNG.uniform(0, 100, size=(30, 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,8 @@ X[:20] += [0, 9, -9]
 NEW = RNG.normal(size=(50, 3)) * [3, 1, 1]
 NEW[:10] += [0, 9, -9]
 
-DETECTORS = [TrimmedPCA(1), TrimmedCovariance(), TrimmedGraphicalLasso(0.1)]
+SEEDED = {"random_state": 0}
+DETECTORS = [TrimmedPCA(1, **SEEDED), TrimmedCovariance(**SEEDED), TrimmedGraphicalLasso(0.1, **SEEDED)]
 
 
 @pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)
@@ -44,3 +46,21 @@ def test_they_work_at_the_end_of_a_pipeline(model: Any) -> None:
 def test_before_a_fit_there_is_nothing_to_say(model: Any) -> None:
     with pytest.raises(NotFittedError):
         model.decision_function(X)
+
+
+@pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)
+def test_they_take_and_give_the_same(model: Any) -> None:
+    parameters = signature(type(model)).parameters
+    names = [name for name in parameters if name not in ("n_components", "alpha")]  # scikit-learn's own come first
+    assert names[:2] == ["contamination", "reweight"] and names[-2:] == ["random_state", "verbose"]
+    assert parameters["random_state"].default is None
+    model.fit(X)
+    assert [record.k for record in model.history_] == list(range(model.n_iter_))
+    assert model.history_[-1].objective == pytest.approx(model.objective_) and model.threshold_ > 0
+
+
+@pytest.mark.parametrize("model", DETECTORS, ids=lambda model: type(model).__name__)
+def test_a_seed_is_drawn_where_none_is_given(model: Any) -> None:
+    again = type(model)(**{**model.get_params(), "random_state": np.random.RandomState(3)})
+    free = type(model)(**{**model.get_params(), "random_state": None}).fit(X)
+    assert np.array_equal(free.inlier_mask_, again.fit(X).inlier_mask_)

@@ -157,11 +157,11 @@ ESTIMATORS: dict[str, tuple[Callable[[], Any], Callable[[np.random.Generator], t
     "linear, given": (lambda: TrimmedLinearRegression(contamination=0.3), table),
     "huber": (lambda: TrimmedGLM("huber"), table),
     "poisson": (TrimmedGLM, counts),
-    "pca": (lambda: TrimmedPCA(2), rows),
-    "covariance": (TrimmedCovariance, rows),
-    "covariance, raw": (lambda: TrimmedCovariance(reweight=False), rows),
-    "covariance, shrunk": (lambda: TrimmedCovariance(shrinkage=0.1), rows),
-    "graphical lasso": (lambda: TrimmedGraphicalLasso(alpha=0.05), rows),
+    "pca": (lambda: TrimmedPCA(2, random_state=0), rows),
+    "covariance": (lambda: TrimmedCovariance(random_state=0), rows),
+    "covariance, raw": (lambda: TrimmedCovariance(reweight=False, random_state=0), rows),
+    "covariance, shrunk": (lambda: TrimmedCovariance(shrinkage=0.1, random_state=0), rows),
+    "graphical lasso": (lambda: TrimmedGraphicalLasso(alpha=0.05, random_state=0), rows),
 }
 
 

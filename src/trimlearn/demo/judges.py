@@ -25,7 +25,7 @@ class JudgesResult:
 def find_outlying_judges() -> JudgesResult:
     """Two components of the ratings; how many judges are out of line is for the model to find."""
     data = load_judges()
-    model = TrimmedPCA(COMPONENTS).fit(data.data)
+    model = TrimmedPCA(COMPONENTS, random_state=0).fit(data.data)
     table = model.outlier_table()
     outlying = tuple(data.names[row] for row in table["row"][table["outlier"]])
     return JudgesResult(data, model, table, outlying)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from math import nan
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.estimators.base import Trimmed
+from trimlearn.smart.method import Record
 
-__all__ = ["Detector"]
+__all__ = ["Detector", "concentration_records"]
 
 
 class Detector(Trimmed):
@@ -29,14 +32,54 @@ class Detector(Trimmed):
         """How far out each row of X is; larger is worse."""
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """``threshold_`` − `outlier_score`: negative for outliers, the more so the further out they are."""
+        """How far inside ``threshold_`` rows are: negative for outliers, the more so the further out they are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows, judged as new ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``threshold_`` − `outlier_score`.
+        """
         score = self.outlier_score(X)  # which also says that the model is not fitted, if so
         return np.asarray(self.threshold_ - score)
 
     def predict(self, X: Any) -> NDArray[np.int_]:
-        """+1 for inliers, −1 for outliers, rows of X being judged as new ones."""
+        """+1 for inliers, −1 for outliers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows, judged as new ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The sign of `decision_function`, +1 for 0.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)
 
     def fit_predict(self, X: Any, y: Any = None) -> NDArray[np.int_]:
-        """Fit, and +1 for the rows of X that count in the fit (``inlier_mask_``), −1 for the others; y is ignored."""
+        """Fit, and +1 for the rows of X that count in the fit (``inlier_mask_``), −1 for the others.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : Ignored
+            Not used, present for scikit-learn's pipelines.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            By the verdict of the fit, not as new rows.
+        """
         return np.where(self.fit(X).inlier_mask_, 1, -1)
+
+
+def concentration_records(objectives: Sequence[float], h: float) -> list[Record]:
+    """One record per concentration step, which reads all rows twice."""
+    return [Record(k, 2.0 * k + 1, F, nan, nan, h, nan) for k, F in enumerate(objectives)]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from math import log, nan, pi
+from math import log, pi
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 from scipy.special import fdtrc
@@ -18,20 +18,22 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count, check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Table, check_counts, row_names
-from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
 from trimlearn.progress import stage
 from trimlearn.robust.scale import Chi, p_values
-from trimlearn.robust.subspace.flat import Fit, Flat, Points, spectrum
-from trimlearn.robust.subspace.judge import Outcome, fit_and_judge
-from trimlearn.robust.subspace.search import HUGE, Search
-from trimlearn.smart.method import Method, Record
+from trimlearn.robust.subspace.flat import Flat, Points, spectrum
+from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
+from trimlearn.robust.subspace.search import FlatSearch
+from trimlearn.robust.subspace.span import HUGE
+from trimlearn.smart.method import Method
 
 __all__ = ["TrimmedPCA"]
 
-FAR = 0.025  # the share of normal rows that are called far out within the subspace
+FAR: Final = 0.025  # the share of normal rows that are called far out within the subspace, as in Hubert et al. (2005)
+TRIES: Final = 3  # numbers of components tried to explain a share of the variance, a limit on time: each is a search
 
 
 class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  # type: ignore[misc]
@@ -42,52 +44,71 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
 
     Parameters
     ----------
-    n_components : int, float or None
-        How many components, or the share of the inliers' variance they shall explain, or all.
-    center : {"trimmed", "mean", None}
-        m: the mean of the rows kept; the plain mean, which one bad row can carry anywhere; or the origin.
-    contamination : float, int or "auto"
+    n_components : int, float or None, default=None
+        How many components, or the share of the inliers' variance they shall explain, or all: the first parameter as
+        in sklearn.decomposition.PCA.
+    contamination : "auto", float in [0, 1) or int, default="auto"
         The share, or number, of rows to trim. "auto" finds out.
-    reweight : bool
+    reweight : bool, default=True
         Whether rows that the trimmed fit explains are readmitted, and mean and subspace fitted again.
-    method : trimlearn.smart.Method, optional
+    center : {"trimmed", "mean"} or None, default="trimmed"
+        What m is: the mean of the rows kept; the plain mean, which one bad row can carry anywhere; or the origin.
+    method : trimlearn.smart.Method or None, default=None
         How to minimise. None: exact concentration steps where p ≤ 2000 or the data are small, else SMART-SVRG.
-    max_iter : int
+    max_iter : int, default=100
         Concentration steps at most.
-    random_state : int, RandomState or None
-        For the random starts.
-    verbose : bool or int
+    random_state : int, RandomState instance or None, default=None
+        For the random starts. Give an int for the same result in every call.
+    verbose : bool or int, default=0
         Show on stderr what the fit is doing.
 
     Attributes
     ----------
-    components_ : (k, p)
-        Uᵀ, the principal axes of the inliers, by decreasing variance; the largest entry of each is positive.
-    mean_ : (p,)
-    explained_variance_, explained_variance_ratio_, singular_values_ : (k,)
+    components_ : ndarray of shape (n_components_, n_features)
+        Principal axes Uᵀ of the inliers, by decreasing variance; the largest entry of each is positive.
+    mean_ : ndarray of shape (n_features,)
+        The point m.
+    explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (n_components_,)
         Of the inliers.
     noise_variance_ : float
         The inliers' mean variance along the axes left out.
     n_components_ : int
+        The number of components.
     n_trimming_components_ : int
         The dimension of the subspace whose distances decide who is trimmed: n_components_, or fewer where that is all
         of the space and nothing could be far from it. As many as explain 80 %, at most 10 (Hubert et al. 2005).
-    weights_, raw_weights_ : (n,)
-        Final weights, and those of the trimmed fit. `inlier_mask_` is weights_ > 0.
+    weights_, raw_weights_ : ndarray of shape (n_samples,)
+        Final weights, and those of the trimmed fit.
+    inlier_mask_ : ndarray of shape (n_samples,)
+        Which rows count: ``weights_ > 0``.
     contamination_ : float
-        The share of bad rows: estimated, or as given.
-    outlier_scores_ : (n,)
+        The share of bad rows: estimated, or as given. It is not the share flagged.
+    scale_ : float
+        Standard deviation σ of the inliers' residuals along an axis left out.
+    outlier_scores_ : ndarray of shape (n_samples,)
         Orthogonal distances to the subspace in units of ``scale_``; flagged above ``threshold_``. In small data those
         of rows fitted to are distances to a subspace fitted without them, a little larger than `outlier_score` has it.
-    score_distances_ : (n,)
-        √Σ zⱼ²/λⱼ within the subspace. With outlier_scores_ this is the outlier map of Hubert, Rousseeuw and Vanden
-        Branden (2005): far within the subspace is good leverage, far from it as well is bad.
-    objective_, history_, n_iter_
-        Of the trimmed fit.
+    threshold_ : float
+        The score above which an unseen row is an outlier.
+    outlier_probability_ : ndarray of shape (n_samples,)
+        The probability that a row is wrong.
+    score_distances_ : ndarray of shape (n_samples,)
+        Distances √Σ zⱼ²/λⱼ within the subspace. With outlier_scores_ this is the outlier map of Hubert et al. (2005):
+        far within the subspace is good leverage, far from it as well is bad.
+    objective_ : float
+        The minimum of the trimmed fit.
+    history_ : list of Record
+        One record per concentration step of the trimmed fit.
+    n_iter_ : int
+        The number of these steps.
+    n_features_in_ : int
+        The number of features.
 
     References
     ----------
-    Aravkin and Davis (2020), section 4.2. Hubert, Rousseeuw and Vanden Branden (2005), Technometrics 47.
+    A. Aravkin and D. Davis, Trimmed statistical estimation via variance reduction, Math. Oper. Res. 45 (2020), section
+    4.2. M. Hubert, P. J. Rousseeuw and K. Vanden Branden, ROBPCA: a new approach to robust principal component
+    analysis, Technometrics 47 (2005).
 
     Examples
     --------
@@ -95,39 +116,54 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     >>> rng = np.random.default_rng(0)
     >>> X = np.outer(rng.standard_normal(100), [3.0, 4.0, 0.0]) + 0.1 * rng.standard_normal((100, 3))
     >>> X[:30] = [0.0, 0.0, 50.0] + rng.standard_normal((30, 3))
-    >>> pca = TrimmedPCA(n_components=1).fit(X)
+    >>> pca = TrimmedPCA(n_components=1, random_state=0).fit(X)
     >>> pca.components_[0, :2].round(1), bool(pca.inlier_mask_[:30].any()), round(pca.contamination_, 1)
     (array([0.6, 0.8]), False, 0.3)
     """
+
+    _flat: Flat
+    _law: Chi
 
     def __init__(
         self,
         n_components: int | float | None = None,
         *,
-        center: str | None = "trimmed",
         contamination: float | int | str = "auto",
         reweight: bool = True,
+        center: str | None = "trimmed",
         method: Method | None = None,
         max_iter: int = 100,
-        random_state: Any = 0,
+        random_state: Any = None,
         verbose: bool | int = 0,
     ) -> None:
         self.n_components = n_components
-        self.center = center
         self.contamination = contamination
         self.reweight = reweight
+        self.center = center
         self.method = method
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
 
-    _flat: Flat
-    _law: Chi
-
     # ---- fitting ----
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Find the subspace and who is far from it. X: (n, p), dense, memory-mapped or CSR; y is ignored."""
+        """Find the subspace and who is far from it.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows: dense, memory-mapped or CSR.
+        y : Ignored
+            Not used, present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: 2 is the row twice, 0 its removal.
+
+        Returns
+        -------
+        object
+            The fitted estimator.
+        """
         with intact(self):
             check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
             check_count(self.max_iter, "max_iter")
@@ -148,7 +184,8 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     def _fit(self, data: Table, h: float | None, warm: bool) -> Self:
         points = Points(data.X)
         with team():
-            search = Search(points, data.s, self._fixed_center(points, data.s), self._seed())
+            center = self._fixed_center(points, data.s)
+            search = FlatSearch(points, data.s, center, self._seed(), self.max_iter, self.method)
             found, flat = self._find(search, h, self._flat if warm else None)
             scores, distances2 = points.both(flat)
             self._flat, self._law, self.n_trimming_components_ = found.flat, found.law, found.flat.U.shape[1]
@@ -157,7 +194,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         self.weights_, self.raw_weights_ = found.w, found.raw.w
         self.contamination_ = found.verdict.contamination if h is None else 1.0 - h / data.S
         self.objective_, self.n_iter_ = found.raw.objective, len(found.raw.history)
-        self.history_ = _records(found.raw, found.h)
+        self.history_ = concentration_records(found.raw.history, found.h)
         self.scale_, self.threshold_, self._exact = found.verdict.scale, found.verdict.cutoff, found.exact
         self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
         # σ was found from so many numbers: hence F, and not χ², which is its limit for many.
@@ -176,19 +213,19 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
             return None
         return points.mean(s) if self.center == "mean" else np.zeros(points.p)
 
-    def _find(self, search: Search, h: float | None, start: Flat | None) -> tuple[Outcome, Flat]:
+    def _find(self, search: FlatSearch, h: float | None, start: Flat | None) -> tuple[JudgedFlat, Flat]:
         """What was found, and the flat of the components: of more dimensions where that trimmed by has too few."""
         points = search.points
-        k = _count(self.n_components, min(points.n, points.p), search.span())
+        k = _count(self.n_components, min(points.n, points.p), search.dimensions())
         by = k if k is not None and k < min(points.p, (search.S + k + 1) / 2 - 1) else search.useful()
 
-        def found_by(by: int) -> Outcome:
+        def found_by(by: int) -> JudgedFlat:
             stage(f"trimmed subspace of {by} dimensions")
             near = start if start is not None and start.U.shape[1] == by else None
-            return fit_and_judge(search, by, h, self.reweight, near, self.max_iter, self.method)
+            return fit_and_judge(search, by, h, self.reweight, near)
 
         found = found_by(by)
-        for _ in range(3 if k is None else 0):  # a share of the variance of inliers, who depend on the dimension
+        for _ in range(TRIES if k is None else 0):  # a share of the variance of inliers, who depend on the dimension
             k = search.axes(search.s * found.w, found.flat, float(self.n_components or 0.0))
             if k == by or k >= points.p:
                 break
@@ -223,39 +260,104 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     # ---- what the model says about rows ----
 
     def transform(self, X: Any) -> np.ndarray:
-        """The rows' coordinates along the components, (n, k)."""
+        """The rows' coordinates along the components.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components_)
+            Of X − ``mean_``.
+        """
         X = self._checked(X)
         scores = Points(X).scores(self._components_flat())
         return scores.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
-        """The rows whose coordinates are X, in the space of the features."""
+        """The rows that have given coordinates, in the space of the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_components_)
+            Coordinates along the components.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            On the subspace.
+        """
         check_is_fitted(self)
         X = check_array(X, input_name="X", dtype=[np.float64, np.float32])
         return np.asarray(X @ self.components_ + self.mean_)
 
     def orthogonal_distance(self, X: Any) -> np.ndarray:
-        """‖(I − UUᵀ)(aᵢ − m)‖, U of ``n_trimming_components_`` columns."""
+        """How far rows are from the subspace by which rows are trimmed.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ‖(I − UUᵀ)(aᵢ − m)‖, U of ``n_trimming_components_`` columns.
+        """
         return np.asarray(np.sqrt(Points(self._checked(X)).distances2(self._flat)))
 
     def outlier_score(self, X: Any) -> np.ndarray:
-        """`orthogonal_distance` in units of ``scale_``: larger is worse, above ``threshold_`` is an outlier."""
-        return self.orthogonal_distance(X) / self.scale_
+        """`orthogonal_distance` in units of ``scale_``: larger is worse.
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """``threshold_`` − `outlier_score`: negative for outliers. Rounding errors, on an exact fit, count as 0."""
-        score = self.outlier_score(X)
-        return np.asarray(self.threshold_ - np.where(self._exact & (score < 1), 0.0, score))
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Above ``threshold_`` is an outlier. Rounding errors, on an exact fit, count as 0.
+        """
+        return self._in_units(self.orthogonal_distance(X))
+
+    def _in_units(self, distances: np.ndarray) -> np.ndarray:
+        scores = distances / self.scale_
+        return np.asarray(np.where(self._exact & (scores < 1), 0.0, scores))
 
     def score_distance(self, X: Any) -> np.ndarray:
-        """√Σ zⱼ²/λⱼ of the coordinates z along the components, λ their variances: how far out within the subspace."""
+        """How far out rows are within the subspace.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            √Σ zⱼ²/λⱼ of the coordinates z along the components, λ their variances.
+        """
         return self._score_distance(self._checked(X))
 
     def _score_distance(self, X: Any) -> np.ndarray:
         return _mahalanobis(Points(X).scores(self._components_flat()), self.explained_variance_)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """The log-likelihood of each row under the inliers' normal model, as scikit-learn's PCA has it."""
+        """The log-likelihood of each row under the inliers' normal model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            As scikit-learn's PCA has it: larger is more normal.
+        """
         z, d2 = Points(self._checked(X)).both(self._components_flat())
         p, k = self.n_features_in_, self.n_components_
         least = np.finfo(np.float64).eps * float(self.explained_variance_.max()) + np.finfo(np.float64).tiny
@@ -266,11 +368,24 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         return np.asarray(-0.5 * (inside + outside + log_det + p * log(2 * pi)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """The mean of `score_samples`."""
+        """The mean log-likelihood of rows under the inliers' normal model.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The rows.
+        y : Ignored
+            Not used, present for scikit-learn's searches.
+
+        Returns
+        -------
+        float
+            The mean of `score_samples`.
+        """
         return float(np.mean(self.score_samples(X)))
 
     def _scores(self, data: Table) -> np.ndarray:
-        return np.asarray(np.sqrt(Points(data.X).distances2(self._flat)) / self.scale_)
+        return self._in_units(np.sqrt(Points(data.X).distances2(self._flat)))
 
     def _findings(self, data: Table, scores: np.ndarray, off: np.ndarray) -> Findings:
         """Kinds are those of the outlier map: "orthogonal outlier", "bad leverage", "good leverage" or "regular"."""
@@ -317,8 +432,3 @@ def _mahalanobis(z: np.ndarray, variances: np.ndarray) -> np.ndarray:
     real = variances > np.finfo(np.float64).eps * variances.max(initial=0.0)
     with np.errstate(over="ignore"):  # infinitely far
         return np.asarray(np.linalg.norm(z[:, real] / np.sqrt(variances[real]), axis=1))
-
-
-def _records(fit: Fit, h: float) -> list[Record]:
-    """One record per concentration step, which reads all rows twice."""
-    return [Record(k, 2.0 * k + 1, F, nan, nan, h, nan) for k, F in enumerate(fit.history)]

@@ -2,84 +2,164 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from math import log, pi
-from typing import Any, Self
+from math import inf, log, pi, sqrt
+from typing import Any, Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import Table, check_counts, row_names
-from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.covariance.trimming import TrimmedFit
+from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
+from trimlearn.robust.scatter.fit import ScatterFit
+from trimlearn.robust.scatter.graphical_lasso import SparseNormal
+from trimlearn.smart.method import Record
 
-__all__ = ["Floats", "TrimmedScatter"]
+__all__ = ["TrimmedScatter"]
 
-Floats = NDArray[np.float64]
-
-HUGE = 1e140  # times itself still in range
-LARGE = 1 << 20  # entries of X beyond which products are
+HUGE: Final = 1e140  # the sum of the squares of 10²⁸ such numbers is in range
+LARGE: Final = 1 << 20  # entries of X, 8 MB: a single thread reads fewer in less than a millisecond
 
 
 class TrimmedScatter(Detector):
     """Location and covariance of the rows that agree; every row, seen or not, has a distance from them."""
 
     assume_centered: bool
-    location_: Floats
-    covariance_: Floats
+    location_: np.ndarray
+    covariance_: np.ndarray
+    raw_weights_: np.ndarray
+    history_: list[Record]
+    _model: ScatterFit | SparseNormal
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to the rows of X (n, p); sample_weight: 2 is the row twice, 0 its removal. y is ignored."""
+        """Fit to the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : Ignored
+            Not used, present for scikit-learn's pipelines.
+        sample_weight : array-like of shape (n_samples,), default=None
+            How often each row counts: 2 is the row twice, 0 its removal.
+
+        Returns
+        -------
+        object
+            The fitted estimator.
+        """
         with intact(self):
             data = self._validate(X, y, sample_weight, reset=True)
             self._row_names = row_names(X)
             with team(data.X.size < LARGE):  # matrices too small for BLAS's threads, which only wait for each other
                 return self._refit(data, self.contamination, warm=False)
 
-    @abstractmethod
-    def _squared_distances(self, X: Floats) -> Floats:
-        """d² of validated rows."""
+    def get_precision(self) -> np.ndarray:
+        """The inverse of the covariance; where that is singular, of the nearest regular one.
 
-    @abstractmethod
-    def _log_det(self) -> float:
-        """log det of the covariance that distances are measured with."""
-
-    @abstractmethod
-    def get_precision(self) -> Floats:
-        """The inverse of the covariance that distances are measured with."""
-
-    def mahalanobis(self, X: Any) -> Floats:
-        """Squared robust distances of the rows of X."""
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+            What distances are measured with.
+        """
         check_is_fitted(self, "weights_")
-        return self._squared_distances(check_data(self, X, reset=False, dtype=np.float64))
+        return self._model.precision
 
-    def score_samples(self, X: Any) -> Floats:
-        """Minus the squared distances: larger is more normal."""
+    def mahalanobis(self, X: Any) -> np.ndarray:
+        """Squared robust distances of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Squared distances from ``location_``.
+        """
+        check_is_fitted(self, "weights_")
+        return self._model.squared_distances(check_data(self, X, reset=False, dtype=np.float64))
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Score rows by minus their squared distances: larger is more normal.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Minus `mahalanobis`.
+        """
         return -self.mahalanobis(X)
 
-    def outlier_score(self, X: Any) -> Floats:
-        """Robust distances, not squared: larger is worse."""
-        return np.sqrt(self.mahalanobis(X))
+    def outlier_score(self, X: Any) -> np.ndarray:
+        """Robust distances of rows, not squared: larger is worse.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Distances from ``location_``; beyond ``threshold_`` is an outlier.
+        """
+        return np.asarray(np.sqrt(self.mahalanobis(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of the rows of X under the normal model."""
+        """Mean log-likelihood of rows under the normal model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows.
+        y : Ignored
+            Not used, present for scikit-learn's searches.
+
+        Returns
+        -------
+        float
+            As that of sklearn.covariance.EmpiricalCovariance.
+        """
         d2 = self.mahalanobis(X)
-        return -0.5 * (float(np.mean(d2)) + self._log_det() + len(self.location_) * log(2.0 * pi))
+        return -0.5 * (float(np.mean(d2)) + self._model.log_det + len(self.location_) * log(2.0 * pi))
 
     @property
-    def support_(self) -> NDArray[np.bool_]:
+    def support_(self) -> np.ndarray:
         """``inlier_mask_``, by the name it has in scikit-learn's MinCovDet."""
         return self.inlier_mask_
 
-    def _scores(self, data: Table) -> Floats:
-        return np.sqrt(self._squared_distances(data.X))
+    @property
+    def raw_support_(self) -> np.ndarray:
+        """Which rows count in the trimmed fit."""
+        return np.asarray(self.raw_weights_ > 0)
 
-    def _findings(self, data: Table, scores: Floats, off: NDArray[np.bool_]) -> Findings:
+    def _publish(self, data: Table, found: TrimmedFit[Any], h: float | None) -> None:
+        """What was found, as attributes; h: the weight that was asked to be kept."""
+        raw, trimmed, final = found.raw, found.trimmed.model, found.final
+        self._training, self._raw, self._model = data, raw, final.model
+        self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, trimmed.location, trimmed.covariance
+        self.weights_, self.location_, self.covariance_ = final.model.w, final.model.location, final.model.covariance
+        self.dist_ = final.model.squared_distances(data.X)
+        self.outlier_scores_, self.threshold_ = np.sqrt(self.dist_), sqrt(final.reach)
+        self.contamination_ = final.verdict.contamination if h is None else 1.0 - h / data.S
+        self.objective_ = raw.history[-1] if raw.history else inf
+        self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
+
+    def _scores(self, data: Table) -> np.ndarray:
+        return np.asarray(np.sqrt(self._model.squared_distances(data.X)))
+
+    def _findings(self, data: Table, scores: np.ndarray, off: np.ndarray) -> Findings:
         precision, center = self.get_precision(), self.location_
         top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)

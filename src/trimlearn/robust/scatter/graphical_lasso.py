@@ -8,20 +8,47 @@ the objective falls, and a start near the solution is worth something.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
+from typing import Final, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["graphical_lasso", "penalised"]
+__all__ = ["SparseNormal", "graphical_lasso", "penalised"]
 
-Floats = NDArray[np.float64]
-
-HALVINGS = 60
-NEAR = 5.0  # how far the logarithms of a start's diagonal may be from that of the identity
+HALVINGS: Final = 60  # of a step, a limit on time: 2⁻⁶⁰ of a Barzilai–Borwein step changes nothing but rounding errors
+NEAR: Final = 5.0  # of the logarithms of a start's diagonal: one that is e⁵ = 148 times off is of another scale
+ARMIJO: Final = 1e-4  # of the decrease that a step promises, to be accepted (Nocedal and Wright 2006, section 3.1)
 
 
-def penalised(S: Floats, theta: Floats, alpha: Floats | float) -> float:
+@final
+@dataclass(frozen=True)
+class SparseNormal:
+    """Weights w, location μ and precision Θ; J, and J after each concentration step."""
+
+    w: np.ndarray
+    location: np.ndarray
+    precision: np.ndarray
+    solved: bool  # whether the graphical lasso had converged
+    objective: float = inf
+    history: tuple[float, ...] = ()
+    converged: bool = False
+
+    @property
+    def covariance(self) -> np.ndarray:
+        return np.asarray(np.linalg.inv(self.precision), dtype=np.float64)
+
+    @property
+    def log_det(self) -> float:
+        """Of the covariance."""
+        return -float(np.linalg.slogdet(self.precision)[1])
+
+    def squared_distances(self, X: np.ndarray) -> np.ndarray:
+        D = X - self.location
+        return np.asarray(np.maximum(np.einsum("np,np->n", D @ self.precision, D), 0.0))
+
+
+def penalised(S: np.ndarray, theta: np.ndarray, alpha: np.ndarray | float) -> float:
     """tr(SΘ) − log det Θ + Σ_{j≠k} αⱼₖ|Θⱼₖ|; inf unless Θ is positive definite."""
     try:
         L = np.linalg.cholesky(theta)
@@ -33,8 +60,8 @@ def penalised(S: Floats, theta: Floats, alpha: Floats | float) -> float:
 
 
 def graphical_lasso(
-    S: Floats, alpha: float, start: Floats | None = None, tol: float = 1e-4, max_iter: int = 1000
-) -> tuple[Floats, bool]:
+    S: np.ndarray, alpha: float, start: np.ndarray | None = None, tol: float = 1e-4, max_iter: int = 1000
+) -> tuple[np.ndarray, bool]:
     """Θ, and whether its duality gap fell to ``tol``. ``start``: a positive definite Θ.
 
     >>> S = np.array([[2.0, 0.5, 0.05], [0.5, 1.0, 0.0], [0.05, 0.0, 1.0]])
@@ -62,14 +89,16 @@ def graphical_lasso(
     return theta / np.outer(d, d), value - _lower_bound(R, A, inverse) <= tol
 
 
-def _lower_bound(R: Floats, A: Floats, inverse: Floats) -> float:
+def _lower_bound(R: np.ndarray, A: np.ndarray, inverse: np.ndarray) -> float:
     """log det W + p for the nearest dual feasible W: |W − R| ≤ A, equal on the diagonal."""
     W = R + np.clip(inverse - R, -A, A)
     sign, log_det = np.linalg.slogdet(W)
     return float(log_det) + len(R) if sign > 0 else -inf
 
 
-def _descend(R: Floats, A: Floats, theta: Floats, inverse: Floats, value: float, step: float) -> tuple[Floats, float]:
+def _descend(
+    R: np.ndarray, A: np.ndarray, theta: np.ndarray, inverse: np.ndarray, value: float, step: float
+) -> tuple[np.ndarray, float]:
     """One proximal gradient step, the first of ``step``, ``step``/2, … that lowers the objective."""
     gradient = R - inverse
     new, new_value = theta, inf
@@ -79,7 +108,7 @@ def _descend(R: Floats, A: Floats, theta: Floats, inverse: Floats, value: float,
         new = 0.5 * (new + new.T)
         new_value = penalised(R, new, A)
         decrease = float(np.sum((new - theta) ** 2)) / step
-        if new_value <= value - 1e-4 * decrease:
+        if new_value <= value - ARMIJO * decrease:
             break
         step *= 0.5
     return new, new_value

@@ -10,31 +10,33 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trimlearn.robust.order import shortest_interval, weighted_medians
+from trimlearn.robust.scatter.steps import Moments
+from trimlearn.robust.scatter.units import median_and_scale
 
-__all__ = ["NORMAL_SCORES", "deterministic", "median_and_scale"]
+__all__ = ["deterministic", "normal_scores"]
 
-Floats = NDArray[np.float64]
-
-MAD: Final = 1.482602218505602  # 1/Φ⁻¹(¾)
-TINY: Final = 1e-7
-PAIRS: Final = 100  # features up to which all pairs are looked at
-NORMAL_SCORES: Final = 2  # the place of the correlation of normal scores among the starts
+TINY: Final = 1e-7  # of a robust scale of 1: √FLOOR, below which a direction counts as one of no spread
+PAIRS: Final = 100  # features up to which all pairs are looked at, a limit on time: 10⁴ medians
 
 
-def deterministic(Z: Floats, s: Floats, centred: bool) -> tuple[Floats, Floats]:
-    """μ (K, p) and Σ (K, p, p) of K = 8 starts (7 for one feature or very many), features of robust scale about 1."""
-    scatters = [_correlation(np.tanh(Z), s), *_of_ranks(Z, s), _signs(Z, s), _inner_half(Z, s)]
+def deterministic(Z: np.ndarray, s: np.ndarray, centred: bool) -> Moments:
+    """(μ, Σ) of K = 8 starts (7 for one feature or very many), features of robust scale about 1."""
+    R = _midranks(Z, s)
+    scatters = [*[_correlation(Y, s) for Y in (np.tanh(Z), R, ndtri(R))], _signs(Z, s), _inner_half(Z, s)]
     if 1 < Z.shape[1] <= PAIRS:
         scatters.append(_pairwise(Z, s))
-    refined = [*[_refine(Z, s, scatter, centred) for scatter in scatters], *_by_kurtosis(Z, s, centred)]
-    return np.stack([mu for mu, _ in refined]), np.stack([S for _, S in refined])
+    return Moments.stacked([*[_refine(Z, s, scatter, centred) for scatter in scatters], *_by_kurtosis(Z, s, centred)])
 
 
-def _by_kurtosis(Z: Floats, s: Floats, centred: bool) -> list[tuple[Floats, Floats]]:
+def normal_scores(Z: np.ndarray, s: np.ndarray, centred: bool) -> Moments:
+    """(μ, Σ) of the start by the correlation of normal scores alone."""
+    return _refine(Z, s, _correlation(ndtri(_midranks(Z, s)), s), centred)
+
+
+def _by_kurtosis(Z: np.ndarray, s: np.ndarray, centred: bool) -> list[Moments]:
     """Mean and covariance of the densest half along the directions of smallest and of largest kurtosis.
 
     A cluster of more than a fifth of the rows makes the one small, a smaller one the other large. With y the whitened
@@ -42,83 +44,64 @@ def _by_kurtosis(Z: Floats, s: Floats, centred: bool) -> list[tuple[Floats, Floa
     2009). The six of DetMCD lose clusters of 40 % in 20 dimensions.
     """
     X = Z if centred else Z - s @ Z / s.sum()
-    values, vectors = np.linalg.eigh((X * s[:, None]).T @ X / s.sum())
+    values, vectors = np.linalg.eigh(_second_moments(X, s) / s.sum())
     Y = X @ (vectors / np.sqrt(np.maximum(values, TINY**2)))
-    fourth = np.linalg.eigh((Y * (s * np.einsum("np,np->n", Y, Y))[:, None]).T @ Y)[1]
+    fourth = np.linalg.eigh(_second_moments(Y, s * np.einsum("np,np->n", Y, Y)))[1]
     found = []
     for direction in (fourth[:, 0], fourth[:, -1]):
         t = np.abs(Y @ direction) if centred else Y @ direction
         low, high = shortest_interval(t, s, 0.5 * s.sum())
         half = s * ((t >= low) & (t <= high))
         mu = np.zeros(Z.shape[1]) if centred else half @ Z / half.sum()
-        found.append((mu, ((Z - mu) * half[:, None]).T @ (Z - mu) / half.sum()))
+        found.append(Moments(mu[None], _second_moments(Z - mu, half)[None] / half.sum()))
     return found
 
 
-def median_and_scale(Z: Floats, s: Floats, centred: bool = False) -> tuple[Floats, Floats]:
-    """Median (0 where ``centred``) and MAD of each column; the mean deviation where more than half are equal."""
-    centre = np.zeros(Z.shape[1]) if centred else weighted_medians(Z, s)
-    away = np.abs(Z - centre)
-    scale = MAD * weighted_medians(away, s)
-    flat = scale <= TINY * away.max(axis=0, initial=0.0) * 1e-5
-    if np.any(flat):
-        scale = np.where(flat, s @ away / s.sum(), scale)
-    return centre, scale
-
-
-def _refine(Z: Floats, s: Floats, scatter: Floats, centred: bool) -> tuple[Floats, Floats]:
+def _refine(Z: np.ndarray, s: np.ndarray, scatter: np.ndarray, centred: bool) -> Moments:
     """(μ, Σ) with the eigenvectors of ``scatter``, and robust location and scale along each."""
     vectors = np.linalg.eigh(scatter)[1]
-    _, scale = median_and_scale(Z @ vectors, s, centred)
-    scale = np.maximum(scale, TINY)
+    scale = np.maximum(median_and_scale(Z @ vectors, s, centred)[1], TINY)
     root = (vectors * scale) @ vectors.T  # Σ^½
-    mu = np.zeros(Z.shape[1])
-    if not centred:
-        mu = root @ weighted_medians(Z @ ((vectors / scale) @ vectors.T), s)
-    return mu, root @ root
+    inner = np.zeros(Z.shape[1]) if centred else weighted_medians(Z @ ((vectors / scale) @ vectors.T), s)
+    return Moments((root @ inner)[None], (root @ root)[None])
 
 
-def _correlation(Y: Floats, s: Floats) -> Floats:
-    Y = Y - s @ Y / s.sum()
-    S = (Y * s[:, None]).T @ Y
+def _second_moments(Y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Σ sᵢyᵢyᵢᵀ."""
+    return np.asarray((Y * s[:, None]).T @ Y)
+
+
+def _correlation(Y: np.ndarray, s: np.ndarray) -> np.ndarray:
+    S = _second_moments(Y - s @ Y / s.sum(), s)
     size = np.sqrt(np.diag(S))
     size = np.where(size > 0, size, 1.0)
-    correlation: Floats = S / np.outer(size, size)
-    return correlation
+    return np.asarray(S / np.outer(size, size))
 
 
-def _of_ranks(Z: Floats, s: Floats) -> list[Floats]:
-    """Spearman's correlation, and that of the normal scores."""
-    R = np.column_stack([_midranks(column, s) for column in Z.T])
-    return [_correlation(R, s), _correlation(ndtri(R), s)]
-
-
-def _midranks(z: Floats, s: Floats) -> Floats:
-    """Share of the weight below z plus half of the weight at z."""
-    _, place = np.unique(z, return_inverse=True)
-    at = np.bincount(place, weights=s)
-    ranks: Floats = ((np.cumsum(at) - 0.5 * at) / s.sum())[place]
+def _midranks(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """For each column z the share of the weight below z plus half of the weight at z."""
+    ranks = np.empty_like(Z)
+    for j, z in enumerate(Z.T):
+        _, place = np.unique(z, return_inverse=True)
+        at = np.bincount(place, weights=s)
+        ranks[:, j] = ((np.cumsum(at) - 0.5 * at) / s.sum())[place]
     return ranks
 
 
-def _signs(Z: Floats, s: Floats) -> Floats:
+def _signs(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Scatter of the rows moved to the unit sphere."""
     size = np.linalg.norm(Z, axis=1, keepdims=True)
-    U = Z / np.where(size > 0, size, 1.0)
-    S: Floats = (U * s[:, None]).T @ U / s.sum()
-    return S
+    return np.asarray(_second_moments(Z / np.where(size > 0, size, 1.0), s) / s.sum())
 
 
-def _inner_half(Z: Floats, s: Floats) -> Floats:
+def _inner_half(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Covariance of the half of the rows nearest to the centre, as BACON begins."""
     size = np.linalg.norm(Z, axis=1)
     inner = s * (size <= weighted_medians(size[:, None], s)[0])
-    X = Z - inner @ Z / inner.sum()
-    S: Floats = (X * inner[:, None]).T @ X / inner.sum()
-    return S
+    return np.asarray(_second_moments(Z - inner @ Z / inner.sum(), inner) / inner.sum())
 
 
-def _pairwise(Z: Floats, s: Floats) -> Floats:
+def _pairwise(Z: np.ndarray, s: np.ndarray) -> np.ndarray:
     """Gnanadesikan and Kettenring: ¼(σ²(zⱼ + zₖ) − σ²(zⱼ − zₖ)), what OGK orthogonalises (Maronna and Zamar 2002)."""
     p = Z.shape[1]
     S = np.empty((p, p))

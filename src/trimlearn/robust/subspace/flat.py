@@ -1,33 +1,22 @@
-"""Trimmed affine subspaces ("flats"): the numerics behind `trimlearn.estimators.TrimmedPCA`.
-
-    minimise 1/S Σ sᵢwᵢ fᵢ(U, m),  fᵢ = ½‖(I − UUᵀ)(aᵢ − m)‖²,  over UᵀU = I, w in the capped simplex, and m if free.
-
-For given w the best m is the weighted mean and the best U the leading eigenvectors of the weighted covariance; for a
-given flat the best w keeps the h nearest rows. The two in turn are concentration steps (Rousseeuw and Van Driessen
-1999); every one lowers the objective.
-"""
+"""Affine subspaces, "flats" for short; the rows that they are fitted to, on data of any size; and their spectrum."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from math import inf
-from typing import Any, final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, final
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
-from trimlearn._utils.arrays import sum64
 from trimlearn._utils.threads import each, total
 from trimlearn._utils.validation import is_sparse
-from trimlearn.losses.base import weighted
 from trimlearn.losses.storage import Csr, Storage, open_storage
-from trimlearn.weights import CappedSimplex
 
-__all__ = ["Fit", "Flat", "Points", "best_flat", "concentrate", "explained", "spectrum", "weigh"]
+__all__ = ["Flat", "Points", "explained", "spectrum"]
 
-PIECE = 1 << 19  # entries of X written out in float64 at a time: 4 MiB
-TOL = 1e-10  # the least relative decrease worth another concentration step
+PIECE: Final = 1 << 19  # entries of X written out in float64 at a time, a limit on memory: 4 MiB
 
 
 @final
@@ -79,7 +68,7 @@ class Points:
         found = each(lambda rows: self._meet(flat, rows), self.pieces())
         return np.concatenate([z for z, _ in found]), np.concatenate([r for _, r in found])
 
-    def _concat(self, task: Any) -> np.ndarray:
+    def _concat(self, task: Callable[[slice], np.ndarray]) -> np.ndarray:
         return np.concatenate(each(task, self.pieces()))
 
     def _meet(self, flat: Flat, rows: slice) -> tuple[np.ndarray, np.ndarray]:
@@ -130,14 +119,8 @@ class Points:
 
     def mean(self, c: np.ndarray) -> np.ndarray:
         """Σ cᵢaᵢ/Σcᵢ."""
-        share = c / c.sum()
-        return total(lambda rows: _sums(self.storage, share, rows), self.pieces(), np.zeros(self.p))
-
-
-def _sums(storage: Storage, share: np.ndarray, rows: slice) -> np.ndarray:
-    if isinstance(storage, Csr):
-        return np.asarray(share[rows] @ storage.fetch(rows).astype(np.float64))
-    return np.asarray(share[rows] @ storage.written_out(rows))
+        share, read = c / c.sum(), self.storage.fetch
+        return total(lambda r: np.asarray(share[r] @ read(r).astype(np.float64)), self.pieces(), np.zeros(self.p))
 
 
 def _meet_sparse(storage: Csr, flat: Flat, rows: slice) -> tuple[np.ndarray, np.ndarray]:
@@ -150,8 +133,6 @@ def _meet_sparse(storage: Csr, flat: Flat, rows: slice) -> tuple[np.ndarray, np.
 
 def spectrum(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     """The k largest eigenvalues of a covariance matrix, the largest first, and their eigenvectors as columns."""
-    from scipy.linalg import eigh
-
     p = len(M)
     if k == 0:
         return np.empty(0), np.empty((p, 0))
@@ -163,54 +144,3 @@ def explained(variances: np.ndarray, share: float) -> int:
     """How many of the variances, the largest first, make up ``share`` of their sum; of zeros, one."""
     parts = np.cumsum(variances) / max(float(variances.sum()), float(np.finfo(np.float64).tiny))
     return max(1, min(len(parts), 1 + int(np.searchsorted(parts, share, side="right"))))
-
-
-def best_flat(points: Points, c: np.ndarray, k: int, m: np.ndarray, free: bool) -> Flat:
-    """The flat of dimension k nearest to the rows weighted by c: through m, or, if that is free, through their mean."""
-    d, M = points.moments(c, m)
-    if free:
-        m, M = m + d, M - np.outer(d, d)
-    return Flat(spectrum(M, k)[1], m)
-
-
-@final
-@dataclass(frozen=True)
-class Fit:
-    """A flat with the weights w that are best for it, and the squared distances of all rows."""
-
-    flat: Flat
-    w: np.ndarray
-    distances2: np.ndarray
-    objective: float
-    history: list[float] = field(default_factory=list)  # the objective after every concentration step
-    converged: bool = True
-
-
-def weigh(points: Points, flat: Flat, s: np.ndarray, h: float) -> Fit:
-    """The w-step: the h rows nearest to the flat."""
-    d2 = points.distances2(flat)
-    w = CappedSimplex(h).minimise(d2, s)
-    return Fit(flat, w, d2, 0.5 * sum64(weighted(d2, s * w)) / float(s.sum()))
-
-
-def steps(points: Points, flat: Flat, s: np.ndarray, h: float, free: bool) -> Iterator[Fit]:
-    """Concentration steps without end."""
-    while True:
-        fit = weigh(points, flat, s, h)
-        yield fit
-        flat = best_flat(points, s * fit.w, flat.U.shape[1], flat.m, free)
-
-
-def concentrate(
-    points: Points, flat: Flat, s: np.ndarray, h: float, free: bool, most: int = 100, tol: float = TOL
-) -> Fit:
-    """Concentration steps until the objective no longer falls, at most ``most``."""
-    best = Fit(flat, s, s, inf)
-    history: list[float] = []
-    for fit in steps(points, flat, s, h, free):
-        history.append(fit.objective)
-        stalled = not fit.objective < best.objective * (1 - tol)
-        best = fit if fit.objective <= best.objective else best
-        if stalled or len(history) > most:
-            return Fit(best.flat, best.w, best.distances2, best.objective, history, stalled)
-    raise AssertionError("steps never ends")

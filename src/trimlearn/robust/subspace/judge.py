@@ -8,94 +8,95 @@ in scale (heavy tails, sparse counts) their distances spread more than that, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, sqrt
-from typing import Any, final
+from math import inf, nan, sqrt
+from typing import Any, Final, final
 
 import numpy as np
 from scipy.special import ndtri
 
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, judge, rounding_floor
-from trimlearn.robust.subspace.flat import Fit, Flat
-from trimlearn.robust.subspace.search import Search
-from trimlearn.robust.verdict import Verdict
-from trimlearn.smart.method import Method
+from trimlearn.robust.subspace.concentrate import TrimmedFlat
+from trimlearn.robust.subspace.flat import Flat
+from trimlearn.robust.subspace.search import FlatSearch
+from trimlearn.robust.verdict import Verdict, readmit
 
-__all__ = ["Outcome", "fit_and_judge"]
+__all__ = ["JudgedFlat", "fit_and_judge"]
 
-ROUNDS = 4  # of refitting and judging
-FLATTERY = 0.1  # how much less far, in units of their spread, rows may seem for having been fitted to
-UNEQUAL = 3.0  # ν found is too large by this: rows differ in scale. Half of the rows being bad explains 2.2
-PAIRS = 500  # rows whose residuals are compared to find ν
+# Of fitting again and judging, a limit on time: in `benchmarks.calibration subspace` half of the fits need 1 or 2 and
+# the slowest 5.
+ROUNDS: Final = 4
+# How much less far, in units of their spread, rows may seem for having been fitted to: a cut-off for 2.5 % of clean
+# rows then flags 1.7 to 1.9 % (`benchmarks.calibration subspace`).
+FLATTERY: Final = 0.1
+# ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
+# explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
+UNEQUAL: Final = 3.0
+PAIRS: Final = 500  # rows whose residuals are compared to find ν, a limit on time: their p·PAIRS² products
+PAIRED: Final = 4_000_000  # entries of these rows, a limit on memory: 32 MB
 
 
 @final
 @dataclass(frozen=True)
-class Outcome:
+class JudgedFlat:
     """The trimmed fit that kept h, and what came of it: the final flat and weights, and the squared distances judged.
 
     Those of rows that the flat was fitted to are, in small data, distances to a flat fitted without them.
     """
 
-    raw: Fit
+    raw: TrimmedFlat
     h: float
     flat: Flat
     w: np.ndarray
     distances2: np.ndarray
     law: Chi
     verdict: Verdict
-    exact: bool = False  # whether the rows kept lie on the flat, up to rounding errors
+    exact: bool  # whether the rows kept lie on the flat, up to rounding errors
 
 
-def fit_and_judge(
-    search: Search, k: int, h: float | None, reweight: bool, start: Flat | None, max_iter: int, method: Method | None
-) -> Outcome:
+def fit_and_judge(search: FlatSearch, k: int, h: float | None, reweight: bool, start: Flat | None) -> JudgedFlat:
     """The trimmed flat of dimension k; h = None: the most robust one first, and then as much as stands out."""
-
-    def fitted(h: float, flats: list[Flat]) -> Outcome:
-        raw = search.refine(flats, h, max_iter, method) if flats else search.fit(k, h, max_iter, method)
-        return _judged(search, Outcome(raw, h, raw.flat, raw.w, raw.distances2, Chi(), NOTHING))
-
-    flats = [] if start is None else [start]
-    found = fitted(min(search.S, 0.5 * (search.S + k + 1)) if h is None else h, flats)
-    if reweight and found.h < search.S:
-        return _reweighed(search, found)
+    kept = min(search.S, 0.5 * (search.S + k + 1)) if h is None else h
+    raw = search.fit(k, kept) if start is None else search.refine([start], kept)
+    found = _judged(search, raw, kept, raw)
+    if reweight and kept < search.S:
+        return _readmitted(search, found)
     if h is None:
-        kept = search.S * (1.0 - found.verdict.contamination)
-        estimated = found.verdict
-        found = fitted(max(kept, found.h), [found.flat])
-        return replace(found, verdict=replace(found.verdict, contamination=estimated.contamination))
+        share = found.verdict.contamination
+        kept = max(search.S * (1.0 - share), kept)
+        raw = search.refine([found.flat], kept)
+        found = _judged(search, raw, kept, raw)
+        return replace(found, verdict=replace(found.verdict, contamination=share))
     return found
 
 
-NOTHING = Verdict(1.0, inf, np.empty(0, dtype=bool), 0.0)
-
-
-def _reweighed(search: Search, found: Outcome) -> Outcome:
+def _readmitted(search: FlatSearch, found: JudgedFlat) -> JudgedFlat:
     """Every row that the flat explains is readmitted and the flat fitted again, until nobody comes or goes."""
-    for _ in range(ROUNDS):
-        w = found.verdict.inliers.astype(np.float64)
-        if np.array_equal(w, found.w):
-            break
-        flat = search.settle(search.s * w, found.flat)
-        distances2 = search.points.distances2(flat)
-        found = _judged(search, replace(found, flat=flat, w=w, distances2=distances2))
-    return replace(found, w=found.verdict.inliers.astype(np.float64))
+
+    def refit(rows: np.ndarray, last: JudgedFlat) -> JudgedFlat:
+        w = rows.astype(np.float64)
+        flat = search.settle(search.s * w, last.flat)
+        return _judged(search, last.raw, last.h, TrimmedFlat(flat, w, search.points.distances2(flat), nan))
+
+    settled = np.array_equal(found.verdict.inliers, found.w)  # by the trimmed fit already
+    found, _, verdict = readmit(found, found.verdict, refit, lambda judged: judged.verdict, 0 if settled else ROUNDS)
+    return replace(found, w=verdict.inliers.astype(np.float64))
 
 
-def _judged(search: Search, found: Outcome) -> Outcome:
-    c, distances2, freedom = search.s * found.w, found.distances2, _freedom(search, found)
-    if search.small and _flattered(c, found.flat) > FLATTERY * sqrt(2 / freedom):
-        distances2 = search.refitted(c, found.flat, distances2)
-    floor, share = _floor(search, found.flat), found.h / search.S
+def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) -> JudgedFlat:
+    """Every row by its distance from a flat, the trimmed one or another."""
+    c, distances2, freedom = search.s * fit.w, fit.distances2, _freedom(search, fit)
+    if search.small and _flattered(c, fit.flat) > FLATTERY * sqrt(2 / freedom):
+        distances2 = search.refitted(c, fit.flat, distances2)
+    floor, share = _floor(search, fit.flat), h / search.S
     exact = weighted_quantile(distances2, search.s, share) <= floor**2
     if exact:  # how rounding errors spread says nothing
-        law = Chi(_most_free(search, found.flat))
+        law = Chi(_most_free(search, fit.flat))
     else:
         spread = _spread(distances2, search.s, min(0.5, share))
         law = Chi(spread if spread < freedom / UNEQUAL else freedom)
-    verdict = judge(np.sqrt(distances2), found.h, 0, search.s, law, floor=floor)
-    return replace(found, distances2=distances2, law=law, verdict=verdict, exact=exact)
+    verdict = judge(np.sqrt(distances2), h, 0, search.s, law, floor=floor)
+    return JudgedFlat(raw, h, fit.flat, fit.w, distances2, law, verdict, exact)
 
 
 def _flattered(c: np.ndarray, flat: Flat) -> float:
@@ -117,7 +118,7 @@ def _spread(distances2: np.ndarray, s: np.ndarray, share: float) -> float:
     return max(1.0, 2.0 / 9.0 * float(mean / deviation) ** 2) if deviation > 0 else inf
 
 
-def _floor(search: Search, flat: Flat) -> float:
+def _floor(search: FlatSearch, flat: Flat) -> float:
     """The scale below which distances are rounding errors, of X as it was given or of what is computed from it."""
     norms = np.sqrt(search.typical2(flat))
     dtype: Any = search.points.storage.like.dtype
@@ -125,23 +126,23 @@ def _floor(search: Search, flat: Flat) -> float:
     return float(max(rounding_floor(norms), given))
 
 
-def _most_free(search: Search, flat: Flat) -> int:
+def _most_free(search: FlatSearch, flat: Flat) -> int:
     """ν at most: the dimensions left out."""
     return max(1, int(search.points.p - flat.U.shape[1]))
 
 
-def _freedom(search: Search, found: Outcome) -> float:
+def _freedom(search: FlatSearch, fit: TrimmedFlat) -> float:
     """ν = (tr R)²/tr R² of the covariance R of the residuals rᵢ of the rows kept.
 
     tr R² is the mean of (rᵢᵀrⱼ)² over pairs of different rows, less what comes of the flat having been fitted to them:
     residuals are errors times a projection of N − q dimensions, N rows and q = k + 1 fitted.
     """
-    points, flat = search.points, found.flat
-    c = search.s * found.w
+    points, flat = search.points, fit.flat
+    c = search.s * fit.w
     rows = np.flatnonzero(c > 0)
-    most = max(10, min(PAIRS, 4_000_000 // points.p))
+    most = max(10, min(PAIRS, PAIRED // points.p))
     if len(rows) > most:  # evenly by distance, so that the order of the rows does not matter
-        by_distance = rows[np.argsort(found.distances2[rows], kind="stable")]
+        by_distance = rows[np.argsort(fit.distances2[rows], kind="stable")]
         rows = by_distance[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
     R = points.around(flat.m, rows)
     R -= (R @ flat.U) @ flat.U.T

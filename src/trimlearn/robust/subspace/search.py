@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import replace
+from typing import Any, Final, final
 
 import numpy as np
 
@@ -18,111 +18,61 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
 from trimlearn.robust.distinct import distinct_rows
-from trimlearn.robust.order import weighted_quantile
-from trimlearn.robust.subspace.flat import Fit, Flat, Points, best_flat, concentrate, explained, spectrum, weigh
+from trimlearn.robust.subspace.concentrate import STEPS, FlatProblem, TrimmedFlat, best_flat
+from trimlearn.robust.subspace.flat import Flat, Points, explained, spectrum
+from trimlearn.robust.subspace.span import Span, sample
 from trimlearn.robust.subspace.starts import least_outlying, minima
 from trimlearn.smart import svrg
-from trimlearn.smart.draws import Draws, Stream
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["ENTRIES", "Search", "Span", "sample"]
+__all__ = ["ENTRIES", "FlatSearch"]
 
-ENTRIES = 4_000_000  # entries of X up to which the distinct rows are found and written out
-SAMPLE = 600, 300  # rows that starts are tried on: for few columns, and for many
-SAMPLE_ENTRIES = 100_000
-LARGE_TOL = 1e-6  # a concentration step on large data must lower the objective by this share
-HUGE = 1e100  # rows farther out are as far as can be: squares must not overflow
-ENOUGH, MOST = 0.8, 10  # ROBPCA's (Hubert, Rousseeuw and Vanden Branden 2005)
-FOLDS = 5  # in which rows are left out to judge them
-CANDIDATES = 3  # minima of the sample that are compared on all rows
-POWER_STEPS = 5  # with which a flat adapts to other weights where p is large
-ROUNDS = 10  # updates of m between runs of SMART
+ENTRIES: Final = 4_000_000  # of X, up to which the distinct rows are found and written out, a limit on memory: 32 MB
+LARGE_TOL: Final = 1e-6  # the least relative decrease worth another reading of large data
+ENOUGH, MOST = 0.8, 10  # ROBPCA's share of variance and of dimensions (Hubert, Rousseeuw and Vanden Branden 2005)
+FOLDS: Final = 5  # in which rows are left out to judge them: as many as in scikit-learn's cross-validation
+CANDIDATES: Final = 3  # minima of the sample tried on all rows; 8 gain 4e-6 of F (`benchmarks.calibration subspace`)
+POWER_STEPS: Final = 5  # adapt a flat to other weights up to an angle of 1e-6 (`benchmarks.calibration subspace`)
+ROUNDS: Final = 10  # updates of m between runs of SMART, a limit on time: they end once F no longer falls
 
 
 @final
-@dataclass(frozen=True)
-class Span:
-    """Rows D of weight s > 0 in coordinates of their own: aᵢ = center + basisᵀDᵢ. Distances are the same there.
+class FlatSearch:
+    """Trimmed flats of some points with weights s: through m, or through the trimmed mean where m is None.
 
-    basis is None where the rows are no fewer than the columns and nothing would be saved.
+    max_iter: concentration steps at most. method: how to end the search, None to choose it by the size of the data.
     """
 
-    D: np.ndarray
-    s: np.ndarray
-    center: np.ndarray
-    basis: np.ndarray | None
-
-    @classmethod
-    def of(cls, A: np.ndarray, s: np.ndarray, m: np.ndarray | None) -> Span:
-        """Around m, or around the median of every column, so that a row far out does not cost the others digits."""
-        center = np.array([weighted_quantile(column, s, 0.5) for column in A.T]) if m is None else m
-        D = np.clip(A - center, -HUGE, HUGE)
-        if len(D) >= D.shape[1]:
-            return cls(D, s, center, None)
-        U, values, basis = np.linalg.svd(D, full_matrices=False)
-        return cls(U * values, s, center, basis)
-
-    def part(self, rows: np.ndarray, s: np.ndarray) -> Span:
-        """Some of the rows, in as few coordinates as they need."""
-        inner = Span.of(self.D[rows], s, np.zeros(self.D.shape[1]))
-        basis = self.basis if inner.basis is None else inner.basis
-        if self.basis is not None and inner.basis is not None:
-            basis = inner.basis @ self.basis
-        return Span(inner.D, s, self.center, basis)
-
-    def coordinates(self, A: np.ndarray) -> np.ndarray:
-        """Rows in these coordinates; exactly, if they lie in the span."""
-        D = np.clip(A - self.center, -HUGE, HUGE)
-        return D if self.basis is None else np.asarray(D @ self.basis.T)
-
-    def outside(self, flat: Flat) -> Flat:
-        """The flat in the coordinates of X."""
-        if self.basis is None:
-            return Flat(flat.U, self.center + flat.m)
-        return Flat(self.basis.T @ flat.U, self.center + flat.m @ self.basis)
-
-    def inside(self, flat: Flat) -> Flat:
-        """The flat in coordinates of its own: the nearest one, should it not lie within the span."""
-        if self.basis is None:
-            return Flat(flat.U, flat.m - self.center)
-        return Flat(np.linalg.qr(self.basis @ flat.U)[0], self.coordinates(flat.m))
-
-
-def sample(n: int, p: int, k: int, s: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers drawn in proportion to s, and how often each was; all rows and s itself where they are few."""
-    size = max(min(SAMPLE[0], max(SAMPLE[1], SAMPLE_ENTRIES // p)), 10 * (k + 1))
-    if n <= size:
-        return np.arange(n), s
-    drawn = Draws(seed, 0, n, np.cumsum(s), Stream.START).rows(size)
-    rows, times = np.unique(drawn, return_counts=True)
-    return rows, times.astype(np.float64)
-
-
-@final
-class Search:
-    """Trimmed flats of some points with weights s: through m, or through the trimmed mean where m is None."""
-
-    def __init__(self, points: Points, s: np.ndarray, m: np.ndarray | None, seed: int) -> None:
+    def __init__(
+        self,
+        points: Points,
+        s: np.ndarray,
+        m: np.ndarray | None,
+        seed: int,
+        max_iter: int = STEPS,
+        method: Method | None = None,
+    ) -> None:
         self.points, self.s, self.m, self.seed = points, s, m, seed
+        self.max_iter, self.method = max_iter, method
         self.free, self.S = m is None, float(s.sum())
         self.small = points.n * points.p <= ENTRIES
-        self.all: Span | None = None  # the distinct rows
+        self.distinct: Span | None = None  # the distinct rows
         self.inner = points  # all rows in as few coordinates as they need
         if self.small:
             A = points.around(np.zeros(points.p), slice(0, points.n))  # written out, in float64
             rows, masses, self.which = distinct_rows(A, s)
-            self.all = Span.of(A[rows], masses, m)
-            if self.all.basis is not None:
-                self.inner = Points(self.all.coordinates(A))
+            self.distinct = Span.of(A[rows], masses, m)
+            if self.distinct.basis is not None:
+                self.inner = Points(self.distinct.coordinates(A))
 
     def sampled(self, k: int) -> Span:
         """The rows that starts are tried on."""
-        if self.all is not None:
-            n, p = self.all.D.shape
-            rows, times = sample(n, p, k, self.all.s, self.seed)
-            return self.all.part(rows, times)
+        if self.distinct is not None:
+            n, p = self.distinct.D.shape
+            rows, times = sample(n, p, k, self.distinct.s, self.seed)
+            return self.distinct.part(rows, times)
         rows, times = sample(self.points.n, self.points.p, k, self.s, self.seed)
         return Span.of(self.points.around(np.zeros(self.points.p), rows), times, self.m)
 
@@ -135,7 +85,7 @@ class Search:
         """The flat, of the same dimension or of dimension k, that is best for the rows weighted by c."""
         k = flat.U.shape[1] if k is None else k
         if self.inner.p <= COLUMNS:
-            span = None if self.inner is self.points else self.all
+            span = None if self.inner is self.points else self.distinct
             m = flat.m if span is None else span.coordinates(flat.m)
             best = best_flat(self.inner, c, min(k, self.inner.p), m, self.free)
             return best if span is None else span.outside(best)
@@ -170,17 +120,16 @@ class Search:
                 found[out] = values
         return found
 
-    def fit(self, k: int, h: float, max_iter: int, method: Method | None = None) -> Fit:
+    def fit(self, k: int, h: float) -> TrimmedFlat:
         """The best flat of dimension k found for h."""
         span = self.sampled(k)
-        h_sample = min(h / self.S, 1.0) * float(span.s.sum())
-        found = minima(span.D, span.s, min(k, span.D.shape[1]), h_sample, self.free, self.seed)[:CANDIDATES]
-        flats = [span.outside(fit.flat) for fit in found]
-        return self.refine(flats, h, max_iter, method)
+        problem = FlatProblem(Points(span.D), span.s, min(h / self.S, 1.0) * float(span.s.sum()), self.free)
+        found = minima(problem, span.D, min(k, span.D.shape[1]), self.seed)[:CANDIDATES]
+        return self.refine([span.outside(fit.flat) for fit in found], h)
 
-    def span(self) -> int:
+    def dimensions(self) -> int:
         """How many axes the rows can vary along, at most."""
-        return min(self.points.n, self.points.p) if self.all is None else int(self.all.D.shape[1])
+        return min(self.points.n, self.points.p) if self.distinct is None else int(self.distinct.D.shape[1])
 
     def useful(self) -> int:
         """How many dimensions a flat to trim by may have on a sample: as many as explain most of the central half.
@@ -196,39 +145,40 @@ class Search:
 
     def axes(self, c: np.ndarray, flat: Flat, share: float) -> int:
         """How many axes explain ``share`` of the variance of the rows weighted by c."""
-        z = self.points.scores(self.settle(c, flat, self.span()))
+        z = self.points.scores(self.settle(c, flat, self.dimensions()))
         return explained(spectrum((z * c[:, None]).T @ z, z.shape[1])[0], share)
 
-    def refine(self, flats: list[Flat], h: float, max_iter: int, method: Method | None = None) -> Fit:
+    def refine(self, flats: list[Flat], h: float) -> TrimmedFlat:
         """From the best of some flats to a minimum."""
-        if self.all is not None and method is None:
-            return self._refine_small(self.all, flats, h, max_iter)
-        flat = min((weigh(self.points, flat, self.s, h) for flat in flats), key=lambda fit: fit.objective).flat
-        if method is None and self.points.p <= COLUMNS:
-            return concentrate(self.points, flat, self.s, h, self.free, max_iter, LARGE_TOL)
-        return self._smart(flat, h, method or svrg())
+        if self.distinct is not None and self.method is None:
+            return self._refine_distinct(self.distinct, flats, h)
+        problem = FlatProblem(self.points, self.s, h, self.free)
+        best = min((problem.weigh(flat) for flat in flats), key=lambda fit: fit.objective)
+        if self.method is None and self.points.p <= COLUMNS:
+            return problem.concentrate(best.flat, self.max_iter, LARGE_TOL)
+        return self._smart(problem, best.flat, self.method or svrg())
 
-    def _refine_small(self, span: Span, flats: list[Flat], h: float, max_iter: int) -> Fit:
-        inner = Points(span.D)
-        fits = [concentrate(inner, span.inside(flat), span.s, h, self.free, max_iter) for flat in flats]
+    def _refine_distinct(self, span: Span, flats: list[Flat], h: float) -> TrimmedFlat:
+        problem = FlatProblem(Points(span.D), span.s, h, self.free)
+        fits = [problem.concentrate(span.inside(flat), self.max_iter) for flat in flats]
         best = min(fits, key=lambda fit: fit.objective)
         flat, w = span.outside(best.flat), np.append(best.w, 0.0)[self.which]
         return replace(best, flat=flat, w=w, distances2=self.points.distances2(flat))
 
-    def _smart(self, flat: Flat, h: float, method: Method) -> Fit:
+    def _smart(self, problem: FlatProblem, flat: Flat, method: Method) -> TrimmedFlat:
         """SMART for U and w, and m the mean for that w, in turn: each lowers the objective."""
         X: Any = self.points.storage.V
-        fit, history = weigh(self.points, flat, self.s, h), []
+        fit, history = problem.weigh(flat), []
         for _ in range(ROUNDS):
             before = fit
             loss = Subspace(X, flat.U.shape[1], center=fit.flat.m, start=fit.flat.U)
-            problem = Problem(loss, CappedSimplex(h), Stiefel(), sample_weight=self.s)
-            found = solve(problem, method, x0=fit.flat.U, w0=fit.w, seed=self.seed)
+            smart = Problem(loss, CappedSimplex(problem.h), Stiefel(), sample_weight=self.s)
+            found = solve(smart, method, x0=fit.flat.U, w0=fit.w, seed=self.seed)
             U, w = np.linalg.qr(np.asarray(found.x, dtype=np.float64))[0], np.asarray(found.w, dtype=np.float64)
             m = self.points.mean(self.s * w) if self.free else fit.flat.m
-            fit = weigh(self.points, Flat(U, m), self.s, h)
+            fit = problem.weigh(Flat(U, m))
             history.append(fit.objective)
             if not self.free or not fit.objective < before.objective * (1 - LARGE_TOL):
                 break
         best = min(before, fit, key=lambda one: one.objective)
-        return replace(best, history=history, converged=found.status.converged)
+        return replace(best, history=tuple(history), converged=found.status.converged)

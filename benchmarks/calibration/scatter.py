@@ -1,0 +1,138 @@
+"""What the constants of robust/scatter and estimators/covariance decide: `python -m benchmarks.calibration scatter`.
+
+Excess: by what the least log det (or J) found with a value lies above the least found with any value of the table, the
+mean over the repetitions. 0: the value is large enough. Bad rows form a cluster; figures are for random_state given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from trimlearn import TrimmedCovariance, TrimmedGraphicalLasso
+from trimlearn.estimators.covariance import graphical_lasso, trimming
+from trimlearn.robust.scatter import judge, mcd
+from trimlearn.robust.scatter.fit import ScatterFit
+from trimlearn.robust.scatter.steps import Moments, Shrinkage
+from trimlearn.robust.scatter.units import RobustUnits
+from trimlearn.robust.verdict import readmit
+
+__all__ = ["cluster", "excess", "rounds_taken", "run", "steps_taken"]
+
+REPETITIONS = 10
+ENDLESS = 30  # rounds, after which a fit is taken to go round for ever
+
+
+def cluster(n: int, p: int, share: float, seed: int) -> np.ndarray:
+    """Standard normal rows, the first of which are moved by 2√p standard deviations together."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    X[: int(share * n)] += 2.0
+    return X
+
+
+def excess(values: Sequence[Any], found: Callable[[Any, int], float], seeds: range) -> dict[str, float]:
+    """For each value by what its objective exceeds the least of all values, on average over the seeds."""
+    table = np.array([[found(value, seed) for value in values] for seed in seeds])
+    means = np.mean(table - table.min(axis=1, keepdims=True), axis=0)
+    return {str(value): round(float(mean), 6) for value, mean in zip(values, means, strict=True)}
+
+
+def least_determinant(name: str, n: int, p: int) -> Callable[[Any, int], float]:
+    """log det of the minimum covariance determinant with another value of a constant of mcd.py."""
+
+    def found(value: Any, seed: int) -> float:
+        with patch.object(mcd, name, value):
+            A = cluster(n, p, 0.3, seed)
+            return mcd.mcd(A, np.ones(n), mcd.default_h(n, p), seed=seed).log_det
+
+    return found
+
+
+def least_likelihood(name: str) -> Callable[[Any, int], float]:
+    """J of TrimmedGraphicalLasso with another value of one of its constants."""
+
+    def found(value: Any, seed: int) -> float:
+        with patch.object(graphical_lasso, name, value):
+            model = TrimmedGraphicalLasso(0.1, contamination=0.4, reweight=False, random_state=seed)
+            return float(model.fit(cluster(80, 6, 0.3, seed)).objective_)
+
+    return found
+
+
+def middle(starts: int, seed: int) -> float:
+    """log det of the one-dimensional search for the middle of d^⅔ from so many starts."""
+    u = np.cbrt(np.random.default_rng(seed).chisquare(5, 40))[:, None]
+    with patch.object(judge, "STARTS", starts):
+        return mcd.mcd(u, np.ones(40), 21.0, starts=judge.STARTS, seed=seed).log_det
+
+
+def steps_taken(n: int, p: int, starts: int, seed: int = 0) -> int:
+    """The most concentration steps from random subsets of p + 1 rows."""
+    A, rng = cluster(n, p, 0.3, seed), np.random.default_rng(seed)
+    units, s = RobustUnits.of(A, np.ones(n), False), np.ones(n)
+    most = 0
+    for _ in range(starts):
+        w = np.zeros(n)
+        w[rng.choice(n, p + 1, replace=False)] = 1.0
+        start = ScatterFit(units, Shrinkage(), w, Moments.of(units.into(A), w[None]))
+        most = max(most, len(mcd.concentrate(start, A, s, mcd.default_h(n, p)).history))
+    return most
+
+
+def rounds_taken(module: Any, fits: Iterable[Callable[[], Any]]) -> dict[str, float]:
+    """How many rounds of judging and fitting again some fits take, `readmit` being called by ``module``."""
+    rounds: list[int] = []
+
+    def counted(first: Any, verdict: Any, refit: Any, judged: Any, _: int) -> Any:
+        def counting(rows: Any, last: Any) -> Any:
+            rounds[-1] += 1
+            return refit(rows, last)
+
+        rounds.append(0)
+        return readmit(first, verdict, counting, judged, ENDLESS)
+
+    with patch.object(module, "readmit", counted):
+        for fit in fits:
+            fit()
+    settled = [count for count in rounds if count < ENDLESS]
+    return {
+        "median": float(np.median(rounds)),
+        "most": max(settled),
+        "endless": round(1 - len(settled) / len(rounds), 3),
+    }
+
+
+def covariances(n: int, p: int) -> list[Callable[[], Any]]:
+    """Fits to clean rows and to rows of which 20 % or 40 % are bad."""
+    models = [TrimmedCovariance(n_starts=100, random_state=seed) for seed in range(REPETITIONS)]
+    shares = (0.0, 0.2, 0.4)
+    return [partial(model.fit, cluster(n, p, share, seed)) for seed, model in enumerate(models) for share in shares]
+
+
+def run() -> dict[str, Any]:
+    """The tables behind STEPS, PER_FEATURE, LAST, STARTS, WALK and ROUNDS."""
+    seeds = range(REPETITIONS)
+    return {
+        "most concentration steps (STEPS)": {
+            f"n={n}, p={p}": steps_taken(n, p, 100) for n, p in ((100, 2), (100, 5), (400, 10), (2000, 5))
+        },
+        "excess by rows per feature in a group (PER_FEATURE), n=2000, p=40": excess(
+            (8, 10, 20), least_determinant("PER_FEATURE", 2000, 40), range(3)
+        ),
+        "excess by starts tried on all rows (LAST), n=2000, p=5": excess(
+            (1, 3, 10), least_determinant("LAST", 2000, 5), seeds
+        ),
+        "excess by starts of the middle of distances (judge.STARTS)": excess((10, 100, 500), middle, range(20)),
+        "excess by steps of the walk (WALK)": excess((1, 8, 16), least_likelihood("WALK"), range(20)),
+        "excess by starts of the determinant (graphical_lasso.STARTS)": excess(
+            (20, 100, 500), least_likelihood("STARTS"), range(3)
+        ),
+        "rounds of readmission (ROUNDS), and the share of fits that go round for ever": {
+            f"n={n}, p={p}": rounds_taken(trimming, covariances(n, p)) for n, p in ((60, 3), (500, 8))
+        },
+    }

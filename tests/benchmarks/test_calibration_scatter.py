@@ -1,0 +1,54 @@
+"""Cheap parts of what the constants of robust/scatter and robust/subspace were judged by give what is stored."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.calibration import scatter, subspace
+from trimlearn.estimators.covariance import trimming
+from trimlearn.robust.scatter import steps
+from trimlearn.robust.subspace import judge
+
+RESULTS = Path(scatter.__file__).parent / "results"
+
+
+def stored(name: str, table: str) -> dict[str, Any]:
+    """The table whose title begins so."""
+    tables = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return next(value for title, value in tables.items() if title.startswith(table))
+
+
+def test_concentration_steps_end_long_before_the_limit() -> None:
+    most = stored("scatter", "most concentration steps")
+    assert scatter.steps_taken(100, 2, 100) == most["n=100, p=2"]
+    assert max(most.values()) < steps.STEPS / 4
+
+
+def test_fewer_starts_of_the_middle_find_the_same() -> None:
+    found = scatter.excess((10, 100), scatter.middle, range(5))
+    assert found == {"10": 0.0, "100": 0.0} and stored("scatter", "excess by starts of the middle")["100"] == 0.0
+
+
+def test_rounds_of_readmission_that_end_do_so_within_the_limit() -> None:
+    for row in stored("scatter", "rounds of readmission").values():
+        assert row["most"] <= trimming.ROUNDS and row["endless"] <= 0.1
+
+
+def test_what_spread_and_flattery_mean() -> None:
+    spread = stored("subspace", "ν over ν by the nearest half")
+    for bad in (0.0, 0.45):
+        for freedom in (2.0, 100.0):
+            expected = spread[f"{bad:.0%}"][f"ν={freedom:g}"]
+            assert subspace.spread_with(bad, freedom) == pytest.approx(expected, abs=2e-3)
+            assert expected < judge.UNEQUAL
+    flagged = stored("subspace", "share beyond the quantile 0.975")
+    assert subspace.flagged_when_flattered(20.0, judge.FLATTERY) == pytest.approx(flagged["ν=20"], abs=1e-5)
+
+
+def test_power_steps_settle() -> None:
+    off = stored("subspace", "sine off after power steps")
+    assert subspace.off_after(5, 0) < 1e-5 and off["5"] < 1e-5 < off["2"]
