@@ -130,7 +130,7 @@ CASES: list[tuple[Any, Any]] = [
     (TrimmedPCA(1), None),
     (TrimmedCovariance(), None),
     (TrimmedGraphicalLasso(0.1), None),
-    (TrimmedEstimator(Ridge()), NUMBERS),
+    (TrimmedEstimator(Ridge(), random_state=0), NUMBERS),
 ]
 
 

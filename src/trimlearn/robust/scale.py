@@ -98,7 +98,7 @@ def judge(
     >>> round(verdict.scale, 2), round(verdict.contamination, 2), int(verdict.inliers.sum())
     (1.03, 0.3, 70)
     """
-    rows = _Rows.of(r, s)
+    rows = _SortedResiduals.of(r, s)
     if not 0 < h <= rows.total * (1 + ROUNDING):
         raise ValueError(f"h = {h:g} must be positive and at most {rows.total:g}, the total weight of the rows.")
     h = min(h, rows.total)
@@ -127,7 +127,7 @@ def raw_scale(
     >>> round(raw_scale(r, h=50_000), 2)
     1.0
     """
-    rows = _Rows.of(r, s)
+    rows = _SortedResiduals.of(r, s)
     return _consistent(rows, h, p, law, intercept, good=1.0)
 
 
@@ -151,13 +151,13 @@ def rounding_floor(y: ArrayLike, s: ArrayLike | None = None) -> float:
     """
     y = np.asarray(y)
     eps = float(np.finfo(y.dtype if y.dtype.kind == "f" else np.float64).eps)
-    rows = _Rows.of(y, np.where(y == 0, 0.0, 1.0 if s is None else s))
+    rows = _SortedResiduals.of(y, np.where(y == 0, 0.0, 1.0 if s is None else s))
     return 2.0**12 * eps * rows.quantile(0.5) if rows.total else 0.0
 
 
 @final
 @dataclass(frozen=True)
-class _Rows:
+class _SortedResiduals:
     """The distinct |r| in increasing order; the weight, and Σ s r², of the rows up to each of them."""
 
     r: Vector
@@ -165,7 +165,7 @@ class _Rows:
     energy: Vector
 
     @classmethod
-    def of(cls, r: ArrayLike, s: ArrayLike | None) -> _Rows:
+    def of(cls, r: ArrayLike, s: ArrayLike | None) -> _SortedResiduals:
         a = np.abs(np.asarray(r, dtype=np.float64))
         if a.ndim != 1 or not a.size:
             raise ValueError(f"residuals must be a vector of at least one entry, got shape {a.shape}.")
@@ -204,14 +204,14 @@ def _scores(r: ArrayLike, scale: float) -> Vector:
         return np.asarray(np.abs(np.asarray(r, dtype=np.float64)) / scale)
 
 
-def _consistent(rows: _Rows, h: float, p: float, law: Chi, intercept: bool, good: float) -> float:
+def _consistent(rows: _SortedResiduals, h: float, p: float, law: Chi, intercept: bool, good: float) -> float:
     """σ from the h smallest residuals, if a share ``good`` of all rows is clean."""
     moment = law.second_moment(law.upper(1 - h / rows.total / good))
     factor = small_sample(rows.total, p, h, intercept) if law.k == 1 and p else 1.0
     return factor * sqrt(rows.smallest(h) / moment)
 
 
-def _start(rows: _Rows, h: float, p: float, law: Chi, intercept: bool) -> float:
+def _start(rows: _SortedResiduals, h: float, p: float, law: Chi, intercept: bool) -> float:
     """σ and the good share 1 − ε together, from the smallest 1 − ε = h/n upwards.
 
     Small samples get an allowance, one standard deviation of the share and p/2n: the h rows that a fit was optimised
@@ -228,7 +228,7 @@ def _start(rows: _Rows, h: float, p: float, law: Chi, intercept: bool) -> float:
     return scale
 
 
-def _fixed_point(rows: _Rows, scale: float, least: float, p: float, law: Chi) -> float:
+def _fixed_point(rows: _SortedResiduals, scale: float, least: float, p: float, law: Chi) -> float:
     """The σ that is the consistent scale of the rows within the cut-off it sets itself; ``least`` bounds it below."""
     cut = law.upper(BEYOND_SCALE)
     moment, before = law.second_moment(cut), -1.0
@@ -242,7 +242,7 @@ def _fixed_point(rows: _Rows, scale: float, least: float, p: float, law: Chi) ->
     return scale
 
 
-def _cutoff(rows: _Rows, scale: float, law: Chi) -> float:
+def _cutoff(rows: _SortedResiduals, scale: float, law: Chi) -> float:
     """The largest score that is not flagged: with the excess over the law, max (rows ≥ t) − n P(T > t), flagged.
 
     Where nothing is flagged, the score at which a single row would have been.
