@@ -392,6 +392,33 @@ def test_a_splitter_of_ones_own() -> None:
         TrimmedEstimator(Ridge(), cv=GroupKFold(3), random_state=0).fit(X, y)
 
 
+def test_folds_are_drawn_anew_unless_random_state_is_given() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
+    assert TrimmedEstimator(Ridge()).random_state is None
+    given = [TrimmedEstimator(Ridge(), random_state=3).fit(X, y).outlier_scores_ for _ in range(2)]
+    np.testing.assert_array_equal(*given)
+    open_ = [TrimmedEstimator(Ridge()).fit(X, y).outlier_scores_ for _ in range(2)]
+    assert not np.array_equal(*open_)
+
+
+def test_rethreshold_keeps_the_folds() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
+    model = TrimmedEstimator(Ridge(), contamination=0).fit(X, y)
+    before = model.outlier_scores_ * model.scale_
+    model.rethreshold(0.1).rethreshold(0)
+    np.testing.assert_allclose(model.outlier_scores_ * model.scale_, before)
+
+
+def test_contamination_is_the_second_argument_as_everywhere_else_the_first() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(), 0.2, reweight=False, random_state=0).fit(X, y)
+    assert model.weights_.sum() == pytest.approx(48)
+    assert [record.k for record in model.history_] == list(range(1, model.n_iter_ + 1))
+    assert all(0 <= record.stationarity_w <= 1 for record in model.history_)
+
+
 def test_random_states_left_open_are_fixed() -> None:
     X, y = line()
     data = rows(X, y)

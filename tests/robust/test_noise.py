@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.datasets import load_digits
 
 from trimlearn.datasets import load_digits_contaminated
@@ -71,7 +71,7 @@ def test_clean_labels_of_clear_classes_give_the_identity() -> None:
 def test_probabilities_are_calibrated() -> None:
     z, y = predictions()
     labels = corrupt(y, "shift", 0.3, 4)
-    wrong = estimate_noise([z], labels).wrong([z], labels)
+    wrong = expit(estimate_noise([z], labels).score([z], labels))
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         rows = (wrong >= low) & (wrong < low + 0.2)
         assert np.mean(labels[rows] != y[rows]) == pytest.approx(wrong[rows].mean(), abs=0.04)

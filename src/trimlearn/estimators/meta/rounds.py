@@ -44,9 +44,8 @@ class Alternation:
 
     def trim(self, h: float, f: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """The weights that keep h, and F; from the losses f, else from no trimming at all, h falling to its target."""
-        levels = np.linspace(self.rows.S, h, min(CONTINUATION, self.max_iter) + 1)[1:] if h < self.rows.S else [h]
-        if f is not None:
-            levels = [h]
+        steps = min(CONTINUATION, self.max_iter) if f is None and h < self.rows.S else 1
+        levels = np.linspace(self.rows.S, h, steps + 1)[1:]
         w = np.ones(len(self.rows.s)) if f is None else self._w_step(f, h)
         best, least = w, np.inf
         for k in range(self.max_iter):

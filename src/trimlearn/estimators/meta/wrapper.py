@@ -43,6 +43,17 @@ def _wrapped_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+def _own_method(name: str) -> Any:
+    """A method of X that is the final fit's; there is none where the wrapped estimator has none."""
+
+    def method(self: TrimmedEstimator, X: Any) -> Any:
+        check_is_fitted(self, "estimator_")
+        return getattr(self.estimator_, name)(X)
+
+    method.__name__, method.__doc__ = name, f"The final fit's {name}."
+    return available_if(_wrapped_has(name))(method)
+
+
 class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     """Any scikit-learn regressor or classifier, fitted to the examples it can explain.
 
@@ -181,29 +192,10 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     # -- the estimator's own methods ----------------------------------------------------------------------------------
 
-    @available_if(_wrapped_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """The final fit's predict."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
-
-    @available_if(_wrapped_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """The final fit's predict_proba."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(X)
-
-    @available_if(_wrapped_has("predict_log_proba"))  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Any:
-        """The final fit's predict_log_proba."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_log_proba(X)
-
-    @available_if(_wrapped_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """The final fit's decision_function."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(X)
+    predict = _own_method("predict")
+    predict_proba = _own_method("predict_proba")
+    predict_log_proba = _own_method("predict_log_proba")
+    decision_function = _own_method("decision_function")
 
     @available_if(_wrapped_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

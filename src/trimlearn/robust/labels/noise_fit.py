@@ -17,8 +17,8 @@ from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels, Pred
 __all__ = ["estimate_noise"]
 
 FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
-# Rows by which a class is drawn to the common rate of errors, because a rare class has too few of its own; a third or
-# three times as many change no estimate by half a point (python -m benchmarks.calibration labels).
+# Rows by which a class is drawn to the common rate of errors, because a rare class has too few of its own. With a third
+# or three times as many the level is off by half a point less or more (python -m benchmarks.calibration labels).
 SHRINK = 10.0
 AGREES = 0.5  # a log-likelihood this far below the best is within one standard error of it (Wilks 1938)
 # The shares tried first, a point apart at the lower end and four at the upper. HALVINGS of the interval between the
@@ -26,9 +26,7 @@ AGREES = 0.5  # a log-likelihood this far below the best is within one standard 
 LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46)
 HALVINGS = 3
 HOPELESS = 20.0  # a likelihood that is e²⁰ times less than the best is not made up for at a higher level
-SURE = (
-    20_000  # rows that are enough: the standard error of a share of 20 % is 0.3 points, and all levels that agree one
-)
+SURE = 20_000  # rows that are enough: a share of 20 % has a standard error of 0.3 points, and all that agree are one
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain
 STEP = 0.5  # the most a temperature changes by in a Newton step, which overshoots where p is 0 or 1; b by twice that
 
@@ -133,7 +131,7 @@ def _largest(em: _NoiseFit, clean: _State, found: _State) -> _State:
 
 def _climb(em: _NoiseFit, clean: _State, shape: _State) -> tuple[float, _State]:
     """The best log-posterior over the levels of one shape of T, and the state at the largest level that agrees."""
-    unit = shape.matrix.scaled(1 / max(float(em.shares(shape) @ (1 - np.diag(shape.matrix.T))), 1e-12))
+    unit = shape.matrix.scaled(1 / max(shape.epsilon, 1e-12))
     states: dict[float, _State] = {}
     state, most = clean, -np.inf
     for level in LEVELS:
@@ -144,8 +142,8 @@ def _climb(em: _NoiseFit, clean: _State, shape: _State) -> tuple[float, _State]:
         if state.posterior < most - HOPELESS:
             break
     agrees = [level for level in states if states[level].posterior >= most - AGREES]
-    low, above = max(agrees), [level for level in states if level > max(agrees)]
-    high = min(above, default=low)
+    low = max(agrees)
+    high = min((level for level in states if level > low), default=low)
     for _ in range(HALVINGS if high > low > 0 else 0):
         middle = (low + high) / 2
         state = em.maximise(replace(states[low], matrix=unit.scaled(middle)), None)
@@ -164,7 +162,7 @@ class _State:
     beta: Floats
     b: Floats
     matrix: _Matrix
-    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes
+    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes, known after a step
     posterior: float = -np.inf  # log-density, before the last step
 
     @property
@@ -199,11 +197,6 @@ class _NoiseFit:
     def model(self, state: _State) -> LabelNoise:
         floor = 1 / (float(self.s.sum()) + self.z.shape[2])
         return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
-
-    def shares(self, state: _State) -> Floats:
-        """Of the classes, at this state; of the labels, where there was no step yet."""
-        counts = np.bincount(self.labels, self.s, self.z.shape[2])
-        return state.pi if len(state.pi) > 1 else counts / counts.sum()
 
     def _step(self, state: _State, price: float | None) -> _State:
         # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time

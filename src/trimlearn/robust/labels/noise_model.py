@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp
 
 __all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "centred", "two_columns"]
 
@@ -27,7 +27,7 @@ Labels = NDArray[np.int64]
 Predictions = Sequence[Any]  # of arrays (n, K)
 
 # Share of wrong labels that follow no pattern: what a score falls back on where T has no error to explain it. Ten times
-# as many or as few change no estimate by half a point (python -m benchmarks.calibration labels).
+# as many or as few change the verdict on 1 of 500 wrong labels (python -m benchmarks.calibration labels).
 BACKGROUND = 1e-3
 
 
@@ -35,9 +35,10 @@ BACKGROUND = 1e-3
 class LabelNoise:
     """T[k, j] = P(labelled j | of class k), the calibration p = softmax(Σ βᵢz⁽ⁱ⁾ + b), and the share of wrong labels.
 
+    >>> from scipy.special import expit
     >>> noise = LabelNoise(np.array([[0.8, 0.2], [0.0, 1.0]]), np.ones(1), np.zeros(2), epsilon=0.1)
     >>> z = np.array([[4.0, 0.0], [4.0, 0.0]])  # both look like class 0
-    >>> noise.wrong([z], np.array([0, 1])).round(2)
+    >>> expit(noise.score([z], np.array([0, 1]))).round(2)
     array([0.  , 0.92])
     """
 
@@ -83,10 +84,6 @@ class LabelNoise:
         """The label itself where it is more likely right than wrong, else the most likely of the others."""
         right, others = self._joint(predictions, labels)
         return np.where(logsumexp(others, axis=1) <= right, labels, others.argmax(axis=1))
-
-    def wrong(self, predictions: Predictions, labels: Labels) -> Floats:
-        """P(label wrong | x, label)."""
-        return np.asarray(expit(self.score(predictions, labels)), dtype=np.float64)
 
     def _joint(self, predictions: Predictions, labels: Labels) -> tuple[Floats, Floats]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import expit
 
 from trimlearn.robust.labels.noise_fit import estimate_noise
 from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels
@@ -25,12 +26,14 @@ from trimlearn.robust.order import weighted_quantile
 __all__ = ["LabelVerdict", "label_verdict", "significant"]
 
 # Share of rows in doubt below which classes are clear: the best of 0.1 … 0.15 on the tables of `python -m benchmarks
-# trust`; python -m benchmarks.calibration labels shows what it decides.
+# trust`. It trades right labels called wrong (0.8 % with 0.05, 2.3 % with 0.2) for wrong ones that are believed (45 %,
+# 21 %): see `python -m benchmarks.calibration labels`.
 CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
-# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. See python -m benchmarks.calibration labels.
+# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
+# more or less (python -m benchmarks.calibration labels).
 FEW = 0.03
 # Times that the first prediction is made again, a limit on time, unless the level changes by less than a point, which
 # is half a standard error of a share of 20 % in 400 rows.
@@ -78,7 +81,7 @@ class LabelVerdict:
     @property
     def probability(self) -> Floats:
         """P(label wrong | x, label)."""
-        return self.noise.wrong(self.predictions, self.labels)
+        return np.asarray(expit(self.scores), dtype=np.float64)
 
     def cut(self, share: float | None = None) -> float:
         """The score up to which labels are kept: those more likely right than wrong, and the best ``share`` of them."""

@@ -14,9 +14,7 @@ from trimlearn.robust.regression.elemental import RegressionSample, ridged
 
 __all__ = ["absolute_start", "completed", "directed_starts", "sensitive_starts"]
 
-DIRECTIONS = (
-    20  # as many are cut along, the most influential ones, a limit on time: python -m benchmarks.calibration lts
-)
+DIRECTIONS = 20  # as many are cut along, the most influential ones: see python -m benchmarks.calibration lts
 STEPS = 10  # reweighted steps towards the least absolute deviations: a start, which concentration takes further
 NEAR = 9.0  # times the median squared residual: rows within 3 medians of |e|, which is 2 σ of a normal error
 LEVER = 1 - 1e-3  # leverage of a row taken at most: the fit goes through it, and e/(1 − lever) is rounding
@@ -27,7 +25,7 @@ SEES = 1e-6  # size, for Q of unit scale, from which a row sees a direction: far
 def directed_starts(sample: RegressionSample) -> np.ndarray:
     """Fits (B, r) to subsets cut along the axes of Q and of sensitivity, to central rows, and with the l1 norm."""
     lengths = np.einsum("ij,ij->i", sample.Q, sample.Q)
-    central = [sample.m * (lengths <= _quantile(lengths, share)) for share in (0.25, 0.5, 0.75)]
+    central = [sample.m * (lengths <= np.quantile(lengths, share)) for share in (0.25, 0.5, 0.75)]
     every = np.broadcast_to(sample.m, (1, sample.n))
     C = np.vstack([every, *central, _cuts(sample, sample.Q[:, :DIRECTIONS]), _sensitive(sample, every[0])])
     U = sample.fit(C)
@@ -36,7 +34,7 @@ def directed_starts(sample: RegressionSample) -> np.ndarray:
 
 def sensitive_starts(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
     """The same from what each u of U explains: rows far from it are left out before sensitivities are taken."""
-    C = [sample.m * (F <= NEAR * _quantile(F, 0.5)) for F in sample.losses(U)]
+    C = [sample.m * (F <= NEAR * np.quantile(F, 0.5)) for F in sample.losses(U)]
     return sample.fit(np.vstack([_sensitive(sample, c) for c in C]))
 
 
@@ -97,7 +95,3 @@ def _absolute(sample: RegressionSample, C: np.ndarray) -> np.ndarray:
         floor = 1e-6 * E.mean(axis=1, keepdims=True) + 1e-300
         U = sample.fit(C / np.maximum(E, floor))
     return U
-
-
-def _quantile(values: np.ndarray, share: float) -> float:
-    return float(np.quantile(values, share))

@@ -20,14 +20,10 @@ __all__ = ["RegressionSample", "ridged"]
 ENTRIES = 1_000_000  # of the largest array held at a time, a limit on memory: 8 MB
 PRODUCTS = 4_000_000  # entries of all zᵢzᵢᵀ up to which they are held, a limit on memory: 32 MB
 PIECE = 400_000  # entries of the rows gathered at a time: 3 MB stay in the cache
-PAIRED = (
-    300  # rows on either side of the threshold tried in pairs, a limit on time: python -m benchmarks.calibration lts
-)
+PAIRED = 300  # rows on either side of the threshold tried in pairs: see python -m benchmarks.calibration lts
 EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact: (4,500 eps)²
 CONVERGED = 1e-12  # relative decrease that is none: a sum of 4,500 squares is rounded by as much
-RIDGE = (
-    1e-12  # share of the mean curvature that is added, so that a singular subset has a fit: 4,500 eps, above rounding
-)
+RIDGE = 1e-12  # share of the mean curvature that is added, 4,500 eps, so that a singular subset has a fit too
 GAIN = 1e-10  # relative decrease of an exchange that counts: a hundred times CONVERGED, for it is a difference of sums
 
 

@@ -13,9 +13,7 @@ from trimlearn.robust.regression.elemental import RegressionSample
 __all__ = ["minimax_ends", "minimax_starts"]
 
 FOLLOWED = 10  # best starts followed to the end, as FAST-LTS does (Rousseeuw and Van Driessen 2006)
-ROUNDS = (
-    30  # alternations of rows and fit at most, a limit on time: the criterion falls in each, and they end far earlier
-)
+ROUNDS = 30  # alternations of rows and fit at most, a limit on time: they end where the criterion no longer falls
 TIED = 1e-9  # relative difference of two values of the criterion that is rounding
 
 

@@ -26,19 +26,15 @@ from trimlearn.weights.projection import snap_h
 __all__ = ["RegressionFit", "least_median_of_squares", "least_trimmed_squares"]
 
 # How hard the search tries. `python -m benchmarks.calibration lts` counts, on hard tables, how often the best fit known
-# is found with half and with twice of each.
+# is found with less and with more of each.
 SAMPLES = (1_500, 15_000)  # rows on which starts are tried (as in FAST-LTS), and on which the best are followed
 FOLLOWED = 15  # best starts, and as many far from one another, that are followed to the end on the first sample
 BASINS = 4  # fits far from one another that go on to a larger sample
 BEST = (5, 0)  # the best ends that go on beside them
 ENDS = 10  # ends from which single rows are exchanged
-WORK = (
-    1e8  # multiplications that random starts may cost, a limit on time: 0.1 s; FEWEST to MOST of them (FAST-LTS: 500)
-)
-FEWEST, MOST = 50, 1_000
-EXCHANGED = (
-    5_000  # rows up to which single rows are exchanged, a limit on time: beyond, one row moves the fit by 1/5,000
-)
+WORK = 1e8  # multiplications that random starts may cost, a limit on time: 0.1 s
+FEWEST, MOST = 50, 1_000  # random starts: FAST-LTS has 500
+EXCHANGED = 5_000  # rows up to which single rows are exchanged: beyond, one of them hardly moves the fit
 STEPS = 500  # concentration steps at most, a limit on time: the objective falls in each, and they end far earlier
 SEEN = 200  # rows on which fits are compared: the median of as many differences is known to 9 %
 SAME = 1e-9  # relative difference of two objectives that is rounding
