@@ -25,8 +25,8 @@ from trimlearn.weights.projection import snap_h
 
 __all__ = ["RegressionFit", "least_median_of_squares", "least_trimmed_squares"]
 
-# How hard the search tries. On 35 of 40 hard tables it finds the best fit known, on 33 with FOLLOWED = 3 or ENDS = 1 and
-# on 37 with FOLLOWED = 30; less or more of the others changes at most one (python -m benchmarks.calibration lts).
+# How hard the search tries. On 35 of 40 hard tables it finds the best fit known, on 33 with FOLLOWED = 3 or ENDS = 1
+# and on 37 with FOLLOWED = 30; less or more of the others changes at most one (python -m benchmarks.calibration lts).
 SAMPLES = (1_500, 15_000)  # rows on which starts are tried (as in FAST-LTS), and on which the best are followed
 FOLLOWED = 15  # best starts, and as many far from one another, that are followed to the end on the first sample
 BASINS = 4  # fits far from one another that go on to a larger sample
