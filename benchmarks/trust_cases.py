@@ -185,7 +185,7 @@ def wrapped(data: Sequence[Labelled], models: Sequence[str], rows: int, jobs: in
 
 def _wrap(name: str, table: Labelled, noise: Noise, fold: int, rows: int) -> list[float]:
     sample = draw(table, noise, 0, fold, rows)
-    model, alone = TrimmedEstimator(clone(MODELS[name])), clone(MODELS[name])
+    model, alone = TrimmedEstimator(clone(MODELS[name]), random_state=0), clone(MODELS[name])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an MLP stops after max_iter
         seconds = [clock(lambda each=each: each.fit(sample.X, sample.given)) for each in (model, alone)]

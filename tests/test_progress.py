@@ -33,8 +33,8 @@ CASES: list[tuple[Any, Any, str]] = [
     (TrimmedPCA(1, random_state=0), None, "trimmed subspace of 1 dimensions"),
     (TrimmedCovariance(random_state=0), None, "least determinant"),
     (TrimmedGraphicalLasso(0.1, random_state=0), None, "concentration step 1"),
-    (TrimmedEstimator(Ridge()), NUMBERS, "round 1: 3 models"),
-    (TrimmedEstimator(LogisticRegression()), LABELS, "final fit to"),
+    (TrimmedEstimator(Ridge(), random_state=0), NUMBERS, "round 1: 3 models"),
+    (TrimmedEstimator(LogisticRegression(), random_state=0), LABELS, "final fit to"),
 ]
 every = pytest.mark.parametrize(
     ("model", "y", "words"), CASES, ids=[f"{type(model).__name__}-{k}" for k, (model, _, _) in enumerate(CASES)]

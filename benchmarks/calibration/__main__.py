@@ -1,17 +1,31 @@
-"""`python -m benchmarks.calibration NAME ...`: run what measures a family of constants and store its table."""
+"""`python -m benchmarks.calibration NAME`: run a calibration, print its summary, and write its table."""
 
 from __future__ import annotations
 
-import json
-import sys
+import argparse
+from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 
-RESULTS = Path(__file__).parent / "results"
+from benchmarks.calibration import names, save
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the calibrations named."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.calibration", description=__doc__)
+    parser.add_argument("name", nargs="+", choices=names(), metavar="NAME", help=f"of: {', '.join(names())}")
+    for name in parser.parse_args(arguments).name:
+        result = import_module(f"benchmarks.calibration.{name}").run()
+        for row in result.get("summary", []):
+            print(
+                "  ".join(
+                    f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in row.items()
+                )
+            )
+        print("wrote", save(name, result).name)
+    return 0
+
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        table = import_module(f"benchmarks.calibration.{name}").run()
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n")
-        print(json.dumps(table, indent=1, ensure_ascii=False))
+    raise SystemExit(main())

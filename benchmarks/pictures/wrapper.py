@@ -24,7 +24,7 @@ def draw_wrapper(path: Path) -> None:
     bad = rng.random(300) < 0.25
     y[bad] = 3 + 0.5 * rng.standard_normal(bad.sum())
     forest = RandomForestRegressor(100, min_samples_leaf=5, random_state=0)
-    model = TrimmedEstimator(forest).fit(X, y)
+    model = TrimmedEstimator(forest, random_state=0).fit(X, y)
     grid = np.linspace(0, 10, 500)[:, None]
     figure = Figure(figsize=(8, 4), layout="constrained")
     axes = figure.subplots()

@@ -66,7 +66,7 @@ CASES: dict[str, Case] = {
     "pca": (lambda: TrimmedPCA(1, random_state=0), rows),
     "covariance": (lambda: TrimmedCovariance(random_state=0), rows),
     "graphical lasso": (lambda: TrimmedGraphicalLasso(alpha=0.1, random_state=0), rows),
-    "wrapper": (lambda: TrimmedEstimator(Plain(), contamination=0.1), table),
+    "wrapper": (lambda: TrimmedEstimator(Plain(), contamination=0.1, random_state=0), table),
     "homography": (TrimmedHomography, matches),
     "panorama": (TrimmedPanorama, views),
 }

@@ -13,9 +13,9 @@ from sklearn.model_selection import cross_val_predict
 
 from trimlearn import TrimmedEstimator, TrimmedLogisticRegression, label_errors
 from trimlearn.datasets import load_digits_contaminated
-from trimlearn.robust.labels.opinions import flexible_opinions
-from trimlearn.robust.labels.verdict import weigh
-from trimlearn.robust.labels.wild import reach
+from trimlearn.robust.labels.column_bounds import column_bounds
+from trimlearn.robust.labels.flexible import flexible_predictions
+from trimlearn.robust.labels.verdict import label_verdict
 
 
 def two_classes(n: int, p: int, apart: float, wrong: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -84,13 +84,15 @@ def test_reach_of_sparse_columns_and_of_constant_ones() -> None:
     V = np.zeros((200, 3))
     V[::10, 0], V[:, 1], V[3, 2] = 1.0, 7.0, 5.0
     V[20, 0] = 1e4
-    assert np.flatnonzero(reach(V).rows(V)).tolist() == [20]
+    assert np.flatnonzero(column_bounds(V).rows_beyond(V)).tolist() == [20]
     S = sp.csr_array(V)
-    assert np.flatnonzero(reach(S).rows(S)).tolist() == [20]
-    np.testing.assert_allclose(reach(S).drawn_in(S).toarray(), reach(V).drawn_in(V))
+    assert np.flatnonzero(column_bounds(S).rows_beyond(S)).tolist() == [20]
+    np.testing.assert_allclose(column_bounds(S).clip(S).toarray(), column_bounds(V).clip(V))
 
 
-@pytest.mark.parametrize("make", [TrimmedLogisticRegression, lambda: TrimmedEstimator(RandomForestClassifier(50))])
+@pytest.mark.parametrize(
+    "make", [TrimmedLogisticRegression, lambda: TrimmedEstimator(RandomForestClassifier(50), random_state=0)]
+)
 def test_one_account_of_every_row(make: Any) -> None:
     digits = load_digits_contaminated(0.2)
     X, y, bad = digits.X[:900], digits.y[:900], digits.is_wrong[:900]
@@ -144,7 +146,7 @@ def test_label_errors_names_what_is_wrong(y: Any, P: Any, match: str) -> None:
 def test_flexible_opinions_do_not_know_the_rows_they_are_asked_about() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((300, 4)), rng.integers(0, 2, 300)
-    for z in flexible_opinions(X, y, np.ones(300)):
+    for z in flexible_predictions(X, y, np.ones(300)):
         assert abs(np.mean(z.argmax(axis=1) == y) - 0.5) < 0.1
 
 
@@ -156,5 +158,5 @@ def test_opinions_that_learnt_the_noise_do_not_hide_it() -> None:
     blurred = np.log(np.where(np.eye(2)[truth] > 0, 0.7, 0.3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        verdict = weigh([sharp, blurred], labels, np.ones(2000))
+        verdict = label_verdict([sharp, blurred], labels, np.ones(2000))
     assert verdict.noise.epsilon == pytest.approx(0.3, abs=0.04)

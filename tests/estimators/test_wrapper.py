@@ -28,14 +28,17 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trimlearn.datasets import load_digits_contaminated
-from trimlearn.estimators.meta.crossfit import Rows, content_folds, fit_weighted, weight_argument
+from trimlearn.estimators.meta.crossfit import Examples, fit_weighted, weight_argument
+from trimlearn.estimators.meta.splits import content_splits
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
 
 # Skipped: what needs SCIPY_ARRAY_API set or a GPU. The warnings are LogisticRegression's own: lbfgs on unscaled data.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # some have labels that X says nothing about
-@parametrize_with_checks([TrimmedEstimator(LogisticRegression()), TrimmedEstimator(Ridge())])
+@parametrize_with_checks(
+    [TrimmedEstimator(LogisticRegression(), random_state=0), TrimmedEstimator(Ridge(), random_state=0)]
+)
 def test_scikit_learn_checks(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -72,7 +75,7 @@ def test_regression_is_as_good_as_on_the_clean_rows(data: str, model: Any, how: 
     X, y = make_friedman1(500, noise=1.0, random_state=0) if data == "friedman" else load_diabetes(return_X_y=True)
     X, y, bad, X_test, y_test = split(X, y, how)
     clean = rmse(clone(model).fit(X[~bad], y[~bad]), X_test, y_test)
-    trimmed = TrimmedEstimator(model).fit(X, y)
+    trimmed = TrimmedEstimator(model, random_state=0).fit(X, y)
     assert rmse(trimmed, X_test, y_test) <= 1.1 * clean < rmse(clone(model).fit(X, y), X_test, y_test)
     assert abs(trimmed.contamination_ - 0.2) < 0.05
     assert not trimmed.inlier_mask_[bad].any() and trimmed.inlier_mask_[~bad].mean() > 0.95
@@ -92,7 +95,7 @@ def test_digits_with_wrong_labels_are_learnt_as_from_right_ones(model: Any) -> N
     X, y, bad = digits.X[train], digits.y[train], digits.is_wrong[train]
     X_test, y_test = digits.X[~train], digits.y_true[~train]
     clean = clone(model).fit(X[~bad], y[~bad]).score(X_test, y_test)
-    trimmed = TrimmedEstimator(model, max_iter=5, tol=0.02).fit(X, y)
+    trimmed = TrimmedEstimator(model, max_iter=5, tol=0.02, random_state=0).fit(X, y)
     assert trimmed.score(X_test, y_test) > clean - 0.02
     assert abs(trimmed.contamination_ - bad.mean()) < 0.05
     assert trimmed.inlier_mask_[bad].mean() < 0.1 and trimmed.inlier_mask_[~bad].mean() > 0.98
@@ -102,8 +105,8 @@ def test_in_sample_losses_would_not_do_for_a_tree() -> None:
     """A tree explains what it was fitted on, so that nobody who is kept ever leaves: why cv is not None by default."""
     X, y, bad, _, _ = split(*make_friedman1(300, noise=0.5, random_state=0), "both ways")
     tree = DecisionTreeRegressor(random_state=0)
-    blind = TrimmedEstimator(tree, contamination=0.2, cv=None, reweight=False).fit(X, y)
-    fair = TrimmedEstimator(tree, contamination=0.2, reweight=False).fit(X, y)
+    blind = TrimmedEstimator(tree, contamination=0.2, cv=None, reweight=False, random_state=0).fit(X, y)
+    fair = TrimmedEstimator(tree, contamination=0.2, reweight=False, random_state=0).fit(X, y)
     assert fair.inlier_mask_[bad].mean() < 0.3 < 0.6 < blind.inlier_mask_[bad].mean()
 
 
@@ -112,7 +115,9 @@ def test_balanced_trimming_keeps_each_class_its_share() -> None:
     y = np.repeat([0, 1], [380, 20])
     X = rng.standard_normal((400, 2)) + 1.5 * y[:, None]
     rare = {
-        balanced: TrimmedEstimator(LogisticRegression(), contamination=0.1, reweight=False, balanced_trimming=balanced)
+        balanced: TrimmedEstimator(
+            LogisticRegression(), contamination=0.1, reweight=False, balanced_trimming=balanced, random_state=0
+        )
         .fit(X, y)
         .weights_[y == 1]
         .sum()
@@ -133,7 +138,7 @@ def line(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 def test_the_final_fit_is_the_models_own_on_the_rows_that_count() -> None:
     X, y = line()
-    model = TrimmedEstimator(LinearRegression()).fit(X, y)
+    model = TrimmedEstimator(LinearRegression(), random_state=0).fit(X, y)
     assert np.flatnonzero(~model.inlier_mask_).tolist() == list(range(10))
     own = LinearRegression().fit(X[10:], y[10:])
     np.testing.assert_allclose(model.estimator_.coef_, own.coef_)
@@ -144,7 +149,7 @@ def test_the_final_fit_is_the_models_own_on_the_rows_that_count() -> None:
 
 def test_no_contamination_is_the_model_itself() -> None:
     X, y = line()
-    model = TrimmedEstimator(Ridge(), contamination=0).fit(X, y)
+    model = TrimmedEstimator(Ridge(), contamination=0, random_state=0).fit(X, y)
     assert np.all(model.weights_ == 1) and model.contamination_ == 0
     np.testing.assert_allclose(model.estimator_.coef_, Ridge().fit(X, y).coef_)
 
@@ -152,7 +157,7 @@ def test_no_contamination_is_the_model_itself() -> None:
 def test_without_reweighting_exactly_h_is_kept() -> None:
     X, y = line()
     for contamination, kept in ((0.25, 45), (7, 53), (0.41, 35.4)):
-        model = TrimmedEstimator(Ridge(), contamination=contamination, reweight=False).fit(X, y)
+        model = TrimmedEstimator(Ridge(), contamination=contamination, reweight=False, random_state=0).fit(X, y)
         assert model.weights_.sum() == pytest.approx(kept)
         np.testing.assert_array_equal(model.weights_, model.raw_weights_)
         rounds = [round.objective for round in model.history_ if round.h == pytest.approx(kept)]
@@ -161,13 +166,13 @@ def test_without_reweighting_exactly_h_is_kept() -> None:
 
 def test_auto_without_reweighting_keeps_the_share_found() -> None:
     X, y = line()
-    model = TrimmedEstimator(Ridge(), reweight=False).fit(X, y)
+    model = TrimmedEstimator(Ridge(), reweight=False, random_state=0).fit(X, y)
     assert model.contamination_ == pytest.approx(1 / 6, abs=0.03) and not model.inlier_mask_[:10].any()
 
 
 def test_rethreshold_starts_from_the_last_fit() -> None:
     X, y = line()
-    model = TrimmedEstimator(Ridge(), contamination=0.4, reweight=False).fit(X, y)
+    model = TrimmedEstimator(Ridge(), contamination=0.4, reweight=False, random_state=0).fit(X, y)
     rounds = model.n_iter_
     model.rethreshold(0.2)
     assert model.weights_.sum() == pytest.approx(48) and not model.inlier_mask_[:10].any()
@@ -180,7 +185,7 @@ def test_rethreshold_starts_from_the_last_fit() -> None:
 
 def test_scores_of_unseen_rows_are_on_the_same_scale() -> None:
     X, y = line()
-    model = TrimmedEstimator(Ridge(alpha=1e-3)).fit(X, y)
+    model = TrimmedEstimator(Ridge(alpha=1e-3), random_state=0).fit(X, y)
     new = np.array([[1.0], [2.0]])
     np.testing.assert_allclose(
         model.outlier_score(new, [2.0, 14.0]), np.abs([2.0, 14.0] - model.predict(new)) / model.scale_
@@ -193,7 +198,7 @@ def test_scores_of_unseen_rows_are_on_the_same_scale() -> None:
 def test_scores_of_labels_are_log_odds() -> None:
     digits = load_digits_contaminated(0.1)
     X, y, bad = digits.X[:600], digits.y[:600], digits.is_wrong[:600]
-    model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02).fit(X, y)
+    model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02, random_state=0).fit(X, y)
     unseen = model.outlier_score(digits.X[600:900], digits.y[600:900])
     wrong = digits.is_wrong[600:900]
     assert np.mean(unseen[wrong] > 0) > 0.9 and np.mean(unseen[~wrong] > 0) < 0.05
@@ -205,7 +210,9 @@ def test_scores_of_labels_are_log_odds() -> None:
 
 def test_the_table_suggests_labels() -> None:
     digits = load_digits_contaminated(0.1)
-    model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02).fit(digits.X[:600], digits.y[:600])
+    model = TrimmedEstimator(LogisticRegression(), max_iter=4, tol=0.02, random_state=0).fit(
+        digits.X[:600], digits.y[:600]
+    )
     table = model.outlier_table()
     suspects = table[table["kind"] == "suspected mislabel"]
     assert abs(len(suspects) - digits.is_wrong[:600].sum()) < 10
@@ -216,7 +223,7 @@ def test_the_table_suggests_labels() -> None:
 
 
 def test_the_table_of_a_regression() -> None:
-    model = TrimmedEstimator(Ridge()).fit(*line())
+    model = TrimmedEstimator(Ridge(), random_state=0).fit(*line())
     table = model.outlier_table()
     assert sorted(table["row"][:10]) == list(range(10)) and table["outlier"].sum() == 10
     assert table["kind"].tolist() == ["outlier"] * 10 + ["regular"] * 50
@@ -231,7 +238,7 @@ def test_a_loss_of_ones_own() -> None:
         seen.append(len(y))
         return np.abs(y - prediction)
 
-    model = TrimmedEstimator(Ridge(), loss=absolute, contamination=0.2).fit(X, y)
+    model = TrimmedEstimator(Ridge(), loss=absolute, contamination=0.2, random_state=0).fit(X, y)
     assert set(seen) == {60} and not model.inlier_mask_[:10].any()
     np.testing.assert_allclose(model.outlier_score(X, y), np.sqrt(2 * np.abs(y - model.predict(X))) / model.scale_)
 
@@ -248,7 +255,9 @@ def test_weights_reach_the_last_step_of_a_pipeline() -> None:
     X, y = line()
     s = np.ones(60)
     s[30:] = 3.0
-    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), contamination=0).fit(X, y, sample_weight=s)
+    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), contamination=0, random_state=0).fit(
+        X, y, sample_weight=s
+    )
     own = make_pipeline(StandardScaler(), Ridge()).fit(X, y, ridge__sample_weight=s)
     np.testing.assert_allclose(model.predict(X), own.predict(X))
 
@@ -257,18 +266,18 @@ def test_no_step_of_a_pipeline_sees_the_rows_left_out() -> None:
     X, y = line()
     X = np.column_stack([X, np.sin(X[:, 0])])
     X[:10, 1] = 1e6
-    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge())).fit(X, y)
+    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), random_state=0).fit(X, y)
     assert not model.inlier_mask_[:10].any() and model.estimator_[0].mean_[1] < 1
 
 
 def test_an_estimator_without_sample_weight_can_be_wrapped_but_not_weighted() -> None:
     X, y = line()
-    model = TrimmedEstimator(KNeighborsRegressor(3), contamination=0.41, reweight=False).fit(X, y)
+    model = TrimmedEstimator(KNeighborsRegressor(3), contamination=0.41, reweight=False, random_state=0).fit(X, y)
     assert set(model.weights_) == {0.0, 1.0} and model.weights_.sum() == 36  # 35.4 rows, whole
-    removed = TrimmedEstimator(KNeighborsRegressor(3)).fit(X, y, sample_weight=np.arange(60) > 9)
+    removed = TrimmedEstimator(KNeighborsRegressor(3), random_state=0).fit(X, y, sample_weight=np.arange(60) > 9)
     assert not removed.inlier_mask_[:10].any()
     with pytest.raises(ValueError, match="takes no sample_weight"):
-        TrimmedEstimator(KNeighborsRegressor()).fit(X, y, sample_weight=np.full(60, 2.0))
+        TrimmedEstimator(KNeighborsRegressor(), random_state=0).fit(X, y, sample_weight=np.full(60, 2.0))
 
 
 def test_decision_functions_will_do() -> None:
@@ -277,7 +286,7 @@ def test_decision_functions_will_do() -> None:
     X = rng.standard_normal((300, 2)) + 6 * np.column_stack([y == "a", y == "b"])
     y[:30] = np.roll(y[:30], 1)
     for model in (LinearSVC(), RidgeClassifier()):
-        trimmed = TrimmedEstimator(model).fit(X, y)
+        trimmed = TrimmedEstimator(model, random_state=0).fit(X, y)
         assert trimmed.inlier_mask_[:30].mean() <= 0.1 < 0.95 < trimmed.inlier_mask_[30:].mean()
         assert not hasattr(trimmed, "predict_proba") and trimmed.decision_function(X).shape == (300, 3)
 
@@ -287,43 +296,45 @@ def test_text_frames_and_sparse_matrices_go_to_the_model_as_they_are() -> None:
     words = ["good fine nice"] * 30 + ["bad poor awful"] * 30
     y = np.repeat([1, 0], 30)
     y[:3] = 0
-    texts = TrimmedEstimator(make_pipeline(CountVectorizer(), LogisticRegression())).fit(words, y)
+    texts = TrimmedEstimator(make_pipeline(CountVectorizer(), LogisticRegression()), random_state=0).fit(words, y)
     assert texts.predict(["good", "awful"]).tolist() == [1, 0]
     X, t = line()
-    frame = TrimmedEstimator(Ridge()).fit(pandas.DataFrame(X, columns=["height"]), pandas.Series(t))
+    frame = TrimmedEstimator(Ridge(), random_state=0).fit(pandas.DataFrame(X, columns=["height"]), pandas.Series(t))
     assert frame.feature_names_in_.tolist() == ["height"] and frame.n_features_in_ == 1
-    dense = TrimmedEstimator(Ridge()).fit(X, t)
+    dense = TrimmedEstimator(Ridge(), random_state=0).fit(X, t)
     for kind in (sparse.csr_array, sparse.coo_array):
-        np.testing.assert_allclose(TrimmedEstimator(Ridge()).fit(kind(X), t).weights_, dense.weights_)
+        np.testing.assert_allclose(TrimmedEstimator(Ridge(), random_state=0).fit(kind(X), t).weights_, dense.weights_)
     np.testing.assert_allclose(frame.estimator_.coef_, dense.estimator_.coef_)
 
 
 def test_several_targets() -> None:
     X, y = line()
     Y = np.column_stack([y, -y])
-    model = TrimmedEstimator(Ridge()).fit(X, Y)
+    model = TrimmedEstimator(Ridge(), random_state=0).fit(X, Y)
     assert np.flatnonzero(~model.inlier_mask_).tolist() == list(range(10)) and model.predict(X).shape == (60, 2)
 
 
 def test_it_is_what_it_wraps() -> None:
-    assert is_classifier(TrimmedEstimator(RandomForestClassifier())) and is_regressor(TrimmedEstimator(Ridge()))
-    assert is_regressor(TrimmedEstimator(make_pipeline(StandardScaler(), Ridge())))
-    assert hasattr(TrimmedEstimator(LogisticRegression()), "predict_proba")
-    assert not hasattr(TrimmedEstimator(Ridge()), "predict_proba")
+    assert is_classifier(TrimmedEstimator(RandomForestClassifier(), random_state=0)) and is_regressor(
+        TrimmedEstimator(Ridge(), random_state=0)
+    )
+    assert is_regressor(TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), random_state=0))
+    assert hasattr(TrimmedEstimator(LogisticRegression(), random_state=0), "predict_proba")
+    assert not hasattr(TrimmedEstimator(Ridge(), random_state=0), "predict_proba")
 
 
 def test_grid_search_reaches_inside() -> None:
     X, y = (part[10:] for part in line())
     folds = KFold(3, shuffle=True, random_state=0)
-    search = GridSearchCV(TrimmedEstimator(Ridge()), {"estimator__alpha": [1e-3, 1e3]}, cv=folds)
+    search = GridSearchCV(TrimmedEstimator(Ridge(), random_state=0), {"estimator__alpha": [1e-3, 1e3]}, cv=folds)
     assert search.fit(X, y).best_params_ == {"estimator__alpha": 1e-3}
 
 
 # -- folds ------------------------------------------------------------------------------------------------------------
 
 
-def rows(X: np.ndarray, y: np.ndarray, s: np.ndarray | None = None, classes: Any = None) -> Rows:
-    return Rows(X, y, y, np.ones(len(y)) if s is None else s, classes)
+def rows(X: np.ndarray, y: np.ndarray, s: np.ndarray | None = None, classes: Any = None) -> Examples:
+    return Examples(X, y, y, np.ones(len(y)) if s is None else s, classes)
 
 
 def test_folds_follow_the_rows_whatever_their_order_and_number() -> None:
@@ -331,20 +342,20 @@ def test_folds_follow_the_rows_whatever_their_order_and_number() -> None:
     X, y = rng.standard_normal((50, 2)), rng.standard_normal(50)
     order = rng.permutation(np.repeat(np.arange(50), 2))
     fold, again = np.zeros(50, dtype=int), np.zeros(100, dtype=int)
-    for j, (_, test) in enumerate(content_folds(rows(X, y), 3, seed=0)):
+    for j, (_, test) in enumerate(content_splits(rows(X, y), 3, seed=0)):
         fold[test] = j
-    for j, (_, test) in enumerate(content_folds(rows(X[order], y[order]), 3, seed=0)):
+    for j, (_, test) in enumerate(content_splits(rows(X[order], y[order]), 3, seed=0)):
         again[test] = j
     np.testing.assert_array_equal(again, fold[order])
     assert sorted(np.bincount(fold)) == [16, 17, 17]
-    other = content_folds(rows(X, y), 3, seed=1)
+    other = content_splits(rows(X, y), 3, seed=1)
     assert any(set(test) != set(np.flatnonzero(fold == j)) for j, (_, test) in enumerate(other))
 
 
 def test_classes_are_spread_and_rare_ones_always_fitted() -> None:
     y = np.repeat([0, 1, 2], [40, 9, 2])
     X = np.arange(51.0)[:, None]
-    folds = content_folds(rows(X, y, classes=np.arange(3)), 3, seed=0)
+    folds = content_splits(rows(X, y, classes=np.arange(3)), 3, seed=0)
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(51))
     for fitted, predicted in folds:
         assert np.sum(y[predicted] == 1) == 3 and np.sum(y[fitted] == 2) == 2
@@ -354,9 +365,9 @@ def test_classes_are_spread_and_rare_ones_always_fitted() -> None:
 def test_weights_two_and_zero_are_repetition_and_removal() -> None:
     X, y = line()
     s = np.tile([1.0, 2.0, 0.0], 20)
-    weighted = TrimmedEstimator(Ridge()).fit(X, y, sample_weight=s)
+    weighted = TrimmedEstimator(Ridge(), random_state=0).fit(X, y, sample_weight=s)
     twice = np.repeat(np.arange(60), s.astype(int))
-    repeated = TrimmedEstimator(Ridge()).fit(X[twice], y[twice])
+    repeated = TrimmedEstimator(Ridge(), random_state=0).fit(X[twice], y[twice])
     np.testing.assert_allclose(weighted.estimator_.coef_, repeated.estimator_.coef_)
     np.testing.assert_allclose(weighted.weights_[twice], repeated.weights_)
     assert weighted.contamination_ == pytest.approx(repeated.contamination_)
@@ -367,18 +378,45 @@ def test_a_class_is_never_trimmed_whole() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 2))
     y = np.repeat([0, 1], [57, 3])  # three labels of no pattern at all
-    model = TrimmedEstimator(LogisticRegression(), contamination=0.2, reweight=False).fit(X, y)
+    model = TrimmedEstimator(LogisticRegression(), contamination=0.2, reweight=False, random_state=0).fit(X, y)
     assert model.weights_[y == 1].sum() > 0 and model.predict_proba(X).shape == (60, 2)
 
 
 def test_a_splitter_of_ones_own() -> None:
     X, y = line()
-    model = TrimmedEstimator(Ridge(), cv=KFold(5, shuffle=True, random_state=1)).fit(X, y)
+    model = TrimmedEstimator(Ridge(), cv=KFold(5, shuffle=True, random_state=1), random_state=0).fit(X, y)
     assert np.flatnonzero(~model.inlier_mask_).tolist() == list(range(10))
     with pytest.raises(ValueError, match="exactly once"):
-        TrimmedEstimator(Ridge(), cv=TimeSeriesSplit(3)).fit(X, y)
+        TrimmedEstimator(Ridge(), cv=TimeSeriesSplit(3), random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="groups"):
-        TrimmedEstimator(Ridge(), cv=GroupKFold(3)).fit(X, y)
+        TrimmedEstimator(Ridge(), cv=GroupKFold(3), random_state=0).fit(X, y)
+
+
+def test_folds_are_drawn_anew_unless_random_state_is_given() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
+    assert TrimmedEstimator(Ridge()).random_state is None
+    given = [TrimmedEstimator(Ridge(), random_state=3).fit(X, y).outlier_scores_ for _ in range(2)]
+    np.testing.assert_array_equal(*given)
+    open_ = [TrimmedEstimator(Ridge()).fit(X, y).outlier_scores_ for _ in range(2)]
+    assert not np.array_equal(*open_)
+
+
+def test_rethreshold_keeps_the_folds() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
+    model = TrimmedEstimator(Ridge(), contamination=0).fit(X, y)
+    before = model.outlier_scores_ * model.scale_
+    model.rethreshold(0.1).rethreshold(0)
+    np.testing.assert_allclose(model.outlier_scores_ * model.scale_, before)
+
+
+def test_contamination_is_the_second_argument_as_everywhere_else_the_first() -> None:
+    X, y = line()
+    model = TrimmedEstimator(Ridge(), 0.2, reweight=False, random_state=0).fit(X, y)
+    assert model.weights_.sum() == pytest.approx(48)
+    assert [record.k for record in model.history_] == list(range(1, model.n_iter_ + 1))
+    assert all(0 <= record.stationarity_w <= 1 for record in model.history_)
 
 
 def test_random_states_left_open_are_fixed() -> None:
@@ -409,23 +447,23 @@ def test_random_states_left_open_are_fixed() -> None:
 def test_wrong_parameters(options: dict[str, Any], says: str) -> None:
     X, y = line()
     with pytest.raises(ValueError, match=says):
-        TrimmedEstimator(**{"estimator": Ridge(), **options}).fit(X, y)
+        TrimmedEstimator(**{"estimator": Ridge(), **options}, random_state=0).fit(X, y)
 
 
 def test_half_bad_is_warned_of() -> None:
     with pytest.warns(UserWarning, match="half of the examples"):
-        TrimmedEstimator(Ridge(), contamination=0.5).fit(*line())
+        TrimmedEstimator(Ridge(), contamination=0.5, random_state=0).fit(*line())
 
 
 def test_stopping_short_is_warned_of() -> None:
     X, y, _, _, _ = split(*make_friedman1(200, random_state=0), "both ways")
     with pytest.warns(ConvergenceWarning, match="Raise max_iter"):
-        TrimmedEstimator(DecisionTreeRegressor(random_state=0), max_iter=1).fit(X, y)
+        TrimmedEstimator(DecisionTreeRegressor(random_state=0), max_iter=1, random_state=0).fit(X, y)
 
 
 @pytest.mark.parametrize("y", [np.zeros(40), np.full(40, 1e12), 1e12 * np.arange(40.0)], ids=["0", "same", "huge"])
 def test_targets_of_no_spread_or_huge_scale(y: np.ndarray) -> None:
     X = np.arange(40.0)[:, None]
-    model = TrimmedEstimator(LinearRegression()).fit(X, y)
+    model = TrimmedEstimator(LinearRegression(), random_state=0).fit(X, y)
     assert model.inlier_mask_.all() and model.contamination_ == 0 and np.isfinite(model.outlier_scores_).all()
     np.testing.assert_allclose(model.predict(X), y, rtol=1e-9, atol=1)

@@ -130,7 +130,7 @@ CASES: list[tuple[Any, Any]] = [
     (TrimmedPCA(1, random_state=0), None),
     (TrimmedCovariance(random_state=0), None),
     (TrimmedGraphicalLasso(0.1, random_state=0), None),
-    (TrimmedEstimator(Ridge()), NUMBERS),
+    (TrimmedEstimator(Ridge(), random_state=0), NUMBERS),
 ]
 
 

@@ -128,7 +128,7 @@ FITS: dict[str, Callable[[float], Any]] = {
     "huber, y": lambda c: TrimmedGLM("huber").fit(X, Y * c),
     "huber, X": lambda c: TrimmedGLM("huber").fit(X * c, Y),
     "poisson, X": lambda c: TrimmedGLM().fit(X * c, np.round(np.abs(Y))),
-    "wrapper, y": lambda c: TrimmedEstimator(LinearRegression()).fit(X, Y * c),
+    "wrapper, y": lambda c: TrimmedEstimator(LinearRegression(), random_state=0).fit(X, Y * c),
     "pca": lambda c: TrimmedPCA(1, random_state=0).fit(X * c),
     "covariance": lambda c: TrimmedCovariance(random_state=0).fit(X * c),
     "graphical lasso": lambda c: TrimmedGraphicalLasso(0.05 * min(c, 1e100) ** 2, random_state=0).fit(X * c),

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from trimlearn.datasets import load_classic
 from trimlearn.datasets.locate import find_folder
-from trimlearn.robust.regression.elemental import Sample
+from trimlearn.robust.regression.elemental import RegressionSample
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.weights import CappedSimplex
 
@@ -121,7 +121,7 @@ def test_never_worse_than_concentration_from_least_squares(seed, n, p, share):
 def test_an_exchange_lowers_the_objective_by_what_its_formula_says():
     rng = np.random.default_rng(0)
     Q, t, m = rng.standard_normal((20, 3)), rng.standard_normal(20), rng.uniform(0.5, 2, 20)
-    sample = Sample(Q, t, m, 11.3)
+    sample = RegressionSample(Q, t, m, 11.3)
     C = sample.trim(rng.random((1, 20)))[0]
     assert C.sum() == pytest.approx(11.3)
 

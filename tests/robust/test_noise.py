@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import softmax
+from scipy.special import expit, softmax
 from sklearn.datasets import load_digits
 
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.distinct import deal
+from trimlearn.robust.distinct import content_folds, row_hashes
 from trimlearn.robust.labels.crossfit import judge_labels
-from trimlearn.robust.labels.noise_model import estimate_noise, two_columns
+from trimlearn.robust.labels.noise_fit import estimate_noise
+from trimlearn.robust.labels.noise_model import two_columns
 
 KINDS = ("shift", "uniform", "one-sided")
 
@@ -70,7 +71,7 @@ def test_clean_labels_of_clear_classes_give_the_identity() -> None:
 def test_probabilities_are_calibrated() -> None:
     z, y = predictions()
     labels = corrupt(y, "shift", 0.3, 4)
-    wrong = estimate_noise([z], labels).wrong([z], labels)
+    wrong = expit(estimate_noise([z], labels).score([z], labels))
     for low in (0.0, 0.2, 0.4, 0.6, 0.8):
         rows = (wrong >= low) & (wrong < low + 0.2)
         assert np.mean(labels[rows] != y[rows]) == pytest.approx(wrong[rows].mean(), abs=0.04)
@@ -201,8 +202,8 @@ def test_folds_are_even_in_every_class_and_ignore_rows_of_weight_zero() -> None:
     V, y = mixture(3, n=301)
     s = np.ones(301)
     s[::3] = 0
-    fold = deal(V, y, s, 4)
+    fold = content_folds(row_hashes(V), y, s, 4)
     for k in range(3):
         assert np.ptp(np.bincount(fold[(y == k) & (s > 0)], minlength=4)) <= 1
-    np.testing.assert_array_equal(deal(V[s > 0], y[s > 0], s[s > 0], 4), fold[s > 0])
-    np.testing.assert_array_equal(deal(sp.csr_array(V), y, s, 4), fold)
+    np.testing.assert_array_equal(content_folds(row_hashes(V[s > 0]), y[s > 0], s[s > 0], 4), fold[s > 0])
+    np.testing.assert_array_equal(content_folds(row_hashes(sp.csr_array(V)), y, s, 4), fold)

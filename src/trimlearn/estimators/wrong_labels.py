@@ -10,53 +10,97 @@ import numpy as np
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import places
 from trimlearn.estimators.inputs import check_labels_known
-from trimlearn.estimators.rulings import Rulings
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import make_table
-from trimlearn.robust.labels.verdict import weigh
+from trimlearn.robust.labels.verdict import label_verdict
 
 __all__ = ["LabelErrors", "label_errors"]
 
-LEAST = 1e-12  # of a probability: a forest may say 0
-ROUNDING = 1e-3  # by which probabilities may sum to something else than 1
+LEAST = 1e-12  # of a probability: a forest may say 0, whose logarithm is not finite; far below 1/n of any n
+ROUNDING = 1e-3  # by which probabilities may sum to something else than 1: three decimals are what people save
 
 
 @dataclass(frozen=True)
 class LabelErrors:
-    """What `label_errors` found: one entry per row in the arrays, larger scores being worse."""
+    """What `label_errors` found.
 
-    contamination_: float  # the share of wrong labels
-    noise_matrix_: np.ndarray  # [k, j] = P(labelled j | of class k)
-    scores_: np.ndarray  # log-odds that a label is wrong
-    probability_: np.ndarray  # that it is wrong
-    mask_: np.ndarray  # which labels are more likely wrong than right
+    Attributes
+    ----------
+    contamination_ : float
+        The share of wrong labels.
+    noise_matrix_ : ndarray of shape (K, K)
+        [k, j] = P(labelled j | of class k).
+    scores_ : ndarray of shape (n,)
+        Log-odds that a label is wrong: larger is worse.
+    probability_ : ndarray of shape (n,)
+        The probability that a label is wrong.
+    mask_ : ndarray of shape (n,)
+        Which labels are more likely wrong than right.
+    suggested_labels_ : ndarray of shape (n,)
+        The label itself, unless it is more likely wrong than right.
+    classes_ : ndarray of shape (K,)
+        What the columns of the probabilities stand for.
+
+    See Also
+    --------
+    label_errors : Makes it.
+    """
+
+    contamination_: float
+    noise_matrix_: np.ndarray
+    scores_: np.ndarray
+    probability_: np.ndarray
+    mask_: np.ndarray
     suggested_labels_: np.ndarray
     classes_: np.ndarray
     _given: np.ndarray
-    _rulings: Rulings
+    _assessment: LabelAssessment
 
     def table(self) -> OutlierTable:
-        """The rows, worst first, with given and suggested label."""
-        findings = self._rulings.findings(self._given, self.classes_, self.mask_)
+        """List the rows, worst first, with given and suggested label.
+
+        Returns
+        -------
+        OutlierTable
+            Columns as in ``outlier_table()`` of a trimmed classifier.
+        """
+        findings = self._assessment.findings(self._given, self.classes_, self.mask_)
         return make_table(replace(findings, probability=self.probability_), 1.0 - self.mask_)
 
 
 def label_errors(y: Any, pred_probs: Any, *, classes: Any = None, sample_weight: Any = None) -> LabelErrors:
-    """Which of the labels y are wrong, given the probabilities (n, K) of any model for rows it was not fitted on.
+    """Tell which labels are wrong, given the probabilities of any model for rows it was not fitted on.
 
     Probabilities of a model that has seen the rows find nothing: it knows the wrong labels by heart. Take those of
     cross-validation (`sklearn.model_selection.cross_val_predict` with method="predict_proba").
 
     Parameters
     ----------
-    y : (n,)
+    y : array-like of shape (n,)
         The labels.
-    pred_probs : (n, K)
+    pred_probs : array-like of shape (n, K)
         P(class), a column for each of the classes in the order of their names.
-    classes : (K,), optional
+    classes : array-like of shape (K,), optional
         What the columns stand for, where y does not hold every class.
-    sample_weight : (n,), optional
+    sample_weight : array-like of shape (n,), optional
         2 is the row twice, 0 its removal.
+
+    Returns
+    -------
+    LabelErrors
+        The share of wrong labels, the noise matrix, and for every row the score, the probability and the label
+        suggested.
+
+    See Also
+    --------
+    TrimmedLogisticRegression : Makes such probabilities itself, and fits the labels that are right.
+    TrimmedEstimator : The same for any scikit-learn classifier.
+
+    References
+    ----------
+    J. Bootkrajang and A. Kabán (2012), Label-noise robust logistic regression and its applications, ECML PKDD.
+    C. Northcutt, L. Jiang and I. Chuang (2021), Confident learning, Journal of Artificial Intelligence Research 70.
 
     Examples
     --------
@@ -85,20 +129,20 @@ def label_errors(y: Any, pred_probs: Any, *, classes: Any = None, sample_weight:
     s = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if s.shape != y.shape or np.any(s < 0) or not s.sum() > 0:
         raise ValueError("sample_weight must hold one number >= 0 per label, not all of them 0.")
-    verdict = weigh([np.log(np.maximum(P, LEAST))], labels, s)
+    verdict = label_verdict([np.log(np.maximum(P, LEAST))], labels, s)
     if verdict.warning:
         warn(verdict.warning)
-    rulings, mask = Rulings.of(verdict), verdict.keep() == 0
+    assessment, mask = LabelAssessment.of(verdict), verdict.keep() == 0
     return LabelErrors(
         contamination_=verdict.noise.epsilon,
         noise_matrix_=verdict.noise.T,
         scores_=verdict.scores,
-        probability_=rulings.probability,
+        probability_=assessment.probability,
         mask_=mask,
-        suggested_labels_=names[rulings.suggested],
+        suggested_labels_=names[assessment.suggested],
         classes_=names,
         _given=labels,
-        _rulings=rulings,
+        _assessment=assessment,
     )
 
 

@@ -1,21 +1,25 @@
-"""Distinct rows, hashes of rows, and folds dealt by them: what depends on the contents of rows alone depends neither on
-their order nor on how they are stored."""
+"""Distinct rows, hashes of rows, and folds made from them: what depends on the contents of rows alone depends neither
+on their order nor on how they are stored."""
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import is_sparse
 
-__all__ = ["Folds", "deal", "digest", "distinct_rows"]
+__all__ = ["Folds", "content_folds", "distinct_rows", "row_hashes"]
 
-CHUNK = 4096  # rows hashed at a time: some MB
+CHUNK = 4096  # rows hashed at a time, a limit on memory: 4,096 × 1,000 numbers are 33 MB
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: Knuth's multiplicative hashing (1973, 6.4)
 
-Folds = NDArray[np.int64]
+Folds = NDArray[np.int64]  # for each row the number of the model that judges it and is not fitted on it
+Hashes = NDArray[np.uint64]
 
 
 def distinct_rows(A: np.ndarray, s: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -39,27 +43,36 @@ def distinct_rows(A: np.ndarray, s: np.ndarray | None = None) -> tuple[np.ndarra
     return present[order][new], np.bincount(place, None if s is None else s[present[order]]).astype(np.float64), where
 
 
-def deal(V: Any, labels: NDArray[np.int64], s: NDArray[np.float64], folds: int) -> Folds:
-    """A fold for each row: even within every class, by the contents of the row alone. So equal rows share a fold, and
-    neither the order of the rows nor those of weight 0 matter.
+def content_folds(
+    hashes: Hashes, groups: NDArray[np.int64], s: NDArray[np.float64], folds: int, *, even: bool = False
+) -> Folds:
+    """A fold for each row: even within every group (class), by the contents of the row alone. So equal rows share a
+    fold, and neither the order of the rows nor those of weight s = 0 matter.
+
+    even: folds are equally large over all groups, too; the fold is −1 for rows of weight 0, and for a group of fewer
+    distinct rows than there are folds.
 
     >>> V = np.array([[1.0], [2.0], [1.0], [3.0]])
-    >>> fold = deal(V, np.zeros(4, dtype=int), np.ones(4), folds=3)
+    >>> fold = content_folds(row_hashes(V), np.zeros(4, dtype=int), np.ones(4), folds=3)
     >>> bool(fold[0] == fold[2]), len(set(fold))
     (True, 3)
     """
-    digests = digest(V)
-    fold = np.zeros(len(labels), dtype=np.int64)
-    for label in np.unique(labels[s > 0]):
-        rows = np.flatnonzero((labels == label) & (s > 0))
-        values, rank = np.unique(digests[rows], return_inverse=True)
-        fold[rows] = (rank + int(values[0] % np.uint64(folds))) % folds
+    fold = np.full(len(groups), -1 if even else 0)
+    before = 0
+    for group in np.unique(groups[s > 0]):
+        rows = np.flatnonzero((groups == group) & (s > 0))
+        values, rank = np.unique(hashes[rows], return_inverse=True)
+        if even and len(values) < folds:
+            continue
+        first = before if even else int(values[0] % np.uint64(folds))
+        fold[rows] = (rank + first) % folds
+        before += len(values)
     return fold
 
 
-def digest(V: Any) -> NDArray[np.uint64]:
-    """A number per row that only its values decide: Σⱼ aⱼ·bits(v_ij) modulo 2⁶⁴, odd aⱼ drawn once. A zero adds
-    nothing, so that sparse rows and dense ones agree."""
+def row_hashes(V: Any) -> Hashes:
+    """A number per row of a matrix of numbers that only its values decide: Σⱼ aⱼ·bits(v_ij) modulo 2⁶⁴, odd aⱼ drawn
+    once. A zero adds nothing, so that sparse rows and dense ones agree."""
     a = np.random.default_rng(0).integers(1 << 63, size=V.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     if is_sparse(V):
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bits(V.data) * a[V.indices], dtype=np.uint64)])
@@ -67,6 +80,32 @@ def digest(V: Any) -> NDArray[np.uint64]:
     return np.concatenate([_bits(to_numpy(V[i : i + CHUNK])) @ a for i in range(0, V.shape[0], CHUNK)])
 
 
-def _bits(values: NDArray[Any]) -> NDArray[np.uint64]:
+def _bits(values: NDArray[Any]) -> Hashes:
     """The bits of float64, mixed: 0 for 0.0, also for -0.0."""
-    return (values.astype(np.float64) + 0.0).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(11)
+    return (values.astype(np.float64) + 0.0).view(np.uint64) * GOLDEN >> np.uint64(11)
+
+
+def content_hashes(X: Any, y: NDArray[Any], seed: int) -> Hashes:
+    """The same for rows (X, y) of anything, texts and objects too, and other numbers for another seed: a hundred times
+    slower than `row_hashes`, which folds of matrices are made from.
+
+    >>> h = content_hashes(["yes", "no", "yes"], np.array([1, 1, 1]), seed=0)
+    >>> bool(h[0] == h[2]), bool(h[0] == h[1])
+    (True, False)
+    """
+    if issparse(X):
+        A: Any = X
+        A = A.sorted_indices()
+        pieces = zip(A.indptr, A.indptr[1:], strict=False)
+        content = (_bytes(A.indices[a:b]) + _bytes(A.data[a:b]) for a, b in pieces)
+    else:
+        content = (_bytes(row) for row in np.asarray(X))
+    salt = str(seed).encode()[-16:]
+    digests = (blake2b(x + _bytes(target), digest_size=8, salt=salt) for x, target in zip(content, y, strict=True))
+    return np.fromiter((int.from_bytes(d.digest(), "little") for d in digests), dtype=np.uint64, count=len(y))
+
+
+def _bytes(values: Any) -> bytes:
+    """Numbers as float64, with one zero; anything else by how it prints."""
+    a = np.asarray(values)
+    return (a.astype(np.float64) + 0.0).tobytes() if a.dtype.kind in "biuf" else repr(a.tolist()).encode()

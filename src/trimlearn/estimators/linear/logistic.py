@@ -17,9 +17,9 @@ from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import places
 from trimlearn.estimators.inputs import check_data, check_labels_known
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.predictor import Data, Fit, TrimmedPredictor
-from trimlearn.estimators.rulings import Rulings
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
@@ -27,10 +27,10 @@ from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
+from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.crossfit import Judged, judge_labels
 from trimlearn.robust.labels.noise_model import LabelNoise, two_columns
-from trimlearn.robust.labels.verdict import Verdict
-from trimlearn.robust.labels.wild import reach
+from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
@@ -173,7 +173,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
             x = self._corrected(data, verdict, judged.x).x if h is None else self._untrimmed(data, weights, judged.x).x
         if h is None and verdict.warning:
             warn(verdict.warning)
-        self._judged, self._rulings = judged, Rulings.of(verdict)
+        self._judged, self._rulings = judged, LabelAssessment.of(verdict)
         self._publish(raw, x, weights, 1 - share)
         self.noise_matrix_, self.outlier_scores_ = verdict.noise.T, verdict.scores
         self.threshold_ = verdict.cut(None if h is None else share)
@@ -182,17 +182,17 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     def _tame(self, data: Data) -> Data:
         """The data with wild cells drawn in, so that they steer no model. Only where there are any is X copied, and
         what lies on a disk never is."""
-        self._reach = reach(data.X)
-        if isinstance(data.X, np.memmap) or not self._reach.rows(data.X).any():
+        self._reach = column_bounds(data.X)
+        if isinstance(data.X, np.memmap) or not self._reach.rows_beyond(data.X).any():
             return data
-        return replace(data, X=self._reach.drawn_in(data.X))
+        return replace(data, X=self._reach.clip(data.X))
 
     def _say(self) -> None:
         """What is known about the labels of all rows."""
         self.outlier_probability_ = self._rulings.probability
         self.suggested_labels_ = self.classes_[self._rulings.suggested]
 
-    def _corrected(self, data: Data, verdict: Verdict, x0: Array) -> Fit:
+    def _corrected(self, data: Data, verdict: LabelVerdict, x0: Array) -> Fit:
         """The fit to what the labels should have been, as far as is known: their probabilities given all opinions."""
         P = verdict.classes
         loss = self._loss(replace(data, t=P[:, 1] if len(self.classes_) == 2 else P))
@@ -245,11 +245,11 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         rival = np.where(rulings.suggested == given, others.argmax(axis=1), rulings.suggested)
         center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
         top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
-        return rulings.findings(given, self.classes_, off, self._reach.rows(data.X), top)
+        return rulings.findings(given, self.classes_, off, self._reach.rows_beyond(data.X), top)
 
-    def _rule(self, data: Data) -> Rulings:
+    def _rule(self, data: Data) -> LabelAssessment:
         """On rows that were not fitted."""
-        return Rulings.of(Verdict(self._ruler, [self._linear(data.X)], data.t, np.ones(data.n)))
+        return LabelAssessment.of(LabelVerdict(self._ruler, [self._linear(data.X)], data.t, np.ones(data.n)))
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data = self._remembered(X, y)

@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.meta.crossfit import Folds, Rows, crossfit, spare_classes, weight_argument
-from trimlearn.estimators.meta.targets import Finding, Reading
+from trimlearn.estimators.meta.crossfit import Examples, Splits, crossfit, spare_classes, weight_argument
+from trimlearn.estimators.meta.targets import Judgement, TargetKind
 from trimlearn.progress import stage
+from trimlearn.smart.method import Record
 from trimlearn.weights import WeightSet
 
-__all__ = ["Alternation", "Round"]
+__all__ = ["Alternation"]
 
-CONTINUATION = 4  # rounds in which h falls from S to its target
+CONTINUATION = 4  # rounds in which h falls from S to its target, a limit on time: each fits cv models
 FALLS = 1e-3  # the share by which F must fall in a round to be worth another: out of sample it need not fall at all
-
-DOUBTFUL = 5  # times tol: the share of rows that may come and go without end
-
-
-@dataclass(frozen=True)
-class Round:
-    """One w-step: the weight h kept, the objective F, and the share of the rows whose weight changed."""
-
-    h: float
-    objective: float
-    moved: float
+DOUBTFUL = 5  # times tol: the share of rows, 2.5 % by default, that may come and go without end before a warning
 
 
 @dataclass
@@ -37,14 +29,14 @@ class Alternation:
     """One fit's rounds. P belongs to w: predictions by models fitted with weights w on the other folds' rows."""
 
     estimator: Any
-    rows: Rows
-    reading: Reading
-    folds: Folds
+    rows: Examples
+    target: TargetKind
+    splits: Splits
     weight_set: Callable[[float], WeightSet]
     max_iter: int
     tol: float
     seed: int
-    history: list[Round] = field(default_factory=list)
+    history: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.whole = weight_argument(self.estimator) is None  # rows count 0 or 1, nothing between
@@ -52,9 +44,8 @@ class Alternation:
 
     def trim(self, h: float, f: np.ndarray | None = None) -> tuple[np.ndarray, float]:
         """The weights that keep h, and F; from the losses f, else from no trimming at all, h falling to its target."""
-        levels = np.linspace(self.rows.S, h, min(CONTINUATION, self.max_iter) + 1)[1:] if h < self.rows.S else [h]
-        if f is not None:
-            levels = [h]
+        steps = min(CONTINUATION, self.max_iter) if f is None and h < self.rows.S else 1
+        levels = np.linspace(self.rows.S, h, steps + 1)[1:]
         w = np.ones(len(self.rows.s)) if f is None else self._w_step(f, h)
         best, least = w, np.inf
         for k in range(self.max_iter):
@@ -72,12 +63,16 @@ class Alternation:
         self._warn(self.max_iter > len(levels))
         return best, least
 
-    def readmit(self, w: np.ndarray, h: float) -> tuple[np.ndarray, Finding]:
-        """The weights 1 of the rows that models fitted with these very weights explain; h as the trimmed fit kept."""
+    def readmit(self, w: np.ndarray, h: float) -> tuple[np.ndarray, Judgement]:
+        """The weights 1 of the rows that models fitted with these very weights explain; h as the trimmed fit kept.
+
+        It is not `trimlearn.robust.verdict.readmit`, because a round here is recorded and costs cv fits of a model that
+        may never settle: it ends before the last fit, and where rows come and go in circles.
+        """
         seen, last = {w.tobytes()}, np.inf
         for _ in range(self.max_iter):
             found = self.judge(w, h)
-            if found.acquits and h >= self.rows.S:
+            if found.all_labels_right and h >= self.rows.S:
                 # Final: models fitted to the rows that a judgement leaves learn of a row's label through what was said
                 # of others. That sharpens a verdict, and must not make one.
                 return np.ones_like(w), found
@@ -92,19 +87,19 @@ class Alternation:
         self._warn(moved > DOUBTFUL * self.tol)
         return w, found
 
-    def judge(self, w: np.ndarray, h: float) -> Finding:
+    def judge(self, w: np.ndarray, h: float) -> Judgement:
         """What the models fitted with weights w say about all rows."""
-        return self.reading.judge(self.predictions(w), self.rows.t, self.rows.s, h)
+        return self.target.judge(self.predictions(w), self.rows.t, self.rows.s, h)
 
     def losses(self, w: np.ndarray) -> np.ndarray:
         """f, out of sample."""
-        return self.reading.losses(self.predictions(w), self.rows.t)
+        return self.target.losses(self.predictions(w), self.rows.t)
 
     def predictions(self, w: np.ndarray) -> np.ndarray:
         """P for weights w; the last ones are remembered."""
         if self._predicted is None or not np.array_equal(self._predicted[0], w):
-            stage(f"round {len(self.history) + 1}: {len(self.folds)} models judge unseen rows")
-            P = crossfit(self.estimator, self.rows, w, self.folds, self.reading.predict, self.seed)
+            stage(f"round {len(self.history) + 1}: {len(self.splits)} models judge unseen rows")
+            P = crossfit(self.estimator, self.rows, w, self.splits, self.target.predict, self.seed)
             self._predicted = w, P
         return self._predicted[1]
 
@@ -122,7 +117,8 @@ class Alternation:
         kept, s, S = w > 0, self.rows.s, self.rows.S
         objective = float(np.sum((s * w)[kept] * f[kept])) / S
         moved = float(s @ np.abs(w - before)) / S
-        self.history.append(Round(h, objective, moved))
+        k = len(self.history) + 1
+        self.history.append(Record(k, k, objective, nan, moved, h, nan))
         return objective, moved
 
     def _warn(self, short: bool) -> None:

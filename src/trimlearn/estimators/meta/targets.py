@@ -4,48 +4,45 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 from scipy.special import logsumexp
 
-from trimlearn.estimators.rulings import Rulings
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.robust.labels.noise_model import Floats, LabelNoise, two_columns
-from trimlearn.robust.labels.verdict import Verdict, weigh
+from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
 
-__all__ = ["Finding", "Labels", "Reading", "Residuals"]
+__all__ = ["InlierModel", "Judgement", "LabelTarget", "Loss", "NumericTarget", "TargetKind"]
 
 Loss = Callable[[np.ndarray, np.ndarray], Any]  # (y, predictions) -> f, one per row
-Ruler = float | LabelNoise  # what scores are measured with: the scale of residuals, or a model of wrong labels
+InlierModel = float | LabelNoise  # what scores are measured by: the scale of residuals, or a model of wrong labels
 
-LOWEST = float(np.log(1e-12))  # log-probabilities end here: a forest may say 0
-BELIEVED = float(np.log(1e-6))  # and are taken no more seriously than this when labels are judged
+LOWEST = float(np.log(1e-12))  # log-probabilities end here, the losses of a forest that says 0: far beyond 1/n of any n
+BELIEVED = float(np.log(1e-6))  # and are taken no more seriously than this when labels are judged: see flexible.LEAST
 
 
 @dataclass(frozen=True)
-class Finding:
+class Judgement:
     """What the predictions say about the rows: which ones they explain, and the share of bad ones."""
 
     inliers: np.ndarray
     contamination: float
-    ruler: Ruler
     threshold: float  # rows whose score is larger are not explained
-    verdict: Verdict | None = None  # on labels
+    inlier_model: InlierModel
+    labels: LabelVerdict | None = None  # where y holds labels
 
     @property
-    def acquits(self) -> bool:
-        """Whether labels were weighed, and all of them taken to be right."""
-        return self.verdict is not None and self.verdict.clean
+    def all_labels_right(self) -> bool:
+        """Whether labels were judged, and all of them taken to be right."""
+        return self.labels is not None and self.labels.clean
 
 
-class Reading(ABC):
-    """One kind of target. t is y as the reading wants it; P the predictions, one row per example."""
-
-    def __init__(self, loss: Loss | None) -> None:
-        self.loss = loss
+class TargetKind(ABC):
+    """One kind of y. t is y as this kind wants it; P the predictions, one row per example."""
 
     @abstractmethod
     def predict(self, model: Any, X: Any) -> np.ndarray:
@@ -60,21 +57,24 @@ class Reading(ABC):
         """What to keep of the total weight S while nothing is known about the contamination."""
 
     @abstractmethod
-    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
+    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         """All rows, by predictions for rows that their models have not seen; h as kept by the trimmed fit."""
 
     @abstractmethod
-    def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
+    def score(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel) -> np.ndarray:
         """How bad each row is; larger is worse."""
 
     @abstractmethod
-    def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
+    def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
         """What there is to say about each row; ``off``: which of them the model does not explain."""
 
 
 @final
-class Residuals(Reading):
+@dataclass(frozen=True)
+class NumericTarget(TargetKind):
     """Regression: f = ½‖y − prediction‖², or the loss given. √(2f), the deviance residual, is judged by its scale."""
+
+    loss: Loss | None
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         return np.asarray(model.predict(X), dtype=np.float64)
@@ -91,17 +91,17 @@ class Residuals(Reading):
     def robust_h(self, S: float) -> float:
         return min(S, S // 2 + 1)
 
-    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
+    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         law = self._law(P)
         floor = rounding_floor(np.ravel(t), s) if law.k == 1 and self.loss is None else 0.0
         found = judge(self._residual(P, t), h, s=s, law=law, floor=floor)
-        return Finding(found.inliers & (s > 0), found.contamination, found.scale, found.cutoff)
+        return Judgement(found.inliers & (s > 0), found.contamination, found.cutoff, found.scale)
 
-    def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
-        return np.asarray(self._residual(P, t) / ruler)
+    def score(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel) -> np.ndarray:
+        return np.asarray(self._residual(P, t) / inlier_model)
 
-    def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
-        score = self.score(P, t, ruler)
+    def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
+        score = self.score(P, t, inlier_model)
         return Findings(score, p_values(score, self._law(P)), plain_kinds(off))
 
     def _residual(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -112,16 +112,17 @@ class Residuals(Reading):
 
 
 @final
-class Labels(Reading):
+@dataclass(frozen=True)
+class LabelTarget(TargetKind):
     """Classification: P = log-probabilities of the ``classes``, t the labels' numbers, f = −log p of the label.
 
-    The judgement weighs P with ``second`` opinions on the training rows (robust/verdict.py). A label that no row was
-    fitted with is number −1.
+    The judgement adds what ``flexible`` models predict for the training rows (robust/labels/verdict.py). A label that
+    no row was fitted with is number −1.
     """
 
-    def __init__(self, loss: Loss | None, classes: np.ndarray, second: list[Floats] | None = None) -> None:
-        super().__init__(loss)
-        self.classes, self.second = classes, second or []
+    loss: Loss | None
+    classes: np.ndarray
+    flexible: list[Floats] = field(default_factory=list)
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         z = self._log_odds(model, X)
@@ -148,17 +149,18 @@ class Labels(Reading):
     def robust_h(self, S: float) -> float:
         return S  # the noise model wants predictions that are right more often than the labels, not trimmed ones
 
-    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Finding:
-        verdict = weigh([np.maximum(P, BELIEVED), *self.second], np.maximum(t, 0), s)
+    def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
+        verdict = label_verdict([np.maximum(P, BELIEVED), *self.flexible], np.maximum(t, 0), s)
         noise, share = verdict.noise, h / float(s.sum())
         cut = verdict.cut(share if share < 1 else None)
-        alone = LabelNoise(noise.T, np.array([noise.temperatures.sum()]), noise.bias, noise.epsilon, noise.floor)
-        return Finding((verdict.scores <= cut) & (s > 0), noise.epsilon, alone, cut, verdict)
+        alone = replace(noise, temperatures=np.array([noise.temperatures.sum()]))  # without the flexible models
+        return Judgement((verdict.scores <= cut) & (s > 0), noise.epsilon, cut, alone, verdict)
 
-    def score(self, P: np.ndarray, t: np.ndarray, ruler: Ruler) -> np.ndarray:
-        assert isinstance(ruler, LabelNoise)
-        return np.where(t >= 0, ruler.score([np.maximum(P, BELIEVED)], np.maximum(t, 0)), np.inf)
+    def score(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel) -> np.ndarray:
+        assert isinstance(inlier_model, LabelNoise)
+        return np.where(t >= 0, inlier_model.score([np.maximum(P, BELIEVED)], np.maximum(t, 0)), np.inf)
 
-    def findings(self, P: np.ndarray, t: np.ndarray, ruler: Ruler, off: np.ndarray) -> Findings:
-        assert isinstance(ruler, LabelNoise)
-        return Rulings.of(Verdict(ruler, [np.maximum(P, BELIEVED)], t, np.ones(len(t)))).findings(t, self.classes, off)
+    def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
+        assert isinstance(inlier_model, LabelNoise)
+        verdict = LabelVerdict(inlier_model, [np.maximum(P, BELIEVED)], t, np.ones(len(t)))
+        return LabelAssessment.of(verdict).findings(t, self.classes, off)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -12,24 +13,21 @@ from sklearn.base import MetaEstimatorMixin, is_classifier, is_regressor
 from sklearn.utils import assert_all_finite, get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    check_consistent_length,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.inputs import check_labels_known, numbers
-from trimlearn.estimators.meta.crossfit import Rows, fit_weighted, given_folds, weight_argument
+from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.estimators.meta.crossfit import Examples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.rounds import Alternation
-from trimlearn.estimators.meta.targets import Finding, Labels, Loss, Reading, Residuals
-from trimlearn.estimators.rulings import Rulings
+from trimlearn.estimators.meta.splits import given_splits
+from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
 from trimlearn.inference.table import Findings
 from trimlearn.progress import stage
-from trimlearn.robust.labels.opinions import flexible_opinions
+from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 __all__ = ["TrimmedEstimator"]
@@ -45,10 +43,23 @@ def _wrapped_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
-    """Any scikit-learn regressor or classifier, fitted to the examples it can explain:
+def _own_method(name: str) -> Any:
+    """A method of X that is the final fit's; there is none where the wrapped estimator has none."""
 
-        min over model, w of  1/S Σ sᵢwᵢ f(yᵢ, model(xᵢ)),   0 ≤ wᵢ ≤ 1,  Σ sᵢwᵢ = h,
+    def method(self: TrimmedEstimator, X: Any) -> Any:
+        check_is_fitted(self, "estimator_")
+        return getattr(self.estimator_, name)(X)
+
+    method.__name__, method.__doc__ = name, f"The final fit's {name}."
+    return available_if(_wrapped_has(name))(method)
+
+
+class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
+    """Any scikit-learn regressor or classifier, fitted to the examples it can explain.
+
+    It minimises, over the model and one weight per row,
+
+        1/S Σ sᵢwᵢ f(yᵢ, model(xᵢ)),   0 ≤ wᵢ ≤ 1,  Σ sᵢwᵢ = h,
 
     by turns: the model is fitted with weights s·w, then w keeps the smallest losses. h starts at S, where nothing is
     trimmed, and falls to its target. A tree or a forest explains everything it is fitted on, right or wrong, so
@@ -58,80 +69,107 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     Parameters
     ----------
-    estimator : a scikit-learn regressor or classifier, or a Pipeline that ends in one
-        Rows of weight 0 are left out of its fit. Other weights than 0 and 1 (``sample_weight``, or rows that share a
-        place) are passed as ``sample_weight``, to a pipeline's last step; an estimator that takes none cannot be given
-        any, and keeps rows that share a place whole.
-    contamination : float, int or "auto"
+    estimator : estimator object
+        A scikit-learn regressor or classifier, or a Pipeline that ends in one. Rows of weight 0 are left out of its
+        fit. Other weights than 0 and 1 (``sample_weight``, or rows that share a place) are passed as
+        ``sample_weight``, to a pipeline's last step; an estimator that takes none cannot be given any, and keeps rows
+        that share a place whole.
+    contamination : float, int or "auto", default="auto"
         The share, or number, of rows to trim. "auto": find out.
-    reweight : bool
-        False: the model is fitted to the h rows of the trimmed fit.
-    loss : "auto" or callable(y, prediction) -> one number per row
+    loss : "auto" or callable, default="auto"
         What w sees. "auto": ½(y − prediction)² for regressors; for classifiers −log p of the label, p from
-        predict_proba, or from decision_function as if it were log-odds. A callable gets predict's output, or the
-        probabilities (n, classes). For regressors √(2·loss) is judged like a residual.
-    cv : int, None or a scikit-learn splitter
-        Folds of the cross-fitting. An int gives folds that depend on the rows' contents, not on their order. None: rows
-        are judged by the model fitted on them, which is three times faster and right for models of few parameters.
-    balanced_trimming : bool
+        predict_proba, or from decision_function as if it were log-odds. A callable(y, prediction) gets predict's
+        output, or the probabilities (n, classes), and gives one number per row. For regressors √(2·loss) is judged
+        like a residual.
+    cv : int, None or a scikit-learn splitter, default=3
+        Folds of the cross-fitting. An int gives folds that depend on the rows' contents, not on their order. None:
+        rows are judged by the model fitted on them, which is three times faster and right for models of few
+        parameters.
+    balanced_trimming : bool, default=False
         Classifiers: each class keeps the same share h/S of its rows while trimming, so that a rare one is not lost.
-    max_iter : int
+    reweight : bool, default=True
+        False: the model is fitted to the h rows of the trimmed fit.
+    max_iter : int, default=20
         Rounds at most, for the trimmed fit and again for the reweighting; each fits cv models.
-    tol : float
+    tol : float, default=0.005
         A stage ends when at most this share of the rows changes its weight, or F no longer falls.
-    random_state : int
-        For the folds, and for every random_state of the estimator that is None.
-    verbose : bool or int
+    random_state : int, RandomState instance or None, default=None
+        For the folds, and for every random_state of the estimator that is None. An int gives the same fit every time.
+    verbose : bool or int, default=0
         Show on stderr what the fit is doing.
 
     Attributes
     ----------
-    estimator_ : the final fit. predict, predict_proba, decision_function, score, … are its own.
-    weights_, raw_weights_ : (n,), how much each row counts in the final fit and in the trimmed one
-    inlier_mask_ : (n,), weights_ > 0
-    contamination_ : float, the share of bad rows
-    outlier_scores_ : (n,), larger is worse, out of sample: |residual|/scale_, or the log-odds that the label is wrong
-    scale_ : float, regressors: the robust standard deviation of the errors, out of sample
-    threshold_ : float, the score beyond which a row is not explained
-    noise_matrix_ : classifiers: [k, j] = P(labelled j | of class k)
-    outlier_probability_, suggested_labels_ : classifiers: (n,), the probability that a label is wrong, and what it
-        should be: the label itself, unless it is more likely wrong than right
-    classes_ : classifiers
-    objective_ : float, F at the trimmed fit (out of sample)
-    history_, n_iter_ : one `Round` per round, and how many
+    estimator_ : estimator object
+        The final fit. predict, predict_proba, decision_function, score, … are its own.
+    weights_, raw_weights_ : ndarray of shape (n,)
+        How much each row counts in the final fit and in the trimmed one.
+    inlier_mask_ : ndarray of shape (n,)
+        Which rows count: weights_ > 0.
+    contamination_ : float
+        The share of bad rows.
+    outlier_scores_ : ndarray of shape (n,)
+        Larger is worse, out of sample: |residual|/scale_, or the log-odds that the label is wrong.
+    threshold_ : float
+        The score beyond which a row is not explained.
+    scale_ : float
+        Regressors: the robust standard deviation of the errors, out of sample.
+    noise_matrix_ : ndarray of shape (K, K)
+        Classifiers: [k, j] = P(labelled j | of class k).
+    outlier_probability_ : ndarray of shape (n,)
+        Classifiers: the probability that a label is wrong.
+    suggested_labels_ : ndarray of shape (n,)
+        Classifiers: the label itself, unless it is more likely wrong than right.
+    classes_ : ndarray of shape (K,)
+        Classifiers: the labels that y holds.
+    objective_ : float
+        F at the trimmed fit, out of sample.
+    history_ : list of Record
+        One per round: ``h``, ``objective``, and as ``stationarity_w`` the share of the rows whose weight changed.
+    n_iter_ : int
+        The number of rounds.
+
+    See Also
+    --------
+    TrimmedLinearRegression : Least trimmed squares, which bad leverage points do not capture.
+    TrimmedLogisticRegression : The same judgement of labels for a linear classifier.
+    label_errors : Which labels are wrong, from probabilities that are there already.
 
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
     >>> from sklearn.ensemble import HistGradientBoostingRegressor
-    >>> from trimlearn.estimators.meta.wrapper import TrimmedEstimator
+    >>> from trimlearn import TrimmedEstimator
     >>> X, y = make_friedman1(300, noise=0.5, random_state=0)
     >>> y[:60] += 100
-    >>> model = TrimmedEstimator(HistGradientBoostingRegressor(max_iter=30)).fit(X, y)
+    >>> model = TrimmedEstimator(HistGradientBoostingRegressor(max_iter=30), random_state=0).fit(X, y)
     >>> bool(model.inlier_mask_[:60].any()), float(model.inlier_mask_[60:].mean()) > 0.95
     (False, True)
     """
 
+    _inlier_model: InlierModel
+    _last_seed: int
+
     def __init__(
         self,
         estimator: Any,
-        *,
         contamination: float | int | str = "auto",
-        reweight: bool = True,
+        *,
         loss: str | Loss = "auto",
         cv: Any = 3,
         balanced_trimming: bool = False,
+        reweight: bool = True,
         max_iter: int = 20,
         tol: float = 0.005,
-        random_state: Any = 0,
+        random_state: Any = None,
         verbose: bool | int = 0,
     ) -> None:
         self.estimator = estimator
         self.contamination = contamination
-        self.reweight = reweight
         self.loss = loss
         self.cv = cv
         self.balanced_trimming = balanced_trimming
+        self.reweight = reweight
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -147,36 +185,17 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """How badly the model explains y, also for unseen rows: on the scale of ``outlier_scores_``."""
         check_is_fitted(self, "estimator_")
-        reading = self._reading(vars(self).get("classes_"))
-        t = self._labels(y, reading.classes) if isinstance(reading, Labels) else np.asarray(y)
+        target = self._target_kind(vars(self).get("classes_"))
+        t = self._labels(y, target.classes) if isinstance(target, LabelTarget) else np.asarray(y)
         check_consistent_length(X, t)
-        return reading.score(reading.predict(self.estimator_, X), t, self._ruler)
+        return target.score(target.predict(self.estimator_, X), t, self._inlier_model)
 
     # -- the estimator's own methods ----------------------------------------------------------------------------------
 
-    @available_if(_wrapped_has("predict"))  # type: ignore[untyped-decorator]
-    def predict(self, X: Any) -> Any:
-        """The final fit's predict."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict(X)
-
-    @available_if(_wrapped_has("predict_proba"))  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Any:
-        """The final fit's predict_proba."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_proba(X)
-
-    @available_if(_wrapped_has("predict_log_proba"))  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Any:
-        """The final fit's predict_log_proba."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.predict_log_proba(X)
-
-    @available_if(_wrapped_has("decision_function"))  # type: ignore[untyped-decorator]
-    def decision_function(self, X: Any) -> Any:
-        """The final fit's decision_function."""
-        check_is_fitted(self, "estimator_")
-        return self.estimator_.decision_function(X)
+    predict = _own_method("predict")
+    predict_proba = _own_method("predict_proba")
+    predict_log_proba = _own_method("predict_log_proba")
+    decision_function = _own_method("decision_function")
 
     @available_if(_wrapped_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -205,7 +224,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Rows:
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
         self._check_parameters()
         if y is None:
             raise ValueError("TrimmedEstimator requires y to be passed, but the target y is None.")
@@ -225,13 +244,13 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         if is_classifier(self.estimator):
             check_classification_targets(y)
             if not reset:
-                return Rows(X, y, self._labels(y, self.classes_), s, self.classes_)
+                return Examples(X, y, self._labels(y, self.classes_), s, self.classes_)
             classes = np.unique(y[s > 0])
             if len(classes) < 2:
                 raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
-            return Rows(X, y, places(y, classes), s, classes)
+            return Examples(X, y, places(y, classes), s, classes)
         check_magnitude(y, "y")
-        return Rows(X, y, y, s, None)
+        return Examples(X, y, y, s, None)
 
     def _check_parameters(self) -> None:
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
@@ -246,13 +265,10 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         if self.balanced_trimming and not is_classifier(self.estimator):
             raise ValueError("balanced_trimming is for classifiers: regression has no classes; leave it False.")
 
-    def _reading(self, classes: np.ndarray | None, rows: Rows | None = None, seed: int = 0) -> Reading:
-        """How predictions are read; ``rows``: the training data, on which flexible models are asked too."""
+    def _target_kind(self, classes: np.ndarray | None) -> NumericTarget | LabelTarget:
+        """How predictions are confronted with y, apart from what is known about the training data."""
         loss = None if isinstance(self.loss, str) else self.loss
-        if classes is None:
-            return Residuals(loss)
-        X = None if rows is None else numbers(rows.X)
-        return Labels(loss, classes, None if rows is None or X is None else flexible_opinions(X, rows.t, rows.s, seed))
+        return NumericTarget(loss) if classes is None else LabelTarget(loss, classes)
 
     def _labels(self, y: np.ndarray, classes: np.ndarray) -> np.ndarray:
         t = places(column_or_1d(y), classes)
@@ -262,30 +278,31 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     # -- what is known about each row ---------------------------------------------------------------------------------
 
-    def _predictions(self, data: Rows) -> np.ndarray:
+    def _predictions(self, data: Examples) -> np.ndarray:
         """For the training data those of models that have not seen them."""
         training = data is vars(self).get("_training")
-        return self._P if training else self._reading(data.classes).predict(self.estimator_, data.X)
+        return self._P if training else self._target_kind(data.classes).predict(self.estimator_, data.X)
 
-    def _scores(self, data: Rows) -> np.ndarray:
-        return self._reading(data.classes).score(self._predictions(data), data.t, self._ruler)
+    def _scores(self, data: Examples) -> np.ndarray:
+        return self._target_kind(data.classes).score(self._predictions(data), data.t, self._inlier_model)
 
-    def _findings(self, data: Rows, scores: np.ndarray, off: np.ndarray) -> Findings:
+    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
         if data.classes is not None and data is vars(self).get("_training"):
-            return self._rulings.findings(data.t, data.classes, off)
-        return self._reading(data.classes).findings(self._predictions(data), data.t, self._ruler, off)
+            return self._assessment.findings(data.t, data.classes, off)
+        target = self._target_kind(data.classes)
+        return target.findings(self._predictions(data), data.t, self._inlier_model, off)
 
     # -- fits ---------------------------------------------------------------------------------------------------------
 
-    def _fit(self, rows: Rows, h: float | None, warm: bool) -> Self:
-        run = self._alternation(rows)
-        h0 = run.reading.robust_h(rows.S) if h is None else h
-        w, F = run.trim(h0, run.reading.losses(self._P, rows.t) if warm and len(self._P) == len(rows.s) else None)
+    def _fit(self, rows: Examples, h: float | None, warm: bool) -> Self:
+        run = self._alternation(rows, self._last_seed if warm else self._seed())
+        h0 = run.target.robust_h(rows.S) if h is None else h
+        w, F = run.trim(h0, run.target.losses(self._P, rows.t) if warm and len(self._P) == len(rows.s) else None)
         clean = h is not None and h >= rows.S  # the user says so: there is nobody to readmit
         final, found = (w, run.judge(w, h0)) if clean or not (self.reweight or h is None) else run.readmit(w, h0)
         self.contamination_ = found.contamination if h is None else 1 - h / rows.S
-        if h is None and found.verdict is not None and found.verdict.warning:
-            warn(found.verdict.warning)
+        if h is None and found.labels is not None and found.labels.warning:
+            warn(found.labels.warning)
         if h is None and not self.reweight:  # no more than what is explained: the estimate may hold part of a bad row
             w, F = run.trim(min(rows.S * (1 - found.contamination), float(rows.s @ final)), run.losses(final))
             found = run.judge(w, h0)
@@ -294,36 +311,37 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.history_, self.n_iter_ = run.history, len(run.history)
         stage(f"final fit to {np.count_nonzero(self.weights_)} rows")
         self.estimator_ = fit_weighted(self.estimator, rows, self.weights_, run.seed)
-        self._training = rows
+        self._training, self._last_seed = rows, run.seed
         self._conclude(run, found)
         return self
 
-    def _alternation(self, rows: Rows) -> Alternation:
-        seed = self._seed()
+    def _alternation(self, rows: Examples, seed: int) -> Alternation:
+        target: TargetKind = self._target_kind(rows.classes)
+        if isinstance(target, LabelTarget) and (X := numbers(rows.X)) is not None:
+            target = replace(target, flexible=flexible_predictions(X, rows.t, rows.s, seed))
         return Alternation(
             estimator=self.estimator,
             rows=rows,
-            reading=self._reading(rows.classes, rows, seed),
-            folds=given_folds(rows, self.cv, seed),
+            target=target,
+            splits=given_splits(rows, self.cv, seed),
             weight_set=partial(GroupCappedSimplex, rows.t) if self.balanced_trimming else CappedSimplex,
             max_iter=self.max_iter,
             tol=self.tol,
             seed=seed,
         )
 
-    def _conclude(self, run: Alternation, found: Finding) -> None:
-        """The attributes about each row, and what unseen rows are measured with."""
-        t, P = run.rows.t, run.last
-        self._P, self._ruler, self.threshold_ = P, found.ruler, found.threshold
-        if isinstance(found.ruler, float):
-            self.outlier_scores_ = run.reading.score(P, t, found.ruler)
-            self.scale_ = found.ruler
+    def _conclude(self, run: Alternation, found: Judgement) -> None:
+        """The attributes about each row, and what unseen rows are measured by."""
+        t, classes, verdict = run.rows.t, run.rows.classes, found.labels
+        self._P, self._inlier_model, self.threshold_ = run.last, found.inlier_model, found.threshold
+        if isinstance(found.inlier_model, float):
+            self.outlier_scores_ = run.target.score(run.last, t, found.inlier_model)
+            self.scale_ = found.inlier_model
             return
-        classes, verdict = run.rows.classes, found.verdict
-        assert classes is not None, "only labels have such a ruler"
-        assert verdict is not None, "labels are judged by a verdict"
+        assert classes is not None, "only labels are judged by a noise model"
+        assert verdict is not None, "and this is what it says"
         self.noise_matrix_, self.classes_ = verdict.noise.T, classes
-        self._rulings = Rulings.of(verdict)
+        self._assessment = LabelAssessment.of(verdict)
         self.outlier_scores_ = np.where(t >= 0, verdict.scores, np.inf)
-        self.outlier_probability_ = self._rulings.probability
-        self.suggested_labels_ = classes[self._rulings.suggested]
+        self.outlier_probability_ = self._assessment.probability
+        self.suggested_labels_ = classes[self._assessment.suggested]

@@ -1,21 +1,24 @@
 """contamination="auto" for linear classifiers: every label is judged by models that have not seen it.
 
-1. Rows are dealt into folds, and for each fold a model is fitted to the other rows. It trusts every label; or half of
+1. Rows are put into folds, and for each fold a model is fitted to the other rows. It trusts every label; or half of
    the rows, or half of each class, where that explains the labels left out significantly better, or where nothing can
    be decided else: where so many are wrong that a model which trusts them learns the mistakes.
-2. Its opinion is weighed with that of flexible classifiers (`trimlearn.robust.labels.opinions`): what these can explain
-   is no wrong label but a model that is too simple.
+2. Its predictions are added to those of flexible classifiers (`trimlearn.robust.labels.flexible`): what these can
+   explain is no wrong label but a model that is too simple.
 3. Where there is noise, the models of the folds are fitted again by a likelihood that allows for it
-   (`trimlearn.losses.Mislabelled`), and all is weighed once more (`trimlearn.robust.labels.verdict`).
+   (`trimlearn.losses.Mislabelled`), and all labels are judged once more (`trimlearn.robust.labels.verdict`).
 
 No model judges a row it was fitted on: it would find its own mistakes plausible, and with more features than rows
 anything at all. Nor does any learn of that row's label through others: all that folds share is the noise matrix T.
+The models are coefficients, fitted again from where they are; `trimlearn.estimators.meta.crossfit` is for scikit-learn
+estimators, which are fitted anew for every fold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any
 
@@ -27,10 +30,11 @@ from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
-from trimlearn.robust.distinct import Folds, deal
-from trimlearn.robust.labels.noise_model import Floats, Labels, estimate_noise, two_columns
-from trimlearn.robust.labels.opinions import flexible_opinions
-from trimlearn.robust.labels.verdict import FEW, Verdict, significant, weigh
+from trimlearn.robust.distinct import Folds, content_folds, row_hashes
+from trimlearn.robust.labels.flexible import flexible_predictions
+from trimlearn.robust.labels.noise_fit import estimate_noise
+from trimlearn.robust.labels.noise_model import Floats, Labels, two_columns
+from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.alternating import alternating
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import FEW as FEW_PARAMETERS
@@ -42,17 +46,31 @@ __all__ = ["Judged", "judge_labels"]
 
 TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are right, or nothing can be done
 STARTS = ((1.0, False), (TRUSTED, False), (TRUSTED, True))  # what models trust: all, half, half of each class
-FOLDS, FOLDS_SMALL = 2, 5  # where passes cost something; where they do not
-START_PASSES, START_PASSES_SMALL = 20.0, 30.0
-CORRECTION_PASSES, CORRECTION_PASSES_SMALL = 10.0, 60.0  # from the models at hand to those that allow for noise
-SIGNIFICANT = 2.0  # standard errors by which a wary model must be better
+SIGNIFICANT = 2.0  # standard errors by which a wary model must be better: a test at 2.3 %, for there are two of them
+
+
+@dataclass(frozen=True)
+class _Effort:
+    """How many folds there are, and how many passes a fit may take. Limits on time: docs/performance.md, MNIST.
+
+    ``start`` is for the first models, h falling to its target; half of it is enough where h need not fall.
+    ``correction`` is for those that allow for noise, from the models at hand.
+    """
+
+    folds: int
+    start: float
+    correction: float
+
+
+LARGE_EFFORT = _Effort(folds=2, start=20.0, correction=10.0)
+SMALL_EFFORT = _Effort(folds=5, start=30.0, correction=60.0)  # where passes cost next to nothing
 
 
 @dataclass(frozen=True)
 class Judged:
     """The verdict on all labels, and x, the mean of the models: where to start a fit to all rows."""
 
-    verdict: Verdict
+    verdict: LabelVerdict
     x: Array
 
 
@@ -81,26 +99,21 @@ def judge_labels(
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
-    court = _Court(loss, weights, C, method, seed, tol)
-    V = loss.linear.storage.V
-    fold = deal(V, court.labels, weights, court.folds)
-    if not _crossed(fold, court.labels, weights, court.folds):
-        court, fold = replace(court, crossed=False), np.zeros_like(fold)
-    flexible = flexible_opinions(V, court.labels, weights, seed) if court.crossed else []
-    starts = court.starts(fold, trusted, balanced)
-    judged, verdict = court.judge(next(starts), fold, flexible), None
+    crossfit = _CrossFit(loss, weights, C, method, seed, tol)
+    starts = crossfit.starts(trusted, balanced)
+    judged, to_beat = crossfit.judge(next(starts)), None
     for models in starts:
         if not judged.verdict.undecided > FEW:
             break
-        verdict = verdict or judged.verdict
-        again = court.judge(models, fold, flexible, verdict.log_likelihood)
+        to_beat = judged.verdict.log_likelihood if to_beat is None else to_beat
+        again = crossfit.judge(models, to_beat)
         judged = judged if again.verdict.clean else again
     return judged
 
 
 @dataclass(frozen=True)
-class _Court:
-    """What all fits of one call share."""
+class _CrossFit:
+    """The folds, and a model for each of them that is fitted to the rows of the others."""
 
     loss: Softmax | Logistic
     s: Floats
@@ -108,91 +121,101 @@ class _Court:
     method: Method | None
     seed: int
     tol: float
-    crossed: bool = True  # whether rows are judged by models that have not seen them
 
-    @property
+    @cached_property
     def labels(self) -> Labels:
         return to_numpy(self.loss.t).astype(np.int64)
 
-    @property
+    @cached_property
     def small(self) -> bool:
         return self.loss.n * prod(self.loss.x_shape) <= SMALL
 
     @property
+    def effort(self) -> _Effort:
+        return SMALL_EFFORT if self.small else LARGE_EFFORT
+
+    @cached_property
+    def fold(self) -> Folds:
+        """The fold of every row. One for all rows, the model of which has seen them, where a fold would be empty or
+        leave no row of some class to the model that judges it."""
+        k = self.effort.folds
+        fold = content_folds(row_hashes(self.loss.linear.storage.V), self.labels, self.s, k)
+        mass = np.zeros((k, int(self.labels.max()) + 1))
+        np.add.at(mass, (fold, self.labels), self.s)
+        left = mass.sum(axis=0) - mass
+        possible = np.all(mass.sum(axis=1) > 0) and np.all(left[:, mass.sum(axis=0) > 0] > 0)
+        return fold if possible else np.zeros_like(fold)
+
+    @cached_property
     def folds(self) -> int:
-        return 1 if not self.crossed else FOLDS_SMALL if self.small else FOLDS
+        return int(self.fold.max()) + 1
 
-    def others(self, fold: Folds, g: int) -> NDArray[np.bool_]:
+    def others(self, g: int) -> NDArray[np.bool_]:
         """The rows that the model of fold g is fitted to."""
-        return np.asarray(fold != g) if self.crossed else np.ones(len(fold), dtype=bool)
+        return np.asarray(self.fold != g) if self.folds > 1 else np.ones(self.loss.n, dtype=bool)
 
-    def starts(self, fold: Folds, trusted: float | None, balanced: bool) -> Iterator[list[Array]]:
+    @cached_property
+    def flexible(self) -> list[Floats]:
+        """What flexible classifiers predict for rows they have not seen."""
+        V = self.loss.linear.storage.V
+        return flexible_predictions(V, self.labels, self.s, self.seed) if self.folds > 1 else []
+
+    def starts(self, trusted: float | None, balanced: bool) -> Iterator[list[Array]]:
         """The first models of all folds, in the order in which to try them. Where nothing is said, those that trust
         every label come first; but those that trust half of the rows, or of each class, where such a model explains
         the labels it has not seen significantly better."""
         if trusted is not None:
-            yield [self.trimmed(trusted, balanced, self.others(fold, g)) for g in range(self.folds)]
+            yield [self.trimmed(trusted, balanced, g) for g in range(self.folds)]
             return
-        contest = range(self.folds if self.small else 1)
-        found = {start: [self.trimmed(*start, self.others(fold, g)) for g in contest] for start in STARTS}
-        likelihood = {start: self._likelihood(models, fold) for start, models in found.items()}
+        compared = range(self.folds if self.small else 1)
+        found = {start: [self.trimmed(*start, g) for g in compared] for start in STARTS}
+        likelihood = {start: self._likelihood(models) for start, models in found.items()}
         first = STARTS[0]
         for start in STARTS[1:]:
             gain = likelihood[start] - likelihood[first]
-            first = start if significant(gain, self.s[fold < len(contest)], SIGNIFICANT) else first
+            first = start if significant(gain, self.s[self.fold < len(compared)], SIGNIFICANT) else first
         for start in sorted(STARTS, key=lambda start: start != first):
             models = found[start]
-            yield models + [self.trimmed(*start, self.others(fold, g)) for g in range(len(models), self.folds)]
+            yield models + [self.trimmed(*start, g) for g in range(len(models), self.folds)]
 
-    def judge(
-        self, models: list[Array], fold: Folds, flexible: list[Floats], trusting: Floats | None = None
-    ) -> Judged:
-        """The verdict of these models and of flexible ones."""
+    def judge(self, models: list[Array], to_beat: Floats | None = None) -> Judged:
+        """The verdict by these models and by flexible ones."""
         models = list(models)
 
         def corrected(T: Floats) -> Floats:
-            models[:] = [self.correct(T, self.others(fold, g), x) for g, x in enumerate(models)]
-            return self.predict(models, fold)
+            models[:] = [self.correct(T, g, x) for g, x in enumerate(models)]
+            return self.predict(models)
 
-        verdict = weigh([self.predict(models, fold), *flexible], self.labels, self.s, corrected, trusting)
+        verdict = label_verdict([self.predict(models), *self.flexible], self.labels, self.s, corrected, to_beat)
         return Judged(verdict, sum(models) / len(models))
 
-    def _likelihood(self, models: list[Array], fold: Folds) -> Floats:
+    def _likelihood(self, models: list[Array]) -> Floats:
         """log P(label | x) of the rows in the folds of these models."""
-        rows = fold < len(models)
-        z, labels = [self.predict(models, fold)[rows]], self.labels[rows]
+        rows = self.fold < len(models)
+        z, labels = [self.predict(models)[rows]], self.labels[rows]
         return estimate_noise(z, labels, self.s[rows], largest=False).log_likelihood(z, labels)
 
-    def predict(self, models: list[Array], fold: Folds) -> Floats:
+    def predict(self, models: list[Array]) -> Floats:
         """Predictions (n, K), each by the model of its fold."""
         z = np.stack([two_columns(to_numpy(self.loss.linear.predict(x))) for x in models])
-        return np.asarray(z[np.minimum(fold, len(models) - 1), np.arange(len(fold))])
+        return np.asarray(z[np.minimum(self.fold, len(models) - 1), np.arange(self.loss.n)])
 
-    def trimmed(self, share: float, balanced: bool, rows: NDArray[np.bool_]) -> Array:
-        """The model that fits the best ``share`` of these rows."""
-        s = self.s * rows
+    def trimmed(self, share: float, balanced: bool, g: int) -> Array:
+        """The model of fold g that fits the best ``share`` of its rows."""
+        s = self.s * self.others(g)
         h = share * float(s.sum())
         r1 = GroupCappedSimplex(self.labels, h) if balanced else CappedSimplex(h)
-        large = START_PASSES if share < 1 else START_PASSES / 2  # h need not fall
-        return self._solve(self.loss, r1, s, START_PASSES_SMALL if self.small else large)
+        enough = share < 1 or self.small
+        return self._solve(self.loss, r1, s, self.effort.start if enough else self.effort.start / 2)
 
-    def correct(self, T: Floats, rows: NDArray[np.bool_], x0: Array) -> Array:
-        """The model that fits these rows, from x0, by a likelihood in which labels are mistaken as T says."""
+    def correct(self, T: Floats, g: int, x0: Array) -> Array:
+        """The model of fold g, from x0, by a likelihood in which labels are mistaken as T says."""
         linear = self.loss.linear
         loss = Mislabelled(linear.storage.V, self.labels, T, intercept=linear.intercept, center=linear.center)
-        passes = CORRECTION_PASSES_SMALL if self.small else CORRECTION_PASSES
-        return self._solve(loss, AllOnes(), self.s * rows, passes, x0)
+        return self._solve(loss, AllOnes(), self.s * self.others(g), self.effort.correction, x0)
 
     def _solve(self, loss: PredictionLoss, r1: WeightSet, s: Floats, max_passes: float, x0: Array = None) -> Array:
         problem = Problem(loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), s)
         rough = alternating(inner="lbfgs") if self.small and prod(loss.x_shape) > FEW_PARAMETERS else None
-        method = self.method or rough  # an opinion needs few digits, and there are dozens of fits
+        method = self.method or rough  # a prediction needs few digits, and there are dozens of fits
         return solve(problem, method, x0=x0, max_passes=max_passes, tol=self.tol, seed=self.seed).x
-
-
-def _crossed(fold: Folds, labels: Labels, s: Floats, folds: int) -> bool:
-    """Whether every fold has rows, and leaves rows of every class to the model that judges it."""
-    mass = np.zeros((folds, int(labels.max()) + 1))
-    np.add.at(mass, (fold, labels), s)
-    there = mass.sum(axis=0) > 0
-    return bool(np.all(mass.sum(axis=1) > 0) and np.all((mass.sum(axis=0) - mass)[:, there] > 0))

@@ -1,60 +1,49 @@
-"""Which labels are wrong, and how many: a calibrated label-noise model around the opinions of several classifiers.
+"""Which labels are wrong: a calibrated label-noise model around the predictions of several classifiers.
 
-Opinions z⁽¹⁾ … z⁽ᵐ⁾ are log-probabilities of the classes, made for rows that their models were not fitted on. They are
+Predictions z⁽¹⁾ … z⁽ᵐ⁾ are log-probabilities of the classes, made by models for rows they were not fitted on. They are
 calibrated, added, and confronted with the labels ỹ in the model
 
     P(ỹ = j | x) = Σₖ pₖ(x) T[k, j],      p = softmax(Σ βᵢz⁽ⁱ⁾ + b),
 
-T[k, j] the share of rows of class k that are labelled j (Bootkrajang and Kabán 2012; Patrini et al. 2017). β, b and the
-shape of T are those of largest posterior density, found by EM. The share of wrong labels is Σₖ πₖ(1 − T[k, k]), and
-Bayes' rule gives each row's probability of being one of them.
-
-Models that were fitted to wrong labels predict wrong labels: sharper classes with more noise, and blurred classes with
-less, explain what was seen almost equally well. So the level is the largest that the labels do not contradict
-(`AGREES`); whether they speak for noise at all is for `trimlearn.robust.labels.verdict` to say.
+T[k, j] the share of rows of class k that are labelled j (Bootkrajang and Kabán 2012; Patrini et al. 2017). The share of
+wrong labels is Σₖ πₖ(1 − T[k, k]), and Bayes' rule gives each row's probability of being one of them.
+`trimlearn.robust.labels.noise_fit` finds β, b and T.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_softmax, logsumexp
+from scipy.special import log_softmax, logsumexp
 
-__all__ = ["LabelNoise", "Opinions", "estimate_noise", "two_columns"]
+__all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "centred", "two_columns"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
-Opinions = Sequence[Any]  # of arrays (n, K)
+Predictions = Sequence[Any]  # of arrays (n, K)
 
-FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
-BACKGROUND = 1e-3  # share of wrong labels of no pattern: what a score falls back on where T has no error to explain it
-SHRINK = 10.0  # rows by which a class is drawn to the common rate of errors: a rare class has too few of its own
-AGREES = 0.5  # a log-likelihood this far below the best is within one standard error of it (Wilks 1938)
-LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46)  # shares tried first
-HALVINGS = 3  # of the interval between the last level that agrees and the first that does not
-HOPELESS = 20.0  # a log-likelihood this far below the best is not made up for at a higher level
-SURE = 20_000  # rows that are enough: the likelihood of as many is so sharp that its maximum is as good as any level
-MAX_ITERATIONS, TOL = 200, 3e-6  # of EM; the log-likelihood per row that an iteration must gain
-STEP = 0.5  # the most that a temperature changes by in an iteration; b by twice that
+# Share of wrong labels that follow no pattern: what a score falls back on where T has no error to explain it. Ten times
+# as many or as few change the verdict on 1 of 500 wrong labels (python -m benchmarks.calibration labels).
+BACKGROUND = 1e-3
 
 
 @dataclass(frozen=True)
 class LabelNoise:
     """T[k, j] = P(labelled j | of class k), the calibration p = softmax(Σ βᵢz⁽ⁱ⁾ + b), and the share of wrong labels.
 
+    >>> from scipy.special import expit
     >>> noise = LabelNoise(np.array([[0.8, 0.2], [0.0, 1.0]]), np.ones(1), np.zeros(2), epsilon=0.1)
     >>> z = np.array([[4.0, 0.0], [4.0, 0.0]])  # both look like class 0
-    >>> noise.wrong([z], np.array([0, 1])).round(2)
+    >>> expit(noise.score([z], np.array([0, 1]))).round(2)
     array([0.  , 0.92])
     """
 
     T: Floats
-    temperatures: Floats  # β: below 1 where an opinion is too sure of itself
+    temperatures: Floats  # β: below 1 where a prediction is too sure of itself
     bias: Floats
     epsilon: float
     floor: float = 0.0  # of a probability: n rows say nothing about one below 1/n (Laplace)
@@ -64,86 +53,45 @@ class LabelNoise:
         """T, no error quite impossible."""
         return np.asarray((1 - BACKGROUND) * self.T + BACKGROUND / len(self.T))
 
-    def log_probabilities(self, opinions: Opinions) -> Floats:
+    def log_probabilities(self, predictions: Predictions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
-        z = sum(beta * _centred(opinion) for beta, opinion in zip(self.temperatures, opinions, strict=True))
+        z = sum(beta * centred(prediction) for beta, prediction in zip(self.temperatures, predictions, strict=True))
         log_p = np.asarray(log_softmax(z + self.bias, axis=1), dtype=np.float64)
         return np.asarray(np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300))))
 
-    def doubt(self, opinions: Opinions) -> Floats:
+    def doubt(self, predictions: Predictions) -> Floats:
         """1 − max p: how often the class of such a row is not the most likely one."""
-        return np.asarray(1 - np.exp(self.log_probabilities(opinions).max(axis=1)))
+        return np.asarray(1 - np.exp(self.log_probabilities(predictions).max(axis=1)))
 
-    def score(self, opinions: Opinions, labels: Labels) -> Floats:
+    def score(self, predictions: Predictions, labels: Labels) -> Floats:
         """log P(label wrong | x, label) − log P(label right | x, label): larger is worse, 0 is undecided."""
-        right, others = self._joint(opinions, labels)
+        right, others = self._joint(predictions, labels)
         return np.asarray(logsumexp(others, axis=1) - right, dtype=np.float64)
 
-    def log_likelihood(self, opinions: Opinions, labels: Labels) -> Floats:
+    def log_likelihood(self, predictions: Predictions, labels: Labels) -> Floats:
         """log P(label | x) of every row."""
-        right, others = self._joint(opinions, labels)
+        right, others = self._joint(predictions, labels)
         return np.asarray(np.logaddexp(right, logsumexp(others, axis=1)), dtype=np.float64)
 
-    def classes(self, opinions: Opinions, labels: Labels) -> Floats:
+    def classes(self, predictions: Predictions, labels: Labels) -> Floats:
         """P(class | x, label), (n, K): what the labels should have been."""
         rows = np.arange(len(labels))
-        right, joint = self._joint(opinions, labels)
+        right, joint = self._joint(predictions, labels)
         joint[rows, labels] = right
         return np.asarray(np.exp(log_softmax(joint, axis=1)))
 
-    def suggest(self, opinions: Opinions, labels: Labels) -> Labels:
+    def suggest(self, predictions: Predictions, labels: Labels) -> Labels:
         """The label itself where it is more likely right than wrong, else the most likely of the others."""
-        right, others = self._joint(opinions, labels)
+        right, others = self._joint(predictions, labels)
         return np.where(logsumexp(others, axis=1) <= right, labels, others.argmax(axis=1))
 
-    def wrong(self, opinions: Opinions, labels: Labels) -> Floats:
-        """P(label wrong | x, label)."""
-        return np.asarray(expit(self.score(opinions, labels)), dtype=np.float64)
-
-    def _joint(self, opinions: Opinions, labels: Labels) -> tuple[Floats, Floats]:
+    def _joint(self, predictions: Predictions, labels: Labels) -> tuple[Floats, Floats]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
         rows = np.arange(len(labels))
-        joint = self.log_probabilities(opinions) + np.log(self.bounded)[:, labels].T
+        joint = self.log_probabilities(predictions) + np.log(self.bounded)[:, labels].T
         right = joint[rows, labels].copy()
         joint[rows, labels] = -np.inf
         return right, joint
-
-
-def estimate_noise(
-    opinions: Opinions, labels: Labels, s: Floats | None = None, *, noisy: bool = True, largest: bool = True
-) -> LabelNoise:
-    """The noise model of labels in 0..K−1, given opinions, each (n, K), by models that have not seen their rows.
-
-    The prior: off the diagonal of T an entry must explain ½ row before it counts, and the rates of the classes are
-    alike; βᵢ ~ N(1/m, 1) and b ~ N(0, 1), which only matter where there are few rows. EM starts from 30 % of wrong
-    labels. noisy=False: T = I, and only the calibration is found. largest=False: the most likely level, not the largest
-    that agrees with the labels.
-
-    >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
-    >>> labels = np.repeat([0, 1], 100)
-    >>> labels[:20] = 1  # a fifth of class 0, nobody of class 1
-    >>> estimate_noise([z], labels, largest=False).T.round(2)
-    array([[0.81, 0.19],
-           [0.01, 0.99]])
-    """
-    z = np.stack([_centred(opinion) for opinion in opinions])
-    s = np.ones(z.shape[1]) if s is None else np.asarray(s, dtype=np.float64)
-    there = np.flatnonzero(s > 0)
-    if len(there) > SURE:
-        there = there[np.linspace(0, len(there) - 1, SURE).astype(np.int64)]
-    sample = _Sample(z[:, there], np.asarray(labels)[there], s[there])
-    K = z.shape[2]
-    start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
-    if not noisy:
-        return sample.model(sample.maximise(start, None))
-    found = max((sample.search(beta) for beta in _trusts(len(z))), key=lambda state: state.posterior)
-    return sample.model(_largest(sample, start, found) if largest and len(there) < SURE else found)
-
-
-def _trusts(m: int) -> list[Floats]:
-    """Temperatures to start from: all opinions alike, and the first alone. An opinion that has learnt the noise itself
-    leaves no noise to be found beside it."""
-    return [np.full(m, 1 / m), np.eye(m)[0]][: min(m, 2)]
 
 
 def two_columns(z: Any) -> Floats:
@@ -152,179 +100,7 @@ def two_columns(z: Any) -> Floats:
     return np.column_stack([np.zeros(len(z)), z[:, 0]]) if z.shape[1] == 1 else z
 
 
-def _centred(z: Any) -> Floats:
+def centred(z: Any) -> Floats:
+    """z less its mean in every row: β and b must not depend on a constant per row."""
     z = np.asarray(z, dtype=np.float64)
-    return np.asarray(z - np.mean(z, axis=1, keepdims=True))  # β and b must not depend on a constant per row
-
-
-# -- the matrix -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Matrix:
-    """T = pattern + random: a wrong label follows a pattern, or is any of the others, at a rate per class.
-
-    Every rate and every entry of the pattern must explain `FREE` rows before it counts. Without the rates, noise that
-    is spread thinly over the entries would be missed; without the pattern, most of what T can tell.
-    """
-
-    pattern: Floats
-    random: Floats
-
-    @classmethod
-    def clean(cls, K: int) -> _Matrix:
-        return cls(np.eye(K), np.zeros((K, K)))
-
-    @classmethod
-    def start(cls, K: int) -> _Matrix:
-        off = 1 - np.eye(K)
-        pattern, random = (0.0, 0.3) if K == 2 else (0.15, 0.15)  # for two classes they are the same
-        return cls(0.7 * np.eye(K) + pattern / (K - 1) * off, random / (K - 1) * off)
-
-    @property
-    def T(self) -> Floats:
-        return self.pattern + self.random
-
-    def renewed(self, N: Floats, price: float) -> _Matrix:
-        """The best, where N[k, j] rows of class k were labelled j and an entry costs ``price`` rows."""
-        K, T = len(N), self.T
-        off = 1 - np.eye(K)
-        at_random = off * N * self.random / np.where(T > 0, T, 1.0)
-        pattern = np.maximum(off * N - at_random - price, 0.0)
-        spread = np.maximum(at_random.sum(axis=1) - price, 0.0)
-        wrong, total = pattern.sum(axis=1) + spread, np.diag(N).sum() + pattern.sum() + spread.sum()
-        common = wrong.sum() / max(total, 1e-300)
-        rate = (wrong + SHRINK * common) / (np.diag(N) + wrong + SHRINK)
-        # what a class errs by as its rows say, and where they say nothing at random
-        some = np.where(wrong > 0, wrong, 1.0)
-        by_pattern = (rate / some)[:, None] * pattern
-        at_random = np.where(wrong > 0, spread / some, 1.0) * rate / (K - 1)
-        return _Matrix(np.diag(1 - rate) + by_pattern, at_random[:, None] * off)
-
-    def scaled(self, factor: float) -> _Matrix:
-        """``factor`` times as many errors; a class stays right in a tenth of its rows at least."""
-        off = 1 - np.eye(len(self.pattern))
-        rate = (off * self.T).sum(axis=1)
-        factors = np.minimum(factor, 0.9 / np.where(rate > 0, rate, 1.0))[:, None]
-        return _Matrix(np.diag(1 - factors[:, 0] * rate) + factors * off * self.pattern, factors * off * self.random)
-
-
-def _largest(sample: _Sample, clean: _State, found: _State) -> _State:
-    """The largest level that the labels do not contradict, of errors in the shape that EM found or at random."""
-    uniform = replace(found, matrix=_Matrix.start(len(clean.b)))
-    shapes = [uniform, found] if found.epsilon > LEVELS[1] / 5 else [uniform]
-    tried = [_climb(sample, clean, shape) for shape in shapes]
-    best = max(most for most, _ in tried)
-    return max((state for most, state in tried if most >= best - AGREES), key=lambda state: state.epsilon)
-
-
-def _climb(sample: _Sample, clean: _State, shape: _State) -> tuple[float, _State]:
-    """The best log-posterior over the levels of one shape of T, and the state at the largest level that agrees."""
-    unit = shape.matrix.scaled(1 / max(float(sample.shares(shape) @ (1 - np.diag(shape.matrix.T))), 1e-12))
-    states: dict[float, _State] = {}
-    state, most = clean, -np.inf
-    for level in LEVELS:
-        begin = [state] if level == 0 else [state, shape]  # at 0 the likelihood has one maximum
-        tried = [sample.maximise(replace(at, matrix=unit.scaled(level)), None) for at in begin]
-        state = states[level] = max(tried, key=lambda found: found.posterior)
-        most = max(most, state.posterior)
-        if state.posterior < most - HOPELESS:
-            break
-    agrees = [level for level in states if states[level].posterior >= most - AGREES]
-    low, above = max(agrees), [level for level in states if level > max(agrees)]
-    high = min(above, default=low)
-    for _ in range(HALVINGS if high > low > 0 else 0):
-        middle = (low + high) / 2
-        state = sample.maximise(replace(states[low], matrix=unit.scaled(middle)), None)
-        if state.posterior >= most - AGREES:
-            low, states[middle] = middle, state
-        else:
-            high = middle
-    return most, states[low]
-
-
-# -- EM ---------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _State:
-    beta: Floats
-    b: Floats
-    matrix: _Matrix
-    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes
-    posterior: float = -np.inf  # log-density, before the last step
-
-    @property
-    def epsilon(self) -> float:
-        return float(self.pi @ (1 - np.diag(self.matrix.T)))
-
-
-@dataclass(frozen=True)
-class _Sample:
-    """Opinions (m, n, K), labels and sample weights, and EM on them."""
-
-    z: Floats
-    labels: Labels
-    s: Floats
-
-    def search(self, beta: Floats) -> _State:
-        """T, β and b from these temperatures and 30 % of wrong labels."""
-        K = self.z.shape[2]
-        state = self.maximise(_State(beta, np.zeros(K), _Matrix.start(K)), FREE)  # which entries are there;
-        return self.maximise(state, 0.0)  # then, how large they are
-
-    def maximise(self, state: _State, price: float | None) -> _State:
-        """EM until it gains no more; T as it is where there is no ``price`` of its entries."""
-        last = -np.inf
-        for _ in range(MAX_ITERATIONS):
-            state = self._step(state, price)
-            if state.posterior - last <= TOL * len(self.labels):
-                break
-            last = state.posterior
-        return state
-
-    def model(self, state: _State) -> LabelNoise:
-        floor = 1 / (float(self.s.sum()) + self.z.shape[2])
-        return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
-
-    def shares(self, state: _State) -> Floats:
-        """Of the classes, at this state; of the labels, where there was no step yet."""
-        counts = np.bincount(self.labels, self.s, self.z.shape[2])
-        return state.pi if len(state.pi) > 1 else counts / counts.sum()
-
-    def _step(self, state: _State, price: float | None) -> _State:
-        # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
-        K, s = len(state.b), self.s
-        p = _softmax(np.tensordot(state.beta, self.z, 1) + state.b)
-        joint = p * state.matrix.T.T[self.labels]
-        seen = np.maximum(joint @ np.ones(K), 1e-300)
-        r = joint / seen[:, None]  # P(class | x, label)
-        N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
-        beta, b = self._calibrate(p, r, state.beta, state.b)
-        pull = state.beta - 1 / len(state.beta)
-        posterior = float(s @ np.log(seen) - 0.5 * (pull @ pull) - 0.5 * (state.b @ state.b))
-        matrix = state.matrix if price is None else state.matrix.renewed(N, price)
-        return _State(beta, b, matrix, N.sum(axis=1) / N.sum(), posterior)
-
-    def _calibrate(self, p: Floats, r: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them."""
-        z, s, m, K = self.z, self.s, len(beta), len(b)
-        ones = np.ones(K)
-        weighted = p * s[:, None]
-        means = np.stack([(p * zi) @ ones for zi in z])
-        H = np.empty((m + K, m + K))
-        for i in range(m):
-            for j in range(i, m):
-                H[i, j] = H[j, i] = s @ ((p * z[i] * z[j]) @ ones - means[i] * means[j])
-            H[i, m:] = H[m:, i] = ((weighted * z[i]).T - weighted.T * means[i]) @ np.ones(len(s))
-        H[m:, m:] = np.diag(s @ p) - weighted.T @ p
-        off = (r - p) * s[:, None]
-        g = np.concatenate([[np.vdot(off, zi) for zi in z] - (beta - 1 / m), off.T @ np.ones(len(s)) - b])
-        d = np.linalg.solve(H + np.eye(m + K), g)  # the prior's curvature is 1
-        return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
-
-
-def _softmax(a: Floats) -> Floats:
-    p: Floats = np.exp(a - reduce(np.maximum, a.T)[:, None])
-    p /= (p @ np.ones(a.shape[1]))[:, None]
-    return p
+    return np.asarray(z - np.mean(z, axis=1, keepdims=True))

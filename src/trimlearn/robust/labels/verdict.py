@@ -1,13 +1,13 @@
-"""The data's fault, or the model's? Whether opinions that disagree with labels prove the labels wrong.
+"""The data's fault, or the model's? Whether predictions that disagree with labels prove the labels wrong.
 
-A noise model fitted to the opinions says how many labels could be wrong. They are taken to be wrong where
+A noise model fitted to the predictions says how many labels could be wrong. They are taken to be wrong where
 
 - the model that allows for noise explains the labels significantly better than one that trusts them all, or
 - the classes are clear once the noise is taken away: few rows between them are left to be explained by chance.
 
 Else blurred classes explain what was seen as well as noise does, and every label is taken to be right; the share that
-may be wrong all the same is kept, to be told. The first opinion may be asked again for models that allow for the noise
-found (`corrected`): it never learns the labels of the rows it is asked about, T being all that it is told.
+may be wrong all the same is kept, to be told. The first prediction may be made again by models that allow for the noise
+found (`corrected`): they never learn the labels of the rows they predict, T being all that they are told.
 """
 
 from __future__ import annotations
@@ -17,31 +17,41 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import expit
 
-from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels, estimate_noise
+from trimlearn.robust.labels.noise_fit import estimate_noise
+from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels
 from trimlearn.robust.order import weighted_quantile
 
-__all__ = ["Verdict", "significant", "weigh"]
+__all__ = ["LabelVerdict", "label_verdict", "significant"]
 
-CLEAR = 0.12  # share of rows in doubt below which classes are clear: the best of 0.1 … 0.15 on benchmarks trust
+# Share of rows in doubt below which classes are clear: the best of 0.1 … 0.15 on the tables of `python -m benchmarks
+# trust`. It trades right labels called wrong (0.8 % with 0.05, 2.3 % with 0.2) for wrong ones that are believed (45 %,
+# 21 %): see `python -m benchmarks.calibration labels`.
+CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
-FEW = 0.03  # a share up to which the most likely level is taken: the largest that agrees would be a matter of n alone
-CORRECTIONS, SETTLED = 3, 0.01  # times that the first opinion is asked again, unless the level changes by less
-ENOUGH = 50  # rows, of fewer nobody expects to be told
-MATERIAL = 0.1  # a share of labels that is worth a warning
+# Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
+# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
+# more or less (python -m benchmarks.calibration labels).
+FEW = 0.03
+# Times that the first prediction is made again, a limit on time, unless the level changes by less than a point, which
+# is half a standard error of a share of 20 % in 400 rows.
+CORRECTIONS, SETTLED = 3, 0.01
+ENOUGH = 50  # rows: the standard error of a share of 10 % is 4 points here, and of fewer rows nobody expects to be told
+MATERIAL = 0.1  # a share of labels worth a warning: as much is off the accuracy that is measured on these labels
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """The noise model, T = I where all labels are taken to be right, and the opinions on all rows it is based on."""
+class LabelVerdict:
+    """The noise model, T = I where all labels are taken to be right, and the predictions for all rows behind it."""
 
     noise: LabelNoise
-    opinions: list[Floats]
+    predictions: list[Floats]
     labels: Labels
     s: Floats
     undecided: float = 0.0  # the share of labels that may be wrong, where it is not proven
-    misfit: float = 0.0  # the share that the first opinion alone would call wrong, the others not
+    misfit: float = 0.0  # the share that the first prediction alone would call wrong, but the others would not
 
     @property
     def clean(self) -> bool:
@@ -51,27 +61,27 @@ class Verdict:
     @cached_property
     def scores(self) -> Floats:
         """Log-odds that a label is wrong."""
-        return self.noise.score(self.opinions, self.labels)
+        return self.noise.score(self.predictions, self.labels)
 
     @cached_property
     def suggested(self) -> Labels:
         """The label itself, unless it is more likely wrong than right."""
-        return self.labels if self.clean else self.noise.suggest(self.opinions, self.labels)
+        return self.labels if self.clean else self.noise.suggest(self.predictions, self.labels)
 
     @property
     def log_likelihood(self) -> Floats:
         """log P(label | x) of every row."""
-        return self.noise.log_likelihood(self.opinions, self.labels)
+        return self.noise.log_likelihood(self.predictions, self.labels)
 
     @property
     def classes(self) -> Floats:
         """P(class | x, label), (n, K)."""
-        return self.noise.classes(self.opinions, self.labels)
+        return self.noise.classes(self.predictions, self.labels)
 
     @property
     def probability(self) -> Floats:
         """P(label wrong | x, label)."""
-        return self.noise.wrong(self.opinions, self.labels)
+        return np.asarray(expit(self.scores), dtype=np.float64)
 
     def cut(self, share: float | None = None) -> float:
         """The score up to which labels are kept: those more likely right than wrong, and the best ``share`` of them."""
@@ -105,78 +115,79 @@ class Verdict:
         return None
 
 
-def weigh(
-    opinions: list[Floats],
+def label_verdict(
+    predictions: list[Floats],
     labels: Labels,
     s: Floats,
     corrected: Callable[[Floats], Floats] | None = None,
-    trusting: Floats | None = None,
-) -> Verdict:
-    """Judge labels by opinions on them, each (n, K). corrected: from T, the first opinion of a model that knows it.
-    trusting: the log-likelihood of every label that noise has to beat, else that of the same opinions without noise;
-    where it is given, models are heard that trust few labels and are sure of themselves: clear classes prove nothing.
+    to_beat: Floats | None = None,
+) -> LabelVerdict:
+    """Judge labels by predictions of them, each (n, K).
+
+    corrected: given T, the first prediction made by a model that knows T. to_beat: the log-likelihood of every label
+    that noise has to beat, else that of the same predictions without noise. Where it is given, the predictions are
+    those of models that trust few labels and are sure of themselves, so that clear classes prove nothing.
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)
     >>> z = 6.0 * np.eye(2)[classes] + rng.standard_normal((400, 2))
     >>> labels = np.where(np.arange(400) % 5 == 0, 1 - classes, classes)
-    >>> verdict = weigh([z], labels, np.ones(400))
+    >>> verdict = label_verdict([z], labels, np.ones(400))
     >>> round(verdict.noise.epsilon, 1), bool(np.all(verdict.suggested == classes))
     (0.2, True)
     """
-    plain = estimate_noise(opinions, labels, s, noisy=False)
-    wary = trusting is not None
-    trusting = plain.log_likelihood(opinions, labels) if trusting is None else trusting
-    alone = estimate_noise(opinions[:1], labels, s, largest=False)
-    noise, seen = _level(opinions, labels, s), opinions
+    plain = estimate_noise(predictions, labels, s, noisy=False)
+    alone = estimate_noise(predictions[:1], labels, s, largest=False)
+    noise, final = _level(predictions, labels, s), predictions
     if corrected is not None:
-        noise, seen = _corrected(noise, alone, opinions, labels, s, corrected)
-    allowing = noise.log_likelihood(seen, labels)
+        noise, final = _corrected(noise, alone, predictions, labels, s, corrected)
+    with_noise = noise.log_likelihood(final, labels)
     shares = np.bincount(labels, s, int(labels.max()) + 1) / s.sum()
-    if s @ (allowing - np.log(np.maximum(shares[labels], 1e-300))) < NOT_WORSE:
-        return Verdict(plain, opinions, labels, s)  # nobody can tell the labels from chance, right or wrong
-    misfit = alone.epsilon - noise.epsilon if len(opinions) > 1 else 0.0
+    if s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))) < NOT_WORSE:
+        return LabelVerdict(plain, predictions, labels, s)  # nobody can tell the labels from chance, right or wrong
+    misfit = alone.epsilon - noise.epsilon if len(predictions) > 1 else 0.0
     if misfit >= MATERIAL and noise.epsilon < MATERIAL / 2:  # what is left is within the errors of flexible models
-        return Verdict(plain, opinions, labels, s, misfit=misfit)
-    clear = not wary and np.average(noise.doubt(seen), weights=s) < CLEAR
-    if noise.epsilon > 0 and (clear or significant(allowing - trusting, s, ONE_SIDED)):
-        return Verdict(noise, seen, labels, s)
-    return Verdict(plain, opinions, labels, s, undecided=noise.epsilon)
+        return LabelVerdict(plain, predictions, labels, s, misfit=misfit)
+    clear = to_beat is None and np.average(noise.doubt(final), weights=s) < CLEAR
+    without = plain.log_likelihood(predictions, labels) if to_beat is None else to_beat
+    if noise.epsilon > 0 and (clear or significant(with_noise - without, s, ONE_SIDED)):
+        return LabelVerdict(noise, final, labels, s)
+    return LabelVerdict(plain, predictions, labels, s, undecided=noise.epsilon)
 
 
 def _corrected(
     noise: LabelNoise,
     alone: LabelNoise,
-    opinions: list[Floats],
+    predictions: list[Floats],
     labels: Labels,
     s: Floats,
     corrected: Callable[[Floats], Floats],
 ) -> tuple[LabelNoise, list[Floats]]:
-    """The noise model and the opinions after the first was asked again, unless that explains the labels worse.
+    """The noise model and the predictions after the first was made again, unless that explains the labels worse.
 
-    Where all opinions together see no noise, but the first does, it is given a chance to show what it makes of it: the
-    others may just have learnt the noise.
+    Where all predictions together see no noise, but the first does (``alone``), it is given a chance to show what it
+    makes of it: the others may just have learnt the noise.
     """
-    seen, best = opinions, float(s @ noise.log_likelihood(opinions, labels))
+    final, best = predictions, float(s @ noise.log_likelihood(predictions, labels))
     T = noise.bounded if noise.epsilon > 0 else alone.bounded
     for _ in range(CORRECTIONS):
         if noise.epsilon == alone.epsilon == 0:
             break
-        asked = [corrected(T), *opinions[1:]]
-        found = _level(asked, labels, s)
-        likelihood, more = float(s @ found.log_likelihood(asked, labels)), found.epsilon - noise.epsilon
+        again = [corrected(T), *predictions[1:]]
+        found = _level(again, labels, s)
+        likelihood, more = float(s @ found.log_likelihood(again, labels)), found.epsilon - noise.epsilon
         # Of what explains the labels equally well, the largest level is taken here too.
         if likelihood < best + (-NOT_WORSE if more > -SETTLED else NOT_WORSE):
             break
-        noise, seen, best, T = found, asked, likelihood, found.bounded
+        noise, final, best, T = found, again, likelihood, found.bounded
         if abs(more) <= SETTLED:
             break
-    return noise, seen
+    return noise, final
 
 
-def _level(opinions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:
-    noise = estimate_noise(opinions, labels, s)
-    return noise if noise.epsilon > FEW else estimate_noise(opinions, labels, s, largest=False)
+def _level(predictions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:
+    noise = estimate_noise(predictions, labels, s)
+    return noise if noise.epsilon > FEW else estimate_noise(predictions, labels, s, largest=False)
 
 
 def significant(d: Floats, s: Floats, deviations: float) -> bool:

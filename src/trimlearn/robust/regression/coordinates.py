@@ -8,19 +8,20 @@ from typing import final
 import numpy as np
 
 from trimlearn.losses.exact import _least_squares
-from trimlearn.robust.regression.elemental import Sample
+from trimlearn.robust.distinct import row_hashes
+from trimlearn.robust.regression.elemental import RegressionSample
 
-__all__ = ["Rows"]
+__all__ = ["DistinctRows"]
 
-SOME = 10_000  # rows from which coordinates are taken
-PIECE = 2_000_000  # entries of A held at a time
-ROUNDING = 100 * np.finfo(np.float64).eps  # a residual of this share of what it is the difference of is none
-DIRECT = 400_000  # entries of the kept rows up to which they are factored
-HUGE = 1e100  # targets beyond are as far away as can be: their squares must not overflow
+SOME = 10_000  # rows from which coordinates are taken: so many give a spectrum to 1 %, and only its scale matters
+PIECE = 2_000_000  # entries of A held at a time, a limit on memory: 16 MB
+ROUNDING = 100 * np.finfo(np.float64).eps  # of what a residual is the difference of, which 100 sums round by
+DIRECT = 400_000  # entries of the kept rows up to which they are factored, a limit on time: some 10 ms
+HUGE = 1e100  # targets beyond are as far away as can be: 10¹⁰⁰ of their squares do not overflow
 
 
 @final
-class Rows:
+class DistinctRows:
     """Distinct rows (A, t) with masses m = Σ s over their repetitions, and A = Q·back⁺ with Q of unit scale.
 
     back (q, r) takes coefficients of Q to coefficients of A: x = back u. It comes from the singular values of A with
@@ -36,12 +37,12 @@ class Rows:
         self._base, self._scale = self._standard()
 
     @classmethod
-    def distinct(cls, A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> Rows:
+    def distinct(cls, A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> DistinctRows:
         """Rows of positive weight, each once, in an order that depends on their content alone."""
         present = np.arange(len(t)) if s is None else np.flatnonzero(s > 0)
         order = present[np.argsort(t[present], kind="stable")]
         if np.any(np.diff(t[order]) == 0):
-            order = present[np.lexsort((_hashes(A[present]), t[present]))]
+            order = present[np.lexsort((row_hashes(A[present]), t[present]))]
             new = np.append(True, (np.diff(t[order]) != 0) | np.any(A[order[1:]] != A[order[:-1]], axis=1))
         else:
             new = np.ones(len(order), dtype=bool)
@@ -78,16 +79,17 @@ class Rows:
         lengths = np.einsum("ij,ij->i", self.Q, self.Q)
         central = self.m * (lengths <= np.median(lengths))
         size = _typical(np.abs(self.t))
-        u = size * Sample(self.Q, np.clip(self.t / size, -HUGE, HUGE), self.m, self.total).fit(central[None])[0]
+        everything = RegressionSample(self.Q, np.clip(self.t / size, -HUGE, HUGE), self.m, self.total)
+        u = size * everything.fit(central[None])[0]
         return u, _typical(np.abs(self.t - self.Q @ u))
 
-    def sample(self, size: int | None, h: float, rng: np.random.Generator | None = None) -> Sample:
+    def sample(self, size: int | None, h: float, rng: np.random.Generator | None = None) -> RegressionSample:
         """``size`` random rows (all by default), of which the share that h is of all is kept."""
         t = np.clip((self.t - self.Q @ self._base) / self._scale, -HUGE, HUGE)
         if size is None or rng is None:
-            return Sample(self.Q, t, self.m, h)
+            return RegressionSample(self.Q, t, self.m, h)
         rows = np.sort(rng.choice(len(t), size, replace=False))
-        return Sample(self.Q[rows], t[rows], self.m[rows], h / self.total * float(self.m[rows].sum()))
+        return RegressionSample(self.Q[rows], t[rows], self.m[rows], h / self.total * float(self.m[rows].sum()))
 
     def losses(self, x: np.ndarray) -> np.ndarray:
         """(tᵢ − Aᵢx)², with 0 for what is rounding."""
@@ -115,15 +117,6 @@ class Rows:
     def expand(self, w: np.ndarray) -> np.ndarray:
         """One weight for each of the rows that were given; 0 for those of no weight."""
         return np.asarray(np.append(w, 0.0)[self._of])
-
-
-def _hashes(A: np.ndarray) -> np.ndarray:
-    """64 bits for each row that depend on its numbers alone."""
-    key = np.zeros(len(A), dtype=np.uint64)
-    for column in A.T:
-        key = (key ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)  # + 0.0: −0 is 0
-        key ^= key >> np.uint64(29)
-    return key
 
 
 def _typical(values: np.ndarray) -> float:

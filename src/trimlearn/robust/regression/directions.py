@@ -10,36 +10,40 @@ from __future__ import annotations
 
 import numpy as np
 
-from trimlearn.robust.regression.elemental import Sample, ridged
+from trimlearn.robust.regression.elemental import RegressionSample, ridged
 
 __all__ = ["absolute_start", "completed", "directed_starts", "sensitive_starts"]
 
-DIRECTIONS = 20  # as many are cut along, the most influential ones
-DECAY = 10  # reweighted steps towards the least absolute deviations
+DIRECTIONS = 20  # as many are cut along, the most influential ones: see python -m benchmarks.calibration lts
+STEPS = 10  # reweighted steps towards the least absolute deviations: a start, which concentration takes further
+NEAR = 9.0  # times the median squared residual: rows within 3 medians of |e|, which is 2 σ of a normal error
+LEVER = 1 - 1e-3  # leverage of a row taken at most: the fit goes through it, and e/(1 − lever) is rounding
+UNSEEN = 1e-9  # eigenvalue, relative to the largest, of a direction that no kept row sees: far above its rounding, eps
+SEES = 1e-6  # size, for Q of unit scale, from which a row sees a direction: far above rounding, far below 1
 
 
-def directed_starts(sample: Sample) -> np.ndarray:
+def directed_starts(sample: RegressionSample) -> np.ndarray:
     """Fits (B, r) to subsets cut along the axes of Q and of sensitivity, to central rows, and with the l1 norm."""
     lengths = np.einsum("ij,ij->i", sample.Q, sample.Q)
-    central = [sample.m * (lengths <= _quantile(lengths, share)) for share in (0.25, 0.5, 0.75)]
+    central = [sample.m * (lengths <= np.quantile(lengths, share)) for share in (0.25, 0.5, 0.75)]
     every = np.broadcast_to(sample.m, (1, sample.n))
     C = np.vstack([every, *central, _cuts(sample, sample.Q[:, :DIRECTIONS]), _sensitive(sample, every[0])])
     U = sample.fit(C)
     return np.vstack([U, _absolute(sample, C[:4])])
 
 
-def sensitive_starts(sample: Sample, U: np.ndarray) -> np.ndarray:
+def sensitive_starts(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
     """The same from what each u of U explains: rows far from it are left out before sensitivities are taken."""
-    C = [sample.m * (F <= 9.0 * _quantile(F, 0.5)) for F in sample.losses(U)]
+    C = [sample.m * (F <= NEAR * np.quantile(F, 0.5)) for F in sample.losses(U)]
     return sample.fit(np.vstack([_sensitive(sample, c) for c in C]))
 
 
-def absolute_start(sample: Sample) -> np.ndarray:
+def absolute_start(sample: RegressionSample) -> np.ndarray:
     """The fit (1, r) of least absolute deviations to all rows."""
     return _absolute(sample, sample.m[None])
 
 
-def completed(sample: Sample, U: np.ndarray) -> np.ndarray:
+def completed(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
     """U with the directions that no kept row sees (a rare level of a factor) fitted to the rows that see them.
 
     A start from a small sample knows nothing of them, and concentration never would: their rows stay far and trimmed.
@@ -47,19 +51,19 @@ def completed(sample: Sample, U: np.ndarray) -> np.ndarray:
     return np.array([_completed(sample, u) for u in U])
 
 
-def _completed(sample: Sample, u: np.ndarray) -> np.ndarray:
+def _completed(sample: RegressionSample, u: np.ndarray) -> np.ndarray:
     F = sample.losses(u[None])
     values, V = np.linalg.eigh(sample.gram(sample.trim(F)[0]))
-    unseen = V[:, values <= 1e-9 * values[-1]]
+    unseen = V[:, values <= UNSEEN * values[-1]]
     P = sample.Q @ unseen
-    rows = np.flatnonzero(np.any(np.abs(P) > 1e-6, axis=1))
+    rows = np.flatnonzero(np.any(np.abs(P) > SEES, axis=1))
     if not len(rows):
         return u
     e = (sample.t - sample.Q @ u)[rows]
-    return np.asarray(u + unseen @ absolute_start(Sample(P[rows], e, sample.m[rows], sample.h))[0])
+    return np.asarray(u + unseen @ absolute_start(RegressionSample(P[rows], e, sample.m[rows], sample.h))[0])
 
 
-def _sensitive(sample: Sample, c: np.ndarray) -> np.ndarray:
+def _sensitive(sample: RegressionSample, c: np.ndarray) -> np.ndarray:
     """Masses cut along the principal sensitivity components of the rows with masses c.
 
     Leaving row j out moves the fitted values by hᵢⱼeⱼ/(1 − hⱼⱼ); their principal components are Qv for the
@@ -68,14 +72,14 @@ def _sensitive(sample: Sample, c: np.ndarray) -> np.ndarray:
     u = sample.fit(c[None])[0]
     G = ridged(sample.gram(c))
     Q = np.linalg.solve(np.linalg.cholesky(G), sample.Q.T).T
-    lever = np.minimum(np.einsum("ij,ij->i", Q, Q) * c, 1 - 1e-3)
+    lever = np.minimum(np.einsum("ij,ij->i", Q, Q) * c, LEVER)
     e = sample.t - sample.Q @ u
     pull = c * (e / (1 - lever)) ** 2
     V = np.linalg.eigh((Q * pull[:, None]).T @ Q)[1]
     return _cuts(sample, np.column_stack([Q @ V[:, -DIRECTIONS:], e])) * (c > 0)
 
 
-def _cuts(sample: Sample, Z: np.ndarray) -> np.ndarray:
+def _cuts(sample: RegressionSample, Z: np.ndarray) -> np.ndarray:
     """For every column of Z the masses of its lower half, its upper half and its middle half, (3·columns, n)."""
     middle = np.median(Z, axis=0)
     far = np.abs(Z - middle)
@@ -83,15 +87,11 @@ def _cuts(sample: Sample, Z: np.ndarray) -> np.ndarray:
     return np.asarray(halves.transpose(0, 2, 1).reshape(-1, sample.n) * sample.m)
 
 
-def _absolute(sample: Sample, C: np.ndarray) -> np.ndarray:
+def _absolute(sample: RegressionSample, C: np.ndarray) -> np.ndarray:
     """Least absolute deviations over the rows with masses C, by reweighting."""
     U = sample.fit(C)
-    for _ in range(DECAY):
+    for _ in range(STEPS):
         E = np.sqrt(sample.losses(U))
         floor = 1e-6 * E.mean(axis=1, keepdims=True) + 1e-300
         U = sample.fit(C / np.maximum(E, floor))
     return U
-
-
-def _quantile(values: np.ndarray, share: float) -> float:
-    return float(np.quantile(values, share))

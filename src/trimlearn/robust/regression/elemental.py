@@ -15,19 +15,20 @@ import numpy as np
 from trimlearn._utils.threads import each
 from trimlearn.robust.order import keep_smallest
 
-__all__ = ["Sample", "ridged"]
+__all__ = ["RegressionSample", "ridged"]
 
-ENTRIES = 1_000_000  # of the largest array held at a time: 8 MB
-PRODUCTS = 4_000_000  # entries of all zᵢzᵢᵀ up to which they are held
-PIECE = 400_000  # entries of the rows gathered at a time: they stay in the cache
-PAIRED = 300  # rows on either side of the threshold that are tried in pairs
-EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact
-CONVERGED = 1e-12  # relative decrease that is none
-RIDGE = 1e-12  # share of the mean curvature that is added, so that a singular subset has a fit too
+ENTRIES = 1_000_000  # of the largest array held at a time, a limit on memory: 8 MB
+PRODUCTS = 4_000_000  # entries of all zᵢzᵢᵀ up to which they are held, a limit on memory: 32 MB
+PIECE = 400_000  # entries of the rows gathered at a time: 3 MB stay in the cache
+PAIRED = 300  # rows on either side of the threshold tried in pairs: see python -m benchmarks.calibration lts
+EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact: (4,500 eps)²
+CONVERGED = 1e-12  # relative decrease that is none: a sum of 4,500 squares is rounded by as much
+RIDGE = 1e-12  # share of the mean curvature that is added, 4,500 eps, so that a singular subset has a fit too
+GAIN = 1e-10  # relative decrease of an exchange that counts: a hundred times CONVERGED, for it is a difference of sums
 
 
 @final
-class Sample:
+class RegressionSample:
     """Rows Q (n, r) with targets t and masses m (their sample weights; None for all ones), of which h are kept."""
 
     def __init__(self, Q: np.ndarray, t: np.ndarray, m: np.ndarray | None, h: float) -> None:
@@ -145,7 +146,7 @@ class Sample:
             if C is None:
                 break
             moved, found = self.concentrate(self.fit(C[None]), 100)
-            if not found[0] < value * (1 - 1e-10):
+            if not found[0] < value * (1 - GAIN):
                 break
             u, value = moved[0], float(found[0])
         return u, value
@@ -156,7 +157,7 @@ class Sample:
         e = self.t - self.Q @ u
         G = ridged(self.gram(C))
         lever = np.einsum("ij,ji->i", self.Q, np.linalg.solve(G, self.Q.T))
-        give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, 1e-10), np.inf))
+        give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
         take = _first(np.where(C < self.m, e**2 / (1 + self.m * lever), np.inf))
         if not len(take):
             return None
@@ -165,9 +166,9 @@ class Sample:
         cross = self.Q[give] @ np.linalg.solve(G, self.Q[take].T)
         out, into = per - lever[give, None], per + lever[take]
         gain = into * e[give, None] ** 2 - 2 * cross * np.outer(e[give], e[take]) - out * e[take] ** 2
-        gain = np.where(out > 1e-10 * per, gain / (np.maximum(out, 1e-10 * per) * into + cross**2), -np.inf)
+        gain = np.where(out > GAIN * per, gain / (np.maximum(out, GAIN * per) * into + cross**2), -np.inf)
         a, b = np.unravel_index(int(np.argmax(gain)), gain.shape)
-        if not gain[a, b] > 1e-10 * float(C @ e**2):
+        if not gain[a, b] > GAIN * float(C @ e**2):
             return None
         moved = C.copy()
         moved[give[a]] -= delta[a, b]

@@ -8,15 +8,16 @@ from __future__ import annotations
 import numpy as np
 
 from trimlearn.robust.order import hth_smallest, shortest_interval
-from trimlearn.robust.regression.elemental import Sample
+from trimlearn.robust.regression.elemental import RegressionSample
 
 __all__ = ["minimax_ends", "minimax_starts"]
 
-FOLLOWED = 10  # starts that are followed to the end
-ROUNDS = 30  # alternations of rows and fit at most
+FOLLOWED = 10  # best starts followed to the end, as FAST-LTS does (Rousseeuw and Van Driessen 2006)
+ROUNDS = 30  # alternations of rows and fit at most, a limit on time: they end where the criterion no longer falls
+TIED = 1e-9  # relative difference of two values of the criterion that is rounding
 
 
-def minimax_starts(sample: Sample, count: int, rng: np.random.Generator) -> np.ndarray:
+def minimax_starts(sample: RegressionSample, count: int, rng: np.random.Generator) -> np.ndarray:
     """Chebyshev fits to random subsets of r + 1 rows: the optimum is one of them (Stromberg 1993).
 
     The residuals e of least squares on r + 1 rows span what those rows leave of r dimensions, so that the Chebyshev
@@ -28,7 +29,7 @@ def minimax_starts(sample: Sample, count: int, rng: np.random.Generator) -> np.n
     return sample.fit_subsets(rows, sample.t[rows] - z[:, None] * np.sign(e))
 
 
-def minimax_ends(sample: Sample, U: np.ndarray) -> np.ndarray:
+def minimax_ends(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
     """The best ends reached from the starts U, best first: u with a small weighted h-th smallest |tᵢ − Qᵢu|."""
     ones = np.linalg.lstsq(sample.Q, np.ones(sample.n), rcond=None)[0]
     shift = ones if np.allclose(sample.Q @ ones, 1.0, rtol=0, atol=1e-9) else None
@@ -37,7 +38,7 @@ def minimax_ends(sample: Sample, U: np.ndarray) -> np.ndarray:
     return np.array([u for u, _ in sorted(ends, key=lambda end: end[1])])
 
 
-def _placed(sample: Sample, u: np.ndarray, shift: np.ndarray | None) -> tuple[np.ndarray, float]:
+def _placed(sample: RegressionSample, u: np.ndarray, shift: np.ndarray | None) -> tuple[np.ndarray, float]:
     """u with the best intercept, the middle of the shortest interval with residuals of mass h; its half-length."""
     e = sample.t - sample.Q @ u
     if shift is None:
@@ -46,12 +47,14 @@ def _placed(sample: Sample, u: np.ndarray, shift: np.ndarray | None) -> tuple[np
     return u + (low + high) / 2 * shift, (high - low) / 2
 
 
-def _followed(sample: Sample, u: np.ndarray, value: float, shift: np.ndarray | None) -> tuple[np.ndarray, float]:
+def _followed(
+    sample: RegressionSample, u: np.ndarray, value: float, shift: np.ndarray | None
+) -> tuple[np.ndarray, float]:
     """Concentration for this criterion: the best rows for u, the least largest residual over these rows, in turn."""
     for _ in range(ROUNDS):
-        kept = np.abs(sample.t - sample.Q @ u) <= value * (1 + 1e-9)
+        kept = np.abs(sample.t - sample.Q @ u) <= value * (1 + TIED)
         moved, found = _placed(sample, _chebyshev(sample.Q[kept], sample.t[kept], u), shift)
-        if not found < value * (1 - 1e-9):
+        if not found < value * (1 - TIED):
             break
         u, value = moved, found
     return u, value

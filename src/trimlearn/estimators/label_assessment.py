@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from trimlearn.inference.table import Findings, TopFeatures, classifier_p_values, label_kinds
-from trimlearn.robust.labels.verdict import Verdict
+from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["Rulings"]
+__all__ = ["LabelAssessment"]
 
 
 @dataclass(frozen=True)
-class Rulings:
+class LabelAssessment:
     """One entry per row: the log-odds and the probability that its label is wrong, how probable a right label is to
     look as odd, the number of the label suggested, and the probability of that one."""
 
@@ -25,15 +25,15 @@ class Rulings:
     confidence: np.ndarray
 
     @classmethod
-    def of(cls, verdict: Verdict) -> Self:
+    def of(cls, verdict: LabelVerdict) -> Self:
         """Of every row of the verdict."""
         P, suggested = verdict.classes, verdict.suggested
-        likely = np.exp(verdict.noise.log_probabilities(verdict.opinions))
+        likely = np.exp(verdict.noise.log_probabilities(verdict.predictions))
         p_values = classifier_p_values(likely, verdict.labels)
         return cls(verdict.scores, verdict.probability, p_values, suggested, P[np.arange(len(P)), suggested])
 
     def spread(self, where: np.ndarray, elsewhere: Self) -> Self:
-        """The ruling of row where[i] for row i; of ``elsewhere``, one after the other, where that is negative."""
+        """The entries of row where[i] for row i; of ``elsewhere``, one after the other, where that is negative."""
         columns = []
         for name in (f.name for f in fields(self)):
             column = np.asarray(getattr(self, name)[where])
@@ -46,11 +46,12 @@ class Rulings:
         given: np.ndarray,
         classes: np.ndarray,
         off: np.ndarray,
-        wild: np.ndarray | None = None,
+        extreme: np.ndarray | None = None,
         top: TopFeatures | None = None,
     ) -> Findings:
-        """For a table: ``given`` the numbers of the labels, ``off`` the rows that are flagged."""
+        """For a table: ``given`` the numbers of the labels, ``off`` the rows that are flagged, ``extreme`` those with
+        an entry of X that measures nothing."""
         moved = self.suggested != given
         columns: dict[str, Any] = {"given": classes[given], "suggested": classes[self.suggested]}
-        kind = label_kinds(off, moved, wild)
+        kind = label_kinds(off, moved, extreme)
         return Findings(self.score, self.p_value, kind, confidence=self.confidence, top=top, **columns)

@@ -1,8 +1,8 @@
-"""A second opinion on labels: flexible classifiers, each asked about rows that it was not fitted on.
+"""Flexible classifiers, each asked about the labels of rows that it was not fitted on.
 
 A model that is too simple disagrees with right labels, in regions; wrong labels lie scattered among right ones. A
 forest and the nearest neighbours, which fit almost anything, know the regions and cannot know the scattered ones. Both
-are asked out of sample at no extra cost: a forest by the trees that did not draw a row, neighbours by leaving it out.
+predict out of sample at no extra cost: a forest by the trees that did not draw a row, neighbours by leaving it out.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.neighbors import NearestNeighbors
 
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.distinct import digest
+from trimlearn.robust.distinct import row_hashes
+from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.noise_model import Floats, Labels
-from trimlearn.robust.labels.wild import reach
 
-__all__ = ["flexible_opinions"]
+__all__ = ["flexible_predictions"]
 
-LEAST_ROWS = 20  # fewer have no regions
-ROWS = 4_000  # that the models see: enough to know regions, and a second's work
-FEATURES = 40  # beyond which the features are projected to this many
-TREES = 100  # some 37 of which have not seen a row
+LEAST_ROWS = 20  # no more than a few neighbourhoods of NEIGHBOURS rows: fewer have no regions
+ROWS = 4_000  # that the models see, a limit on time: a second's work
+FEATURES = 40  # beyond which the features are projected to this many, a limit on time: a forest's grows with them
+TREES = 100  # scikit-learn's default; some 37 of them, 1/e, have not seen a row
 NEIGHBOURS = 15  # of which, where 20 % of labels are wrong, most are right in all but 1 of 240 cases (binomial)
-LEAST = 1e-6  # a smaller probability is one of a class that none of the rows seen has
-BLOCK = 8_192  # rows projected at a time
+LEAST = 1e-6  # a smaller probability is one of a class that none of the rows seen has, and one of 25,000 rows at most
+BLOCK = 8_192  # rows projected at a time, a limit on memory: 8,192 × 1,000 numbers are 66 MB
 
 
-def flexible_opinions(V: Any, labels: Labels, s: Floats, seed: int = 0) -> list[Floats]:
+def flexible_predictions(V: Any, labels: Labels, s: Floats, seed: int = 0) -> list[Floats]:
     """log-probabilities (n, K) of the classes, by a forest and by the nearest neighbours, each without the row itself;
     none at all where rows are few. V, dense or CSR; s: sample weights. Of many rows the models see some thousand.
 
@@ -39,13 +39,13 @@ def flexible_opinions(V: Any, labels: Labels, s: Floats, seed: int = 0) -> list[
     >>> ring = rng.uniform(0, 7, 400)
     >>> V = np.column_stack([np.cos(ring), np.sin(ring)]) * (1 + np.arange(400) % 2)[:, None]
     >>> labels = np.arange(400) % 2  # the inner ring and the outer one: no line parts them
-    >>> [float(np.mean(z.argmax(axis=1) == labels)) > 0.95 for z in flexible_opinions(V, labels, np.ones(400))]
+    >>> [float(np.mean(z.argmax(axis=1) == labels)) > 0.95 for z in flexible_predictions(V, labels, np.ones(400))]
     [True, True]
     """
     there = np.flatnonzero(s > 0)
     if len(there) < LEAST_ROWS:
         return []
-    there = there[np.argsort(digest(V)[there], kind="stable")]  # a forest depends on the order of its rows
+    there = there[np.argsort(row_hashes(V)[there], kind="stable")]  # a forest depends on the order of its rows
     rng = np.random.default_rng(seed)
     seen = there if len(there) <= ROWS else there[np.sort(rng.choice(len(there), ROWS, replace=False))]
     F = _features(V, seen, seed)
@@ -81,19 +81,15 @@ def _neighbours(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int) -> t
 
 
 def _features(V: Any, seen: Labels, seed: int) -> Floats:
-    """V in units of the spread of its columns, wild cells drawn in, and its leading directions where it has many."""
+    """V in units of the spread of its columns, clipped to their bounds; its leading directions where it has many."""
     few = V.shape[1] <= FEATURES
     V = V.toarray() if few and is_sparse(V) else V
-    columns = reach(V, seen)
+    bounds = column_bounds(V, seen)
     if few:
-        return columns.units(V)
-    unit = V[seen] @ diags_array(1 / _positive(columns.spread)) if is_sparse(V) else columns.units(V[seen])
+        return bounds.standardise(V)
+    unit = V[seen] @ diags_array(1 / bounds.unit) if is_sparse(V) else bounds.standardise(V[seen])
     directions = TruncatedSVD(min(FEATURES, min(unit.shape) - 1), random_state=seed).fit(unit).components_.T
     blocks = [slice(i, i + BLOCK) for i in range(0, V.shape[0], BLOCK)]
     if is_sparse(V):
-        return np.vstack([np.asarray(V[rows] @ (directions / _positive(columns.spread)[:, None])) for rows in blocks])
-    return np.vstack([columns.units(V[rows]) @ directions for rows in blocks])
-
-
-def _positive(spread: Floats) -> Floats:
-    return np.where(spread > 0, spread, 1.0)
+        return np.vstack([np.asarray(V[rows] @ (directions / bounds.unit[:, None])) for rows in blocks])
+    return np.vstack([bounds.standardise(V[rows]) @ directions for rows in blocks])

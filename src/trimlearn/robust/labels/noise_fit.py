@@ -1,0 +1,236 @@
+"""The noise model of labels: β, b and the shape of T of largest posterior density, found by EM.
+
+Models that were fitted to wrong labels predict wrong labels: sharper classes with more noise, and blurred classes with
+less, explain what was seen almost equally well. So the level is the largest that the labels do not contradict
+(`AGREES`); whether they speak for noise at all is for `trimlearn.robust.labels.verdict` to say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import reduce
+
+import numpy as np
+
+from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels, Predictions, centred
+
+__all__ = ["estimate_noise"]
+
+FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
+# Rows by which a class is drawn to the common rate of errors, because a rare class has too few of its own. With a third
+# or three times as many the level is off by half a point less or more (python -m benchmarks.calibration labels).
+SHRINK = 10.0
+AGREES = 0.5  # a log-likelihood this far below the best is within one standard error of it (Wilks 1938)
+# The shares tried first, a point apart at the lower end and four at the upper. HALVINGS of the interval between the
+# last that agrees and the first that does not leave half a point, one standard error of a share of 20 % in 6,400 rows.
+LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46)
+HALVINGS = 3
+HOPELESS = 20.0  # a likelihood that is e²⁰ times less than the best is not made up for at a higher level
+SURE = 20_000  # rows that are enough: a share of 20 % has a standard error of 0.3 points, and all that agree are one
+MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain
+STEP = 0.5  # the most a temperature changes by in a Newton step, which overshoots where p is 0 or 1; b by twice that
+
+
+def estimate_noise(
+    predictions: Predictions, labels: Labels, s: Floats | None = None, *, noisy: bool = True, largest: bool = True
+) -> LabelNoise:
+    """The noise model of labels in 0..K−1, given predictions, each (n, K), by models that have not seen their rows.
+
+    The prior: off the diagonal of T an entry must explain ½ row before it counts, and the rates of the classes are
+    alike; βᵢ ~ N(1/m, 1) and b ~ N(0, 1), which only matter where there are few rows. EM starts from 30 % of wrong
+    labels. noisy=False: T = I, and only the calibration is found. largest=False: the most likely level, not the largest
+    that agrees with the labels.
+
+    >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
+    >>> labels = np.repeat([0, 1], 100)
+    >>> labels[:20] = 1  # a fifth of class 0, nobody of class 1
+    >>> estimate_noise([z], labels, largest=False).T.round(2)
+    array([[0.81, 0.19],
+           [0.01, 0.99]])
+    """
+    z = np.stack([centred(prediction) for prediction in predictions])
+    s = np.ones(z.shape[1]) if s is None else np.asarray(s, dtype=np.float64)
+    there = np.flatnonzero(s > 0)
+    if len(there) > SURE:
+        there = there[np.linspace(0, len(there) - 1, SURE).astype(np.int64)]
+    em = _NoiseFit(z[:, there], np.asarray(labels)[there], s[there])
+    K = z.shape[2]
+    start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
+    if not noisy:
+        return em.model(em.maximise(start, None))
+    found = max((em.search(beta) for beta in _first_temperatures(len(z))), key=lambda state: state.posterior)
+    return em.model(_largest(em, start, found) if largest and len(there) < SURE else found)
+
+
+def _first_temperatures(m: int) -> list[Floats]:
+    """Temperatures to start from: all predictions alike, and the first alone. A prediction that has learnt the noise
+    itself leaves no noise to be found beside it."""
+    return [np.full(m, 1 / m), np.eye(m)[0]][: min(m, 2)]
+
+
+# -- the matrix -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """T = pattern + random: a wrong label follows a pattern, or is any of the others, at a rate per class.
+
+    Every rate and every entry of the pattern must explain `FREE` rows before it counts. Without the rates, noise that
+    is spread thinly over the entries would be missed; without the pattern, most of what T can tell.
+    """
+
+    pattern: Floats
+    random: Floats
+
+    @classmethod
+    def clean(cls, K: int) -> _Matrix:
+        return cls(np.eye(K), np.zeros((K, K)))
+
+    @classmethod
+    def start(cls, K: int) -> _Matrix:
+        off = 1 - np.eye(K)
+        pattern, random = (0.0, 0.3) if K == 2 else (0.15, 0.15)  # for two classes they are the same
+        return cls(0.7 * np.eye(K) + pattern / (K - 1) * off, random / (K - 1) * off)
+
+    @property
+    def T(self) -> Floats:
+        return self.pattern + self.random
+
+    def renewed(self, N: Floats, price: float) -> _Matrix:
+        """The best, where N[k, j] rows of class k were labelled j and an entry costs ``price`` rows."""
+        K, T = len(N), self.T
+        off = 1 - np.eye(K)
+        at_random = off * N * self.random / np.where(T > 0, T, 1.0)
+        pattern = np.maximum(off * N - at_random - price, 0.0)
+        spread = np.maximum(at_random.sum(axis=1) - price, 0.0)
+        wrong, total = pattern.sum(axis=1) + spread, np.diag(N).sum() + pattern.sum() + spread.sum()
+        common = wrong.sum() / max(total, 1e-300)
+        rate = (wrong + SHRINK * common) / (np.diag(N) + wrong + SHRINK)
+        # what a class errs by as its rows say, and where they say nothing at random
+        some = np.where(wrong > 0, wrong, 1.0)
+        by_pattern = (rate / some)[:, None] * pattern
+        at_random = np.where(wrong > 0, spread / some, 1.0) * rate / (K - 1)
+        return _Matrix(np.diag(1 - rate) + by_pattern, at_random[:, None] * off)
+
+    def scaled(self, factor: float) -> _Matrix:
+        """``factor`` times as many errors; a class stays right in a tenth of its rows at least."""
+        off = 1 - np.eye(len(self.pattern))
+        rate = (off * self.T).sum(axis=1)
+        factors = np.minimum(factor, 0.9 / np.where(rate > 0, rate, 1.0))[:, None]
+        return _Matrix(np.diag(1 - factors[:, 0] * rate) + factors * off * self.pattern, factors * off * self.random)
+
+
+def _largest(em: _NoiseFit, clean: _State, found: _State) -> _State:
+    """The largest level that the labels do not contradict, of errors in the shape that EM found or at random."""
+    uniform = replace(found, matrix=_Matrix.start(len(clean.b)))
+    shapes = [uniform, found] if found.epsilon > LEVELS[1] / 5 else [uniform]
+    tried = [_climb(em, clean, shape) for shape in shapes]
+    best = max(most for most, _ in tried)
+    return max((state for most, state in tried if most >= best - AGREES), key=lambda state: state.epsilon)
+
+
+def _climb(em: _NoiseFit, clean: _State, shape: _State) -> tuple[float, _State]:
+    """The best log-posterior over the levels of one shape of T, and the state at the largest level that agrees."""
+    unit = shape.matrix.scaled(1 / max(shape.epsilon, 1e-12))
+    states: dict[float, _State] = {}
+    state, most = clean, -np.inf
+    for level in LEVELS:
+        begin = [state] if level == 0 else [state, shape]  # at 0 the likelihood has one maximum
+        tried = [em.maximise(replace(at, matrix=unit.scaled(level)), None) for at in begin]
+        state = states[level] = max(tried, key=lambda found: found.posterior)
+        most = max(most, state.posterior)
+        if state.posterior < most - HOPELESS:
+            break
+    agrees = [level for level in states if states[level].posterior >= most - AGREES]
+    low = max(agrees)
+    high = min((level for level in states if level > low), default=low)
+    for _ in range(HALVINGS if high > low > 0 else 0):
+        middle = (low + high) / 2
+        state = em.maximise(replace(states[low], matrix=unit.scaled(middle)), None)
+        if state.posterior >= most - AGREES:
+            low, states[middle] = middle, state
+        else:
+            high = middle
+    return most, states[low]
+
+
+# -- EM ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _State:
+    beta: Floats
+    b: Floats
+    matrix: _Matrix
+    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes, known after a step
+    posterior: float = -np.inf  # log-density, before the last step
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.pi @ (1 - np.diag(self.matrix.T)))
+
+
+@dataclass(frozen=True)
+class _NoiseFit:
+    """Predictions (m, n, K), labels and sample weights, and EM on them."""
+
+    z: Floats
+    labels: Labels
+    s: Floats
+
+    def search(self, beta: Floats) -> _State:
+        """T, β and b from these temperatures and 30 % of wrong labels."""
+        K = self.z.shape[2]
+        state = self.maximise(_State(beta, np.zeros(K), _Matrix.start(K)), FREE)  # which entries are there;
+        return self.maximise(state, 0.0)  # then, how large they are
+
+    def maximise(self, state: _State, price: float | None) -> _State:
+        """EM until it gains no more; T as it is where there is no ``price`` of its entries."""
+        last = -np.inf
+        for _ in range(MAX_ITERATIONS):
+            state = self._step(state, price)
+            if state.posterior - last <= TOL * len(self.labels):
+                break
+            last = state.posterior
+        return state
+
+    def model(self, state: _State) -> LabelNoise:
+        floor = 1 / (float(self.s.sum()) + self.z.shape[2])
+        return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
+
+    def _step(self, state: _State, price: float | None) -> _State:
+        # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
+        K, s = len(state.b), self.s
+        p = _softmax(np.tensordot(state.beta, self.z, 1) + state.b)
+        joint = p * state.matrix.T.T[self.labels]
+        seen = np.maximum(joint @ np.ones(K), 1e-300)
+        r = joint / seen[:, None]  # P(class | x, label)
+        N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
+        beta, b = self._calibrate(p, r, state.beta, state.b)
+        pull = state.beta - 1 / len(state.beta)
+        posterior = float(s @ np.log(seen) - 0.5 * (pull @ pull) - 0.5 * (state.b @ state.b))
+        matrix = state.matrix if price is None else state.matrix.renewed(N, price)
+        return _State(beta, b, matrix, N.sum(axis=1) / N.sum(), posterior)
+
+    def _calibrate(self, p: Floats, r: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
+        """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them."""
+        z, s, m, K = self.z, self.s, len(beta), len(b)
+        ones = np.ones(K)
+        weighted = p * s[:, None]
+        means = np.stack([(p * zi) @ ones for zi in z])
+        H = np.empty((m + K, m + K))
+        for i in range(m):
+            for j in range(i, m):
+                H[i, j] = H[j, i] = s @ ((p * z[i] * z[j]) @ ones - means[i] * means[j])
+            H[i, m:] = H[m:, i] = ((weighted * z[i]).T - weighted.T * means[i]) @ np.ones(len(s))
+        H[m:, m:] = np.diag(s @ p) - weighted.T @ p
+        off = (r - p) * s[:, None]
+        g = np.concatenate([[np.vdot(off, zi) for zi in z] - (beta - 1 / m), off.T @ np.ones(len(s)) - b])
+        d = np.linalg.solve(H + np.eye(m + K), g)  # the prior's curvature is 1
+        return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
+
+
+def _softmax(a: Floats) -> Floats:
+    p: Floats = np.exp(a - reduce(np.maximum, a.T)[:, None])
+    p /= (p @ np.ones(a.shape[1]))[:, None]
+    return p
