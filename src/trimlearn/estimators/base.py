@@ -25,7 +25,7 @@ from trimlearn.weights.projection import h_of
 
 __all__ = ["Table", "Trimmed", "check_counts", "places", "row_names"]
 
-SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
+SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 
 
 @dataclass(frozen=True)

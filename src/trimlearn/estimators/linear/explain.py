@@ -23,7 +23,9 @@ from trimlearn.robust.scale import Chi
 
 __all__ = ["fitted_model", "p_values", "regression_findings", "warn_of_exact_fit"]
 
-EXACT = 0.85  # share of rows on an exact fit, below which the others are too many to be mere outliers
+# Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
+# gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
+EXACT = 0.85
 FAR = 0.025  # share of clean rows beyond the distance of a leverage point (Rousseeuw and van Zomeren 1990)
 ROWS_PER_COLUMN = 5  # of which a robust covariance is made, at least: the advice of Rousseeuw and van Zomeren (1990)
 

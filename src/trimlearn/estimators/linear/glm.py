@@ -41,12 +41,12 @@ __all__ = ["TrimmedGLM"]
 
 FAMILIES: dict[str, Callable[..., PredictionLoss]] = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
 RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0"), "binomial": (0.0, 1.0, "0 to 1")}
-# The robust losses, and what ``shape`` is by default: 95 % efficient where errors are normal (Huber 1981); the degrees
-# of freedom of Lange, Little and Taylor (1989); a tip of 1 % of the scale, which nobody tells from a kink.
+# The robust losses, and what ``shape`` is by default: 95 % efficient where errors are normal (Holland and Welsch 1977);
+# the degrees of freedom that Lange, Little and Taylor (1989) advise; a tip that is narrow beside the scale.
 SHAPES = {"huber": 1.345, "student_t": 4.0, "l1": 0.01}
 USUAL = 2.5  # the score above which a label is called an outlier where none of the training data was: as in `judge`
 ROUNDING = 1e-9  # a score that is less by this share is the same but for rounding
-ROUNDS = 5  # of judging and fitting again, at most: two are enough, as `judge` says, and ties may need one more
+ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 TINY = 1e-150  # a scale whose square is still a positive number
 
 
@@ -282,7 +282,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
             r2 = make_penalty(self.penalty, self.alpha, self.l1_ratio, 1.0 if h is None else h / rows.S)
         return Problem(self._loss(rows, unit), r1, r2, rows.s)
 
-    def _loss(self, rows: Examples, unit: float = 1.0) -> PredictionLoss:
+    def _loss(self, rows: Examples, unit: float) -> PredictionLoss:
         X, t, layer = rows.X, rows.t, Layer(intercept=self.fit_intercept)
         if self.loss in FAMILIES:
             return FAMILIES[self.loss](X, t, **layer)

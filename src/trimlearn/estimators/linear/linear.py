@@ -37,12 +37,12 @@ from trimlearn.weights import AllOnes, CappedSimplex
 __all__ = ["TrimmedLinearRegression"]
 
 NORMAL = family("normal")  # the law of errors
-EXACT_PASSES = 300  # a limit on time: exact concentration steps are few, a dozen as a rule
+EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
-ROUNDS = 5  # of judging and fitting again, at most: two are enough, as `judge` says, and ties may need one more
-FEW_ROWS = 3  # per coefficient: below, clean data may look contaminated
-CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at 10 % (Barnard 1963)
-SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: ten searches of some 10 ms each
+ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
+FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
+CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
+SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
 class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
@@ -275,10 +275,11 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return solver.trimmed(self._problem(rows, h), h, starts)
 
     def _by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
-        """With few rows per coefficient, half of them can be fitted far too well, and the others look wrong.
+        """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
+        well, and the others look wrong.
 
         Then the scale of all residuals of least squares must exceed the robust one by more than it ever does in clean
-        data on the same design, simulated. Whether clean data would look the same.
+        data on the same design, simulated.
         """
         n, q = rows.n, self._parameters
         if self.penalty is not None or verdict.inliers.all() or not q < n < FEW_ROWS * q or n * q > SIMULATED:
