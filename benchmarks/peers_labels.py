@@ -87,7 +87,7 @@ def _classifiers() -> dict[str, Callable[[Digits, np.ndarray, np.ndarray], Found
 
 
 def _mine(data: Digits, t: np.ndarray, bad: np.ndarray) -> Found:
-    run, converged = _fit(lambda: TrimmedLogisticRegression().fit(data.V, t))
+    run, converged = _fit(lambda: TrimmedLogisticRegression(random_state=0).fit(data.V, t))
     model = run.value
     estimate = 100 * model.contamination_
     return _found(data, run, converged, estimate, ~model.inlier_mask_, np.asarray(model.outlier_scores_))
@@ -205,8 +205,8 @@ def imbalanced(n: int, distances: Sequence[float], seeds: Sequence[int]) -> Part
 
 CLEAN_LABELS = "LogisticRegression, clean labels"
 RARE_MODELS: dict[str, Callable[[], Any]] = {
-    "balanced_trimming=True": lambda: TrimmedLogisticRegression(balanced_trimming=True),
-    "default": TrimmedLogisticRegression,
+    "balanced_trimming=True": lambda: TrimmedLogisticRegression(balanced_trimming=True, random_state=0),
+    "default": lambda: TrimmedLogisticRegression(random_state=0),
 }
 
 

@@ -57,7 +57,7 @@ Rival = Callable[[np.ndarray, np.ndarray], Line]
 
 def ours(X: np.ndarray, y: np.ndarray, **settings: Any) -> Line:
     """TrimmedLinearRegression, everything at default but ``settings``."""
-    model, seconds = _fit(TrimmedLinearRegression(**settings), X, y)
+    model, seconds = _fit(TrimmedLinearRegression(**settings, random_state=0), X, y)
     raw = np.append(model.raw_coef_, model.raw_intercept_) if model.reweight else _theta(model)
     return Line(_theta(model), seconds, raw, ~model.inlier_mask_)
 

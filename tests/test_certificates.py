@@ -22,7 +22,7 @@ from trimlearn import (
     solve,
 )
 from trimlearn.engines import LocalEngine
-from trimlearn.estimators.linear.predictor import Data, Fit
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.losses import Huber, LeastSquares, Logistic, Poisson, Softmax, Subspace
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
@@ -247,10 +247,10 @@ def test_many_parameters_and_few_passes_are_said() -> None:
 # ---- what an estimator says of it ----
 
 
-def ended(fall: float, n: int, status: Status = Status.UNFINISHED) -> Fit:
+def ended(fall: float, n: int, status: Status = Status.UNFINISHED) -> LinearFit:
     """A fit whose F fell by this share in the last quarter of its passes."""
     history = [Record(0, 14.0, 1 + fall, 1.0, 0.0, 1.0, 1.0), Record(1, 20.0, 1.0, 1.0, 0.0, 1.0, 1.0)]
-    return Fit(np.zeros(400), np.ones(n), 1.0, history, status)
+    return LinearFit(np.zeros(400), np.ones(n), 1.0, history, status)
 
 
 @pytest.mark.parametrize(
@@ -267,9 +267,9 @@ def ended(fall: float, n: int, status: Status = Status.UNFINISHED) -> Fit:
     ],
 )
 def test_no_warning_is_withheld(model: Any, n: int, fall: float, warned: bool) -> None:
-    model._training = Data(np.zeros((n, 1)), np.ones(n), None)
+    solver = model._solver(seed=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model._warn(ended(fall, n))
-        model._warn(ended(1.0, n, Status.CONVERGED))
+        solver.warn_if_short(ended(fall, n))
+        solver.warn_if_short(ended(1.0, n, Status.CONVERGED))
     assert [issubclass(warning.category, ConvergenceWarning) for warning in caught] == [True] * warned

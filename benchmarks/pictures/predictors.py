@@ -22,7 +22,9 @@ def draw_linear(path: Path) -> None:
     y = 1 + 0.8 * x + 0.5 * rng.standard_normal(90)
     x[:25], y[:25] = rng.normal(14, 0.7, 25), rng.normal(1.5, 0.7, 25)
     X = x[:, None]
-    _curves(path, X, y, TrimmedLinearRegression().fit(X, y), LinearRegression().fit(X, y), "least squares")
+    _curves(
+        path, X, y, TrimmedLinearRegression(random_state=0).fit(X, y), LinearRegression().fit(X, y), "least squares"
+    )
 
 
 def draw_glm(path: Path) -> None:
@@ -33,7 +35,7 @@ def draw_glm(path: Path) -> None:
     y[:30] += rng.poisson(35, 30)
     X = x[:, None]
     plain = PoissonRegressor(alpha=0.0, max_iter=1000).fit(X, y)
-    _curves(path, X, y, TrimmedGLM("poisson").fit(X, y), plain, "Poisson regression")
+    _curves(path, X, y, TrimmedGLM("poisson", random_state=0).fit(X, y), plain, "Poisson regression")
 
 
 def _curves(path: Path, X: np.ndarray, y: np.ndarray, ours: TrimmedLinearRegression, plain: object, name: str) -> None:
@@ -57,7 +59,7 @@ def draw_logistic(path: Path) -> None:
     from matplotlib.figure import Figure
 
     digits = load_digits_contaminated(fraction=0.2)
-    table = TrimmedLogisticRegression().fit(digits.X, digits.y).outlier_table().head(24)
+    table = TrimmedLogisticRegression(random_state=0).fit(digits.X, digits.y).outlier_table().head(24)
     figure = Figure(figsize=(7, 3.2), layout="constrained")
     for axes, row in zip(figure.subplots(3, 8).ravel(), table, strict=True):
         axes.imshow(digits.X[row["row"]].reshape(8, 8), cmap="gray_r")

@@ -61,8 +61,11 @@ def views(seed: int) -> tuple[Any, Any]:
 Case = tuple[Callable[[], Any], Callable[[int], tuple[Any, ...]]]
 CASES: dict[str, Case] = {
     "linear": (TrimmedLinearRegression, table),
-    "glm": (lambda: TrimmedGLM("poisson"), lambda seed: (table(seed)[0], np.round(np.abs(table(seed)[1])))),
-    "logistic": (lambda: TrimmedLogisticRegression(contamination=0.1), labels),
+    "glm": (
+        lambda: TrimmedGLM("poisson", random_state=0),
+        lambda seed: (table(seed)[0], np.round(np.abs(table(seed)[1]))),
+    ),
+    "logistic": (lambda: TrimmedLogisticRegression(contamination=0.1, random_state=0), labels),
     "pca": (lambda: TrimmedPCA(1, random_state=0), rows),
     "covariance": (lambda: TrimmedCovariance(random_state=0), rows),
     "graphical lasso": (lambda: TrimmedGraphicalLasso(alpha=0.1, random_state=0), rows),

@@ -12,12 +12,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
 
 ESTIMATORS = [
-    TrimmedLinearRegression(),
-    TrimmedLinearRegression(contamination=0.2, penalty="l1", alpha=0.01, reweight=False),
-    TrimmedGLM(),
-    TrimmedGLM("huber"),
-    TrimmedLogisticRegression(),
-    TrimmedLogisticRegression(contamination=0.2, reweight=False),
+    TrimmedLinearRegression(random_state=0),
+    TrimmedLinearRegression(contamination=0.2, penalty="l1", alpha=0.01, reweight=False, random_state=0),
+    TrimmedGLM(random_state=0),
+    TrimmedGLM("huber", random_state=0),
+    TrimmedLogisticRegression(random_state=0),
+    TrimmedLogisticRegression(contamination=0.2, reweight=False, random_state=0),
 ]
 
 

@@ -23,8 +23,11 @@ X = np.random.default_rng(0).normal(size=(40, 2))
 NUMBERS = X @ [1.0, -1.0]
 LABELS = np.where(NUMBERS > 0, "yes", "no").astype(object)
 FRAME = pd.DataFrame({"age": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")})
-ON_NUMBERS = [TrimmedLinearRegression(), TrimmedGLM("huber")]
-ON_LABELS = [TrimmedLogisticRegression(), TrimmedEstimator(LogisticRegression(), random_state=0)]
+ON_NUMBERS = [TrimmedLinearRegression(random_state=0), TrimmedGLM("huber", random_state=0)]
+ON_LABELS = [
+    TrimmedLogisticRegression(random_state=0),
+    TrimmedEstimator(LogisticRegression(), random_state=0),
+]
 ALONE = [TrimmedPCA(1, random_state=0), TrimmedCovariance(random_state=0), TrimmedGraphicalLasso(random_state=0)]
 
 

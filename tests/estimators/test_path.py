@@ -58,7 +58,7 @@ def test_the_elbow(objective: tuple[float, ...], elbow: float) -> None:
 
 def test_regression_loses_its_outliers_first_and_the_worst_of_them_first() -> None:
     X, y = line()
-    path = trim_path(TrimmedLinearRegression(), X, y)
+    path = trim_path(TrimmedLinearRegression(random_state=0), X, y)
     assert path.contamination.shape == (19,) and path.coef.shape == (19, 2) and path.weights.shape == (19, 150)
     assert path.elbow == 0.2
     assert path.leaves_at[:BAD].max() <= 0.2 < path.leaves_at[BAD:].min()
@@ -70,13 +70,13 @@ def test_regression_loses_its_outliers_first_and_the_worst_of_them_first() -> No
 
 def test_the_objective_falls_along_the_path() -> None:
     for X, y in (line(), leverage()):
-        path = trim_path(TrimmedLinearRegression(), X, y)
+        path = trim_path(TrimmedLinearRegression(random_state=0), X, y)
         assert np.all(np.diff(path.objective) <= 1e-9 * path.objective[0])
 
 
 def test_bad_leverage_points_do_not_capture_the_path() -> None:
     X, y = leverage()
-    path = trim_path(TrimmedLinearRegression(), X, y, grid=[0.0, 0.1, 0.2, 0.3, 0.4])
+    path = trim_path(TrimmedLinearRegression(random_state=0), X, y, grid=[0.0, 0.1, 0.2, 0.3, 0.4])
     assert path.coef[0, 0] < -0.8  # the untrimmed fit follows them
     np.testing.assert_allclose(path.coef[3:, 0], 1.0, atol=0.1)
     assert np.all(path.leaves_at[:30] <= 0.3)
@@ -84,9 +84,9 @@ def test_bad_leverage_points_do_not_capture_the_path() -> None:
 
 def test_each_point_is_as_good_as_a_fit_from_scratch() -> None:
     X, y = line()
-    path = trim_path(TrimmedLinearRegression(), X, y, grid=[0.1, 0.2, 0.3])
+    path = trim_path(TrimmedLinearRegression(random_state=0), X, y, grid=[0.1, 0.2, 0.3])
     for c, objective in zip(path.contamination, path.objective, strict=True):
-        cold = TrimmedLinearRegression(contamination=float(c), reweight=False).fit(X, y)
+        cold = TrimmedLinearRegression(contamination=float(c), reweight=False, random_state=0).fit(X, y)
         assert objective <= cold.objective_ * (1 + 1e-6)
 
 
@@ -113,15 +113,15 @@ def test_sample_weight_zero_is_removal() -> None:
     X, y = line()
     s = np.ones(150)
     s[:BAD] = 0
-    path = trim_path(TrimmedLinearRegression(), X, y, grid=[0.0, 0.1], sample_weight=s)
-    without = trim_path(TrimmedLinearRegression(), X[BAD:], y[BAD:], grid=[0.0, 0.1])
+    path = trim_path(TrimmedLinearRegression(random_state=0), X, y, grid=[0.0, 0.1], sample_weight=s)
+    without = trim_path(TrimmedLinearRegression(random_state=0), X[BAD:], y[BAD:], grid=[0.0, 0.1])
     np.testing.assert_allclose(path.coef, without.coef, rtol=1e-5)
     np.testing.assert_allclose(path.weights[:, BAD:], without.weights, atol=1e-9)
 
 
 def test_the_estimator_given_is_left_alone() -> None:
     X, y = line()
-    estimator = TrimmedLinearRegression(contamination=0.1)
+    estimator = TrimmedLinearRegression(contamination=0.1, random_state=0)
     trim_path(estimator, X, y, grid=[0.2])
     assert estimator.contamination == 0.1 and estimator.reweight and not hasattr(estimator, "weights_")
 
@@ -129,4 +129,4 @@ def test_the_estimator_given_is_left_alone() -> None:
 @pytest.mark.parametrize("grid", [[], [0.1, 1.0], [-0.1], [np.nan]])
 def test_a_grid_that_cannot_be(grid: list[float]) -> None:
     with pytest.raises(ValueError, match="grid must hold shares"):
-        trim_path(TrimmedLinearRegression(), *line(), grid=grid)
+        trim_path(TrimmedLinearRegression(random_state=0), *line(), grid=grid)

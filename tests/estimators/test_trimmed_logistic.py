@@ -35,7 +35,7 @@ def blobs(K: int, n: int = 400, flipped: float = 0.0, seed: int = 0) -> tuple[np
 @pytest.mark.parametrize("flipped", [0.0, 0.2, 0.35])
 def test_wrong_labels_are_counted_and_found(K: int, flipped: float) -> None:
     X, y, bad = blobs(K, 1200, flipped)
-    model = TrimmedLogisticRegression().fit(X, y)
+    model = TrimmedLogisticRegression(random_state=0).fit(X, y)
     assert abs(model.contamination_ - flipped) < 0.04
     if flipped:
         assert np.mean(~model.inlier_mask_[bad]) > 0.85
@@ -48,7 +48,7 @@ def test_wrong_labels_are_counted_and_found(K: int, flipped: float) -> None:
 
 def test_digits() -> None:
     digits = load_digits_contaminated(fraction=0.3)
-    model = TrimmedLogisticRegression().fit(digits.X, digits.y)
+    model = TrimmedLogisticRegression(random_state=0).fit(digits.X, digits.y)
     assert abs(model.contamination_ - 0.3) < 0.03
     assert np.mean(~model.inlier_mask_[digits.is_wrong]) > 0.95
     table = model.outlier_table()
@@ -60,7 +60,7 @@ def test_digits() -> None:
 @pytest.mark.parametrize("K", [2, 3])
 def test_the_fit_is_scikit_learns_on_the_rows_kept(penalty: str | None, K: int) -> None:
     X, y, _ = blobs(K, 600, 0.1)
-    model = TrimmedLogisticRegression(0.2, penalty=penalty, C=0.7, tol=1e-9, max_passes=5000).fit(X, y)
+    model = TrimmedLogisticRegression(0.2, penalty=penalty, C=0.7, tol=1e-9, max_passes=5000, random_state=0).fit(X, y)
     kept = model.inlier_mask_
     ratio = {"l2": 0, "l1": 1, None: 0}[penalty]
     C, solver = np.inf if penalty is None else 0.7, "saga" if ratio else "lbfgs"
@@ -73,7 +73,7 @@ def test_the_fit_is_scikit_learns_on_the_rows_kept(penalty: str | None, K: int) 
 
 def test_given_contamination_without_reweighting_trims_just_that() -> None:
     X, y, bad = blobs(3, 600, 0.2)
-    model = TrimmedLogisticRegression(0.25, reweight=False).fit(X, y)
+    model = TrimmedLogisticRegression(0.25, reweight=False, random_state=0).fit(X, y)
     assert model.weights_.sum() == pytest.approx(450)
     assert model.contamination_ == pytest.approx(0.25)
     assert np.mean(model.weights_[bad]) < 0.15
@@ -90,11 +90,13 @@ def test_a_rare_class_keeps_its_share() -> None:
     y[rng.choice(np.flatnonzero(truth == 0), flips, replace=False)] = 1
     train = np.arange(6000) % 2 == 0
     plain = LogisticRegression().fit(X[train], y[train])
-    model = TrimmedLogisticRegression(balanced_trimming=True).fit(X[train], y[train])
+    model = TrimmedLogisticRegression(balanced_trimming=True, random_state=0).fit(X[train], y[train])
     for score in (balanced_accuracy_score, f1_score):
         ours, theirs = (score(truth[~train], m.predict(X[~train])) for m in (model, plain))
         assert ours > theirs + 0.01
-    quotas = TrimmedLogisticRegression(0.2, balanced_trimming=True, reweight=False).fit(X[train], y[train])
+    quotas = TrimmedLogisticRegression(0.2, balanced_trimming=True, reweight=False, random_state=0).fit(
+        X[train], y[train]
+    )
     for label in (0, 1):
         assert np.mean(quotas.weights_[y[train] == label]) == pytest.approx(0.8)
 
@@ -102,8 +104,8 @@ def test_a_rare_class_keeps_its_share() -> None:
 def test_class_weight_multiplies_sample_weight() -> None:
     X, y, _ = blobs(3, 300, 0.1)
     weights = np.where(y == 0, 3.0, 1.0)
-    by_class = TrimmedLogisticRegression(0.2, class_weight={0: 3.0}).fit(X, y)
-    by_row = TrimmedLogisticRegression(0.2).fit(X, y, sample_weight=weights)
+    by_class = TrimmedLogisticRegression(0.2, class_weight={0: 3.0}, random_state=0).fit(X, y)
+    by_row = TrimmedLogisticRegression(0.2, random_state=0).fit(X, y, sample_weight=weights)
     np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
 
 
@@ -112,16 +114,19 @@ def test_sparse_text_labels_frames_and_pickles() -> None:
     X[np.abs(X) < 0.5] = 0
     names = np.array(["ant", "bee", "cat"])[y]
     frame = pd.DataFrame(X, columns=list("uvw"))
-    model = TrimmedLogisticRegression().fit(frame, names)
-    sparse = TrimmedLogisticRegression().fit(sp.csr_array(X), names)
+    model = TrimmedLogisticRegression(random_state=0).fit(frame, names)
+    sparse = TrimmedLogisticRegression(random_state=0).fit(sp.csr_array(X), names)
     np.testing.assert_allclose(sparse.predict_proba(X), model.predict_proba(frame), atol=1e-4)
     assert set(model.suggested_labels_) <= set(names)
     assert set(model.outlier_table().given) == set(names)
     copy = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(copy.predict(frame), model.predict(frame))
     np.testing.assert_allclose(copy.outlier_score(frame, names), model.outlier_score(frame, names))
-    grid = GridSearchCV(make_pipeline(StandardScaler(), TrimmedLogisticRegression()), {
-        "trimmedlogisticregression__C": [0.1, 1.0]}, cv=2).fit(frame, names)
+    grid = GridSearchCV(
+        make_pipeline(StandardScaler(), TrimmedLogisticRegression(random_state=0)),
+        {"trimmedlogisticregression__C": [0.1, 1.0]},
+        cv=2,
+    ).fit(frame, names)
     assert grid.best_score_ > 0.5
 
 
@@ -129,8 +134,8 @@ def test_separable_classes_are_no_problem() -> None:
     X, y = load_iris(return_X_y=True)
     X, y = X[y < 2], y[y < 2]
     y[7] = 1
-    assert TrimmedLogisticRegression().fit(X, y).outlier_scores_.argmax() == 7
-    model = TrimmedLogisticRegression(C=100).fit(X, y)
+    assert TrimmedLogisticRegression(random_state=0).fit(X, y).outlier_scores_.argmax() == 7
+    model = TrimmedLogisticRegression(C=100, random_state=0).fit(X, y)
     assert list(np.flatnonzero(~model.inlier_mask_)) == [7]
     assert np.all(np.isfinite(model.coef_))
 
@@ -147,12 +152,12 @@ def test_separable_classes_are_no_problem() -> None:
 def test_bad_parameters_are_named(options: dict[str, Any], match: str) -> None:
     X, y, _ = blobs(2, 40)
     with pytest.raises(ValueError, match=match):
-        TrimmedLogisticRegression(**options).fit(X, y)
+        TrimmedLogisticRegression(**options, random_state=0).fit(X, y)
 
 
 def test_one_class_only() -> None:
     with pytest.raises(ValueError, match="one class"):
-        TrimmedLogisticRegression().fit(np.eye(4), np.zeros(4))
+        TrimmedLogisticRegression(random_state=0).fit(np.eye(4), np.zeros(4))
 
 
 def test_more_trimmed_than_a_class_has() -> None:
@@ -160,7 +165,7 @@ def test_more_trimmed_than_a_class_has() -> None:
     y[:] = 0
     y[:3] = 1
     with pytest.warns(UserWarning, match="balanced_trimming"):
-        model = TrimmedLogisticRegression(0.3).fit(X, y)
+        model = TrimmedLogisticRegression(0.3, random_state=0).fit(X, y)
     assert np.all(np.isfinite(model.predict_proba(X)))
     assert np.any(model.inlier_mask_[:3])
 
@@ -169,7 +174,7 @@ def test_what_is_readmitted_is_fitted() -> None:
     rng = np.random.default_rng(1)
     X, y = np.vstack([rng.standard_normal((96, 2)), rng.standard_normal((4, 2)) + 3]), np.repeat([0, 1], [96, 4])
     with pytest.warns(UserWarning, match="no row of 1"):
-        model = TrimmedLogisticRegression(0.05).fit(X, y)
+        model = TrimmedLogisticRegression(0.05, random_state=0).fit(X, y)
     assert model.inlier_mask_.all()
     np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-8).fit(X, y).coef_, atol=1e-3)
 
@@ -180,7 +185,7 @@ def test_a_weak_signal_is_no_noise(n: int, slope: float) -> None:
     X = rng.standard_normal((n, 2))
     y = (rng.uniform(size=n) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
     with pytest.warns(UserWarning, match="labels may be wrong, but overlapping classes"):  # it cannot know, and says so
-        model = TrimmedLogisticRegression().fit(X, y)
+        model = TrimmedLogisticRegression(random_state=0).fit(X, y)
     assert model.contamination_ == 0 and model.inlier_mask_.all()
     np.testing.assert_allclose(model.coef_, LogisticRegression().fit(X, y).coef_, atol=0.05)
 
@@ -195,21 +200,23 @@ def test_a_weak_signal_is_no_noise(n: int, slope: float) -> None:
     ],
 )
 def test_too_few_rows_to_judge_by_others(X: Any, y: Any) -> None:
-    model = TrimmedLogisticRegression().fit(X, y)
+    model = TrimmedLogisticRegression(random_state=0).fit(X, y)
     assert np.all(np.isfinite(model.predict_proba(X)))
     assert 0 <= model.contamination_ < 0.6
 
 
 def test_warm_start_on_other_data_starts_afresh() -> None:
     X, y, _ = blobs(3, 120)
-    model = TrimmedLogisticRegression(0.1, warm_start=True).fit(X, y)
+    model = TrimmedLogisticRegression(0.1, warm_start=True, random_state=0).fit(X, y)
     assert model.fit(X[:, :2], y).coef_.shape == (3, 2)
     assert model.fit(X[y < 2], y[y < 2]).coef_.shape == (1, 3)
 
 
 def test_a_date_in_seconds_does_no_harm() -> None:
     X, y, _ = blobs(3, 300, 0.2)
-    near, far = (TrimmedLogisticRegression().fit(X + shift, y) for shift in (0.0, np.array([1.7e9, 0.0, 0.0])))
+    near, far = (
+        TrimmedLogisticRegression(random_state=0).fit(X + shift, y) for shift in (0.0, np.array([1.7e9, 0.0, 0.0]))
+    )
     np.testing.assert_allclose(far.coef_, near.coef_, atol=0.3)  # other contents, other folds
     assert np.mean(far.inlier_mask_ == near.inlier_mask_) > 0.95
 
@@ -219,6 +226,6 @@ def test_features_of_any_scale(scale: float) -> None:
     X, y, bad = blobs(3, 600, 0.2)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = TrimmedLogisticRegression(C=1e20 if scale < 1 else 1.0).fit(X * [scale, 1.0, 1.0], y)
+        model = TrimmedLogisticRegression(C=1e20 if scale < 1 else 1.0, random_state=0).fit(X * [scale, 1.0, 1.0], y)
     assert np.all(np.isfinite(model.coef_))
     assert np.mean(~model.inlier_mask_[bad]) > 0.8

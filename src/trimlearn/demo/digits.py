@@ -80,7 +80,7 @@ def find_wrong_labels(data: DigitsData, *, progress: bool = False) -> DigitsResu
         warnings.simplefilter("ignore", ConvergenceWarning)
         plain = LogisticRegression().fit(data.X, data.y)
     between = perf_counter()
-    trimmed = TrimmedLogisticRegression(verbose=progress).fit(data.X, data.y)
+    trimmed = TrimmedLogisticRegression(verbose=progress, random_state=0).fit(data.X, data.y)
     ended = perf_counter()
     return DigitsResult(
         data=data,

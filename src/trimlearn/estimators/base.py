@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from math import inf, isfinite
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
@@ -21,15 +21,11 @@ from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
 from trimlearn.progress import watching
-from trimlearn.smart.method import Record
-from trimlearn.solution import Status
 from trimlearn.weights.projection import h_of
 
-__all__ = ["SETTLED", "Table", "Trimmed", "check_counts", "places", "row_names", "warn_if_short"]
+__all__ = ["Table", "Trimmed", "check_counts", "places", "row_names"]
 
-SHARE = 0.05  # of the number of rows: sample weights that sum to less do not count rows
-SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes does not count as falling
-TINY = 1e-300  # stands for |F| where F = 0
+SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 
 
 @dataclass(frozen=True)
@@ -147,12 +143,29 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
         """The data as `_fit` wants them."""
 
+    @contextmanager
+    def _fitting(self, X: Any) -> Iterator[None]:
+        """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
+        with intact(self), watching(self.verbose, type(self).__name__):
+            self._row_names = row_names(X)
+            self.__dict__.pop("_table", None)
+            yield
+
     def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:
         """`_fit` for a contamination as users say it. What was found out about the last fit is forgotten."""
-        h = self._h(contamination, data.S)
         self.__dict__.pop("_table", None)
         with watching(self.verbose, type(self).__name__):
-            return self._fit(data, h, warm)
+            return self._fit(data, self._h(contamination, data.S), warm)
+
+    def _h(self, contamination: Any, S: float) -> float | None:
+        """Σs·(1 − contamination), the weight to keep; None for "auto"."""
+        h = h_of(contamination, S)
+        if h is not None and h <= S / 2:
+            warn(
+                f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
+                "among itself may be taken for the truth. No estimator can tell.",
+            )
+        return h
 
     def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """These data, or without any the training data."""
@@ -164,16 +177,6 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
                 "outlier_table() before it is pickled."
             )
         return vars(self)["_training"]
-
-    def _h(self, contamination: Any, S: float) -> float | None:
-        """Σs·(1 − contamination), the weight to keep; None for "auto"."""
-        h = h_of(contamination, S)
-        if h is not None and h <= S / 2:
-            warn(
-                f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
-                "among itself may be taken for the truth. No estimator can tell.",
-            )
-        return h
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
@@ -221,22 +224,3 @@ def places(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
     """Each label's place among the sorted classes, −1 for one that is not there."""
     place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
     return np.where(classes[place] == y, place, -1)
-
-
-def warn_if_short(status: Status, history: list[Record], name: str, falling: float = SETTLED) -> None:
-    """ConvergenceWarning for a fit that stopped while the objective was still falling, by more than this share of it.
-
-    Stationarity is relative to where a run starts: one that starts next to the optimum has far to go in its own terms.
-    """
-    if not status.converged and not _fall(history) <= falling:
-        message = f"{name} stopped short: {status.value} Raise max_passes, or tol, or bring the columns to one scale."
-        warn(message, ConvergenceWarning)
-
-
-def _fall(history: list[Record]) -> float:
-    """The share of F by which the last quarter of the passes has lowered it; infinity where nothing is known."""
-    end = history[-1]
-    before = [record.objective for record in history if record.passes <= 0.75 * end.passes and record.h == end.h]
-    if not before or not isfinite(end.objective):
-        return inf
-    return (before[-1] - end.objective) / max(abs(end.objective), TINY)

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import numpy as np
+from sklearn.impute import SimpleImputer
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import column_or_1d, validate_data
 
@@ -17,12 +18,12 @@ NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # 
 
 
 def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
-    """scikit-learn's `validate_data` for X, or X and y; of text it is said where it is, and what helps."""
+    """scikit-learn's `validate_data` for X, or X and y; of text it is said where it is, and what helps. ``y_numeric``
+    makes y numbers of the type of X."""
     try:
         found = validate_data(estimator, X, *y, **options)
         if not y and found.dtype.kind == "O":  # a category beside numbers slips through
             found = found.astype(np.float64)
-        return found
     except (TypeError, ValueError) as error:
         if not re.search(NO_NUMBERS, str(error)):
             raise
@@ -34,6 +35,9 @@ def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
             f"X holds {what}, and {type(estimator).__name__} takes numbers. Encode or drop them: "
             "make_pipeline(make_column_transformer((OneHotEncoder(), columns), remainder='passthrough'), estimator)."
         ) from error
+    if not options.get("y_numeric"):
+        return found
+    return found[0], check_numbers(found[1], found[0].dtype, type(estimator).__name__)
 
 
 def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
@@ -71,16 +75,11 @@ def _is_number(kind: Any) -> bool:
 
 
 def numbers(X: Any) -> Any:
-    """X as a matrix of finite numbers, its gaps filled with medians; None where it holds anything else."""
+    """X as a matrix of finite numbers, gaps filled with medians, empty columns with 0; None of anything else."""
     if is_sparse(X):
         return X.tocsr()
     A = np.asarray(X)
     if A.ndim != 2 or A.dtype.kind not in "biuf":
         return None
-    A = A.astype(np.float64)
-    known = np.isfinite(A)
-    if known.all():
-        return A
-    columns = zip(A.T, known.T, strict=True)
-    centre = np.array([np.median(column[there]) if there.any() else 0.0 for column, there in columns])
-    return np.where(known, A, centre)
+    A = np.where(np.isfinite(A), A, np.nan).astype(np.float64)
+    return SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(A) if np.isnan(A).any() else A

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
@@ -61,7 +60,8 @@ def _outputs(step: Any, names: Names | None) -> Names | None:
     if isinstance(step, OneHotEncoder) and names is not None:
         step = copy(step)  # its own rule for names can be set: the name of the feature alone
         step.feature_name_combiner = lambda feature, category: str(feature)
-        return _by_place(step.get_feature_names_out().tolist(), step, names)
+        place = dict(zip(_seen(step, names), names, strict=False))
+        return [place.get(name, name) for name in step.get_feature_names_out().tolist()]
     if not hasattr(step, "get_feature_names_out"):  # scikit-learn's own convention for what a transformer can say
         return None
     made = [str(name) for name in step.get_feature_names_out()]
@@ -73,11 +73,6 @@ def _seen(step: Any, names: Names | None) -> Names:
     """What a step itself calls the columns that went in: as in the data frame it saw, or x0, x1, …"""
     known = getattr(step, "feature_names_in_", None)
     return [f"x{j}" for j in range(len(names or ()))] if known is None else [str(name) for name in known]
-
-
-def _by_place(made: Sequence[str], step: Any, names: Names) -> Names:
-    place = dict(zip(_seen(step, names), names, strict=False))
-    return [place.get(name, name) for name in made]
 
 
 def _after(made: str, seen: Names, names: Names) -> str:

@@ -19,8 +19,27 @@ PARAMETERS = ("coef_", "components_", "precision_", "covariance_")  # what a mod
 class TrimPath:
     """A trimmed model along ``contamination``, which increases from row to row.
 
-    objective (m,): F at each. coef (m, c): the coefficients, flattened; c = 0 for a model that has none. weights
-    (m, n): those of the trimmed fits. scale (m,): the robust scale, NaN for a model that has none.
+    Parameters
+    ----------
+    contamination : ndarray of shape (m,)
+        The shares trimmed.
+    objective : ndarray of shape (m,)
+        F at each.
+    coef : ndarray of shape (m, c)
+        The coefficients, flattened; c = 0 for a model that has none.
+    weights : ndarray of shape (m, n)
+        Those of the trimmed fits.
+    scale : ndarray of shape (m,)
+        The robust scale, NaN for a model that has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import TrimmedLinearRegression, trim_path
+    >>> X = np.arange(10.0)[:, None]
+    >>> y = np.append(X[:9, 0] + 0.1 * np.sin(X[:9, 0]), 50.0)
+    >>> trim_path(TrimmedLinearRegression(random_state=0), X, y, grid=[0, 0.1, 0.2]).leaves_at[-1]
+    np.float64(0.1)
     """
 
     contamination: np.ndarray
@@ -53,52 +72,56 @@ class TrimPath:
 def trim_path(
     estimator: Any, X: Any, y: Any = None, grid: ArrayLike | None = None, sample_weight: Any = None
 ) -> TrimPath:
-    """Fit ``estimator``, any of this package, for every contamination of ``grid`` (default 0, 0.025, …, 0.45).
+    """Fit ``estimator``, any of this package, for every contamination of a grid.
 
     The most trimmed model is fitted first, with all the starts that the estimator has; each of the others starts from
     the last one (`rethreshold`). In this direction the path is robust: outliers are out before they can pull, while
     an untrimmed fit may be captured by bad leverage points for good. Then the path is walked back, and of the two
     models for a contamination the one of lower objective is kept. The fits are the trimmed ones, without reweighting.
 
-    >>> from trimlearn import TrimmedLinearRegression
+    Parameters
+    ----------
+    estimator : trimmed estimator
+        What to fit; it is cloned.
+    X : array-like or sparse matrix of shape (n, p)
+        The rows.
+    y : array-like of shape (n,), optional
+        The target, where the estimator has one.
+    grid : array-like, optional
+        The shares to trim, by default 0, 0.025, …, 0.45.
+    sample_weight : array-like of shape (n,), optional
+        How many times each row counts.
+
+    Returns
+    -------
+    TrimPath
+        The models, by increasing contamination.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import TrimmedLinearRegression, trim_path
     >>> X = np.arange(40.0)[:, None]
     >>> y = 2 * X[:, 0] + np.sin(7 * X[:, 0])
     >>> y[:8] += 100
-    >>> path = trim_path(TrimmedLinearRegression(), X, y)
+    >>> path = trim_path(TrimmedLinearRegression(random_state=0), X, y)
     >>> path.elbow, bool((path.leaves_at[:8] <= 0.2).all()), path.coef[-1].round(1)
     (0.2, True, array([2.]))
     """
     shares = _grid(grid)
     fitted = clone(estimator).set_params(contamination=float(shares[-1]), reweight=False)
     fitted.fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
-    best = {float(shares[-1]): _Stop.of(fitted)}
+    best = {float(shares[-1]): _seen(fitted)}
     for share in (*map(float, shares[-2::-1]), *map(float, shares[1:])):
-        stop = _Stop.of(fitted.rethreshold(share))
-        if share not in best or stop.objective < best[share].objective:
-            best[share] = stop
-    stops = [best[float(share)] for share in shares]
-    return TrimPath(
-        contamination=shares,
-        objective=np.array([stop.objective for stop in stops]),
-        coef=np.stack([stop.coef for stop in stops]),
-        weights=np.stack([stop.weights for stop in stops]),
-        scale=np.array([stop.scale for stop in stops]),
-    )
+        seen = _seen(fitted.rethreshold(share))
+        best[share] = min(best.get(share, seen), seen, key=lambda model: model[0])
+    return TrimPath(shares, *map(np.array, zip(*(best[float(share)] for share in shares), strict=True)))
 
 
-@dataclass(frozen=True)
-class _Stop:
-    """A model on the path."""
-
-    objective: float
-    coef: np.ndarray
-    weights: np.ndarray
-    scale: float
-
-    @classmethod
-    def of(cls, fitted: Any) -> _Stop:
-        scale = float(vars(fitted).get("scale_", np.nan))
-        return cls(float(fitted.objective_), _coefficients(fitted), np.array(fitted.weights_), scale)
+def _seen(fitted: Any) -> tuple[float, np.ndarray, np.ndarray, float]:
+    """Objective, coefficients, weights and scale of a model on the path."""
+    scale = float(vars(fitted).get("scale_", np.nan))
+    return float(fitted.objective_), _coefficients(fitted), np.array(fitted.weights_), scale
 
 
 def _grid(grid: ArrayLike | None) -> np.ndarray:

@@ -17,11 +17,28 @@ __all__ = ["outlier_table"]
 def outlier_table(model: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> OutlierTable:
     """What is known about each row of X, worst first, by a trimmed estimator or a Pipeline that ends in one.
 
-    X: the table as it goes into the pipeline; its index names the rows, its columns the features, whatever the
-    pipeline makes of them: the dummies of a category count as one feature. If X and y are what the model was fitted to,
-    the verdicts are those of the fit; other rows are judged as new ones. Without X: the rows it was fitted to, by
-    number. ``model`` may also be a search (GridSearchCV), of which the best estimator is asked.
+    The index of X names the rows, its columns the features, whatever the pipeline makes of them: the dummies of a
+    category count as one feature. If X and y are what the model was fitted to, the verdicts are those of the fit; other
+    rows are judged as new ones.
 
+    Parameters
+    ----------
+    model : trimmed estimator, Pipeline or search
+        A fitted model. Of a search (GridSearchCV) the best estimator is asked.
+    X : array-like or DataFrame of shape (n, p), optional
+        The table as it goes into the pipeline. None: the rows it was fitted to, by number.
+    y : array-like of shape (n,), optional
+        The target, where the model has one.
+    sample_weight : array-like of shape (n,), optional
+        How many times each row counts.
+
+    Returns
+    -------
+    OutlierTable
+        One row for each row of X.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from sklearn.compose import make_column_transformer
     >>> from sklearn.pipeline import make_pipeline
@@ -31,7 +48,8 @@ def outlier_table(model: Any, X: Any = None, y: Any = None, sample_weight: Any =
     >>> y = X[:, 0] + 10 * X[:, 1] + np.sin(np.arange(60))
     >>> y[8] += 40
     >>> columns = make_column_transformer((StandardScaler(), [0]), (OneHotEncoder(), [1]))
-    >>> table = outlier_table(make_pipeline(columns, TrimmedLinearRegression(penalty="l2")).fit(X, y), X, y)
+    >>> pipeline = make_pipeline(columns, TrimmedLinearRegression(penalty="l2", random_state=0))
+    >>> table = outlier_table(pipeline.fit(X, y), X, y)
     >>> table[0]["row"], table[0]["features"]
     (8, 'x0 -69%, x1 31%')
     """

@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import replace
+from math import inf
+from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
+from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.inputs import check_numbers
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
+from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings, warn_of_exact_fit
 from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.predictor import Data, Fit
-from trimlearn.estimators.linear.regressor import TrimmedRegressor
-from trimlearn.inference.families import Family, family
+from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.inference.families import family
+from trimlearn.inference.fitted import Fitted
+from trimlearn.inference.infer import IntervalMixin
+from trimlearn.inference.probability import row_probabilities
+from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares
-from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
-from trimlearn.regularizers import Regularizer
+from trimlearn.progress import stage
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.scale import judge, rounding_floor
-from trimlearn.robust.verdict import Verdict
+from trimlearn.robust.scale import judge, raw_scale, rounding_floor
+from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
-from trimlearn.weights import AllOnes
-
-EXACT_PASSES = 300  # of concentration steps that are exact
-FEW_ROWS = 3  # per coefficient: below, clean data may look contaminated
-CLEAN_SETS = 9  # of simulated data, none of which may look as bad
-SIMULATED = 10_000  # entries of the design up to which they are
+from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["TrimmedLinearRegression"]
 
+NORMAL = family("normal")  # the law of errors
+EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
+WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
+ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
+FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
+CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
+SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
-class TrimmedLinearRegression(TrimmedRegressor):
-    """Linear regression that fits the rows it can explain: least trimmed squares, with or without a penalty,
+
+class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
+    """Linear regression that fits the rows it can explain: least trimmed squares, with or without a penalty.
+
+    It solves
 
         min over x, w of  Σ wᵢ ½(yᵢ − ⟨vᵢ, x⟩ − x₀)² + penalty(x),   0 ≤ wᵢ ≤ 1,  Σ wᵢ = h,
 
@@ -44,36 +59,63 @@ class TrimmedLinearRegression(TrimmedRegressor):
     contamination : float, int or "auto"
         The share, or number, of rows to trim; h is the rest. "auto": as many as there can be, just over half of the
         rows being kept, and then the share of residuals that no normal law explains.
-    penalty : {None, "l2", "l1", "elasticnet", "scad", "mcp", "l0"}
-        With ``alpha`` and ``l1_ratio`` as scikit-learn's Ridge, Lasso and ElasticNet have them, on the rows kept.
-        "l1" is sparse least trimmed squares (Alfons, Croux and Gelper 2013).
+    penalty : {"l2", "l1", "elasticnet", "scad", "mcp", "l0"} or None
+        As scikit-learn's Ridge, Lasso and ElasticNet have it, on the rows kept. "l1" is sparse least trimmed squares
+        (Alfons, Croux and Gelper 2013).
+    alpha : float
+        The strength of the penalty.
+    l1_ratio : float
+        The share of L1 in penalty="elasticnet".
     criterion : {"lts", "lms"}
         "lms": least median of squares, the h-th smallest squared residual (Rousseeuw 1984). No penalty.
     fit_intercept : bool
+        Whether the model has an intercept; no penalty is laid on it.
     reweight : bool
-        False: `coef_` is the trimmed fit itself, less efficient on clean data.
+        False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
     method : Method, optional
         How to solve, one of `trimlearn.smart`. None: concentration steps from many starts where X is small.
-    max_passes, tol, random_state, warm_start
-        As in `trimlearn.solve`. None: as close as the size of the data allows, from tol = 10⁻⁹ where passes cost
-        nothing to 10⁻³ within as many as prediction gains from. warm_start begins where the last fit ended.
+    max_passes : float, optional
+        Passes over the data at most. None: as many as the size of the data allows.
+    tol : float, optional
+        As in `trimlearn.solve`. None: from 10⁻⁹, where passes cost nothing, to 10⁻³ on large data.
+    random_state : int, RandomState or None
+        Seed of starts and draws. Give an integer to get the same result again where these matter.
+    warm_start : bool
+        Whether to begin where the last fit ended.
     verbose : bool or int
-        Show on stderr what the fit is doing.
+        Whether to show on stderr what the fit is doing.
 
     Attributes
     ----------
-    coef_, intercept_ : the final fit; raw_coef_, raw_intercept_ : the trimmed one
-    weights_, raw_weights_ : (n,), how much each row counts in either
-    inlier_mask_ : (n,), weights_ > 0
-    contamination_ : float, the share of bad rows
-    scale_ : float, the robust standard deviation of the errors; raw_scale_ : of the trimmed fit
-    outlier_scores_ : (n,), |residual|/scale_
-    objective_ : float, the trimmed objective F at the raw fit
-    history_, n_iter_ : its records, and how many there are
+    coef_, intercept_ : ndarray of shape (p,) and float
+        The final fit.
+    raw_coef_, raw_intercept_ : ndarray of shape (p,) and float
+        The trimmed fit.
+    weights_, raw_weights_ : ndarray of shape (n,)
+        How much each row counts in the final fit, and in the trimmed one.
+    inlier_mask_ : ndarray of shape (n,)
+        Which rows count: ``weights_ > 0``.
+    contamination_ : float
+        The estimated share of bad rows.
+    scale_, raw_scale_ : float
+        The robust standard deviation of the errors; that of the trimmed fit.
+    outlier_scores_ : ndarray of shape (n,)
+        |residual|/scale_, larger is worse.
+    outlier_probability_ : ndarray of shape (n,)
+        The probability that a row is wrong.
+    threshold_ : float
+        The score beyond which a row is not explained.
+    objective_ : float
+        The trimmed objective F at the trimmed fit.
+    history_ : list of Record
+        One record per w-step of the trimmed fit.
+    n_iter_ : int
+        How many steps that are, at least 1.
 
     References
     ----------
-    Rousseeuw and Van Driessen (2006), Data Mining and Knowledge Discovery 12. Aravkin and Davis (2020), Mathematics of
+    Rousseeuw and Van Driessen (2006), Computing LTS regression for large data sets, Data Mining and Knowledge
+    Discovery 12. Aravkin and Davis (2020), Trimmed statistical estimation via variance reduction, Mathematics of
     Operations Research 45.
 
     Examples
@@ -83,12 +125,12 @@ class TrimmedLinearRegression(TrimmedRegressor):
     >>> X = np.arange(20.0)[:, None]
     >>> y = 3 * X[:, 0] + 1 + 0.1 * np.sin(np.arange(20))
     >>> y[[2, 7, 11]] += 100
-    >>> model = TrimmedLinearRegression().fit(X, y)
+    >>> model = TrimmedLinearRegression(random_state=0).fit(X, y)
     >>> model.coef_.round(2), np.flatnonzero(~model.inlier_mask_)
     (array([3.]), array([ 2,  7, 11]))
     """
 
-    criteria: ClassVar[tuple[str, ...]] = ("lts", "lms")
+    _x: Array  # of the trimmed fit
 
     def __init__(
         self,
@@ -103,7 +145,7 @@ class TrimmedLinearRegression(TrimmedRegressor):
         method: Method | None = None,
         max_passes: float | None = None,
         tol: float | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
         warm_start: bool = False,
         verbose: bool | int = 0,
     ) -> None:
@@ -121,81 +163,158 @@ class TrimmedLinearRegression(TrimmedRegressor):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def _begin(self, data: Data) -> None:
-        if self.criterion not in self.criteria:
-            raise ValueError(f"criterion must be 'lts' or 'lms', got {self.criterion!r}.")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
+        with self._fitting(X):
+            data = self._validate(X, y, sample_weight, reset=True)
+            return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The mean of y for every row of X."""
+        return np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)
+
+    def outlier_score(self, X: Any, y: Any) -> np.ndarray:
+        """|residual|/scale_ for rows seen or unseen: how many standard deviations they are off. Larger is worse."""
+        z = self.predict(X)
+        return np.asarray(np.abs(check_numbers(np.asarray(y), z.dtype, type(self).__name__) - z) / self.scale_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- the fit ------------------------------------------------------------------------------------------------------
+
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
+        return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True)
+
+    def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
+        """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
+        check_magnitude(data.X, "X")
+        check_magnitude(data.t, "y")
+        check_choice(self.criterion, ("lts", "lms"), "criterion")
         if self.criterion == "lms" and self.penalty is not None:
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
+        self._training, self._covariance = data, None
+        distinct = Distinct.of(data)
+        rows, floor = distinct.rows, rounding_floor(distinct.rows.t)
+        solver = self._solver(self._seed(), exact=floor**2)
+        half = min(rows.S, (rows.S + self._parameters + 1) // 2)
+        keep = half if h is None else h
 
-    def _loss(self, data: Data) -> PredictionLoss:
-        return LeastSquares(data.X, data.t, intercept=self.fit_intercept)
+        def judged(x: Array, h: float = keep) -> Verdict:
+            r = self._residuals(rows, x)
+            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor)
 
-    def _r2(self, kept: float, S: float) -> Regularizer:
-        if self.penalty == "l2":  # Ridge's alpha stands beside a sum, the others' beside a mean
-            return make_penalty("l2", self.alpha, self.l1_ratio, 1 / S)
-        return super()._r2(kept, S)
+        def refit(inliers: np.ndarray, x: Array) -> Array:
+            s = inliers.astype(rows.X.dtype) if rows.s is None else inliers * rows.s
+            return solver.refit(self._problem(replace(rows, s=s)), x)
 
-    @property
-    def _family(self) -> Family:
-        return family("normal")
+        resumes = warm and self._x.shape == (self._parameters,)
+        kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
+        verdict = judged(raw.x)
+        if h is None and self._by_chance(rows, half, verdict, solver.seed):
+            verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
+        if h is None and not self.reweight:
+            kept = rows.S * (1 - verdict.contamination)
+            raw = self._trimmed(rows, kept, raw.x, solver)
+        x, weights = raw.x, raw.w
+        if self.reweight:
+            rounds = 1 if verdict.inliers.all() else ROUNDS  # where all rows are explained, none is left out again
+            x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds)
+            weights = inliers.astype(rows.X.dtype)
 
-    def _ridge(self, data: Data) -> float:
-        return float(self.alpha)
+        final = judged(x, half)
+        self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
+        self.n_iter_ = max(1, len(raw.history) - 1)
+        self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
+        self.coef_, self.intercept_ = self._parts(x)
+        self.contamination_ = verdict.contamination if h is None else 1 - h / rows.S
+        r = self._residuals(rows, raw.x)  # as R's ltsReg has it, for which all that was trimmed is clean
+        self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
+        self.scale_, self.threshold_ = final.scale, final.cutoff
+        scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
+        self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
+            (scores, unseen), (weights, unseen <= final.cutoff), (raw.w, 0.0)
+        )
+        self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
+        if final.scale <= floor:
+            warn_of_exact_fit(weights)
+        return self
 
-    def _residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return np.asarray(t - z)
-
-    def _least_scale(self, t: np.ndarray) -> float:
-        return rounding_floor(t)
-
-    def _method(self) -> Method | None:
+    def _solver(self, seed: int, exact: float = -inf) -> Solver:
         """Where the inner problem has a closed form, concentration steps are exact, and few."""
-        exact = self.penalty in (None, "l2") and self.n_features_in_ < COLUMNS
-        return alternating() if self.method is None and exact else self.method
+        closed = self.penalty in (None, "l2") and self.n_features_in_ < COLUMNS
+        method = alternating() if self.method is None and closed else self.method
+        most = inf if method is None else EXACT_PASSES
+        return Solver(type(self).__name__, method, self.max_passes, self.tol, seed, most=most, exact=exact)
 
-    def _limits(self, problem: Problem) -> tuple[float, float]:
-        passes, tol = super()._limits(problem)
-        return min(passes, EXACT_PASSES) if self.max_passes is None and self._method() is not None else passes, tol
+    def _problem(self, rows: Examples, h: float | None = None) -> Problem:
+        """The trimmed problem that keeps h; None: all rows as they are weighted."""
+        r1 = AllOnes() if h is None else CappedSimplex(h)
+        kept = rows.S if h is None else h
+        r2 = None
+        if self.penalty is not None:  # Ridge's alpha stands beside a sum, the others' beside a mean
+            scale = (1 if self.penalty == "l2" else kept) / rows.S
+            r2 = make_penalty(self.penalty, self.alpha, self.l1_ratio, scale)
+        return Problem(LeastSquares(rows.X, rows.t, intercept=self.fit_intercept), r1, r2, rows.s)
 
-    def _warn(self, fit: Fit) -> None:
-        if fit.objective > self._least_scale(self._training.t) ** 2:  # else it is exact, and what moves is rounding
-            super()._warn(fit)
+    def _trimmed(self, rows: Examples, h: float, x0: Array | None, solver: Solver) -> LinearFit:
+        """The trimmed fit that keeps h, from x0 or from many starts."""
+        if self.criterion == "lms":
+            A, t = self._design(rows), rows.t.astype(np.float64)
+            found = least_median_of_squares(A, t, h, rows.s, seed=solver.seed)
+            return LinearFit(found.coef, found.w, found.objective, [], Status.CONVERGED)
+        starts: list[str | Array] = ["continuation"]
+        if x0 is not None:
+            starts = [x0]
+        elif self.method is None and not (is_sparse(rows.X) and rows.n * self._parameters > WRITTEN_OUT):
+            stage("least trimmed squares from many starts")
+            x = least_trimmed_squares(self._design(rows), rows.t.astype(np.float64), h, rows.s, seed=solver.seed).coef
+            starts = [x] if self.penalty is None else [x, "continuation"]
+        return solver.trimmed(self._problem(rows, h), h, starts)
 
-    def _starts(self, data: Data, h: float) -> list[str | Array]:
-        if self.method is not None or self._too_large(data):
-            return ["continuation"]
-        x = self._lts(data, data.t, h)
-        return [x] if self.penalty is None else [x, "continuation"]
-
-    def _by_chance(self, data: Data, verdict: Verdict) -> bool:
-        """With few rows per coefficient, half of them can be fitted far too well, and the others look wrong.
+    def _by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
+        """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
+        well, and the others look wrong.
 
         Then the scale of all residuals of least squares must exceed the robust one by more than it ever does in clean
         data on the same design, simulated.
         """
-        n, q = data.n, self._parameters
+        n, q = rows.n, self._parameters
         if self.penalty is not None or verdict.inliers.all() or not q < n < FEW_ROWS * q or n * q > SIMULATED:
             return False
-        A, h, draw = self._design(data), self._robust_h(data), np.random.Generator(np.random.Philox(key=self._seed()))
-        seen = _least_squares_scale(A, data.t.astype(np.float64), data.s) / verdict.scale
-        return seen <= max(_excess(A, draw.standard_normal(n), h, data.s) for _ in range(CLEAN_SETS))
+        A, draw = self._design(rows), np.random.Generator(np.random.Philox(key=seed))
+        seen = _least_squares_scale(A, rows.t.astype(np.float64), rows.s) / verdict.scale
+        return seen <= max(_excess(A, draw.standard_normal(n), half, rows.s) for _ in range(CLEAN_SETS))
 
-    def _untrimmed(self, data: Data, weights: np.ndarray, x0: Array) -> Fit:
-        s = weights if data.s is None else weights * data.s
-        kept = float(s.sum(dtype=np.float64))
-        r2 = self._r2(kept, kept)
-        problem = Problem(self._loss(data), AllOnes(), r2, s)
-        x = problem.loss.minimiser(s / kept, problem.r2, x0)
-        if x is None:
-            return super()._untrimmed(data, weights, x0)
-        return Fit(x, weights, problem.objective(np.ones(data.n), x), [], Status.CONVERGED)
+    @property
+    def _parameters(self) -> int:
+        return int(self.n_features_in_ + self.fit_intercept)
 
-    def _trimmed(self, data: Data, h: float, x0: Array | None) -> Fit:
-        if self.criterion == "lts":
-            return super()._trimmed(data, h, x0)
-        t = data.t.astype(np.float64)
-        found = least_median_of_squares(self._design(data), t, h, data.s, seed=self._seed())
-        return Fit(found.coef, found.w, found.objective, [], Status.CONVERGED)
+    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
+        """coef and intercept."""
+        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
+
+    def _residuals(self, rows: Examples, x: Array) -> np.ndarray:
+        coef, intercept = self._parts(x)
+        return np.asarray(rows.t - (rows.X @ coef + intercept), dtype=np.float64)
+
+    def _design(self, rows: Examples) -> np.ndarray:
+        """The rows written out, the intercept's column last."""
+        return LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
+
+    # -- what is known about each row, and about the coefficients -----------------------------------------------------
+
+    def _scores(self, data: Examples) -> np.ndarray:
+        return np.asarray(np.abs(data.t - (data.X @ self.coef_ + self.intercept_)) / self.scale_)
+
+    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
+        return regression_findings(self, NORMAL, data, scores, off)
+
+    def _fitted(self, X: Any, y: Any) -> Fitted:
+        data, ridge = self._remembered(X, y), float(self.alpha)
+        return fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
 
 
 def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:

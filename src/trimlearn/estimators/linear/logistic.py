@@ -3,30 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, Self
 
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import places
-from trimlearn.estimators.inputs import check_data, check_labels_known
+from trimlearn.estimators.base import Trimmed, places
+from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
+from trimlearn.estimators.linear.explain import fitted_model
 from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.predictor import Data, Fit, TrimmedPredictor
+from trimlearn.estimators.linear.problems import Solver
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.regularizers import Regularizer
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.crossfit import Judged, judge_labels
 from trimlearn.robust.labels.noise_model import LabelNoise, two_columns
@@ -36,37 +37,88 @@ from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, Weight
 
 __all__ = ["TrimmedLogisticRegression"]
 
+ENOUGH = 20  # passes over large data: more do not predict better, on MNIST 92.8 % after 20 and 92.6 % after 160
+FALLING = 0.1  # share of F by which it may still fall then: on MNIST 4 % in the last five, and prediction gains nothing
+OPINION_TOL = 1e-3  # of the models that judge labels: the tol of fits to large data
 
-class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredictor):  # type: ignore[misc]
-    """Logistic regression, binary or multinomial, that fits the rows whose labels it can explain,
+
+class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # type: ignore[misc]
+    """Logistic regression, binary or multinomial, that fits the rows whose labels it can explain.
+
+    It solves
 
         min over x, w of  C Σ wᵢ fᵢ(x) + ½‖x‖²,   0 ≤ wᵢ ≤ 1,  Σ wᵢ = h,   fᵢ = −log P(yᵢ | vᵢ, x),
 
-    then, with ``reweight``, the fit to all rows whose labels are more likely right than wrong.
+    then, with ``reweight``, the fit to all rows whose labels are more likely right than wrong; with
+    contamination="auto" to what the labels should have been, as far as is known.
 
     Parameters
     ----------
     contamination : float, int or "auto"
         The share, or number, of rows to trim. "auto": models that have not seen a row judge its label, and a noise
         model (which labels are mistaken for which, how often) calibrates them: see docs/logistic.md.
-    penalty : {"l2", "l1", "elasticnet", None}
-        With ``C`` and ``l1_ratio`` as scikit-learn's LogisticRegression has them, on the rows kept.
-    class_weight : dict or "balanced", optional
+    penalty : {"l2", "l1", "elasticnet"} or None
+        As scikit-learn's LogisticRegression has it, on the rows kept.
+    C : float
+        The inverse of the penalty's strength.
+    l1_ratio : float
+        The share of L1 in penalty="elasticnet".
+    class_weight : dict, "balanced" or None
         Multiplies sample_weight.
     balanced_trimming : bool
         Trim the same share of every class, so that a rare one is not wiped out.
-    fit_intercept, reweight, method, max_passes, tol, random_state, warm_start, verbose
-        As in `TrimmedLinearRegression`.
+    fit_intercept : bool
+        Whether the model has an intercept; no penalty is laid on it.
+    reweight : bool
+        False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
+    method : Method, optional
+        How to solve, one of `trimlearn.smart`. None: as `trimlearn.solve` sees fit.
+    max_passes : float, optional
+        Passes over the data at most. None: as many as the size of the data allows.
+    tol : float, optional
+        As in `trimlearn.solve`. None: from 10⁻⁹, where passes cost nothing, to 10⁻³ on large data.
+    random_state : int, RandomState or None
+        Seed of starts and draws. Give an integer to get the same result again where these matter.
+    warm_start : bool
+        Whether to begin where the last fit ended.
+    verbose : bool or int
+        Whether to show on stderr what the fit is doing.
 
     Attributes
     ----------
-    classes_, coef_, intercept_ : as scikit-learn's; raw_coef_, raw_intercept_ : the trimmed fit
-    weights_, raw_weights_, inlier_mask_ : how much each row counts, and whether it does
-    contamination_ : float, the share of wrong labels
-    noise_matrix_ : (K, K), the share of rows of class k that are labelled j
-    outlier_scores_ : (n,), log-odds that a label is wrong, by a model that has not seen it
-    suggested_labels_ : (n,), what that model takes the labels to be
-    objective_, history_, n_iter_ : of the trimmed fit
+    classes_ : ndarray of shape (K,)
+        The labels, sorted.
+    coef_, intercept_ : ndarray of shape (K, p) and (K,), or (1, p) and (1,) for two classes
+        The final fit.
+    raw_coef_, raw_intercept_ : as coef_ and intercept_
+        The trimmed fit.
+    weights_, raw_weights_ : ndarray of shape (n,)
+        How much each row counts in the final fit, and in the trimmed one.
+    inlier_mask_ : ndarray of shape (n,)
+        Which rows count: ``weights_ > 0``.
+    contamination_ : float
+        The estimated share of wrong labels.
+    noise_matrix_ : ndarray of shape (K, K)
+        The share of rows of class k that are labelled j.
+    outlier_scores_ : ndarray of shape (n,)
+        Log-odds that a label is wrong, by models that have not seen it.
+    suggested_labels_ : ndarray of shape (n,)
+        What those models take the labels to be.
+    outlier_probability_ : ndarray of shape (n,)
+        The probability that a label is wrong.
+    threshold_ : float
+        The score beyond which a row is not explained.
+    objective_ : float
+        The trimmed objective F at the trimmed fit.
+    history_ : list of Record
+        One record per w-step of the trimmed fit.
+    n_iter_ : int
+        How many steps that are, at least 1.
+
+    References
+    ----------
+    Aravkin and Davis (2020), Trimmed statistical estimation via variance reduction, Mathematics of Operations
+    Research 45.
 
     Examples
     --------
@@ -75,14 +127,12 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
     >>> from trimlearn import TrimmedLogisticRegression
     >>> X, y = load_iris(return_X_y=True)
     >>> y[[10, 60]] = 2
-    >>> model = TrimmedLogisticRegression().fit(X, y)
+    >>> model = TrimmedLogisticRegression(random_state=0).fit(X, y)
     >>> model.weights_[[10, 60]], model.suggested_labels_[[10, 60]]
     (array([0., 0.]), array([0, 1]))
     """
 
-    enough: ClassVar[float] = 20  # more do not predict better: on MNIST 92.8 % after 20, 92.6 % after 160
-    falling: ClassVar[float] = 0.1  # F still falls by 4 % in the last five of them there, and prediction gains nothing
-    classes_: np.ndarray
+    _x: Array  # of the trimmed fit
     _judged: Judged
 
     def __init__(
@@ -99,7 +149,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         method: Method | None = None,
         max_passes: float | None = None,
         tol: float | None = None,
-        random_state: Any = 0,
+        random_state: Any = None,
         warm_start: bool = False,
         verbose: bool | int = 0,
     ) -> None:
@@ -118,9 +168,15 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
         self.warm_start = warm_start
         self.verbose = verbose
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to X (n, p), dense or CSR, and labels y (n,); sample_weight: 2 is the row twice, 0 its removal."""
+        with self._fitting(X):
+            data = self._validate(X, y, sample_weight, reset=True)
+            return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
-        z = np.asarray(self._checked(X) @ self.coef_.T + self.intercept_)
+        z = np.asarray(check_features(self, X) @ self.coef_.T + self.intercept_)
         return z[:, 0] if len(self.classes_) == 2 else z
 
     def predict(self, X: Any) -> np.ndarray:
@@ -131,7 +187,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log P(class), (n, K)."""
-        return np.asarray(log_softmax(self._linear(self._checked(X)), axis=1))
+        return np.asarray(log_softmax(self._linear(check_features(self, X)), axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class), (n, K)."""
@@ -139,167 +195,133 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
-        z = self._linear(self._checked(X))
-        return self._ruler.score([z], self._codes(np.asarray(column_or_1d(y, warn=True))))
+        z = self._linear(check_features(self, X))
+        return self._noise_for_new_rows.score([z], self._codes(np.asarray(column_or_1d(y, warn=True))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self, "coef_")
-        return check_data(self, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))
-
-    def _linear(self, X: Any) -> np.ndarray:
-        """Predictions (n, K) for rows that were checked, K = 2 included."""
-        return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
-
     # -- the fit ------------------------------------------------------------------------------------------------------
 
-    def _fit_rows(self, data: Data, h: float | None, warm: bool) -> None:
-        given, data = data, self._tame(data)
-        known = warm and hasattr(self, "_judged") and len(self._judged.verdict.labels) == data.n
-        judged = self._judged if known else self._judge(data, h)
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
+        check_positive(self.C, "C")
+        check_labels_known(y)
+        if self.penalty is not None:
+            check_choice(self.penalty, ("l2", "l1", "elasticnet"), "penalty")
+        data = check_examples(self, X, y, sample_weight, reset=reset)
+        check_classification_targets(data.t)
+        if reset:
+            self.classes_ = np.unique(data.t)
+            if len(self.classes_) < 2:
+                raise ValueError(f"y holds one class only, {self.classes_[0]}; a classifier needs two at least.")
+        data = replace(data, t=self._codes(data.t))
+        if self.class_weight is None:
+            return data
+        s = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
+        return replace(data, s=s if data.s is None else s * data.s)
+
+    def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
+        """A verdict on all labels, a trimmed fit, and a fit to what the labels should have been, as far as is known."""
+        self._training = data
+        distinct = Distinct.of(data)
+        rows, solver = self._drawn_in(distinct.rows), self._solver(self._seed())
+        warm = warm and self._x.shape == self._loss(rows).x_shape
+        known = warm and len(self._judged.verdict.labels) == rows.n
+        judged = self._judged if known else self._judge(rows, h, solver.seed)
         verdict = judged.verdict
         if h is None and verdict.clean:  # nothing to correct: the plain fit, to the data as they are
-            data = given
-        share = 1 - verdict.noise.epsilon if h is None else h / data.S
-        raw = self._trimmed(data, share * data.S, self._x if warm else judged.x)
-        self._warn_of_lost_classes(data, raw.w)
+            rows = distinct.rows
+        share = 1 - verdict.noise.epsilon if h is None else h / rows.S
+        kept = share * rows.S
+        raw = solver.trimmed(self._problem(rows, kept), kept, [self._x if warm else judged.x])
+        self._warn_of_lost_classes(rows, raw.w)
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
-            weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
-            x = self._corrected(data, verdict, judged.x).x if h is None else self._untrimmed(data, weights, judged.x).x
+            weights = verdict.keep(None if h is None else share).astype(rows.X.dtype)
+            if h is None:  # what the labels should have been, as far as is known: probabilities given all opinions
+                P = verdict.classes
+                rows = replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
+            else:
+                rows = replace(rows, s=weights if rows.s is None else weights * rows.s)
+            x = solver.refit(self._problem(rows), judged.x)
         if h is None and verdict.warning:
             warn(verdict.warning)
-        self._judged, self._rulings = judged, LabelAssessment.of(verdict)
-        self._publish(raw, x, weights, 1 - share)
-        self.noise_matrix_, self.outlier_scores_ = verdict.noise.T, verdict.scores
+
+        self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
+        self.n_iter_ = max(1, len(raw.history) - 1)
+        self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
+        self.coef_, self.intercept_ = self._parts(x)
+        self.contamination_, self.noise_matrix_ = 1 - share, verdict.noise.T
         self.threshold_ = verdict.cut(None if h is None else share)
-        self._say()
+        self._judged, self._assessment = judged, LabelAssessment.of(verdict)
+        if distinct.where is not None:
+            self._assessment = self._assessment.spread(distinct.where, self._assess(distinct.gone))
+        unseen = self._scores(distinct.gone)
+        self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
+            (verdict.scores, unseen), (weights, unseen <= self.threshold_), (raw.w, 0.0)
+        )
+        self.outlier_probability_ = self._assessment.probability
+        self.suggested_labels_ = self.classes_[self._assessment.suggested]
+        return self
 
-    def _tame(self, data: Data) -> Data:
-        """The data with wild cells drawn in, so that they steer no model. Only where there are any is X copied, and
+    def _solver(self, seed: int) -> Solver:
+        name = type(self).__name__
+        return Solver(name, self.method, self.max_passes, self.tol, seed, enough=ENOUGH, falling=FALLING)
+
+    def _problem(self, rows: Examples, h: float | None = None) -> Problem:
+        """The trimmed problem that keeps h; None: all rows as they are weighted."""
+        r1: WeightSet = AllOnes()
+        if h is not None:
+            r1 = GroupCappedSimplex(rows.t, h) if self.balanced_trimming else CappedSimplex(h)
+        r2 = None
+        if self.penalty is not None:
+            r2 = make_penalty(self.penalty, 1.0, self.l1_ratio, 1 / (self.C * rows.S))
+        return Problem(self._loss(rows), r1, r2, rows.s)
+
+    def _loss(self, rows: Examples) -> Softmax | Logistic:
+        if len(self.classes_) == 2:
+            return Logistic(rows.X, rows.t, intercept=self.fit_intercept)
+        return Softmax(rows.X, rows.t, len(self.classes_), intercept=self.fit_intercept)
+
+    def _drawn_in(self, rows: Examples) -> Examples:
+        """The rows with wild cells drawn in, so that they steer no model. Only where there are any is X copied, and
         what lies on a disk never is."""
-        self._reach = column_bounds(data.X)
-        if isinstance(data.X, np.memmap) or not self._reach.rows_beyond(data.X).any():
-            return data
-        return replace(data, X=self._reach.clip(data.X))
+        self._bounds = column_bounds(rows.X)
+        if isinstance(rows.X, np.memmap) or not self._bounds.rows_beyond(rows.X).any():
+            return rows
+        return replace(rows, X=self._bounds.clip(rows.X))
 
-    def _say(self) -> None:
-        """What is known about the labels of all rows."""
-        self.outlier_probability_ = self._rulings.probability
-        self.suggested_labels_ = self.classes_[self._rulings.suggested]
+    def _judge(self, rows: Examples, h: float | None, seed: int) -> Judged:
+        stage("labels judged out of sample")
+        return judge_labels(
+            self._loss(rows),
+            rows.s,
+            C=self.C,
+            trusted=None if h is None else h / rows.S,
+            balanced=self.balanced_trimming,
+            method=self.method,
+            seed=seed,
+            tol=OPINION_TOL if self.tol is None else self.tol,
+        )
 
-    def _corrected(self, data: Data, verdict: LabelVerdict, x0: Array) -> Fit:
-        """The fit to what the labels should have been, as far as is known: their probabilities given all opinions."""
-        P = verdict.classes
-        loss = self._loss(replace(data, t=P[:, 1] if len(self.classes_) == 2 else P))
-        problem = Problem(loss, AllOnes(), self._r2(data.S, data.S), data.s)
-        fit = self._solve(problem, x0)
-        self._warn(fit)
-        return fit
-
-    def _spread_out(self, data: Data, where: np.ndarray) -> None:
-        gone = where < 0
-        self._rulings = self._rulings.spread(where, self._rule(Data(data.X[gone], data.t[gone], None)))
-        self._say()
-
-    def _warn_of_lost_classes(self, data: Data, w: np.ndarray) -> None:
-        s = w if data.s is None else w * data.s
-        lost = self.classes_[np.bincount(data.t, s, len(self.classes_)) == 0]
+    def _warn_of_lost_classes(self, rows: Examples, w: np.ndarray) -> None:
+        s = w if rows.s is None else w * rows.s
+        lost = self.classes_[np.bincount(rows.t, s, len(self.classes_)) == 0]
         if len(lost):
             warn(
                 f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
                 "has. Lower contamination, or set balanced_trimming=True.",
             )
 
-    def _judge(self, data: Data, h: float | None) -> Judged:
-        stage("labels judged out of sample")
-        return judge_labels(
-            self._loss(data),
-            data.s,
-            C=self.C,
-            trusted=None if h is None else h / data.S,
-            balanced=self.balanced_trimming,
-            method=self.method,
-            seed=self._seed(),
-            tol=1e-3 if self.tol is None else self.tol,
-        )
+    def _parts(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
+        """coef and intercept in scikit-learn's shapes."""
+        x = np.asarray(x)
+        x = x[:, None] if x.ndim == 1 else x
+        return (x[:-1].T, x[-1]) if self.fit_intercept else (x.T, np.zeros(x.shape[1], x.dtype))
 
-    @property
-    def _ruler(self) -> LabelNoise:
-        """What unseen rows are judged by: the final model, as sure of itself as it is, and the noise that was found."""
-        K, noise = len(self.classes_), self._judged.verdict.noise
-        return LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
-
-    def _scores(self, data: Data) -> np.ndarray:
-        return self._ruler.score([self._linear(data.X)], data.t)
-
-    def _findings(self, data: Data, scores: np.ndarray, off: np.ndarray) -> Findings:
-        training, given = data is vars(self).get("_training"), data.t
-        rulings = self._rulings if training else self._rule(data)
-        P = self._linear(data.X)
-        others = np.where(np.arange(P.shape[1]) == given[:, None], -np.inf, P)
-        rival = np.where(rulings.suggested == given, others.argmax(axis=1), rulings.suggested)
-        center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
-        top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
-        return rulings.findings(given, self.classes_, off, self._reach.rows_beyond(data.X), top)
-
-    def _rule(self, data: Data) -> LabelAssessment:
-        """On rows that were not fitted."""
-        return LabelAssessment.of(LabelVerdict(self._ruler, [self._linear(data.X)], data.t, np.ones(data.n)))
-
-    def _fitted(self, X: Any, y: Any) -> Fitted:
-        data = self._remembered(X, y)
-        binary = len(self.classes_) == 2
-        intercept = self.intercept_ if self.fit_intercept else None
-        return Fitted(
-            family="binomial" if binary else "multinomial",
-            X=data.X,
-            y=data.t,
-            coef=self.coef_[0] if binary else self.coef_,
-            intercept=intercept[0] if binary and intercept is not None else intercept,
-            weights=self.weights_,
-            sample_weight=data.s,
-            ridge=1 / self.C if self.penalty == "l2" else 0.0,
-            penalty=self.penalty,
-            reweighted=self.reweight,
-            feature_names=getattr(self, "feature_names_in_", None),
-            classes=list(self.classes_),
-            contamination=self.contamination_,
-            name=type(self).__name__,
-        )
-
-    # -- the hooks of TrimmedPredictor --------------------------------------------------------------------------------
-
-    def _checks(self) -> dict[str, Any]:
-        return {"ensure_min_samples": 2}
-
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Data:
-        check_positive(self.C, "C")
-        check_labels_known(y)
-        if self.penalty is not None:
-            check_choice(self.penalty, ("l2", "l1", "elasticnet"), "penalty")
-        data = super()._validate(X, y, sample_weight, reset)
-        if self.class_weight is None:
-            return data
-        cw = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
-        return Data(data.X, data.t, cw if data.s is None else cw * data.s)
-
-    def _target(self, y: np.ndarray, dtype: Any, reset: bool) -> np.ndarray:
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        if reset:
-            self.classes_ = np.unique(y)
-            if len(self.classes_) < 2:
-                raise ValueError(f"y holds one class only, {self.classes_[0]}; a classifier needs two at least.")
-        return self._codes(y)
-
-    def _resumes(self, data: Data) -> bool:
-        K = len(self.classes_)
-        return super()._resumes(data) and self._x.shape[1:] == (() if K == 2 else (K,))
+    # -- what is known about each row, and about the coefficients -----------------------------------------------------
 
     def _codes(self, y: np.ndarray) -> np.ndarray:
         codes = places(y, self.classes_)
@@ -307,18 +329,37 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, TrimmedPredicto
             raise ValueError(f"y holds labels that were not seen in fit: {np.unique(y[codes < 0])[:5].tolist()}.")
         return codes
 
-    def _loss(self, data: Data) -> Softmax | Logistic:
-        if len(self.classes_) == 2:
-            return Logistic(data.X, data.t, intercept=self.fit_intercept)
-        return Softmax(data.X, data.t, len(self.classes_), intercept=self.fit_intercept)
+    def _linear(self, X: Any) -> np.ndarray:
+        """Predictions (n, K) for rows that were checked, K = 2 included."""
+        return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
 
-    def _weight_set(self, data: Data, h: float) -> WeightSet:
-        return GroupCappedSimplex(data.t, h) if self.balanced_trimming else CappedSimplex(h)
+    @property
+    def _noise_for_new_rows(self) -> LabelNoise:
+        """What unseen rows are judged by: the final model, as sure of itself as it is, and the noise that was found."""
+        K, noise = len(self.classes_), self._judged.verdict.noise
+        return LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
 
-    def _r2(self, kept: float, S: float) -> Regularizer:
-        return make_penalty(self.penalty, 1.0, self.l1_ratio, 1 / (self.C * S))
+    def _scores(self, data: Examples) -> np.ndarray:
+        return self._noise_for_new_rows.score([self._linear(data.X)], data.t)
 
-    def _parts(self, x: Array) -> tuple[Any, Any]:
-        x = np.asarray(x)
-        x = x[:, None] if x.ndim == 1 else x
-        return (x[:-1].T, x[-1]) if self.fit_intercept else (x.T, np.zeros(x.shape[1], x.dtype))
+    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
+        training, given = data is vars(self).get("_training"), data.t
+        assessment = self._assessment if training else self._assess(data)
+        P = self._linear(data.X)
+        others = np.where(np.arange(P.shape[1]) == given[:, None], -np.inf, P)
+        rival = np.where(assessment.suggested == given, others.argmax(axis=1), assessment.suggested)
+        center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
+        top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
+        return assessment.findings(given, self.classes_, off, self._bounds.rows_beyond(data.X), top)
+
+    def _assess(self, data: Examples) -> LabelAssessment:
+        """On rows that were not fitted."""
+        noise, opinions = self._noise_for_new_rows, [self._linear(data.X)]
+        return LabelAssessment.of(LabelVerdict(noise, opinions, data.t, np.ones(data.n)))
+
+    def _fitted(self, X: Any, y: Any) -> Fitted:
+        data, ridge = self._remembered(X, y), 1 / self.C
+        if len(self.classes_) > 2:
+            classes = list(self.classes_)
+            return fitted_model(self, data, "multinomial", self.coef_, self.intercept_, ridge=ridge, classes=classes)
+        return fitted_model(self, data, "binomial", self.coef_[0], self.intercept_[0], ridge=ridge)

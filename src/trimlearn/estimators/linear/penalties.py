@@ -6,21 +6,19 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, Ridge, Scaled, Zero
+from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, Ridge, Scaled
 
 __all__ = ["PENALTIES", "make_penalty"]
 
 PENALTIES = ("l2", "l1", "elasticnet", "scad", "mcp", "l0")
 
 
-def make_penalty(penalty: str | None, alpha: Any, l1_ratio: Any, scale: float) -> Regularizer:
+def make_penalty(penalty: str, alpha: Any, l1_ratio: Any, scale: float) -> Regularizer:
     """scale · alpha · penalty: r2, where the objective a user has in mind, times ``scale``, is F.
 
     >>> make_penalty("l1", 0.5, None, scale=0.1)
     L1(alpha=0.05)
     """
-    if penalty is None:
-        return Zero()
     if not isinstance(penalty, str) or penalty not in PENALTIES:
         raise ValueError(f"penalty must be None or one of {', '.join(map(repr, PENALTIES))}, got {penalty!r}.")
     strength = _strength("alpha", alpha) * scale
