@@ -63,7 +63,7 @@ BEYOND_SCALE = float(Chi().survival(2.3))
 BEYOND_USUAL = float(Chi().survival(2.5))  # customary (Rousseeuw and Leroy 1987); σ hardly depends on it
 BEYOND_COUNT = float(Chi().survival(3.0))  # the contamination is least biased of 2, 2.5, 3, 3.5 and 4
 # A row is flagged only where fewer clean rows than this are expected at its score or beyond. With 1.6, twice as many
-# clean rows are flagged from n = 200 on; with 0.1, twice as many bad ones are kept.
+# clean rows are flagged at n = 200; with 0.1, twice as many bad ones are kept.
 EXPECTED = 0.4
 ROUNDS = 100  # at most, against cycles: both iterations end much earlier, once no row crosses their cut-off any more
 TINY, HUGE = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)

@@ -16,7 +16,7 @@ __all__ = ["DistinctRows"]
 SOME = 10_000  # rows from which coordinates are taken: so many give a spectrum to 1 %, and only its scale matters
 PIECE = 2_000_000  # entries of A held at a time, a limit on memory: 16 MB
 ROUNDING = 100 * np.finfo(np.float64).eps  # of what a residual is the difference of, which 100 sums round by
-DIRECT = 400_000  # entries of the kept rows up to which they are factored, a limit on time: some 10 ms
+DIRECT = 400_000  # entries of the kept rows up to which they are factored, a limit on time: some 20 ms
 HUGE = 1e100  # targets beyond are as far away as can be: 10¹⁰⁰ of their squares do not overflow
 
 
