@@ -276,7 +276,7 @@ def test_the_methods_take_the_corollaries_steps() -> None:
     for algorithm in algorithms():
         rates_of = algorithm.rates(100)
         run = algorithm.method(rates_of).bind(problem, 0)
-        assert (run.rule.gamma, run.eta, run.tau) == (rates_of.gamma, rates_of.eta, rates_of.tau)
+        assert (run.rule.gamma, run.rule.eta, run.tau) == (rates_of.gamma, rates_of.eta, rates_of.tau)
         assert run.j.chance == rates_of.q
         assert run.b == (100 if algorithm.name == "PALM" else 22)
         assert run.momentum == 0
