@@ -93,8 +93,8 @@ def plane(rng: np.random.Generator, n: int, kind: str, k: int, p: int = 6) -> tu
 
 CASES: dict[str, tuple[Callable[[], Any] | None, Draw]] = {
     "law": (None, normal_scores),
-    "TrimmedLinearRegression": (TrimmedLinearRegression, regression),
-    "TrimmedGLM, Poisson": (TrimmedGLM, counts),
+    "TrimmedLinearRegression": (lambda: TrimmedLinearRegression(random_state=0), regression),
+    "TrimmedGLM, Poisson": (lambda: TrimmedGLM(random_state=0), counts),
     "TrimmedCovariance": (lambda: TrimmedCovariance(random_state=0), cloud),
     "TrimmedGraphicalLasso": (lambda: TrimmedGraphicalLasso(alpha=0.05, random_state=0), cloud),
     "TrimmedPCA": (lambda: TrimmedPCA(2, random_state=0), plane),

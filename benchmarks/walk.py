@@ -51,22 +51,15 @@ WHERE: dict[str, tuple[Place, ...]] = {
         Place("engines/local.py", "LocalEngine.gap"),
     ),
     "reweighting": (
-        Place("estimators/linear/regressor.py", "TrimmedRegressor._readmit"),
-        Place("estimators/linear/logistic.py", "TrimmedLogisticRegression._corrected"),
-        Place("estimators/covariance/covariance.py", "TrimmedCovariance._readmit"),
-        Place("estimators/covariance/graphical_lasso.py", "TrimmedGraphicalLasso._judge"),
-        Place("robust/subspace/judge.py", "fit_and_judge"),
-        Place("estimators/meta/wrapper.py", "TrimmedEstimator._fit"),
+        Place("robust/verdict.py", "readmit"),
+        Place("estimators/linear/linear.py", "TrimmedLinearRegression._fit"),
     ),
     "penalties": (
         Place("estimators/linear/penalties.py", "make_penalty"),
-        Place("estimators/linear/predictor.py", "TrimmedPredictor._r2"),
-        Place("estimators/linear/regressor.py", "TrimmedRegressor._r2"),
-        Place("estimators/linear/linear.py", "TrimmedLinearRegression._r2"),
+        Place("estimators/linear/linear.py", "TrimmedLinearRegression._problem"),
     ),
     "auto level": (
-        Place("estimators/base.py", "Trimmed._h"),
-        Place("estimators/linear/regressor.py", "TrimmedRegressor._robust_h"),
+        Place("estimators/linear/linear.py", "TrimmedLinearRegression._fit"),
         Place("robust/scale.py", "judge"),
     ),
 }

@@ -22,10 +22,31 @@ BEYOND = 0.025  # the share of inliers beyond a line of the outlier map (Roussee
 
 
 def plot_trim_path(path: TrimPath, ax: Sequence[Any] | None = None) -> Any:
-    """Three panels along the contamination: the objective, the coefficients, and who leaves when.
+    """Draw three panels along the contamination: the objective, the coefficients, and who leaves when.
 
-    ax: three Axes to draw into; None: a new figure. The Axes are returned. In the last panel each row that leaves is a
-    dash at the contamination where it does, in the order of leaving; the dotted line is the path's elbow.
+    In the last panel each row that leaves is a dash at the contamination where it does, in the order of leaving; the
+    dotted line is the path's elbow.
+
+    Parameters
+    ----------
+    path : TrimPath
+        What `trimlearn.trim_path` returned.
+    ax : sequence of three Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ndarray of three Axes
+        Those drawn into.
+
+    Examples
+    --------
+    >>> from trimlearn import TrimmedLinearRegression, trim_path
+    >>> X = np.arange(20.0)[:, None]
+    >>> y = np.where(X[:, 0] == 3, 99.0, X[:, 0] + np.sin(X[:, 0] ** 2))
+    >>> path = trim_path(TrimmedLinearRegression(random_state=0), X, y)
+    >>> len(plot_trim_path(path))
+    3
     """
     panels = _pyplot().subplots(1, 3, figsize=(13, 4), layout="constrained")[1] if ax is None else np.asarray(ax)
     if np.shape(panels) != (3,):
@@ -46,7 +67,28 @@ def plot_trim_path(path: TrimPath, ax: Sequence[Any] | None = None) -> Any:
 
 
 def plot_scores(estimator: Any, ax: Any = None) -> Any:
-    """The training rows' outlier scores in increasing order, kept and trimmed, and the cut-off between them."""
+    """Draw the training rows' outlier scores in increasing order, and the cut-off between kept and trimmed ones.
+
+    Parameters
+    ----------
+    estimator : a trimmed estimator
+        After fit.
+    ax : Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        Those drawn into.
+
+    Examples
+    --------
+    >>> from trimlearn import TrimmedLinearRegression
+    >>> X = np.arange(20.0)[:, None]
+    >>> model = TrimmedLinearRegression(random_state=0).fit(X, np.where(X[:, 0] == 3, 99.0, X[:, 0]))
+    >>> plot_scores(model).get_ylabel()
+    'outlier score'
+    """
     check_is_fitted(estimator, "outlier_scores_")
     ax = _axes(ax)
     order = np.argsort(estimator.outlier_scores_, kind="stable")
@@ -60,12 +102,33 @@ def plot_scores(estimator: Any, ax: Any = None) -> Any:
 
 
 def plot_outlier_map(estimator: Any, X: Any = None, y: Any = None, ax: Any = None) -> Any:
-    """How badly each training row is explained against how far out it lies.
+    """Draw how badly each training row is explained against how far out it lies.
 
     Regression: residual/scale against the robust distance of its features, that of `TrimmedCovariance` (Rousseeuw and
     Van Zomeren 1990): vertical outliers top and bottom left, bad leverage points top and bottom right, good ones
-    right. PCA: orthogonal against score distance (Hubert, Rousseeuw and Vanden Branden 2005). X and y: the training
-    data again, for an estimator that was unpickled.
+    right. PCA: orthogonal against score distance (Hubert, Rousseeuw and Vanden Branden 2005).
+
+    Parameters
+    ----------
+    estimator : TrimmedPCA or a trimmed regressor
+        After fit.
+    X, y : array-like, optional
+        The training data again, for an estimator that was unpickled.
+    ax : Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        Those drawn into.
+
+    Examples
+    --------
+    >>> from trimlearn import TrimmedPCA
+    >>> from trimlearn.datasets import load_judges
+    >>> model = TrimmedPCA(2, random_state=0).fit(load_judges().data)
+    >>> plot_outlier_map(model).get_xlabel()
+    'score distance'
     """
     check_is_fitted(estimator, "outlier_scores_")
     if isinstance(estimator, TrimmedPCA):

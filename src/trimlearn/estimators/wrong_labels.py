@@ -25,7 +25,7 @@ ROUNDING = 1e-3  # by which probabilities may sum to something else than 1: thre
 class LabelErrors:
     """What `label_errors` found.
 
-    Attributes
+    Parameters
     ----------
     contamination_ : float
         The share of wrong labels.
@@ -45,6 +45,14 @@ class LabelErrors:
     See Also
     --------
     label_errors : Makes it.
+
+    Examples
+    --------
+    >>> y = np.repeat([0, 1], 50)
+    >>> p = np.where(y[:, None] == [0, 1], 0.99, 0.01)
+    >>> y[[3, 20, 70, 90]] = 1, 1, 0, 0
+    >>> np.flatnonzero(label_errors(y, p).mask_)
+    array([ 3, 20, 70, 90])
     """
 
     contamination_: float

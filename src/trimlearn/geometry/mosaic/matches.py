@@ -36,6 +36,12 @@ class Matches(NamedTuple):
         The pixels of the second image that look like them.
     scores : ndarray of shape (n,)
         Larger for a match that is likelier to be right.
+
+    Examples
+    --------
+    >>> found = Matches(np.zeros((1, 2)), np.ones((1, 2)), np.array([0.3]))
+    >>> found.dst.tolist()
+    [[1.0, 1.0]]
     """
 
     src: Floats

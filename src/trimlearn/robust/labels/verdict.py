@@ -52,6 +52,7 @@ class LabelVerdict:
     s: Floats
     undecided: float = 0.0  # the share of labels that may be wrong, where it is not proven
     misfit: float = 0.0  # the share that the first prediction alone would call wrong, but the others would not
+    chance: bool = False  # whether the labels might as well have been drawn by chance: nobody can tell right from wrong
 
     @property
     def clean(self) -> bool:
@@ -112,6 +113,11 @@ class LabelVerdict:
                 f"up to {self.undecided:.0%} of the labels may be wrong, but overlapping classes would explain them as "
                 "well: all are taken to be right. Give contamination if you know better."
             )
+        if self.chance and self.s.sum() >= ENOUGH:
+            return (
+                "the features explain the labels no better than chance does: which of them are wrong, if any, cannot be "
+                "told. All are taken to be right."
+            )
         return None
 
 
@@ -144,7 +150,7 @@ def label_verdict(
     with_noise = noise.log_likelihood(final, labels)
     shares = np.bincount(labels, s, int(labels.max()) + 1) / s.sum()
     if s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))) < NOT_WORSE:
-        return LabelVerdict(plain, predictions, labels, s)  # nobody can tell the labels from chance, right or wrong
+        return LabelVerdict(plain, predictions, labels, s, chance=True)
     misfit = alone.epsilon - noise.epsilon if len(predictions) > 1 else 0.0
     if misfit >= MATERIAL and noise.epsilon < MATERIAL / 2:  # what is left is within the errors of flexible models
         return LabelVerdict(plain, predictions, labels, s, misfit=misfit)
