@@ -115,8 +115,8 @@ class LabelVerdict:
             )
         if self.chance and self.s.sum() >= ENOUGH:
             return (
-                "the features explain the labels no better than chance does: which of them are wrong, if any, cannot be "
-                "told. All are taken to be right."
+                "the features explain the labels no better than chance does: nobody can tell which of them are wrong. "
+                "All are taken to be right."
             )
         return None
 
