@@ -28,7 +28,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trimlearn.datasets import load_digits_contaminated
-from trimlearn.estimators.meta.crossfit import Examples, fit_weighted, weight_argument
+from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.splits import content_splits
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
@@ -36,6 +36,7 @@ from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 # Skipped: what needs SCIPY_ARRAY_API set or a GPU. The warnings are LogisticRegression's own: lbfgs on unscaled data.
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # some have labels that X says nothing about
+@pytest.mark.filterwarnings("ignore:the features explain the labels no better than chance")
 @parametrize_with_checks(
     [TrimmedEstimator(LogisticRegression(), random_state=0), TrimmedEstimator(Ridge(), random_state=0)]
 )
@@ -333,8 +334,8 @@ def test_grid_search_reaches_inside() -> None:
 # -- folds ------------------------------------------------------------------------------------------------------------
 
 
-def rows(X: np.ndarray, y: np.ndarray, s: np.ndarray | None = None, classes: Any = None) -> Examples:
-    return Examples(X, y, y, np.ones(len(y)) if s is None else s, classes)
+def rows(X: np.ndarray, y: np.ndarray, s: np.ndarray | None = None, classes: Any = None) -> EncodedExamples:
+    return EncodedExamples(X, y, y, np.ones(len(y)) if s is None else s, classes)
 
 
 def test_folds_follow_the_rows_whatever_their_order_and_number() -> None:

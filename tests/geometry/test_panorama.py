@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from cameras import SIZE, Ring, ring, seen
-from paper import panorama as experiment
+from paper.panorama import experiment
 from paper.panorama.smart_alone import smart_alone
 from trimlearn.datasets import find_photos
 from trimlearn.datasets.locate import find_folder

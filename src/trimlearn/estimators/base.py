@@ -23,13 +23,13 @@ from trimlearn.inference.table import Findings, make_table
 from trimlearn.progress import watching
 from trimlearn.weights.projection import h_of
 
-__all__ = ["Table", "Trimmed", "check_counts", "places", "row_names"]
+__all__ = ["FeatureRows", "Trimmed", "check_counts", "places", "row_names"]
 
 SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 
 
 @dataclass(frozen=True)
-class Table:
+class FeatureRows:
     """Validated training data without a target: rows X (n, p) and their sample weights s."""
 
     X: Any

@@ -17,7 +17,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count, check_magnitude
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Table, check_counts, row_names
+from trimlearn.estimators.base import FeatureRows, check_counts, row_names
 from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.probability import row_probabilities
@@ -171,17 +171,17 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
             self._row_names = row_names(X)
             return self._refit(data, self.contamination, warm=False)
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> FeatureRows:
         X = self._check_X(X, reset=reset, least=1 + reset)
         check_magnitude(X, "X")
-        return Table(X, check_counts(sample_weight, X))
+        return FeatureRows(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
         return check_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
         )
 
-    def _fit(self, data: Table, h: float | None, warm: bool) -> Self:
+    def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
         points = Points(data.X)
         with team():
             center = self._fixed_center(points, data.s)
@@ -384,10 +384,10 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         """
         return float(np.mean(self.score_samples(X)))
 
-    def _scores(self, data: Table) -> np.ndarray:
+    def _scores(self, data: FeatureRows) -> np.ndarray:
         return self._in_units(np.sqrt(Points(data.X).distances2(self._flat)))
 
-    def _findings(self, data: Table, scores: np.ndarray, off: np.ndarray) -> Findings:
+    def _findings(self, data: FeatureRows, scores: np.ndarray, off: np.ndarray) -> Findings:
         """Kinds are those of the outlier map: "orthogonal outlier", "bad leverage", "good leverage" or "regular"."""
         distances, flat = self._score_distance(data.X), self._flat
         far = distances > Chi(self.n_components_).upper(FAR)

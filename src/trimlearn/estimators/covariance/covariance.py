@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Table
+from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.inference.probability import row_probabilities
@@ -136,7 +136,7 @@ class TrimmedCovariance(TrimmedScatter):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, data: Table, h: float | None, warm: bool) -> Self:
+    def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
         seed, starts = self._seed(), check_count(self.n_starts, "n_starts")
         judge = DistanceJudge(data.X, data.s, _check_cutoff(self.cutoff), seed)
         criterion = _Determinant(data, judge, self.assume_centered, self.shrinkage, starts, seed)
@@ -154,7 +154,7 @@ class TrimmedCovariance(TrimmedScatter):
 class _Determinant:
     """log det of the covariance of the rows kept."""
 
-    data: Table
+    data: FeatureRows
     judge_by: DistanceJudge
     centred: bool
     shrinkage: float | str

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Table
+from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.inference.probability import row_probabilities
@@ -140,11 +140,11 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.random_state = random_state
         self.verbose = verbose
 
-    def _fit(self, data: Table, h: float | None, warm: bool) -> Self:
+    def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
         if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not self.alpha >= 0:
             raise ValueError(f"alpha must be a number >= 0, got {self.alpha!r}.")
         kept, s, where = distinct_rows(data.X, data.s)  # neither the order of rows nor how weights are spelled matters
-        rows = Table(data.X[kept], s)
+        rows = FeatureRows(data.X[kept], s)
         least = FLOOR * RobustUnits.of(rows.X, s, self.assume_centered).scale ** 2
         options = float(self.alpha), self.tol, self.max_iter
         criterion = _PenalisedLikelihood(rows, *options, self.assume_centered, least, self._seed())
@@ -175,7 +175,7 @@ def _warn(raw: SparseNormal, final: SparseNormal, least: np.ndarray) -> None:
 class _PenalisedLikelihood:
     """J of the rows kept. ``least``: the smallest variances to believe in."""
 
-    data: Table
+    data: FeatureRows
     alpha: float
     tol: float
     max_iter: int

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
-from trimlearn.estimators.base import Table, check_counts, row_names
+from trimlearn.estimators.base import FeatureRows, check_counts, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedFit
 from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_data
@@ -144,7 +144,7 @@ class TrimmedScatter(Detector):
         """Which rows count in the trimmed fit."""
         return np.asarray(self.raw_weights_ > 0)
 
-    def _publish(self, data: Table, found: TrimmedFit[Any], h: float | None) -> None:
+    def _publish(self, data: FeatureRows, found: TrimmedFit[Any], h: float | None) -> None:
         """What was found, as attributes; h: the weight that was asked to be kept."""
         raw, trimmed, final = found.raw, found.trimmed.model, found.final
         self._training, self._raw, self._model = data, raw, final.model
@@ -156,17 +156,17 @@ class TrimmedScatter(Detector):
         self.objective_ = raw.history[-1] if raw.history else inf
         self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
 
-    def _scores(self, data: Table) -> np.ndarray:
+    def _scores(self, data: FeatureRows) -> np.ndarray:
         return np.asarray(np.sqrt(self._model.squared_distances(data.X)))
 
-    def _findings(self, data: Table, scores: np.ndarray, off: np.ndarray) -> Findings:
+    def _findings(self, data: FeatureRows, scores: np.ndarray, off: np.ndarray) -> Findings:
         precision, center = self.get_precision(), self.location_
         top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Table:
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> FeatureRows:
         X = check_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)
         largest = np.abs(X).max()
         if largest > 0 and not 1 / HUGE < largest < HUGE:
             raise ValueError(f"X holds numbers of up to {largest:.0e}, whose squares are out of range: rescale it.")
-        return Table(X, check_counts(sample_weight, X))
+        return FeatureRows(X, check_counts(sample_weight, X))

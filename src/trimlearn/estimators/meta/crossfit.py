@@ -13,13 +13,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-__all__ = ["Examples", "Splits", "crossfit", "fit_weighted", "spare_classes", "weight_argument"]
+__all__ = ["EncodedExamples", "Splits", "crossfit", "fit_weighted", "spare_classes", "weight_argument"]
 
 Splits = list[tuple[np.ndarray, np.ndarray]]  # (rows fitted, rows predicted)
 
 
 @dataclass(frozen=True)
-class Examples:
+class EncodedExamples:
     """Training data: X and y as the estimator wants them, t = y as it is judged, s > 0 for the rows that are there."""
 
     X: Any
@@ -49,7 +49,7 @@ def weight_argument(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def fit_weighted(estimator: Any, rows: Examples, w: np.ndarray, seed: int) -> Any:
+def fit_weighted(estimator: Any, rows: EncodedExamples, w: np.ndarray, seed: int) -> Any:
     """A clone fitted with weights s·w. Rows of weight 0 are left out, so that no step of a pipeline sees them."""
     weight = rows.s * w
     kept = np.flatnonzero(weight > 0)
@@ -66,7 +66,12 @@ def _seeded(estimator: Any, seed: int) -> Any:
 
 
 def crossfit(
-    estimator: Any, rows: Examples, w: np.ndarray, splits: Splits, predict: Callable[[Any, Any], np.ndarray], seed: int
+    estimator: Any,
+    rows: EncodedExamples,
+    w: np.ndarray,
+    splits: Splits,
+    predict: Callable[[Any, Any], np.ndarray],
+    seed: int,
 ) -> np.ndarray:
     """Predictions P for all rows, each by the model of its split, fitted with weights w."""
     P: np.ndarray | None = None
@@ -81,7 +86,7 @@ def crossfit(
     return P
 
 
-def spare_classes(w: np.ndarray, rows: Examples, inside: np.ndarray | None = None) -> np.ndarray:
+def spare_classes(w: np.ndarray, rows: EncodedExamples, inside: np.ndarray | None = None) -> np.ndarray:
     """w, but a class of which nobody would be left is kept whole: a model that never saw it cannot judge it."""
     if rows.classes is None:
         return w

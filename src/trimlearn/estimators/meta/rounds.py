@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.meta.crossfit import Examples, Splits, crossfit, spare_classes, weight_argument
+from trimlearn.estimators.meta.crossfit import EncodedExamples, Splits, crossfit, spare_classes, weight_argument
 from trimlearn.estimators.meta.targets import Judgement, TargetKind
 from trimlearn.progress import stage
 from trimlearn.smart.method import Record
@@ -29,7 +29,7 @@ class Alternation:
     """One fit's rounds. P belongs to w: predictions by models fitted with weights w on the other folds' rows."""
 
     estimator: Any
-    rows: Examples
+    rows: EncodedExamples
     target: TargetKind
     splits: Splits
     weight_set: Callable[[float], WeightSet]

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from trimlearn.estimators.meta.crossfit import Examples, Splits
+from trimlearn.estimators.meta.crossfit import EncodedExamples, Splits
 from trimlearn.robust.distinct import content_folds, content_hashes
 
 __all__ = ["content_splits", "given_splits"]
 
 
-def content_splits(rows: Examples, k: int, seed: int) -> Splits:
+def content_splits(rows: EncodedExamples, k: int, seed: int) -> Splits:
     """k splits that depend on what the rows contain, not on their order or repetition; each class is spread evenly.
 
     Equal rows share a fold. A class of fewer than k distinct rows is always fitted, and predicted by the first model.
@@ -27,12 +27,12 @@ def content_splits(rows: Examples, k: int, seed: int) -> Splits:
     return [(np.flatnonzero((fold != j) & (rows.s > 0)), np.flatnonzero(model == j)) for j in range(k)]
 
 
-def in_sample(rows: Examples) -> Splits:
+def in_sample(rows: EncodedExamples) -> Splits:
     """No folds: one model, fitted on and predicting all rows."""
     return [(np.flatnonzero(rows.s > 0), np.arange(len(rows.s)))]
 
 
-def given_splits(rows: Examples, cv: Any, seed: int) -> Splits:
+def given_splits(rows: EncodedExamples, cv: Any, seed: int) -> Splits:
     """The splits of scikit-learn's ``cv`` argument; an integer gives `content_splits`, None `in_sample`."""
     if cv is None:
         return in_sample(rows)

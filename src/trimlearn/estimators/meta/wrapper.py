@@ -21,7 +21,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
 from trimlearn.estimators.inputs import check_labels_known, numbers
 from trimlearn.estimators.label_assessment import LabelAssessment
-from trimlearn.estimators.meta.crossfit import Examples, fit_weighted, weight_argument
+from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.splits import given_splits
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
@@ -224,7 +224,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> EncodedExamples:
         self._check_parameters()
         if y is None:
             raise ValueError("TrimmedEstimator requires y to be passed, but the target y is None.")
@@ -244,13 +244,13 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         if is_classifier(self.estimator):
             check_classification_targets(y)
             if not reset:
-                return Examples(X, y, self._labels(y, self.classes_), s, self.classes_)
+                return EncodedExamples(X, y, self._labels(y, self.classes_), s, self.classes_)
             classes = np.unique(y[s > 0])
             if len(classes) < 2:
                 raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
-            return Examples(X, y, places(y, classes), s, classes)
+            return EncodedExamples(X, y, places(y, classes), s, classes)
         check_magnitude(y, "y")
-        return Examples(X, y, y, s, None)
+        return EncodedExamples(X, y, y, s, None)
 
     def _check_parameters(self) -> None:
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
@@ -278,15 +278,15 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     # -- what is known about each row ---------------------------------------------------------------------------------
 
-    def _predictions(self, data: Examples) -> np.ndarray:
+    def _predictions(self, data: EncodedExamples) -> np.ndarray:
         """For the training data those of models that have not seen them."""
         training = data is vars(self).get("_training")
         return self._P if training else self._target_kind(data.classes).predict(self.estimator_, data.X)
 
-    def _scores(self, data: Examples) -> np.ndarray:
+    def _scores(self, data: EncodedExamples) -> np.ndarray:
         return self._target_kind(data.classes).score(self._predictions(data), data.t, self._inlier_model)
 
-    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
+    def _findings(self, data: EncodedExamples, scores: np.ndarray, off: np.ndarray) -> Findings:
         if data.classes is not None and data is vars(self).get("_training"):
             return self._assessment.findings(data.t, data.classes, off)
         target = self._target_kind(data.classes)
@@ -294,7 +294,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     # -- fits ---------------------------------------------------------------------------------------------------------
 
-    def _fit(self, rows: Examples, h: float | None, warm: bool) -> Self:
+    def _fit(self, rows: EncodedExamples, h: float | None, warm: bool) -> Self:
         run = self._alternation(rows, self._last_seed if warm else self._seed())
         h0 = run.target.robust_h(rows.S) if h is None else h
         w, F = run.trim(h0, run.target.losses(self._P, rows.t) if warm and len(self._P) == len(rows.s) else None)
@@ -315,7 +315,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self._conclude(run, found)
         return self
 
-    def _alternation(self, rows: Examples, seed: int) -> Alternation:
+    def _alternation(self, rows: EncodedExamples, seed: int) -> Alternation:
         target: TargetKind = self._target_kind(rows.classes)
         if isinstance(target, LabelTarget) and (X := numbers(rows.X)) is not None:
             target = replace(target, flexible=flexible_predictions(X, rows.t, rows.s, seed))
