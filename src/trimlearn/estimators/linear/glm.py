@@ -40,6 +40,7 @@ from trimlearn.weights import AllOnes, CappedSimplex
 __all__ = ["TrimmedGLM"]
 
 FAMILIES: dict[str, Callable[..., PredictionLoss]] = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
+# What y may be: the support of each law.
 RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0"), "binomial": (0.0, 1.0, "0 to 1")}
 # The robust losses, and what ``shape`` is by default: 95 % efficient where errors are normal (Holland and Welsch 1977);
 # the degrees of freedom that Lange, Little and Taylor (1989) advise; a tip that is narrow beside the scale.

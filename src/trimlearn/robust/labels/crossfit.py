@@ -62,7 +62,7 @@ class _Effort:
     correction: float
 
 
-LARGE_EFFORT = _Effort(folds=2, start=20.0, correction=10.0)
+LARGE_EFFORT = _Effort(folds=2, start=20.0, correction=10.0)  # the least: a judge per half, h falling in 20 passes
 SMALL_EFFORT = _Effort(folds=5, start=30.0, correction=60.0)  # where passes cost next to nothing
 
 
