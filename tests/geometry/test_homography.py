@@ -86,6 +86,13 @@ def test_strong_perspective_and_zoom(seed: int) -> None:
     assert np.linalg.norm(model.predict(src[:100]) - src[:100] / 6.0 - 300.0, axis=1).max() < 1.0
 
 
+def test_points_in_the_shape_that_opencv_has_them(half: SyntheticMatches) -> None:
+    plain = TrimmedHomography(random_state=0).fit(half.src, half.dst)
+    nested = TrimmedHomography(random_state=0).fit(half.src[:, None], half.dst[:, None])
+    np.testing.assert_array_equal(nested.homography_, plain.homography_)
+    np.testing.assert_array_equal(nested.predict(half.src[:, None]), plain.predict(half.src))
+
+
 def test_a_mirror_image(half: SyntheticMatches) -> None:
     model = TrimmedHomography().fit(half.src, [SIZE[0], 0.0] - half.dst * [1.0, -1.0])
     mirror = np.array([[-1.0, 0.0, SIZE[0]], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

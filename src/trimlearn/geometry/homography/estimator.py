@@ -161,9 +161,9 @@ class TrimmedHomography(Trimmed):
 
         Parameters
         ----------
-        src : array-like of shape (n, 2)
+        src : array-like of shape (n, 2), or (n, 1, 2) as OpenCV has it
             Pixels (x, y) of the first image.
-        dst : array-like of shape (n, 2)
+        dst : array-like of shape (n, 2), or (n, 1, 2) as OpenCV has it
             The pixels of the second image that they are said to be.
         scores : array-like of shape (n,), optional
             Larger for likelier matches; they guide the sampling.

@@ -98,9 +98,11 @@ class PointPairs:
 
 
 def check_points(points: Any, name: str) -> Floats:
-    """Points (n, 2), finite, in float64."""
+    """Points (n, 2), finite, in float64; OpenCV's (n, 1, 2) will do."""
     if is_sparse(points):
         raise ValueError(f"{name} is a sparse matrix; give a dense array of shape (n, 2).")
+    if np.shape(points)[1:] == (1, 2):
+        points = np.asarray(points)[:, 0]
     found = np.asarray(to_numpy(check_matrix(points, name)), dtype=np.float64)
     if found.shape[1] != 2:
         raise ValueError(f"{name} must have shape (n, 2), one point (x, y) a row, got {found.shape}.")
