@@ -38,8 +38,9 @@ class TrimPath:
     >>> from trimlearn import TrimmedLinearRegression, trim_path
     >>> X = np.arange(10.0)[:, None]
     >>> y = np.append(X[:9, 0] + 0.1 * np.sin(X[:9, 0]), 50.0)
-    >>> trim_path(TrimmedLinearRegression(random_state=0), X, y, grid=[0, 0.1, 0.2]).leaves_at[-1]
-    np.float64(0.1)
+    >>> path = trim_path(TrimmedLinearRegression(random_state=0), X, y, grid=[0, 0.1, 0.2])
+    >>> float(path.leaves_at[-1])
+    0.1
     """
 
     contamination: np.ndarray
