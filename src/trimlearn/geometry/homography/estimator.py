@@ -128,8 +128,8 @@ class TrimmedHomography(Trimmed):
     >>> model = TrimmedHomography().fit(src, dst)
     >>> bool(model.inlier_mask_[60:].any()), round(model.contamination_, 1)
     (False, 0.7)
-    >>> np.abs(model.predict([[500.0, 500.0]]) - 1010.0).max() < 1.0
-    np.True_
+    >>> bool(np.abs(model.predict([[500.0, 500.0]]) - 1010.0).max() < 1.0)
+    True
     """
 
     def __init__(
