@@ -27,18 +27,15 @@ def constants(source: str) -> Iterator[ast.Assign | ast.AnnAssign]:
 
 
 def is_explained(node: ast.Assign | ast.AnnAssign, lines: list[str]) -> bool:
-    """Whether there is a comment beside the constant, or above it in the same paragraph."""
-    assert node.end_lineno is not None
-    first = node.lineno - 1
-    while first > 0 and lines[first - 1].strip():
-        first -= 1
-    return any("#" in line for line in lines[first : node.end_lineno])
+    """Whether there is a comment beside the constant, or right above it."""
+    above = lines[node.lineno - 2] if node.lineno > 1 else ""
+    return above.startswith("#") or any("#" in line for line in lines[node.lineno - 1 : node.end_lineno])
 
 
 def test_the_search_can_fail() -> None:
-    source = "A = 1  # a limit\n\nB = 2\n\n# why\nC = (3, 4)\nD = 'text'\n"
+    source = "A = 1  # a limit\nB = 2\n\n# why\nC = (3, 4)\nD = 5\nE = 'text'\n"
     lines = source.splitlines()
-    assert [is_explained(node, lines) for node in constants(source)] == [True, False, True]
+    assert [is_explained(node, lines) for node in constants(source)] == [True, False, True, False]
 
 
 def test_every_constant_says_where_it_comes_from() -> None:

@@ -7,12 +7,12 @@ from math import exp, log, sqrt
 
 import numpy as np
 
-__all__ = ["small_sample"]
+__all__ = ["curve_through", "small_sample"]
 
 # Pison, Van Aelst & Willems (2002): on clean normal data of n rows and p slopes the scale of least trimmed squares is
 # too small by 1 − exp(a)/n^b; (a, b) for α = 0.500 and 0.875, by intercept.
 NO_SLOPE = ((0.262024211897096, 0.604756680630497), (-0.351584646688712, 1.01646567502486))
-ONE_SLOPE = {
+ONE_SLOPE = {  # from the same table
     True: ((0.630869217886906, 0.650789250442946), (0.565065391014791, 1.03044199012509)),
     False: ((-0.0181777452315321, 0.697629772271099), (-0.310122738776431, 1.06241615923172)),
 }
@@ -46,15 +46,20 @@ def small_sample(n: float, p: float, h: float, intercept: bool = True) -> float:
     elif slopes == 1:
         curves = ONE_SLOPE[intercept]
     else:
-        curves = [_through(slopes, *points) for points in MORE_SLOPES[intercept]]
+        curves = [curve_through(slopes, (3, 5), points) for points in MORE_SLOPES[intercept]]
     half, most = (1 - exp(a) / n**b for a, b in curves)
     alpha = (h - p - 1) / (n - p - 1) if n > p + 1 else 0.5
     bias = max(0.1, float(np.interp(alpha, [0.5, 0.875, 1.0], [half, most, 1.0])))
     return 1 / (sqrt(bias) if slopes <= 0 else bias)  # without slopes they are about the variance
 
 
-def _through(p: int, at3: tuple[float, float], at5: tuple[float, float]) -> tuple[float, float]:
-    """(a, b) of the curve 1 − exp(a)/n^b through 1 + η/p^κ at n = 3p² and n = 5p²."""
-    y3, y5 = (log(-eta / p**kappa) for eta, kappa in (at3, at5))
-    b = (y3 - y5) / log(5 / 3)
-    return y3 + b * log(3 * p**2), b
+def curve_through(p: int, sizes: tuple[float, float], points: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """(a, b) of the curve 1 − exp(a)/n^b through 1 − |η|/p^κ at n = p² times each of two sizes; points: (η, κ) there.
+
+    >>> a, b = curve_through(2, (3, 5), [(-0.75, 0.56), (-0.54, 0.54)])
+    >>> round(exp(a) / 12**b, 4), round(0.75 / 2**0.56, 4)
+    (0.5087, 0.5087)
+    """
+    first, second = (log(abs(eta) / p**kappa) for eta, kappa in points)
+    b = (first - second) / log(sizes[1] / sizes[0])
+    return first + b * log(sizes[0] * p**2), b

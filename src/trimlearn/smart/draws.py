@@ -37,7 +37,7 @@ __all__ = [
 
 DrawnRows = Any  # an int64 index array, or the slice ALL
 ALL = slice(None)  # every row, as they lie in memory
-_NOTHING = np.empty(0, dtype=np.int64)
+_NOTHING = np.empty(0, dtype=np.int64)  # no rows
 
 
 class Move(Enum):

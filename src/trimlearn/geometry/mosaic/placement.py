@@ -26,7 +26,7 @@ WIDE, TALL, WIDEST = np.radians([90, 80, 150])
 # Of the diagonal: a median error beyond which the camera may have moved, 1.6 px in 640 × 480, several times a
 # detector's noise; and one that shows, beyond the 0.64 % of lenses (benchmarks/calibration/panoramas.py).
 DOUBT, POOR = 0.002, 0.01
-DOWN = np.array([0.0, 1.0, 0.0])
+DOWN = np.array([0.0, 1.0, 0.0])  # a camera's y axis points down, as rows of pixels do
 GLANCING = 0.05  # the sine of the angle from straight down or up, 3°, within which nothing is level: a hand's precision
 CLEARLY = 0.5  # what the error must fall to with a homography per image, which has twice the parameters (a choice)
 

@@ -24,7 +24,7 @@ AGREES = 0.5  # a log-likelihood this far below the best is within one standard 
 # The shares tried first, a point apart at the lower end and four at the upper. HALVINGS of the interval between the
 # last that agrees and the first that does not leave half a point, one standard error of a share of 20 % in 6,400 rows.
 LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0.38, 0.42, 0.46)
-HALVINGS = 3
+HALVINGS = 3  # of an interval of four points: half a point is left
 HOPELESS = 20.0  # a likelihood that is e²⁰ times less than the best is not made up for at a higher level
 SURE = 20_000  # rows that are enough: a share of 20 % has a standard error of 0.3 points, and all that agree are one
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain

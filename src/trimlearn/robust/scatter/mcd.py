@@ -24,22 +24,18 @@ from trimlearn.weights import CappedSimplex
 
 __all__ = ["concentrate", "default_h", "mcd"]
 
-# FAST-MCD's (Rousseeuw and Van Driessen 1999): the rows in which a random start proves itself, in how many
-# such groups, and how many starts go on to the next, larger set of rows.
-GROUP: Final = 300
-GROUPS: Final = 5
-BEST: Final = 10
+GROUP: Final = 300  # rows in which a random start proves itself, as in FAST-MCD (Rousseeuw and Van Driessen 1999)
+GROUPS: Final = 5  # such groups at most: FAST-MCD's
+BEST: Final = 10  # starts that go on to the next, larger set of rows: FAST-MCD's
 PER_FEATURE: Final = 10  # rows that a group has at least; twice as many find nothing better (`benchmarks.calibration`)
 LAST: Final = 3  # starts tried on all rows; from 1 to 10 log det changes by 1e-4 (`benchmarks.calibration scatter`)
 TRIED: Final = 2  # concentration steps before random starts are compared, as in FAST-MCD
-# MRCD's (Boudt, Rousseeuw, Vanduffel and Verdonck 2020): the condition number that ρ aims at, and the ρ up
-# to which the start that needs most decides.
-CONDITION: Final = 50.0
-CAUTIOUS: Final = 0.1
+CONDITION: Final = 50.0  # number that ρ aims at, as in MRCD (Boudt, Rousseeuw, Vanduffel and Verdonck 2020)
+CAUTIOUS: Final = 0.1  # the ρ up to which the start that needs most decides, else their median: MRCD's
 # A limit on time: so many random starts, or so many divided by the number of features where that is more. p + 1 rows
 # are hardly ever all clean where p is large, and there the deterministic starts find the minimum.
-FEWEST: Final = 50
-AFFORDABLE: Final = 5000
+FEWEST: Final = 50  # whatever the number of features
+AFFORDABLE: Final = 5000  # divided by the number of features: with it 1,000 × 100 take six seconds
 
 
 def default_h(total: float, p: int) -> float:

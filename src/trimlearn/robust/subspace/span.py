@@ -16,7 +16,7 @@ __all__ = ["HUGE", "Span", "sample"]
 # Rows that starts are tried on, for few columns and for many, and the entries between: a limit on time. A quarter of
 # them, or twice as many, lead to objectives within 2e-6 (`benchmarks.calibration subspace`).
 SAMPLE: Final = 600, 300
-SAMPLE_ENTRIES: Final = 100_000
+SAMPLE_ENTRIES: Final = 100_000  # 0.8 MB, which stay in a cache
 PER_DIMENSION: Final = 10  # rows of the sample per dimension at least, so that half of them determine a flat
 HUGE: Final = 1e100  # rows farther out are as far as can be: products of three such numbers are in range
 
