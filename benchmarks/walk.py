@@ -38,17 +38,16 @@ class Place:
 # the source. Who moves a function moves it here too, and sees how many files an idea is spread over.
 WHERE: dict[str, tuple[Place, ...]] = {
     "w-step": (
-        Place("smart/algorithm.py", "Algorithm1.w_step"),
-        Place("engines/local.py", "LocalEngine.reweigh"),
-        Place("weights/base.py", "WeightSet.minimise"),
+        Place("smart/w_step.py", "reweigh"),
+        Place("smart/w_step.py", "renew"),
+        Place("smart/w_step.py", "note"),
         Place("weights/simplex.py", "CappedSimplex.minimise"),
-        Place("weights/projection.py", "select_smallest"),
+        Place("weights/simplex.py", "select_smallest"),
     ),
     "stationarity": (
-        Place("smart/algorithm.py", "Algorithm1._note"),
-        Place("smart/method.py", "Run.note"),
+        Place("smart/w_step.py", "gap"),
+        Place("smart/w_step.py", "note"),
         Place("smart/metrics.py", "Metric.residual"),
-        Place("engines/local.py", "LocalEngine.gap"),
     ),
     "reweighting": (
         Place("robust/verdict.py", "readmit"),

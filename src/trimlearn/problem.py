@@ -13,7 +13,7 @@ from trimlearn._utils.validation import as_numeric
 from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
-from trimlearn.weights.projection import total_weight
+from trimlearn.weights.base import total_weight
 
 __all__ = ["Problem"]
 

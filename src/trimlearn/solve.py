@@ -25,6 +25,7 @@ from trimlearn.smart import alternating, svrg
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.smart.sizes import small
+from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
 
@@ -197,7 +198,9 @@ class _Driver:
         assert self.checkpoint is not None
         state, self.history, clock = self.checkpoint.load(self._identity, self.engine)
         counts = replace(self.engine.counts)
-        self.run.resume(self.engine, state)
+        self.run.prepare(self.engine)
+        self.engine.evaluate(state.x)  # f and y are left out of a checkpoint: they are found as they were at first
+        renew(self.engine, state)
         self.engine.counts = counts
         self.began, self.spent = perf_counter() - clock.seconds, clock.start_passes
         self.engine.max_passes = self.spent + self.limits.max_passes + state.elsewhere

@@ -22,11 +22,11 @@ from trimlearn.losses.linear import Block
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
-from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Coin, Draws, Independent, Stream, WithReplacement
 from trimlearn.smart.method import Method, MetricMemory, Run, State
 from trimlearn.smart.metrics import LBFGS
 from trimlearn.smart.steps import Auto
+from trimlearn.smart.w_step import renew
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -485,10 +485,10 @@ def resumed(run: Run, engine: LocalEngine, state: State) -> tuple[LocalEngine, S
     """A fresh engine and state, from what a checkpoint holds: w and the state without y."""
     fresh, other = LocalEngine(engine.problem), deepcopy(state)
     fresh.set_weights(engine.weights)
-    if isinstance(run, Algorithm1):
-        fresh.use_duals(run.duals)
     other.y_mean = None
-    run.resume(fresh, other)
+    run.prepare(fresh)
+    fresh.evaluate(other.x)
+    renew(fresh, other)
     fresh.counts = deepcopy(engine.counts)
     return fresh, other
 

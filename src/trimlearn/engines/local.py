@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isinf, nan, sqrt
 from typing import Any, final
 
 import numpy as np
@@ -15,6 +14,7 @@ from trimlearn.regularizers import Regularizer
 from trimlearn.smart.draws import ALL, DrawnRows
 from trimlearn.smart.duals import DUALS, Duals, choose_duals
 from trimlearn.smart.method import Reweighed
+from trimlearn.smart.w_step import gap, reweigh
 
 __all__ = ["LocalEngine"]
 
@@ -71,33 +71,12 @@ class LocalEngine(Engine):
         return self.problem.weighted_mean(self._w, self._f)
 
     def reweigh(self, tau: float) -> Reweighed:
-        f, s = self._f, self.problem.s
-        best = self.r1.minimise(f, s)
-        gap, residual = self._gap(best), nan
-        if isinf(tau):
-            self._w = best
-        else:
-            self._w = self._prox(tau)
-            residual = self._norm(self._w - self._prox(tau)) / tau
+        self._w, found = reweigh(self.problem, self.r1, self._w, self._f, tau)
         self.counts.prox_r1 += 1
-        return Reweighed(self.problem.weighted_mean(self._w, f), gap, residual)
+        return found
 
     def gap(self) -> float:
-        return self._gap(self.r1.minimise(self._f, self.problem.s))
-
-    def _gap(self, best: Array) -> float:
-        value, least = self.problem.weighted_mean(self._w, self._f), self.problem.weighted_mean(best, self._f)
-        return value - least
-
-    def _prox(self, tau: float) -> Array:
-        xp = namespace(self._f)
-        largest = xp.finfo(self._f.dtype).max ** 0.5  # an infinite loss must not become inf − inf in the projection
-        f = xp.where(xp.isfinite(self._f), self._f, xp.full_like(self._f, largest))
-        v = self._w - (tau / self.problem.S) * f
-        return self.r1.prox(xp.clip(v, -largest, largest), self.problem.s)
-
-    def _norm(self, v: Array) -> float:
-        return sqrt(self.problem.mean(v * v) * self.problem.S)
+        return gap(self.problem, self._w, self._f, self.r1.minimise(self._f, self.problem.s))
 
     def renew(self) -> Array:
         return self.mean_duals()

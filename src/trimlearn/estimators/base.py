@@ -21,7 +21,7 @@ from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
 from trimlearn.progress import watching
-from trimlearn.weights.projection import h_of
+from trimlearn.weights.simplex import h_of
 
 __all__ = ["FeatureRows", "Trimmed", "check_counts", "places", "row_names"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.weights.projection import ROUNDING
+from trimlearn.weights.simplex import ROUNDING
 
 __all__ = ["hth_smallest", "keep_smallest", "shortest_interval", "weighted_medians", "weighted_quantile"]
 

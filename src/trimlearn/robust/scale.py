@@ -16,7 +16,7 @@ from scipy.special import chdtr, chdtrc, chdtri
 
 from trimlearn.robust.small_sample import small_sample
 from trimlearn.robust.verdict import Verdict
-from trimlearn.weights.projection import ROUNDING
+from trimlearn.weights.simplex import ROUNDING
 
 __all__ = ["Chi", "judge", "p_values", "raw_scale", "rounding_floor"]
 

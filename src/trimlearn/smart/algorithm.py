@@ -13,6 +13,7 @@ from trimlearn.smart.method import Record, Reweighed, Run, State
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.sizes import affordable
 from trimlearn.smart.steps import Auto, Probe, StepRule
+from trimlearn.smart.w_step import note, renew, settle
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -72,7 +73,7 @@ class Algorithm1(Run):
             self._sample(engine, state)
 
     def w_step(self, engine: Engine, state: State) -> None:
-        """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x)."""
+        """w ← prox_{τ r1}(w − τ/n · f(x)); every yᵢ ← wᵢ∇fᵢ(x): see `trimlearn.smart.w_step`."""
         if state.moved and self._risen(engine, state, engine.evaluate(state.x)):
             return
         self._renew(engine, state, engine.reweigh(self.tau))  # where x has not moved, f is known
@@ -128,12 +129,11 @@ class Algorithm1(Run):
 
     def _renew(self, engine: Engine, state: State, found: Reweighed, last: bool = False) -> None:
         """Every yᵢ ← wᵢ∇fᵢ(x). No step follows the last one."""
-        gradient = engine.renew()
-        state.y_mean, state.moved = self.mean_of(engine, gradient), False
+        gradient, state.moved = renew(engine, state), False
         if not last:
             self._adapt(engine, state, found.value, gradient)
         self._note(engine, state, found, gradient)
-        self.settle(engine, state)
+        settle(engine, state)
         if self.random_output and state.since is not None and state.sampled_x is None:
             state.sampled_w, state.sampled_x = engine.weights, state.x
 
@@ -160,8 +160,7 @@ class Algorithm1(Run):
         self.rule.back_off(state, overflow)
         self.metric.forget(state)
         value = engine.evaluate(state.x)
-        gradient = engine.renew()
-        state.y_mean, state.moved = self.mean_of(engine, gradient), False
+        gradient, state.moved = renew(engine, state), False
         record = self._note(engine, state, Reweighed(value, engine.gap(), nan), gradient)
         state.record = replace(record, restored=True)
 
@@ -169,7 +168,7 @@ class Algorithm1(Run):
         """The record of (w, x), the point to go back to."""
         paper = nan if isinf(self.tau) else self._paper_residual(state, gradient)
         residual = self.metric.residual(state, gradient, self.problem.r2, state.gamma / self.rule.eta)
-        record = self.note(engine, state, found, residual, paper)
+        record = note(engine, state, found, residual, paper)
         state.anchor, state.base = state.x, record.objective
         return record
 

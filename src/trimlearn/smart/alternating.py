@@ -16,6 +16,7 @@ from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metrics import Euclidean, Metric, default_metric
 from trimlearn.smart.sizes import default_inner, small
 from trimlearn.smart.steps import first_step
+from trimlearn.smart.w_step import note, settle
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -160,6 +161,6 @@ class AlternatingRun(Run):
         if not state.finishing:  # residuals are relative to those of the metric that Algorithm 1 had
             self.metric.learn(engine, state, 0.0)
         residual = self.metric.residual(state, state.y_mean, self.problem.r2, state.gamma)
-        record = self.note(engine, state, found, residual, fall=fall)
+        record = note(engine, state, found, residual, fall=fall)
         state.record = replace(record, settled=settled)
-        self.settle(engine, state)
+        settle(engine, state)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from math import inf, isfinite, nan
-from typing import TYPE_CHECKING, final
+from math import inf, nan
+from typing import TYPE_CHECKING
 
-from trimlearn._utils.arrays import TINY, Array, eps_of, rounding_of, zeros
+from trimlearn._utils.arrays import Array
 from trimlearn.problem import Problem
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Method", "MetricMemory", "Record", "Reweighed", "Run", "State", "least"]
+__all__ = ["Method", "MetricMemory", "Record", "Reweighed", "Run", "State"]
 
 
 @dataclass(frozen=True)
@@ -84,11 +84,6 @@ class State:
     record: Record | None = None  # set by a step that evaluated everything, else None
 
 
-def least(state: State) -> float:
-    """F of a fit that is exact up to rounding: what |F| counts as where it is smaller."""
-    return max(rounding_of(state.x) ** 2 * state.initial_objective, TINY)
-
-
 class Method(ABC):
     """A way to minimise F, with choices that may be left open."""
 
@@ -134,58 +129,3 @@ class Run(ABC):
     @abstractmethod
     def finish(self, engine: Engine, state: State) -> None:
         """Make w, f and the record belong to the present x, if they do not yet."""
-
-    @final
-    def note(
-        self,
-        engine: Engine,
-        state: State,
-        found: Reweighed,
-        residual: float,
-        residual_x: float = nan,
-        fall: float = nan,
-    ) -> Record:
-        """The record of (w, x), also put into the state; ``residual`` is the x-residual, ``fall`` what F could fall by,
-        both absolute."""
-        objective, eps = found.value + engine.problem.r2.value(state.x), eps_of(state.x)
-        if not isfinite(state.initial_residual):
-            state.initial_residual, state.initial_objective = residual, abs(objective)
-        if state.since is None:
-            state.first_residual = residual
-        # A start that is stationary already gives no scale to be relative to. √(2F/γ), which bounds the gradient of a
-        # loss F ≥ 0 of curvature 1/γ, does, and so does the very first residual: a gradient as small against either as
-        # rounding makes it is zero.
-        rounding = max((2.0 * eps * abs(objective) / state.gamma) ** 0.5, eps**0.5 * state.initial_residual)
-        reference = max(state.first_residual, rounding)
-        size = max(abs(objective), least(state))
-        state.record = Record(
-            k=state.k,
-            passes=engine.passes,
-            objective=objective,
-            stationarity_x=residual / reference if reference > 0 else 0.0,
-            stationarity_w=found.gap / size,
-            h=engine.h,
-            gamma=state.gamma,
-            residual_x=residual_x,
-            residual_w=found.residual,
-            decrease=fall / size,
-        )
-        return state.record
-
-    @final
-    def settle(self, engine: Engine, state: State) -> None:
-        """w lies in r1 from now on, if a continuation has come to its end: call it after every record of a w-step."""
-        if state.since is None and engine.r1 is engine.problem.r1:
-            state.since = state.k
-
-    @final
-    def resume(self, engine: Engine, state: State) -> None:
-        """Recompute what a checkpoint leaves out, f and y, by the code that computed them first."""
-        self.prepare(engine)
-        engine.evaluate(state.x)
-        state.y_mean = self.mean_of(engine, engine.renew())
-
-    @final
-    def mean_of(self, engine: Engine, gradient: Array) -> Array:
-        """The mean of y, where every yᵢ = wᵢ∇fᵢ(x) and their mean is ``gradient``: 0 where there are no duals."""
-        return gradient if engine.keeps_duals else zeros(gradient.shape, gradient)

@@ -12,6 +12,7 @@ from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metrics import Euclidean
 from trimlearn.smart.steps import check_step_size, first_step
+from trimlearn.smart.w_step import note, settle
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -94,5 +95,5 @@ class ProxGradientRun(Run):
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
         state.y_mean, state.base = engine.renew(), found.value
         state.w_steps += 1
-        self.note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
-        self.settle(engine, state)
+        note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
+        settle(engine, state)

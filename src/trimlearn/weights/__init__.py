@@ -2,7 +2,6 @@
 
 from trimlearn.weights.base import AllOnes, WeightSet
 from trimlearn.weights.groups import GroupCappedSimplex
-from trimlearn.weights.projection import snap_h
-from trimlearn.weights.simplex import CappedSimplex
+from trimlearn.weights.simplex import CappedSimplex, snap_h
 
 __all__ = ["AllOnes", "CappedSimplex", "GroupCappedSimplex", "WeightSet", "snap_h"]

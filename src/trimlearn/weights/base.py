@@ -8,15 +8,14 @@ metric Σ sᵢ(·)², so that weight 2 is the row twice and weight 0 its removal
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from math import inf
+from math import inf, isfinite
 from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, namespace
-from trimlearn.weights.projection import total_weight, where_present
+from trimlearn._utils.arrays import Array, asarray_like, namespace
 
-__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box"]
+__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "total_weight", "weighted_sum", "where_present"]
 
 
 class WeightSet(ABC):
@@ -121,3 +120,33 @@ def finite(v: Array) -> Array:
     if not bool(namespace(v).all(namespace(v).isfinite(v))):
         raise ValueError("v must be finite to be projected; losses that overflowed need tau=inf (minimise).")
     return v
+
+
+def weighted_sum(a: Array, s: Array | None) -> float:
+    """Σ sᵢaᵢ in float64."""
+    xp = namespace(a)
+    return float(xp.sum(a if s is None else s * a, dtype=xp.float64))
+
+
+def total_weight(n: int, s: Array | None) -> float:
+    """Σs, or n; ValueError unless s is one nonnegative finite weight per row, not all 0."""
+    if s is None:
+        if n < 1:
+            raise ValueError(f"n must be at least 1 row, got {n}.")
+        return float(n)
+    if tuple(s.shape) != (n,):
+        raise ValueError(f"sample_weight must have one entry per row, shape ({n},), got {tuple(s.shape)}.")
+    total = weighted_sum(s, None)
+    if not (isfinite(total) and bool(namespace(s).all(s >= 0))):
+        raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
+    if total == 0:
+        raise ValueError("sample_weight must not be all zero: there is nothing to fit.")
+    return total
+
+
+def where_present(w: Array, s: Array | None) -> Array:
+    """w with weight 0 for the rows that s = 0 removes; w may be a NumPy array where s is none."""
+    if s is None:
+        return w
+    xp = namespace(w)
+    return xp.where(asarray_like(s > 0, w, xp.bool), w, xp.zeros_like(w))

@@ -12,17 +12,8 @@ from array_api_compat import is_array_api_obj
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_positive, is_missing
-from trimlearn.weights.base import WeightSet, finite, in_unit_box
-from trimlearn.weights.projection import (
-    SNAP,
-    Solve,
-    on_capped,
-    project,
-    select_smallest,
-    snap_h,
-    total_weight,
-    where_present,
-)
+from trimlearn.weights.base import WeightSet, finite, in_unit_box, total_weight, where_present
+from trimlearn.weights.simplex import SNAP, Solve, on_capped, project, select_smallest, snap_h
 
 __all__ = ["GroupCappedSimplex"]
 

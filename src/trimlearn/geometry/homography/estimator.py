@@ -34,7 +34,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.progress import stage, watching
 from trimlearn.solution import Solution
-from trimlearn.weights.projection import h_of
+from trimlearn.weights.simplex import h_of
 
 __all__ = ["TrimmedHomography"]
 

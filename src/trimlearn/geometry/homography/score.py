@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.weights.projection import select_smallest
+from trimlearn.weights.simplex import select_smallest
 
 __all__ = ["HomographyScore", "MarginalScore", "TrimmedScore"]
 

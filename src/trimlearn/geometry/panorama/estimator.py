@@ -31,7 +31,7 @@ from trimlearn.smart import svrg
 from trimlearn.smart.method import Method
 from trimlearn.smart.newton_metric import NewtonMetric
 from trimlearn.solution import Solution
-from trimlearn.weights.projection import h_of
+from trimlearn.weights.simplex import h_of
 
 __all__ = ["PairReport", "TrimmedPanorama"]
 

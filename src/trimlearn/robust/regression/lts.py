@@ -21,7 +21,7 @@ from trimlearn.robust.regression.directions import absolute_start, completed, di
 from trimlearn.robust.regression.elemental import RegressionSample
 from trimlearn.robust.regression.lms import minimax_ends, minimax_starts
 from trimlearn.weights import CappedSimplex
-from trimlearn.weights.projection import snap_h
+from trimlearn.weights.simplex import snap_h
 
 __all__ = ["RegressionFit", "least_median_of_squares", "least_trimmed_squares"]
 
