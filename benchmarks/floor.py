@@ -165,7 +165,7 @@ class Bench:
         """What Algorithm 1 asks of a w-step: f, w, y."""
         self.engine.evaluate(state.x)
         self.engine.reweigh(inf)
-        self.engine.renew()
+        self.engine.mean_duals()
 
     @team()
     def w_step(self, state: State) -> None:

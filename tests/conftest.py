@@ -1,4 +1,4 @@
-"""What all tests share: where the data lies, and how hypothesis searches."""
+"""What all tests share: where the data lies, how hypothesis searches, and fits that are quick."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from trimlearn.robust.labels import flexible
+from trimlearn.starts import Concentration
 
 # The same examples on every machine and every run: a failure seen once can be seen again.
 settings.register_profile("trimlearn", deadline=None, derandomize=True, max_examples=50, database=None)
@@ -21,3 +24,10 @@ def data_home() -> Path:
     if not (home / "mnist").is_dir():
         pytest.skip(f"no data: set TRIMLEARN_DATA to a folder that holds mnist/ (looked in {home})")
     return home
+
+
+@pytest.fixture
+def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few starts and few trees: for tests of what a fit sets, takes and refuses, not of how well it fits."""
+    monkeypatch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
+    monkeypatch.setattr(flexible, "TREES", 40)  # each row must be unseen by some

@@ -115,10 +115,13 @@ def solve(
         return _best_of(again, chosen, int(seed))
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable, got {callback!r}.")
-    method = _default_method(problem) if method is None else method
+    if method is None:
+        method = alternating() if small(problem) else svrg()
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
-    centre = _centred(problem, method, engine)
+    # About the medians of its columns, unless a step size or an engine was made for the problem as given.
+    as_given = isinstance(engine, Engine) or not method.automatic
+    centre = Centred(problem, problem) if as_given else centred(problem, exact=small(problem))
     run = method.bind(centre.problem, int(seed))
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
@@ -170,7 +173,16 @@ class _Driver:
 
     def solve(self, resume: bool, show: Show) -> Solution:
         self.engine.reset()
-        state = self._begin(resume, show)
+        if self.checkpoint is not None and resume and self.checkpoint.file.exists():
+            state = self._resume()
+        else:
+            x = self.start.place(self.engine, self.seed)
+            self.spent = self.engine.passes
+            self.engine.max_passes = self.spent + self.limits.max_passes
+            state = self.run.init(self.engine, x)
+            self._note(state, show)
+            if self.checkpoint is not None:
+                self._save(state)
         while (status := self._status(state)) is None:
             self.run.advance(self.engine, state)
             if state.record is not None:
@@ -181,18 +193,6 @@ class _Driver:
         if status is not Status.DIVERGED and self._stationary(self.history[-1]):
             status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
         return self._solution(state, status)
-
-    def _begin(self, resume: bool, show: Show) -> State:
-        if self.checkpoint is not None and resume and self.checkpoint.file.exists():
-            return self._resume()
-        x = self.start.place(self.engine, self.seed)
-        self.spent = self.engine.passes
-        self.engine.max_passes = self.spent + self.limits.max_passes
-        state = self.run.init(self.engine, x)
-        self._note(state, show)
-        if self.checkpoint is not None:
-            self._save(state)
-        return state
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
@@ -216,13 +216,6 @@ class _Driver:
         assert self.checkpoint is not None
         self.checkpoint.save(self._identity, self.engine, state, self.history, Clock(self._seconds(), self.spent))
 
-    def _aim(self, state: State) -> None:
-        """Lower h along the continuation."""
-        problem, engine = self.engine.problem, self.engine
-        if engine.r1 is not problem.r1:
-            h = self.start.h(problem, engine.passes - self.spent, state.w_steps, self.limits.max_passes)
-            engine.r1 = problem.r1 if h <= problem.r1.h else problem.r1.at_h(h)
-
     def _note(self, state: State, show: Show) -> None:
         assert state.record is not None
         h = self.history[-1].h if state.record.restored else state.record.h  # after a restore w is the old one
@@ -231,7 +224,10 @@ class _Driver:
         show(state.record)
         if self.callback is not None:
             self.stopped = bool(self.callback(state.record))
-        self._aim(state)
+        problem, engine = self.engine.problem, self.engine
+        if engine.r1 is not problem.r1:  # lower h along the continuation
+            h = self.start.h(problem, engine.passes - self.spent, state.w_steps, self.limits.max_passes)
+            engine.r1 = problem.r1 if h <= problem.r1.h else problem.r1.at_h(h)
 
     def _seconds(self) -> float:
         return perf_counter() - self.began
@@ -312,18 +308,6 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
         if found[-1].status is Status.CALLBACK:
             break
     return min(found, key=lambda solution: solution.objective)
-
-
-def _default_method(problem: Problem) -> Method:
-    return alternating() if small(problem) else svrg()
-
-
-def _centred(problem: Problem, method: Method, engine: str | Engine) -> Centred:
-    """The problem to solve in place of the given one: the same about the medians of its columns, unless a step size or
-    an engine was made for the one given."""
-    if isinstance(engine, Engine) or not method.automatic:
-        return Centred(problem, problem)
-    return centred(problem, exact=small(problem))
 
 
 def _engine(engine: str | Engine, problem: Problem) -> Engine:

@@ -229,11 +229,11 @@ def _weights(w0: Any, problem: Problem) -> Array:
 
 def make_start(start: str | Start | None, w0: Any, x0: Any, problem: Problem) -> Start:
     """The start meant by the arguments of `trimlearn.solve`. A given w⁰ or x⁰ is where to start, as it is."""
-    named: dict[str, Start] = {
-        "continuation": Continuation(),
-        "concentration": Concentration(),
-        "multistart": MultiStart(),
-        "given": Given(),
+    named: dict[str, type[Continuation | Concentration | MultiStart | Given]] = {
+        "continuation": Continuation,
+        "concentration": Concentration,
+        "multistart": MultiStart,
+        "given": Given,
     }
     if not (start is None or isinstance(start, Start) or (isinstance(start, str) and start in named)):
         raise ValueError(f"start must be one of {', '.join(map(repr, named))}, a Start or None, got {start!r}.")
@@ -241,5 +241,5 @@ def make_start(start: str | Start | None, w0: Any, x0: Any, problem: Problem) ->
         if isinstance(start, Start) or start in ("concentration", "multistart"):
             raise ValueError("start makes its own w0 and x0; leave it out when you give w0 or x0.")
         return Given(w0, x0)
-    chosen = named["given" if start is None else start] if not isinstance(start, Start) else start
+    chosen = start if isinstance(start, Start) else named["given" if start is None else start]()
     return Given() if isinstance(chosen, Continuation) and isinstance(problem.r1, AllOnes) else chosen

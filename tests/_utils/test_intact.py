@@ -22,13 +22,9 @@ from trimlearn import (
 )
 from trimlearn.geometry import TrimmedHomography, TrimmedPanorama
 from trimlearn.geometry.homography.synthetic import random_scene
-from trimlearn.starts import Concentration
 
-
-@pytest.fixture(autouse=True)
-def few_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A fit is made for every attribute that it sets: how many starts it tries makes no difference to those."""
-    monkeypatch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
+# A fit is made for every attribute that it sets: how many starts it tries makes no difference to those.
+pytestmark = pytest.mark.usefixtures("quick_fits")
 
 
 def table(seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -31,6 +31,8 @@ from trimlearn import (
 from trimlearn._utils.warn import warn
 from trimlearn.geometry import TrimmedHomography
 
+pytestmark = pytest.mark.usefixtures("quick_fits")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 NUMBERS = X @ [1.0, 2.0, -1.0] + RNG.normal(size=60)

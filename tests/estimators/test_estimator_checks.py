@@ -21,6 +21,7 @@ ESTIMATORS = [
 ]
 
 
+@pytest.mark.usefixtures("quick_fits")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")  # check_supervised_y_2d asks for it
 @pytest.mark.filterwarnings("ignore:.*exactly on the fit")  # some checks have a dozen rows and three values of y,
 @pytest.mark.filterwarnings("ignore:the trimmed fit keeps no row")  # others a class of two rows

@@ -34,6 +34,7 @@ from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
 
 # Skipped: what needs SCIPY_ARRAY_API set or a GPU. The warnings are LogisticRegression's own: lbfgs on unscaled data.
+@pytest.mark.usefixtures("quick_fits")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # some have labels that X says nothing about
 @pytest.mark.filterwarnings("ignore:the features explain the labels no better than chance")

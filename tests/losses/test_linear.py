@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from backends import BACKENDS, Backend
 from trimlearn._utils.arrays import to_numpy
-from trimlearn.losses import Linear, storage
+from trimlearn.losses import Block, Linear, storage
 
 N, P, K = 23, 5, 3
 
@@ -122,7 +122,7 @@ def test_adjoint_identity_for_any_shape(
     layer = Linear(sp.csr_array(V) if sparse else V, K=k, intercept=intercept, **shift)
     rows = rng.integers(0, n, rng.integers(0, 2 * n))
     x, r = rng.standard_normal(layer.x_shape), rng.standard_normal((len(rows), k or 1))
-    block = layer.block(rows)
+    block = Block(layer, rows)
     left, right = np.vdot(block.predict(x), r), np.vdot(x, block.adjoint(r))
     assert left == pytest.approx(right, rel=1e-9, abs=1e-9)
 
@@ -135,7 +135,7 @@ class TestBlock:
         layer.storage.fetch = lambda rows: fetched.append(rows) or fetch(rows)  # type: ignore[method-assign]
         x = backend.array(np.ones(layer.x_shape))
         rows = np.array([1, 5, 5])
-        block = layer.block(rows)
+        block = Block(layer, rows)
         r = block.predict(x)
         backend.assert_close(block.adjoint(r), sample()[rows].T @ (sample()[rows] @ np.ones((P, K))))
         assert len(fetched) == 1
@@ -147,8 +147,8 @@ class TestBlock:
 
     def test_overwritten_rows_raise(self) -> None:
         layer = Linear(sample())
-        stale, lasting = layer.block(np.array([1, 2])), layer.block(slice(1, 3))
-        layer.block(np.array([3, 4]))
+        stale, lasting = Block(layer, np.array([1, 2])), Block(layer, slice(1, 3))
+        Block(layer, np.array([3, 4]))
         with pytest.raises(RuntimeError, match="overwritten"):
             stale.predict(np.ones(P))
         np.testing.assert_array_equal(lasting.predict(np.ones(P)), (sample()[1:3] @ np.ones(P))[:, None])
@@ -160,7 +160,7 @@ class TestBlock:
         assert len(layer.storage.cut(rows)) > 3
         x, r = np.random.default_rng(0).standard_normal((2, P + 1, K))[0], np.ones((N, K))
         A = design(sample(), {"intercept": True})
-        block = layer.block(rows)
+        block = Block(layer, rows)
         backend.assert_close(block.predict(backend.array(x)), A[rows] @ x)
         backend.assert_close(block.adjoint(backend.array(r)), A.T @ r)
 
@@ -247,7 +247,7 @@ class TestMemory:
             layer = Linear(V, intercept=True, center=np.ones(p), scale=np.full(p, 2.0))
             x, r = np.ones(layer.x_shape, layer.like.dtype), np.ones((n, 1), layer.like.dtype)
             for rows in (None, slice(0, n), np.arange(0, n, 100)):
-                block = layer.block(rows)
+                block = Block(layer, rows)
                 block.predict(x)
                 block.adjoint(r[: block.m])
             layer.row_norms2()
@@ -355,16 +355,16 @@ class TestErrors:
     @pytest.mark.parametrize("rows", [[N], [-1], [True] * N, [0.0]])
     def test_bad_rows(self, backend: Backend, rows: list[Any]) -> None:
         with pytest.raises(IndexError, match="rows must be integers"):
-            Linear(backend.matrix(sample())).block(np.array(rows))
+            Block(Linear(backend.matrix(sample())), np.array(rows))
 
     def test_torch_mask(self) -> None:
         torch = pytest.importorskip("torch")
         with pytest.raises(IndexError, match="rows must be integers"):
-            Linear(torch.ones(3, 2)).block(torch.ones(3, dtype=torch.bool))
+            Block(Linear(torch.ones(3, 2)), torch.ones(3, dtype=torch.bool))
 
     def test_backward_slice(self) -> None:
         with pytest.raises(ValueError, match="step >= 1"):
-            Linear(sample()).block(slice(None, None, -1))
+            Block(Linear(sample()), slice(None, None, -1))
 
 
 def test_copies_and_pickles(backend: Backend) -> None:

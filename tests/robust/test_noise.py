@@ -14,8 +14,7 @@ from trimlearn.datasets import load_digits_contaminated
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import content_folds, row_hashes
 from trimlearn.robust.labels.crossfit import judge_labels
-from trimlearn.robust.labels.noise_fit import estimate_noise
-from trimlearn.robust.labels.noise_model import two_columns
+from trimlearn.robust.labels.noise import estimate_noise, two_columns
 
 KINDS = ("shift", "uniform", "one-sided")
 

@@ -384,7 +384,7 @@ def probing(loss: Loss, x: np.ndarray, metric: Metric) -> tuple[Probe, State, An
     w = problem.r1.minimise(loss.values(x))
     engine.set_weights(w)
     engine.evaluate(x)
-    state = State(x=x, anchor=x, y_mean=engine.renew(), w_steps=1)
+    state = State(x=x, anchor=x, y_mean=engine.mean_duals(), w_steps=1)
     metric.learn(engine, state, 0.0)
     probe = Probe(engine, state, metric, engine.draws(3, 0, Stream.PROBE), 0.0, inf, state.y_mean)
 
@@ -424,7 +424,7 @@ def test_the_noise_adds_a_share_of_the_trace() -> None:
         levels = []
         for noise in (0.0, 1.0):
             state, draws = State(x=x), engine.draws(seed, 0, Stream.PROBE)
-            levels.append(Probe(engine, state, Euclidean(), draws, noise, inf, engine.renew()).largest()[0])
+            levels.append(Probe(engine, state, Euclidean(), draws, noise, inf, engine.mean_duals()).largest()[0])
         traces.append(levels[1] - levels[0])
     assert np.mean(traces) == pytest.approx(np.trace(V.T @ V) / N, rel=0.2)
 
@@ -579,7 +579,7 @@ def test_reach_bounds_a_step_where_the_loss_has_saturated_and_nowhere_else() -> 
     for far, saturated in ((0.0, False), (1.0, False), (40.0, True)):
         engine, x = LocalEngine(problem), np.full(3, far)
         value = engine.evaluate(x)
-        state = State(x=x, y_mean=engine.renew(), gamma=1.0)
+        state = State(x=x, y_mean=engine.mean_duals(), gamma=1.0)
         probe = Probe(engine, state, Euclidean(), engine.draws(0, 0), 0.0, value, state.y_mean)
         assert probe.reach() == pytest.approx(4 * value / np.sum(state.y_mean**2), rel=1e-12)
         assert probe.reach() >= 2 / L

@@ -43,10 +43,10 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     ...     each(lambda k: k * k, range(4))
     [0, 1, 4, 9]
     """
-    todo = list(items)
+    todo, current = list(items), _current.get()
+    if current is None or len(todo) < 2:
+        return [task(item) for item in todo]
     found: list[Any] = [None] * len(todo)
-    current = _current.get()
-
     errors = np.geterr()
 
     def work(first: int, step: int) -> None:
@@ -54,9 +54,6 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
             for k in range(first, len(todo), step):
                 found[k] = task(todo[k])
 
-    if current is None or len(todo) < 2:
-        work(0, 1)
-        return found
     size = min(current.size, len(todo))
     # In a copy of the context, with no team in it: a task does not wait for others.
     futures = [current.pool.submit(copy_context().run, _alone, work, first, size) for first in range(1, size)]
@@ -73,9 +70,12 @@ def total(task: Callable[[Item], Out], items: Iterable[Item], zero: Out) -> Out:
     14
     """
     current, left = _current.get(), iter(items)
-    held = 1 if current is None else 2 * current.size
     result: Any = zero
-    while wave := list(islice(left, held)):
+    if current is None:
+        for item in left:
+            result = result + task(item)
+        return result  # type: ignore[no-any-return]
+    while wave := list(islice(left, 2 * current.size)):
         for term in each(task, wave):
             result = result + term
     return result  # type: ignore[no-any-return]

@@ -151,12 +151,8 @@ class Engine(ABC):
         """1/S Σ sᵢ(wᵢ − ŵᵢ)fᵢ, ŵ the best weights for f: how far w is from stationary."""
 
     @abstractmethod
-    def renew(self) -> Array:
-        """yᵢ ← wᵢ∇fᵢ(x) for all i, at the x last evaluated; returns the mean of y."""
-
-    @abstractmethod
     def mean_duals(self) -> Array:
-        """The mean of y, summed afresh."""
+        """The mean of y, summed afresh. Until x has moved on from where all rows were evaluated, yᵢ is wᵢ∇fᵢ(x)."""
 
     @abstractmethod
     def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:

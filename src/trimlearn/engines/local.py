@@ -78,9 +78,6 @@ class LocalEngine(Engine):
     def gap(self) -> float:
         return gap(self.problem, self._w, self._f, self.r1.minimise(self._f, self.problem.s))
 
-    def renew(self) -> Array:
-        return self.mean_duals()
-
     def mean_duals(self) -> Array:
         return self._duals.mean(self._shares(ALL))
 
@@ -99,16 +96,13 @@ class LocalEngine(Engine):
         return difference, self._duals.refresh(x, self._shares(renewed), renewed)
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
-        rows, shares = self._rows_that_count()
+        rows, shares = None, self._shares(ALL)
+        kept = namespace(shares).nonzero(shares)[0]
+        if 4 * kept.shape[0] < self.problem.n:  # few rows count; else all of them, as they lie in memory
+            rows, shares = kept, shares[kept]
         self.counts.gradients += shares.shape[0]
         self.counts.functions += shares.shape[0]
         return self.problem.loss.value_gradient(x, shares, rows)
-
-    def _rows_that_count(self) -> tuple[Any, Array]:
-        """The rows of positive weight and their shares, where they are few; else all rows, as they lie in memory."""
-        shares = self._shares(ALL)
-        kept = namespace(shares).nonzero(shares)[0]
-        return (kept, shares[kept]) if 4 * kept.shape[0] < self.problem.n else (None, shares)
 
     def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
         rows, shares = self._active(batch)

@@ -255,7 +255,7 @@ class PredictionLoss(Loss):
 
         def term(at: tuple[slice, Rows]) -> Array:
             part, piece = at
-            block = self.linear.block(piece)
+            block = Block(self.linear, piece)
             return block.adjoint(residuals(block, piece, part))
 
         return total(term, self.linear.pieces(rows), zeros(self.x_shape, self.like))

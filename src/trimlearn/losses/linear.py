@@ -136,17 +136,13 @@ class Linear:
             piece = numbers[part]
             yield part, slice(piece.start, piece.stop, piece.step) if isinstance(piece, range) else piece
 
-    def block(self, rows: Rows = None) -> Block:
-        """The layer restricted to ``rows``, read once for the two products."""
-        return Block(self, rows)
-
     def predict(self, x: Array, rows: Rows = None) -> Array:
         """Z of shape (m, K), 2-D also when K is None."""
-        return self.block(rows).predict(x)
+        return Block(self, rows).predict(x)
 
     def adjoint(self, r: Array, rows: Rows = None) -> Array:
         """Σ Aᵢᵀ rᵢ over ``rows``, in the shape of x; r is (m, K)."""
-        return self.block(rows).adjoint(r)
+        return Block(self, rows).adjoint(r)
 
     def row_norms2(self) -> Array:
         """‖Aᵢ‖² for every row, intercept included, summed in float64."""
@@ -260,7 +256,7 @@ class Block:
     --------
     >>> import numpy as np
     >>> layer = Linear(np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
-    >>> block = layer.block(np.array([0, 2]))
+    >>> block = Block(layer, np.array([0, 2]))
     >>> z = block.predict(np.array([1.0, 1.0]))
     >>> z
     array([[ 3.],

@@ -13,8 +13,7 @@ from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import check_positive
-from trimlearn.regularizers._checks import check_alpha, match, positive_part
-from trimlearn.regularizers.base import Separable
+from trimlearn.regularizers.base import Separable, check_alpha, match, positive_part
 
 
 @final

@@ -9,8 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, segment_sum, to_numpy
-from trimlearn.regularizers._checks import check_alpha, check_step, positive_part
-from trimlearn.regularizers.base import Regularizer
+from trimlearn.regularizers.base import Regularizer, check_alpha, check_step, positive_part
 
 
 @final

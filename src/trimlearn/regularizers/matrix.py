@@ -10,8 +10,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_count
-from trimlearn.regularizers._checks import check_matrix, rounding
-from trimlearn.regularizers.base import Indicator
+from trimlearn.regularizers.base import Indicator, check_matrix, rounding
 
 
 def _thin_svd(x: Array) -> Any:

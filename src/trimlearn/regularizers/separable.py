@@ -8,8 +8,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, namespace, to_numpy
-from trimlearn.regularizers._checks import check_alpha, check_reals, match, positive_part
-from trimlearn.regularizers.base import Separable
+from trimlearn.regularizers.base import Separable, check_alpha, check_reals, match, positive_part
 
 
 def soft_threshold(x: Array, level: Array) -> Array:

@@ -10,8 +10,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_positive
-from trimlearn.regularizers._checks import check_reals, match, positive_part, rounding
-from trimlearn.regularizers.base import Indicator
+from trimlearn.regularizers.base import Indicator, check_reals, match, positive_part, rounding
 
 
 @final

@@ -8,8 +8,7 @@ from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import check_count
-from trimlearn.regularizers._checks import check_alpha, check_step, match
-from trimlearn.regularizers.base import Regularizer
+from trimlearn.regularizers.base import Regularizer, check_alpha, check_step, match
 
 
 @final

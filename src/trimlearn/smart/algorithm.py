@@ -109,14 +109,14 @@ class Algorithm1(Run):
             engine.set_weights(state.sampled_w)
             state.x = state.sampled_x
             value = engine.evaluate(state.x)
-            self._note(engine, state, Reweighed(value, engine.gap(), nan), engine.renew())
+            self._note(engine, state, Reweighed(value, engine.gap(), nan), engine.mean_duals())
         elif state.record is None and self.renews:
             if state.moved:
                 self._risen(engine, state, engine.evaluate(state.x))  # if so, we are back where f is known
             self._renew(engine, state, engine.reweigh(self.tau), last=True)
         elif not self.renews:  # once more, for the losses
             value = engine.evaluate(state.x)
-            self._note(engine, state, Reweighed(value, 0.0, nan), engine.renew())
+            self._note(engine, state, Reweighed(value, 0.0, nan), engine.mean_duals())
 
     def _sample(self, engine: Engine, state: State) -> None:
         """Keep the present (w, x) with a chance that makes t₀ uniform on all iterates so far, whenever we stop."""

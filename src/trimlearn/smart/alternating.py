@@ -155,7 +155,7 @@ class AlternatingRun(Run):
         return x, left if strongest else nan  # the word of a weaker solver does not count
 
     def _renew(self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False) -> None:
-        state.y_mean, state.base = engine.renew(), found.value
+        state.y_mean, state.base = engine.mean_duals(), found.value
         state.anchor = state.x
         state.w_steps += 1
         if not state.finishing:  # residuals are relative to those of the metric that Algorithm 1 had

@@ -97,7 +97,7 @@ def scout(engine: Engine, run: AlternatingRun, state: State, x: Array, levels: l
             break
         engine.r1 = problem.r1 if h == problem.r1.h else problem.r1.at_h(h)
         engine.evaluate(trial.x)
-        trial.base, trial.y_mean = engine.reweigh(inf).value, engine.renew()
+        trial.base, trial.y_mean = engine.reweigh(inf).value, engine.mean_duals()
         if engine.r1 is problem.r1:
             before, F = F, trial.base + problem.r2.value(trial.x)
             if not F < before - SETTLED * abs(F):

@@ -93,7 +93,7 @@ class ProxGradientRun(Run):
             self._renew(engine, state, engine.reweigh(inf))
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
-        state.y_mean, state.base = engine.renew(), found.value
+        state.y_mean, state.base = engine.mean_duals(), found.value
         state.w_steps += 1
         note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
         settle(engine, state)

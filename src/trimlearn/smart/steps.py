@@ -129,7 +129,7 @@ def _unit(v: Array) -> Array | None:
 def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
     """1 over the curvature along the gradient at x in the metric whose inverse is given, over all rows: a pass, and the
     same whatever the order of rows."""
-    u, L = _unit(inverse * engine.renew()), 0.0
+    u, L = _unit(inverse * engine.mean_duals()), 0.0
     if u is not None:
         u = namespace(x).astype(u, x.dtype, copy=False)
         L = abs(dot(u, engine.hessp(x, u, ALL)) / dot(u, u / inverse))

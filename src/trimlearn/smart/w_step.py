@@ -51,7 +51,7 @@ def _prox(problem: Problem, r1: WeightSet, w: Array, f: Array, tau: float) -> Ar
 def renew(engine: Engine, state: State) -> Array:
     """Every yᵢ ← wᵢ∇fᵢ(x), at the x last evaluated. Returns the gradient of the mean loss, which is the mean of y; the
     state has 0 for that where there are no duals."""
-    gradient = engine.renew()
+    gradient = engine.mean_duals()
     state.y_mean = gradient if engine.keeps_duals else zeros(gradient.shape, gradient)
     return gradient
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -30,7 +30,7 @@ from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.crossfit import Judged, judge_labels
-from trimlearn.robust.labels.noise_model import LabelNoise, two_columns
+from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
@@ -195,8 +195,8 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
-        z = self._linear(check_features(self, X))
-        return self._noise_for_new_rows.score([z], self._codes(np.asarray(column_or_1d(y, warn=True))))
+        X = check_features(self, X)
+        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(y, warn=True)))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -229,7 +229,20 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         rows, solver = self._drawn_in(distinct.rows), self._solver(self._seed())
         warm = warm and self._x.shape == self._loss(rows).x_shape
         known = warm and len(self._judged.verdict.labels) == rows.n
-        judged = self._judged if known else self._judge(rows, h, solver.seed)
+        if known:
+            judged = self._judged
+        else:
+            stage("labels judged out of sample")
+            judged = judge_labels(
+                self._loss(rows),
+                rows.s,
+                C=self.C,
+                trusted=None if h is None else h / rows.S,
+                balanced=self.balanced_trimming,
+                method=self.method,
+                seed=solver.seed,
+                tol=OPINION_TOL if self.tol is None else self.tol,
+            )
         verdict = judged.verdict
         if h is None and verdict.clean:  # nothing to correct: the plain fit, to the data as they are
             rows = distinct.rows
@@ -255,15 +268,16 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self.coef_, self.intercept_ = self._parts(x)
         self.contamination_, self.noise_matrix_ = 1 - share, verdict.noise.T
         self.threshold_ = verdict.cut(None if h is None else share)
-        self._judged, self._assessment = judged, LabelAssessment.of(verdict)
-        if distinct.where is not None:
-            self._assessment = self._assessment.spread(distinct.where, self._assess(distinct.gone))
-        unseen = self._scores(distinct.gone)
-        self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
-            (verdict.scores, unseen), (weights, unseen <= self.threshold_), (raw.w, 0.0)
+        self._judged = judged
+        unseen = self._verdict_on(distinct.gone)
+        self.outlier_scores_, suggested, self.weights_, self.raw_weights_ = distinct.spread(
+            (verdict.scores, unseen.scores),
+            (verdict.suggested, unseen.suggested),
+            (weights, unseen.scores <= self.threshold_),
+            (raw.w, 0.0),
         )
-        self.outlier_probability_ = self._assessment.probability
-        self.suggested_labels_ = self.classes_[self._assessment.suggested]
+        self.outlier_probability_ = np.asarray(expit(self.outlier_scores_), dtype=np.float64)
+        self.suggested_labels_ = self.classes_[suggested]
         return self
 
     def _solver(self, seed: int) -> Solver:
@@ -293,19 +307,6 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             return rows
         return replace(rows, X=self._bounds.clip(rows.X))
 
-    def _judge(self, rows: Examples, h: float | None, seed: int) -> Judged:
-        stage("labels judged out of sample")
-        return judge_labels(
-            self._loss(rows),
-            rows.s,
-            C=self.C,
-            trusted=None if h is None else h / rows.S,
-            balanced=self.balanced_trimming,
-            method=self.method,
-            seed=seed,
-            tol=OPINION_TOL if self.tol is None else self.tol,
-        )
-
     def _warn_of_lost_classes(self, rows: Examples, w: np.ndarray) -> None:
         s = w if rows.s is None else w * rows.s
         lost = self.classes_[np.bincount(rows.t, s, len(self.classes_)) == 0]
@@ -333,29 +334,29 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         """Predictions (n, K) for rows that were checked, K = 2 included."""
         return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
 
-    @property
-    def _noise_for_new_rows(self) -> LabelNoise:
-        """What unseen rows are judged by: the final model, as sure of itself as it is, and the noise that was found."""
+    def _verdict_on(self, data: Examples) -> LabelVerdict:
+        """On rows that were not fitted: by the final model, as sure of itself as it is, and the noise found."""
         K, noise = len(self.classes_), self._judged.verdict.noise
-        return LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
+        as_it_is = LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
+        return LabelVerdict(as_it_is, [self._linear(data.X)], data.t, np.ones(data.n))
 
     def _scores(self, data: Examples) -> np.ndarray:
-        return self._noise_for_new_rows.score([self._linear(data.X)], data.t)
+        return self._verdict_on(data).scores
 
     def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
-        training, given = data is vars(self).get("_training"), data.t
-        assessment = self._assessment if training else self._assess(data)
+        given = data.t
+        if data is not vars(self).get("_training"):
+            assessment = LabelAssessment.of(self._verdict_on(data))
+        else:
+            assessment, distinct = LabelAssessment.of(self._judged.verdict), Distinct.of(data)
+            if distinct.where is not None:
+                assessment = assessment.spread(distinct.where, LabelAssessment.of(self._verdict_on(distinct.gone)))
         P = self._linear(data.X)
         others = np.where(np.arange(P.shape[1]) == given[:, None], -np.inf, P)
         rival = np.where(assessment.suggested == given, others.argmax(axis=1), assessment.suggested)
         center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
         top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
         return assessment.findings(given, self.classes_, off, self._bounds.rows_beyond(data.X), top)
-
-    def _assess(self, data: Examples) -> LabelAssessment:
-        """On rows that were not fitted."""
-        noise, opinions = self._noise_for_new_rows, [self._linear(data.X)]
-        return LabelAssessment.of(LabelVerdict(noise, opinions, data.t, np.ones(data.n)))
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), 1 / self.C

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
-from trimlearn.robust.labels.noise_model import Floats, LabelNoise, two_columns
+from trimlearn.robust.labels.noise import Floats, LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
 

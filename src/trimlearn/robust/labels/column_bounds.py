@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.labels.noise_model import Floats
+from trimlearn.robust.labels.noise import Floats
 
 __all__ = ["ColumnBounds", "column_bounds"]
 

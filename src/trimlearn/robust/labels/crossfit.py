@@ -32,8 +32,7 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.distinct import Folds, content_folds, row_hashes
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.noise_fit import estimate_noise
-from trimlearn.robust.labels.noise_model import Floats, Labels, two_columns
+from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise, two_columns
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.alternating import alternating
 from trimlearn.smart.method import Method
@@ -99,7 +98,10 @@ def judge_labels(
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
-    crossfit = _CrossFit(loss, weights, C, method, seed, tol)
+    labels, small = to_numpy(loss.t).astype(np.int64), loss.n * prod(loss.x_shape) <= SMALL
+    effort = SMALL_EFFORT if small else LARGE_EFFORT
+    fold = _folds(loss, labels, weights, effort.folds)
+    crossfit = _CrossFit(loss, labels, weights, C, method, seed, tol, small, effort, fold, int(fold.max()) + 1)
     starts = crossfit.starts(trusted, balanced)
     judged, to_beat = crossfit.judge(next(starts)), None
     for models in starts:
@@ -111,44 +113,32 @@ def judge_labels(
     return judged
 
 
+def _folds(loss: Softmax | Logistic, labels: Labels, s: Floats, k: int) -> Folds:
+    """The fold of every row. One for all rows, the model of which has seen them, where a fold would be empty or leave
+    no row of some class to the model that judges it."""
+    fold = content_folds(row_hashes(loss.linear.storage.V), labels, s, k)
+    mass = np.zeros((k, int(labels.max()) + 1))
+    np.add.at(mass, (fold, labels), s)
+    left = mass.sum(axis=0) - mass
+    possible = np.all(mass.sum(axis=1) > 0) and np.all(left[:, mass.sum(axis=0) > 0] > 0)
+    return fold if possible else np.zeros_like(fold)
+
+
 @dataclass(frozen=True)
 class _CrossFit:
     """The folds, and a model for each of them that is fitted to the rows of the others."""
 
     loss: Softmax | Logistic
+    labels: Labels
     s: Floats
     C: float
     method: Method | None
     seed: int
     tol: float
-
-    @cached_property
-    def labels(self) -> Labels:
-        return to_numpy(self.loss.t).astype(np.int64)
-
-    @cached_property
-    def small(self) -> bool:
-        return self.loss.n * prod(self.loss.x_shape) <= SMALL
-
-    @property
-    def effort(self) -> _Effort:
-        return SMALL_EFFORT if self.small else LARGE_EFFORT
-
-    @cached_property
-    def fold(self) -> Folds:
-        """The fold of every row. One for all rows, the model of which has seen them, where a fold would be empty or
-        leave no row of some class to the model that judges it."""
-        k = self.effort.folds
-        fold = content_folds(row_hashes(self.loss.linear.storage.V), self.labels, self.s, k)
-        mass = np.zeros((k, int(self.labels.max()) + 1))
-        np.add.at(mass, (fold, self.labels), self.s)
-        left = mass.sum(axis=0) - mass
-        possible = np.all(mass.sum(axis=1) > 0) and np.all(left[:, mass.sum(axis=0) > 0] > 0)
-        return fold if possible else np.zeros_like(fold)
-
-    @cached_property
-    def folds(self) -> int:
-        return int(self.fold.max()) + 1
+    small: bool  # whether passes cost next to nothing
+    effort: _Effort
+    fold: Folds
+    folds: int  # how many there are
 
     def others(self, g: int) -> NDArray[np.bool_]:
         """The rows that the model of fold g is fitted to."""

@@ -18,7 +18,7 @@ from sklearn.neighbors import NearestNeighbors
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.column_bounds import column_bounds
-from trimlearn.robust.labels.noise_model import Floats, Labels
+from trimlearn.robust.labels.noise import Floats, Labels
 
 __all__ = ["flexible_predictions"]
 

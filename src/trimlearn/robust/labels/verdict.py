@@ -19,8 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-from trimlearn.robust.labels.noise_fit import estimate_noise
-from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels
+from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, estimate_noise
 from trimlearn.robust.order import weighted_quantile
 
 __all__ = ["LabelVerdict", "label_verdict", "significant"]

@@ -1,4 +1,13 @@
-"""The noise model of labels: β, b and the shape of T of largest posterior density, found by EM.
+"""Which labels are wrong: a calibrated label-noise model around the predictions of several classifiers.
+
+Predictions z⁽¹⁾ … z⁽ᵐ⁾ are log-probabilities of the classes, made by models for rows they were not fitted on. They are
+calibrated, added, and confronted with the labels ỹ in the model
+
+    P(ỹ = j | x) = Σₖ pₖ(x) T[k, j],      p = softmax(Σ βᵢz⁽ⁱ⁾ + b),
+
+T[k, j] the share of rows of class k that are labelled j (Bootkrajang and Kabán 2012; Patrini et al. 2017). The share of
+wrong labels is Σₖ πₖ(1 − T[k, k]), and Bayes' rule gives each row's probability of being one of them.
+β, b and T are those of largest posterior density, found by EM.
 
 Models that were fitted to wrong labels predict wrong labels: sharper classes with more noise, and blurred classes with
 less, explain what was seen almost equally well. So the level is the largest that the labels do not contradict
@@ -7,15 +16,24 @@ less, explain what was seen almost equally well. So the level is the largest tha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
 
-from trimlearn.robust.labels.noise_model import Floats, LabelNoise, Labels, Predictions, centred
+__all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "estimate_noise", "two_columns"]
 
-__all__ = ["estimate_noise"]
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+Predictions = Sequence[Any]  # of arrays (n, K)
 
+# Share of wrong labels that follow no pattern: what a score falls back on where T has no error to explain it. Ten times
+# as many or as few change the verdict on 1 of 500 wrong labels (python -m benchmarks.calibration labels).
+BACKGROUND = 1e-3
 FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
 # Rows by which a class is drawn to the common rate of errors, because a rare class has too few of its own. With a third
 # or three times as many the level is off by half a point less or more (python -m benchmarks.calibration labels).
@@ -29,6 +47,84 @@ HOPELESS = 20.0  # a likelihood that is e²⁰ times less than the best is not m
 SURE = 20_000  # rows that are enough: a share of 20 % has a standard error of 0.3 points, and all that agree are one
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain
 STEP = 0.5  # the most a temperature changes by in a Newton step, which overshoots where p is 0 or 1; b by twice that
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """T[k, j] = P(labelled j | of class k), the calibration p = softmax(Σ βᵢz⁽ⁱ⁾ + b), and the share of wrong labels.
+
+    >>> from scipy.special import expit
+    >>> noise = LabelNoise(np.array([[0.8, 0.2], [0.0, 1.0]]), np.ones(1), np.zeros(2), epsilon=0.1)
+    >>> z = np.array([[4.0, 0.0], [4.0, 0.0]])  # both look like class 0
+    >>> expit(noise.score([z], np.array([0, 1]))).round(2)
+    array([0.  , 0.92])
+    """
+
+    T: Floats
+    temperatures: Floats  # β: below 1 where a prediction is too sure of itself
+    bias: Floats
+    epsilon: float
+    floor: float = 0.0  # of a probability: n rows say nothing about one below 1/n (Laplace)
+
+    @property
+    def bounded(self) -> Floats:
+        """T, no error quite impossible."""
+        return np.asarray((1 - BACKGROUND) * self.T + BACKGROUND / len(self.T))
+
+    def log_probabilities(self, predictions: Predictions) -> Floats:
+        """log p, calibrated: of the classes before labels went wrong."""
+        z = sum(beta * _centred(prediction) for beta, prediction in zip(self.temperatures, predictions, strict=True))
+        log_p = np.asarray(log_softmax(z + self.bias, axis=1), dtype=np.float64)
+        return np.asarray(np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300))))
+
+    def doubt(self, predictions: Predictions) -> Floats:
+        """1 − max p: how often the class of such a row is not the most likely one."""
+        return np.asarray(1 - np.exp(self.log_probabilities(predictions).max(axis=1)))
+
+    def score(self, predictions: Predictions, labels: Labels) -> Floats:
+        """log P(label wrong | x, label) − log P(label right | x, label): larger is worse, 0 is undecided."""
+        right, others = self._joint(predictions, labels)
+        return np.asarray(logsumexp(others, axis=1) - right, dtype=np.float64)
+
+    def log_likelihood(self, predictions: Predictions, labels: Labels) -> Floats:
+        """log P(label | x) of every row."""
+        right, others = self._joint(predictions, labels)
+        return np.asarray(np.logaddexp(right, logsumexp(others, axis=1)), dtype=np.float64)
+
+    def classes(self, predictions: Predictions, labels: Labels) -> Floats:
+        """P(class | x, label), (n, K): what the labels should have been."""
+        rows = np.arange(len(labels))
+        right, joint = self._joint(predictions, labels)
+        joint[rows, labels] = right
+        return np.asarray(np.exp(log_softmax(joint, axis=1)))
+
+    def suggest(self, predictions: Predictions, labels: Labels) -> Labels:
+        """The label itself where it is more likely right than wrong, else the most likely of the others."""
+        right, others = self._joint(predictions, labels)
+        return np.where(logsumexp(others, axis=1) <= right, labels, others.argmax(axis=1))
+
+    def _joint(self, predictions: Predictions, labels: Labels) -> tuple[Floats, Floats]:
+        """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
+        rows = np.arange(len(labels))
+        joint = self.log_probabilities(predictions) + np.log(self.bounded)[:, labels].T
+        right = joint[rows, labels].copy()
+        joint[rows, labels] = -np.inf
+        return right, joint
+
+
+def two_columns(z: Any) -> Floats:
+    """Predictions (n, K) as they are; those of a binary model, (n, 1), as the log-odds (0, z) of both classes."""
+    z = np.asarray(z, dtype=np.float64)
+    return np.column_stack([np.zeros(len(z)), z[:, 0]]) if z.shape[1] == 1 else z
+
+
+def _centred(z: Any) -> Floats:
+    """z less its mean in every row: β and b must not depend on a constant per row."""
+    z = np.asarray(z, dtype=np.float64)
+    return np.asarray(z - np.mean(z, axis=1, keepdims=True))
+
+
+# -- its estimate -----------------------------------------------------------------------------------------------------
 
 
 def estimate_noise(
@@ -48,7 +144,7 @@ def estimate_noise(
     array([[0.81, 0.19],
            [0.01, 0.99]])
     """
-    z = np.stack([centred(prediction) for prediction in predictions])
+    z = np.stack([_centred(prediction) for prediction in predictions])
     s = np.ones(z.shape[1]) if s is None else np.asarray(s, dtype=np.float64)
     there = np.flatnonzero(s > 0)
     if len(there) > SURE:
@@ -58,14 +154,10 @@ def estimate_noise(
     start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
     if not noisy:
         return em.model(em.maximise(start, None))
-    found = max((em.search(beta) for beta in _first_temperatures(len(z))), key=lambda state: state.posterior)
+    # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside it.
+    first = [start.beta, np.eye(len(z))[0]][: len(z)]
+    found = max((em.search(beta) for beta in first), key=lambda state: state.posterior)
     return em.model(_largest(em, start, found) if largest and len(there) < SURE else found)
-
-
-def _first_temperatures(m: int) -> list[Floats]:
-    """Temperatures to start from: all predictions alike, and the first alone. A prediction that has learnt the noise
-    itself leaves no noise to be found beside it."""
-    return [np.full(m, 1 / m), np.eye(m)[0]][: min(m, 2)]
 
 
 # -- the matrix -------------------------------------------------------------------------------------------------------
