@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import is_sparse
@@ -23,9 +23,7 @@ from trimlearn.inference.table import Findings, make_table
 from trimlearn.progress import watching
 from trimlearn.weights.simplex import h_of
 
-__all__ = ["FeatureRows", "Trimmed", "check_counts", "places", "row_names"]
-
-SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
+__all__ = ["FeatureRows", "Trimmed", "row_names"]
 
 
 @dataclass(frozen=True)
@@ -204,23 +202,3 @@ def _equal(a: Any, b: Any) -> bool:
     if hasattr(a, "equals"):  # a data frame: missing entries are equal
         return type(a) is type(b) and bool(a.equals(b))
     return np.shape(a) == np.shape(b) and bool(np.all(np.asarray(a) == np.asarray(b)))
-
-
-def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
-    """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
-    s = _check_sample_weight(sample_weight, X, dtype=dtype, ensure_non_negative=True)
-    total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
-    if not rows:
-        raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")
-    if total < SHARE * rows:
-        warn(
-            f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
-            f"can be told to be wrong. Multiply it by {rows / total:.3g} if it is relative.",
-        )
-    return np.asarray(s)
-
-
-def places(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """Each label's place among the sorted classes, −1 for one that is not there."""
-    place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    return np.where(classes[place] == y, place, -1)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from sklearn.impute import SimpleImputer
 from sklearn.utils import assert_all_finite
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from trimlearn._utils.validation import is_missing, is_sparse
+from trimlearn._utils.warn import warn
 
-__all__ = ["check_data", "check_labels_known", "check_numbers", "numbers"]
+__all__ = ["check_counts", "check_data", "check_labels_known", "check_numbers", "numbers", "places"]
 
+SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
 
 
@@ -83,3 +85,23 @@ def numbers(X: Any) -> Any:
         return None
     A = np.where(np.isfinite(A), A, np.nan).astype(np.float64)
     return SimpleImputer(strategy="median", keep_empty_features=True).fit_transform(A) if np.isnan(A).any() else A
+
+
+def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
+    """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
+    s = _check_sample_weight(sample_weight, X, dtype=dtype, ensure_non_negative=True)
+    total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
+    if not rows:
+        raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")
+    if total < SHARE * rows:
+        warn(
+            f"sample_weight sums to {total:.3g} for {rows} rows, but 2 means the row twice: as so few rows, hardly any "
+            f"can be told to be wrong. Multiply it by {rows / total:.3g} if it is relative.",
+        )
+    return np.asarray(s)
+
+
+def places(y: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Each label's place among the sorted classes, −1 for one that is not there."""
+    place = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    return np.where(classes[place] == y, place, -1)

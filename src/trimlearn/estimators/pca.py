@@ -17,9 +17,9 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count, check_magnitude
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import FeatureRows, check_counts, row_names
+from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.detector import Detector, concentration_records
-from trimlearn.estimators.inputs import check_data
+from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
 from trimlearn.progress import stage

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import places
-from trimlearn.estimators.inputs import check_labels_known
+from trimlearn.estimators.inputs import check_labels_known, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import make_table

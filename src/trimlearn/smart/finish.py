@@ -21,9 +21,9 @@ from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.alternating import AlternatingRun
 from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Record, Run, State
-from trimlearn.smart.metrics import Metric, default_metric
+from trimlearn.smart.metrics import Metric, default_metric, first_step
 from trimlearn.smart.sizes import affordable, default_inner, small
-from trimlearn.smart.steps import Auto, first_step
+from trimlearn.smart.steps import Auto
 from trimlearn.smart.w_step import least
 from trimlearn.weights import AllOnes
 

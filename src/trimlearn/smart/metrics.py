@@ -9,18 +9,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf, isfinite
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, dot, namespace, norm
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
+from trimlearn.smart.draws import ALL
 from trimlearn.smart.method import MetricMemory, State
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "default_metric", "make_metric"]
+__all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "default_metric", "first_step", "make_metric", "unit"]
 
 
 class Metric(ABC):
@@ -201,3 +203,19 @@ def make_metric(metric: str | Metric | None, default: Metric) -> Metric:
     if metric not in named:
         raise ValueError(f"metric must be one of {', '.join(map(repr, named))} or None, got {metric!r}.")
     return named[metric]
+
+
+def unit(v: Array) -> Array | None:
+    """v/‖v‖; None where that is not a direction."""
+    length = norm(v)
+    return v / length if isfinite(length) and length > 0 else None
+
+
+def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
+    """1 over the curvature along the gradient at x in the metric whose inverse is given, over all rows: a pass, and the
+    same whatever the order of rows."""
+    u, L = unit(inverse * engine.mean_duals()), 0.0
+    if u is not None:
+        u = namespace(x).astype(u, x.dtype, copy=False)
+        L = abs(dot(u, engine.hessp(x, u, ALL)) / dot(u, u / inverse))
+    return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0

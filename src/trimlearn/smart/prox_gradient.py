@@ -10,8 +10,8 @@ from trimlearn._utils.arrays import Array
 from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.method import Method, Reweighed, Run, State
-from trimlearn.smart.metrics import Euclidean
-from trimlearn.smart.steps import check_step_size, first_step
+from trimlearn.smart.metrics import Euclidean, first_step
+from trimlearn.smart.steps import check_step_size
 from trimlearn.smart.w_step import note, settle
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn._utils.validation import is_number
-from trimlearn.smart.draws import ALL, Draws
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import State
-from trimlearn.smart.metrics import Metric
+from trimlearn.smart.metrics import Metric, unit
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size", "first_step"]
+__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
 
 
 class StepRule(ABC):
@@ -75,14 +75,14 @@ class Probe:
         image = self._curve(u)
         trace = abs(dot(u, image))
         first = state.direction is None
-        direction = _unit(image) if first else state.direction
+        direction = unit(image) if first else state.direction
         value, along = 0.0, 0.0
         for _ in range(9 if first else 3):
             if direction is None:
                 break
             image = self._curve(direction)
             value, along = norm(image), dot(direction, image)
-            direction = _unit(image)
+            direction = unit(image)
         state.direction = direction
         return value + self.noise * trace, along < 0
 
@@ -119,21 +119,6 @@ def probe_size(n: int) -> int:
     """⌈n^(2/3)⌉, and at least 100 where there are as many."""
     size: int = ceil(n ** (2 / 3) - 1e-9)
     return max(min(n, 100), size)
-
-
-def _unit(v: Array) -> Array | None:
-    length = norm(v)
-    return v / length if isfinite(length) and length > 0 else None
-
-
-def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
-    """1 over the curvature along the gradient at x in the metric whose inverse is given, over all rows: a pass, and the
-    same whatever the order of rows."""
-    u, L = _unit(inverse * engine.mean_duals()), 0.0
-    if u is not None:
-        u = namespace(x).astype(u, x.dtype, copy=False)
-        L = abs(dot(u, engine.hessp(x, u, ALL)) / dot(u, u / inverse))
-    return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
 
 
 @final

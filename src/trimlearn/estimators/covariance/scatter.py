@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
-from trimlearn.estimators.base import FeatureRows, check_counts, row_names
+from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedFit
 from trimlearn.estimators.detector import Detector, concentration_records
-from trimlearn.estimators.inputs import check_data
+from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.robust.scatter.fit import ScatterFit

@@ -8,8 +8,7 @@ from typing import Any, final
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.base import check_counts
-from trimlearn.estimators.inputs import check_data
+from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.design import design
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.sizes import SMALL

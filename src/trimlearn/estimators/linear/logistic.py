@@ -15,8 +15,8 @@ from sklearn.utils.validation import column_or_1d
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed, places
-from trimlearn.estimators.inputs import check_labels_known
+from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.inputs import check_labels_known, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
 from trimlearn.estimators.linear.explain import fitted_model

@@ -18,8 +18,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed, check_counts, places, row_names
-from trimlearn.estimators.inputs import check_labels_known, numbers
+from trimlearn.estimators.base import Trimmed, row_names
+from trimlearn.estimators.inputs import check_counts, check_labels_known, numbers, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.rounds import Alternation
