@@ -12,7 +12,7 @@ from trimlearn import Problem, TrimmedGLM, TrimmedLogisticRegression, solve
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, Softmax
-from trimlearn.offsets import SAMPLE, centred, medians
+from trimlearn.problem import SAMPLE, medians
 from trimlearn.regularizers import L1, GroupL2, Regularizer, Ridge, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.method import Method
@@ -77,14 +77,15 @@ def test_there_and_back(name: str, kind: str) -> None:
     elif kind == "torch":
         V = pytest.importorskip("torch").asarray(V)
     problem = made(name, V)
-    centre = centred(problem, exact=True)
+    centred = problem.centred(exact=True)
     x = problem.loss.generic()
-    there = centre.there(x)
+    there = problem.carried(x, centred)
     tolerance = 1e-4 if kind == "float32" else 1e-11
-    same = to_numpy(centre.problem.loss.values(there)), to_numpy(problem.loss.values(x))
+    same = to_numpy(centred.loss.values(there)), to_numpy(problem.loss.values(x))
     np.testing.assert_allclose(*same, rtol=tolerance, atol=tolerance)
-    assert centre.problem.r2.value(there) == pytest.approx(problem.r2.value(x), rel=tolerance)
-    np.testing.assert_allclose(to_numpy(centre.back(there)), to_numpy(x), rtol=tolerance, atol=10 * tolerance)
+    assert centred.r2.value(there) == pytest.approx(problem.r2.value(x), rel=tolerance)
+    back = to_numpy(centred.carried(there, problem))
+    np.testing.assert_allclose(back, to_numpy(x), rtol=tolerance, atol=10 * tolerance)
     assert type(there) is type(x)
     assert there.dtype == x.dtype
 
@@ -92,7 +93,7 @@ def test_there_and_back(name: str, kind: str) -> None:
 def test_nothing_is_copied_and_sparse_stays_sparse() -> None:
     dense, sparse = Z + 100, sp.csr_array(np.where(Z > 1, Z, 0.0))
     for V in (dense, sparse):
-        storage = centred(made("logistic", V), exact=True).problem.loss.linear.storage  # type: ignore[attr-defined]
+        storage = made("logistic", V).centred(exact=True).loss.linear.storage  # type: ignore[attr-defined]
         assert storage.V is V or np.shares_memory(getattr(storage.V, "data", storage.V), getattr(V, "data", V))
     assert not np.any(medians(sparse, np.ones(N)))
 
@@ -101,17 +102,17 @@ def test_a_sample_is_near_enough() -> None:
     rng = np.random.default_rng(0)
     V = rng.standard_normal((50_000, 3)) * [1, 10, 0.1] + [300, -5, 2000]
     problem = Problem(LeastSquares(V, V[:, 0], intercept=True), CappedSimplex(40_000))
-    centre = centred(problem, exact=False).problem.loss.linear.center  # type: ignore[attr-defined]
+    centre = problem.centred(exact=False).loss.linear.center  # type: ignore[attr-defined]
     assert np.all(np.abs(centre - np.median(V, axis=0)) < 5 * 1.25 / SAMPLE**0.5 * np.array([1, 10, 0.1]))
     s = np.zeros(50_000)
     s[:100] = 2.0
     few = Problem(LeastSquares(V, V[:, 0], intercept=True), CappedSimplex(150), sample_weight=s)
-    assert np.all(np.abs(centred(few, exact=False).problem.loss.linear.center - V[:100].mean(0)) < [1, 10, 0.1])  # type: ignore[attr-defined]
+    assert np.all(np.abs(few.centred(exact=False).loss.linear.center - V[:100].mean(0)) < [1, 10, 0.1])  # type: ignore[attr-defined]
 
 
 def test_without_an_intercept_there_is_nothing_to_shift() -> None:
     problem = Problem(LeastSquares(Z + 3, TARGETS["huber"]), CappedSimplex(240))
-    assert centred(problem, exact=True).problem is problem
+    assert problem.centred(exact=True) is problem
 
 
 # ---- solves ----

@@ -74,7 +74,6 @@ FLOORS = (
         (
             Room("solve", "starts, stops, records", width=1.1),
             Room("starts", "where to begin"),
-            Room("offsets", "columns centred"),
             Room("checkpoint", "to go on later"),
             Room("progress", "what is shown"),
             Room("solution", "what is returned", width=1.1),

@@ -18,7 +18,6 @@ from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
-from trimlearn.offsets import Centred, centred
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar
 from trimlearn.smart import alternating, svrg
@@ -121,20 +120,20 @@ def solve(
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
     as_given = isinstance(engine, Engine) or not method.automatic
-    centre = Centred(problem, problem) if as_given else centred(problem, exact=small(problem))
-    run = method.bind(centre.problem, int(seed))
+    centred = problem if as_given else problem.centred(exact=small(problem))
+    run = method.bind(centred, int(seed))
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    chosen, where = chosen.carried(centre), _engine(engine, centre.problem)
+    chosen, where = chosen.carried(problem, centred), _engine(engine, centred)
     driver = _Driver(run, chosen, where, limits, int(seed), callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
     with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
         solution = driver.solve(resume, show)
-    return replace(solution, x=centre.back(solution.x))
+    return replace(solution, x=centred.carried(solution.x, problem))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
-from trimlearn.offsets import Centred
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
 from trimlearn.smart.draws import Stream
@@ -36,8 +35,8 @@ class Start(ABC):
         """What h should be by now."""
         return problem.r1.h
 
-    def carried(self, centre: Centred) -> Start:
-        """The same start of the problem solved in place of the given one."""
+    def carried(self, given: Problem, to: Problem) -> Start:
+        """The same start of the problem that is solved in place of the given one."""
         return self
 
 
@@ -80,8 +79,8 @@ class Given(Start):
         """With a digest for an array: a checkpoint must tell one start from another."""
         return f"Given(w0={_digest(self.w0)}, x0={_digest(self.x0)})"
 
-    def carried(self, centre: Centred) -> Start:
-        return self if self.x0 is None else Given(self.w0, centre.there(_model(self.x0, centre.given)))
+    def carried(self, given: Problem, to: Problem) -> Start:
+        return self if self.x0 is None else Given(self.w0, given.carried(_model(self.x0, given), to))
 
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
