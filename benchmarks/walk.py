@@ -87,9 +87,11 @@ def follow(task: Callable[[], Any], package: Path = SOURCE, folder: Path = ESTIM
     begun: list[FrameType] = []  # generators
 
     def note(frame: FrameType, event: str, _: Any) -> None:
-        if event != "call" or not _is_function(frame, package) or any(frame is known for known in begun):
+        if event != "call" or not _is_function(frame, package):
             return
         if frame.f_code.co_flags & CO_GENERATOR:
+            if any(frame is known for known in begun):
+                return
             begun.append(frame)
         walk.functions.add(frame.f_code)
         walk.depth = max(walk.depth, _depth(frame, package))

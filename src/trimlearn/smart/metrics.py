@@ -61,8 +61,10 @@ class Metric(ABC):
         return r2.step(point, self.apply(state, g), state.gamma)
 
     def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
-        """‖x − prox_{s r2}(x − s g)‖/s, s the step: zero where x is stationary for the gradient g."""
-        return norm(state.x - r2.step(state.x, g, step)) / step
+        """‖x − prox_{s r2}(x − s g)‖/s, s the step: zero where x is stationary for the gradient g. In a diagonal metric
+        both the prox and the norm are its own, so that a feature of small scale counts as much as any other."""
+        inverse = self.inverse(state)
+        return norm((state.x - r2.step(state.x, g, step * inverse)) / inverse**0.5) / step
 
 
 @final
@@ -121,12 +123,6 @@ class Diagonal(Metric):
 
     def move(self, state: State, point: Array, g: Array, r2: Regularizer) -> Array:
         return r2.step(point, g, state.gamma * state.metric.inverse)
-
-    def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
-        """The same in the metric, so that a feature of small scale counts as much as any other."""
-        inverse = state.metric.inverse
-        v = state.x - r2.step(state.x, g, step * inverse)
-        return norm(v / namespace(v).sqrt(inverse)) / step
 
 
 @final
