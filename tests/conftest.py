@@ -28,6 +28,8 @@ def data_home() -> Path:
 
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few starts and few trees: for tests of what a fit sets, takes and refuses, not of how well it fits."""
+    """Few starts, few trees, and few rows for these to see: for tests of what a fit sets, takes and refuses, or of how
+    it is solved, not of how well rows are judged."""
     monkeypatch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
     monkeypatch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
+    monkeypatch.setattr(flexible, "ROWS", 1000)

@@ -191,6 +191,7 @@ def flipped() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return V, np.where(rng.random(len(V)) < 0.1, 1 - right, right), right
 
 
+@pytest.mark.usefixtures("quick_fits")
 @pytest.mark.parametrize("kind", ["0", "10", "300", "a year", "csr"])
 def test_labels_at_size_and_any_offset(flipped: tuple[np.ndarray, ...], kind: str) -> None:
     V, y, right = flipped
