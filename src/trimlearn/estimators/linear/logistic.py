@@ -229,20 +229,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         rows, solver = self._drawn_in(distinct.rows), self._solver(self._seed())
         warm = warm and self._x.shape == self._loss(rows).x_shape
         known = warm and len(self._judged.verdict.labels) == rows.n
-        if known:
-            judged = self._judged
-        else:
-            stage("labels judged out of sample")
-            judged = judge_labels(
-                self._loss(rows),
-                rows.s,
-                C=self.C,
-                trusted=None if h is None else h / rows.S,
-                balanced=self.balanced_trimming,
-                method=self.method,
-                seed=solver.seed,
-                tol=OPINION_TOL if self.tol is None else self.tol,
-            )
+        judged = self._judged if known else self._judge(rows, h, solver.seed)
         verdict = judged.verdict
         if h is None and verdict.clean:  # nothing to correct: the plain fit, to the data as they are
             rows = distinct.rows
@@ -306,6 +293,19 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         if isinstance(rows.X, np.memmap) or not self._bounds.rows_beyond(rows.X).any():
             return rows
         return replace(rows, X=self._bounds.clip(rows.X))
+
+    def _judge(self, rows: Examples, h: float | None, seed: int) -> Judged:
+        stage("labels judged out of sample")
+        return judge_labels(
+            self._loss(rows),
+            rows.s,
+            C=self.C,
+            trusted=None if h is None else h / rows.S,
+            balanced=self.balanced_trimming,
+            method=self.method,
+            seed=seed,
+            tol=OPINION_TOL if self.tol is None else self.tol,
+        )
 
     def _warn_of_lost_classes(self, rows: Examples, w: np.ndarray) -> None:
         s = w if rows.s is None else w * rows.s

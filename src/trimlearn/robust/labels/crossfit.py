@@ -16,9 +16,9 @@ estimators, which are fitted anew for every fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any
 
@@ -38,6 +38,7 @@ from trimlearn.smart.alternating import alternating
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import FEW as FEW_PARAMETERS
 from trimlearn.smart.sizes import SMALL
+from trimlearn.solution import Solution
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
@@ -196,16 +197,17 @@ class _CrossFit:
         h = share * float(s.sum())
         r1 = GroupCappedSimplex(self.labels, h) if balanced else CappedSimplex(h)
         enough = share < 1 or self.small
-        return self._solve(self.loss, r1, s, self.effort.start if enough else self.effort.start / 2)
+        return self._to_solve(self.loss, r1, s, self.effort.start if enough else self.effort.start / 2)().x
 
     def correct(self, T: Floats, g: int, x0: Array) -> Array:
         """The model of fold g, from x0, by a likelihood in which labels are mistaken as T says."""
         linear = self.loss.linear
         loss = Mislabelled(linear.storage.V, self.labels, T, intercept=linear.intercept, center=linear.center)
-        return self._solve(loss, AllOnes(), self.s * self.others(g), self.effort.correction, x0)
+        return self._to_solve(loss, AllOnes(), self.s * self.others(g), self.effort.correction)(x0=x0).x
 
-    def _solve(self, loss: PredictionLoss, r1: WeightSet, s: Floats, max_passes: float, x0: Array = None) -> Array:
+    def _to_solve(self, loss: PredictionLoss, r1: WeightSet, s: Floats, max_passes: float) -> Callable[..., Solution]:
+        """`solve` with all it needs but where to start."""
         problem = Problem(loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), s)
         rough = alternating(inner="lbfgs") if self.small and prod(loss.x_shape) > FEW_PARAMETERS else None
         method = self.method or rough  # a prediction needs few digits, and there are dozens of fits
-        return solve(problem, method, x0=x0, max_passes=max_passes, tol=self.tol, seed=self.seed).x
+        return partial(solve, problem, method, max_passes=max_passes, tol=self.tol, seed=self.seed)
