@@ -16,7 +16,13 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
-from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings, warn_of_exact_fit
+from trimlearn.estimators.linear.explain import (
+    fitted_model,
+    p_values,
+    regression_findings,
+    warn_of_exact_fit,
+    warn_of_no_trimming,
+)
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
 from trimlearn.inference.families import Family, family
@@ -213,6 +219,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         starts, unit = self._starts(rows, solver.seed)
         labels = self._judged_labels(rows, solver.seed)
         half, floor = self._half(rows, labels), self._floor(rows.t)
+        if h is None and labels is None:
+            warn_of_no_trimming(half, rows.S, q)
 
         def residuals(x: Array) -> np.ndarray:
             coef, intercept = self._parts(x)

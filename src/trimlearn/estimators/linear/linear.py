@@ -14,7 +14,13 @@ from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
-from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings, warn_of_exact_fit
+from trimlearn.estimators.linear.explain import (
+    fitted_model,
+    p_values,
+    regression_findings,
+    warn_of_exact_fit,
+    warn_of_no_trimming,
+)
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.inference.families import family
@@ -201,6 +207,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         solver = self._solver(self._seed(), exact=floor**2)
         half = min(rows.S, (rows.S + self._parameters + 1) // 2)
         keep = half if h is None else h
+        if h is None:
+            warn_of_no_trimming(half, rows.S, self._parameters)
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
