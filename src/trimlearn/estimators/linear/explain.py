@@ -122,11 +122,11 @@ def warn_of_exact_fit(weights: np.ndarray) -> None:
         )
 
 
-def warn_of_no_trimming(kept: float, total: float, coefficients: int) -> None:
+def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int) -> None:
     """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
-    of these most."""
-    if kept >= total:
+    of these most. Sample weights that sum to too little are warned of elsewhere."""
+    if kept >= rows.S and rows.n <= coefficients + 1:
         warn(
-            f"{total:g} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
+            f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
             "trimmed. Give a contamination, with a penalty, or fewer features.",
         )

@@ -220,7 +220,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         labels = self._judged_labels(rows, solver.seed)
         half, floor = self._half(rows, labels), self._floor(rows.t)
         if h is None and labels is None:
-            warn_of_no_trimming(half, rows.S, q)
+            warn_of_no_trimming(rows, half, q)
 
         def residuals(x: Array) -> np.ndarray:
             coef, intercept = self._parts(x)

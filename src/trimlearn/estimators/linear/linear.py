@@ -208,7 +208,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         half = min(rows.S, (rows.S + self._parameters + 1) // 2)
         keep = half if h is None else h
         if h is None:
-            warn_of_no_trimming(half, rows.S, self._parameters)
+            warn_of_no_trimming(rows, half, self._parameters)
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
