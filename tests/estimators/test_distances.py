@@ -78,7 +78,8 @@ def test_columns_that_determine_each_other_are_taken_once() -> None:
 
 def test_weights_count_rows() -> None:
     X, s = normal(60, 2), np.random.default_rng(3).integers(0, 3, 60).astype(float)
-    weighted, repeated = feature_distances(X, s, seed=0), feature_distances(np.repeat(X, s.astype(int), axis=0), None, 0)
+    weighted = feature_distances(X, s, seed=0)
+    repeated = feature_distances(np.repeat(X, s.astype(int), axis=0), None, seed=0)
     assert weighted is not None and repeated is not None
     np.testing.assert_allclose(weighted.of(X), repeated.of(X), rtol=1e-6)
     tied = np.column_stack([X, np.arange(60.0)])

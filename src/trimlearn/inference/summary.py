@@ -89,12 +89,12 @@ class Summary:
             return []
         if flagged < bad:
             return [
-                f"{bad:.1%} of the rows are taken for bad (contamination), {flagged:.1%} are flagged: the others lie too "
-                "near the fit to be told from good ones."
+                f"{bad:.1%} of the rows are taken for bad (contamination), {flagged:.1%} are flagged: the others lie "
+                "too near the fit to be told from good ones."
             ]
         return [
-            f"{flagged:.1%} of the rows are flagged, more than the {bad:.1%} taken for bad (contamination): good rows of "
-            "a heavy tail are among them, or the contamination given was too small."
+            f"{flagged:.1%} of the rows are flagged, more than the {bad:.1%} taken for bad (contamination): good rows "
+            "of a heavy tail are among them, or the contamination given was too small."
         ]
 
     @property

@@ -19,7 +19,14 @@ from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.precision import leverages
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
 
-__all__ = ["fitted_model", "known_distances", "p_values", "regression_findings", "warn_of_exact_fit", "warn_of_no_trimming"]
+__all__ = [
+    "fitted_model",
+    "known_distances",
+    "p_values",
+    "regression_findings",
+    "warn_of_exact_fit",
+    "warn_of_no_trimming",
+]
 
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.

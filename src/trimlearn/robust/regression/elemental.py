@@ -84,19 +84,24 @@ class RegressionSample:
             M += Z.T @ Z  # of one matrix: BLAS computes half of it
         return M
 
-    def _moved(self, c: np.ndarray, before: np.ndarray, M: np.ndarray) -> np.ndarray:
-        """The moments of masses c from those, M, of the masses before: by the rows that came and went, if these are few.
+    def _summed(self, c: np.ndarray) -> _Sum:
+        M = self._moment(c)
+        return _Sum(c, M, float(np.trace(M)))
 
-        Not where more goes than stays, as with a row far out: a small difference of large sums is rounding.
+    def _moved(self, c: np.ndarray, last: _Sum) -> _Sum:
+        """The moments of masses c from the last ones: by the rows that came and went, if these are few.
+
+        Not where less stays than went since all rows were summed, as with one far out: a small difference of large sums
+        is rounding.
         """
-        change = c - before
+        change = c - last.c
         rows = np.flatnonzero(change)
         change, energy = change[rows], self._energy[rows]
-        stays = float(np.trace(M)) + float(change @ energy)
-        if FEW * len(rows) > np.count_nonzero(c) or not np.abs(change) @ energy <= stays:
-            return self._moment(c)
+        largest = max(last.largest, float(np.trace(last.M) + np.maximum(change, 0) @ energy))
+        if FEW * len(rows) > np.count_nonzero(c) or not float(np.trace(last.M) + change @ energy) >= largest / 2:
+            return self._summed(c)
         Z = self._Z[rows]
-        return np.asarray(M + (Z * change[:, None]).T @ Z)
+        return _Sum(c, last.M + (Z * change[:, None]).T @ Z, largest)
 
     def losses(self, U: np.ndarray) -> np.ndarray:
         """(tᵢ − Qᵢu)² for every u of the batch and every row."""
@@ -120,7 +125,7 @@ class RegressionSample:
     def _concentrate(self, U: np.ndarray, steps: int, stretch: float) -> tuple[np.ndarray, np.ndarray]:
         best, value = U.copy(), np.full(len(U), np.inf)
         plain, ahead = U.copy(), np.zeros(len(U), dtype=bool)  # the step as it is, and who stands beyond it
-        held: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        held: dict[int, _Sum] = {}
         active, U = np.arange(len(U)), U.copy()
         for step in range(steps + 1):
             F = self.losses(U[active])
@@ -138,15 +143,13 @@ class RegressionSample:
             active = np.concatenate([gone, back])
         return best, value
 
-    def _refit(
-        self, C: np.ndarray, starts: np.ndarray, held: dict[int, tuple[np.ndarray, np.ndarray]]
-    ) -> np.ndarray:
-        """`fit` for these starts; of many rows by what changed since their masses and moments were ``held``."""
+    def _refit(self, C: np.ndarray, starts: np.ndarray, held: dict[int, _Sum]) -> np.ndarray:
+        """`fit` for these starts; of many rows by what changed since the moments that are ``held``."""
         if not self._many:
             return self.fit(C)
         for c, start in zip(C, starts.tolist(), strict=True):
-            held[start] = c.copy(), self._moved(c, *held[start]) if start in held else self._moment(c)
-        return self._solved(np.stack([held[start][1] for start in starts.tolist()]))
+            held[start] = self._moved(c.copy(), held[start]) if start in held else self._summed(c.copy())
+        return self._solved(np.stack([held[start].M for start in starts.tolist()]))
 
     # --- subsets ------------------------------------------------------------------------------------------------------
 
@@ -172,44 +175,42 @@ class RegressionSample:
 
     # --- one start ----------------------------------------------------------------------------------------------------
 
-    def exchange(self, u: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, float]:
+    def exchange(self, u: np.ndarray, rounds: int) -> tuple[np.ndarray, float]:
         """Leave fixed points of concentration: the best exchange of mass between two rows, then concentration again.
 
         Hawkins (1994), the feasible solution algorithm. With residuals e, G = Σ cᵢqᵢqᵢᵀ and hᵢⱼ = qᵢᵀG⁻¹qⱼ, moving mass
         δ from row i to row j lowers the minimum over u by
         [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
         """
-        c = self.trim(self.losses(u[None]))[0]
-        end = self._settled(c, self._moment(c))
+        end = self._settled(self._summed(self.trim(self.losses(u[None]))[0]))
         for _ in range(rounds):
-            c = self._best_exchange(end) if end.value > EXACT * self.h else None
-            if c is None:
+            moved = self._best_exchange(end.kept.c, end.kept.M) if end.value > EXACT * self.h else None
+            if moved is None:
                 break
-            found = self._settled(c, self._moved(c, end.c, end.M))
+            found = self._settled(self._moved(moved, end.kept))
             if not found.value < end.value * (1 - GAIN):
                 break
             end = found
         return end.u, end.value
 
-    def _settled(self, c: np.ndarray, M: np.ndarray) -> _End:
-        """Where concentration ends from masses c with moments M."""
-        best = None
+    def _settled(self, kept: _Sum) -> _End:
+        """Where concentration ends from the rows that are kept first."""
+        best = _End(np.zeros(self.r), kept, np.inf)
         for _ in range(SETTLED):
-            u = self._solved(M[None])[0]
-            e = self.t - self.Q @ u
-            kept = self.trim((e * e)[None])[0]
-            value = float(kept @ (e * e))
-            if best is not None and not value < best.value * (1 - CONVERGED):
+            u = self._solved(best.kept.M[None])[0]
+            F = self.losses(u[None])
+            c = self.trim(F)[0]
+            value = float(c @ F[0])
+            if not value < best.value * (1 - CONVERGED):
                 break
-            c, M = kept, self._moved(kept, c, M)
-            best = _End(u, e, c, M, value)
-        assert best is not None
+            best = _End(u, self._moved(c, best.kept), value)
         return best
 
-    def _best_exchange(self, end: _End) -> np.ndarray | None:
-        """The masses after the exchange that lowers the objective most; None where none does."""
-        e, C = end.e, end.c
-        inverse = np.linalg.inv(ridged(end.M[: self.r, : self.r]))
+    def _best_exchange(self, C: np.ndarray, M: np.ndarray | None = None) -> np.ndarray | None:
+        """The masses after the exchange that lowers the objective most; None where none does. M: the moments of C."""
+        M = self._moment(C) if M is None else M
+        e = self.t - self.Q @ self._solved(M[None])[0]
+        inverse = np.linalg.inv(ridged(M[: self.r, : self.r]))
         lever = np.einsum("ij,ij->i", self.Q, self.Q @ inverse)
         give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
         take = _first(np.where(C < self.m, e**2 / (1 + self.m * lever), np.inf))
@@ -222,7 +223,7 @@ class RegressionSample:
         gain = into * e[give, None] ** 2 - 2 * cross * np.outer(e[give], e[take]) - out * e[take] ** 2
         gain = np.where(out > GAIN * per, gain / (np.maximum(out, GAIN * per) * into + cross**2), -np.inf)
         a, b = np.unravel_index(int(np.argmax(gain)), gain.shape)
-        if not gain[a, b] > GAIN * end.value:
+        if not gain[a, b] > GAIN * float(C @ e**2):
             return None
         moved = C.copy()
         moved[give[a]] -= delta[a, b]
@@ -232,13 +233,21 @@ class RegressionSample:
 
 @final
 @dataclass(frozen=True)
-class _End:
-    """Where concentration ended: coefficients u, residuals e, the masses c kept and their moments M, the objective."""
+class _Sum:
+    """Masses c, the moments M = Σ cᵢzᵢzᵢᵀ, and the largest trace of moments since all rows were summed."""
 
-    u: np.ndarray
-    e: np.ndarray
     c: np.ndarray
     M: np.ndarray
+    largest: float
+
+
+@final
+@dataclass(frozen=True)
+class _End:
+    """Where concentration ended: coefficients u, the rows that they keep, the objective."""
+
+    u: np.ndarray
+    kept: _Sum
     value: float
 
 
