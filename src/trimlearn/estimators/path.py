@@ -125,7 +125,8 @@ def trim_path(
     for share in (*map(float, shares[-2::-1]), *map(float, shares[1:])):
         seen = _seen(fitted.rethreshold(share))
         best[share] = min(best.get(share, seen), seen, key=lambda model: model[0])
-    return TrimPath(shares, *map(np.array, zip(*(best[float(share)] for share in shares), strict=True)), float(auto))
+    objective, coef, weights, scale = map(np.array, zip(*(best[float(share)] for share in shares), strict=True))
+    return TrimPath(shares, objective, coef, weights, scale, float(auto))
 
 
 def _seen(fitted: Any) -> tuple[float, np.ndarray, np.ndarray, float]:

@@ -44,7 +44,7 @@ class Distances:
 
     def of(self, X: np.ndarray) -> np.ndarray:
         """The distance of each row of X, which has all columns."""
-        return np.sqrt(self.shape.mahalanobis(X[:, self.columns]))
+        return np.asarray(np.sqrt(self.shape.mahalanobis(X[:, self.columns])))
 
     def parts(self, A: np.ndarray) -> np.ndarray:
         """What each column adds to the squared distances of the rows A; 0 for one that has no scatter."""

@@ -55,7 +55,7 @@ class RegressionSample:
     @property
     def _many(self) -> bool:
         """Whether there are too many rows for the products of all to be held."""
-        return self.n * len(self._left) > PRODUCTS
+        return bool(self.n * len(self._left) > PRODUCTS)
 
     def _moments(self, C: np.ndarray) -> np.ndarray:
         """Σᵢ C[b, i] zᵢzᵢᵀ for zᵢ = (Qᵢ, tᵢ) and every b."""
