@@ -129,10 +129,12 @@ def warn_of_exact_fit(weights: np.ndarray) -> None:
         )
 
 
-def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int) -> None:
+def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int, *, exact: bool) -> None:
     """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
-    of these most. Sample weights that sum to too little are warned of elsewhere."""
-    if kept >= rows.S and rows.n <= coefficients + 1:
+    of these most. Where one more row than that lies exactly on the fit, none is wrong. Sample weights that sum to too
+    little are warned of elsewhere."""
+    agree = exact and rows.n > coefficients
+    if kept >= rows.S and rows.n <= coefficients + 1 and not agree:
         warn(
             f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
             "trimmed. Give a contamination, with a penalty, or fewer features.",

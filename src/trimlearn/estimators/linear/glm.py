@@ -219,8 +219,6 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         starts, unit = self._starts(rows, solver.seed)
         labels = self._judged_labels(rows, solver.seed)
         half, floor = self._half(rows, labels), self._floor(rows.t)
-        if h is None and labels is None:
-            warn_of_no_trimming(rows, half, q)
 
         def residuals(x: Array) -> np.ndarray:
             coef, intercept = self._parts(x)
@@ -265,6 +263,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         self.outlier_probability_ = row_probabilities(p_values(self, self._family, data), data.s)
         if self._family.dispersed and final.scale <= floor:
             warn_of_exact_fit(weights)
+        if h is None and labels is None:
+            warn_of_no_trimming(rows, half, q, exact=self._family.dispersed and final.scale <= floor)
         return self
 
     def _check(self, data: Examples) -> None:

@@ -207,8 +207,6 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         solver = self._solver(self._seed(), exact=floor**2)
         half = min(rows.S, (rows.S + self._parameters + 1) // 2)
         keep = half if h is None else h
-        if h is None:
-            warn_of_no_trimming(rows, half, self._parameters)
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
@@ -248,6 +246,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
+        if h is None:
+            warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
