@@ -76,6 +76,16 @@ def test_columns_that_determine_each_other_are_taken_once() -> None:
     assert not np.delete(parts, found.columns, axis=1).any()
 
 
+@pytest.mark.parametrize("size", [1e3, 1e9, 1e15, -1e80])
+def test_one_wild_cell_is_far_and_costs_the_others_nothing(size: float) -> None:
+    X = normal()
+    X[3, 2] = size
+    wild, without = feature_distances(X, None, seed=0), feature_distances(np.delete(X, 3, axis=0), None, seed=0)
+    assert wild is not None and without is not None and wild.columns.tolist() == [0, 1, 2]
+    others = np.delete(wild.of(X), 3)
+    assert wild.of(X)[3] > 100 and np.max(np.abs(others - without.of(np.delete(X, 3, axis=0)))) < 0.3
+
+
 def test_weights_count_rows() -> None:
     X, s = normal(60, 2), np.random.default_rng(3).integers(0, 3, 60).astype(float)
     weighted = feature_distances(X, s, seed=0)

@@ -27,6 +27,9 @@ ROWS_PER_COLUMN = 5  # of which a robust covariance is made, at least: the advic
 # Of the rows, that may share one value of a column. With 0.3, 5 % of clean rows are called far at most, and up to half
 # of them with 0.35: see python -m benchmarks.calibration ties.
 ALIKE = 0.3
+# Median deviations, to which cells are drawn in before a covariance is found: far out they stay, but their squares, 10¹²
+# of the others', no longer hide these by rounding.
+WILD = 1e6
 
 
 @final
@@ -70,7 +73,7 @@ def feature_distances(X: Any, s: np.ndarray | None, seed: Any) -> Distances | No
     while len(columns) and len(X) >= ROWS_PER_COLUMN * len(columns):
         with warnings.catch_warnings():  # that it is singular is no fault of the regression
             warnings.simplefilter("ignore", UserWarning)
-            shape = TrimmedCovariance(random_state=seed).fit(X[:, columns], sample_weight=s)
+            shape = TrimmedCovariance(random_state=seed).fit(_drawn_in(X[:, columns]), sample_weight=s)
         rank = shape._raw.rank
         if rank == len(columns):
             return Distances(columns, shape)
@@ -83,6 +86,12 @@ def _most_alike(column: np.ndarray, s: np.ndarray | None) -> float:
     _, place = np.unique(column, return_inverse=True)
     mass = np.bincount(place, s)
     return float(mass.max() / mass.sum())
+
+
+def _drawn_in(X: np.ndarray) -> np.ndarray:
+    middle = np.median(X, axis=0)
+    reach = WILD * np.median(np.abs(X - middle), axis=0)
+    return np.asarray(np.clip(X, middle - reach, middle + reach))
 
 
 def _independent(S: np.ndarray, rank: int) -> np.ndarray:
