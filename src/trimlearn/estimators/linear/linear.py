@@ -239,6 +239,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         r = self._residuals(rows, raw.x)  # as R's ltsReg has it, for which all that was trimmed is clean
         self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
         self.scale_, self.threshold_ = final.scale, final.cutoff
+        if h is None:
+            warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
         self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
             (scores, unseen), (weights, unseen <= final.cutoff), (raw.w, 0.0)
@@ -246,8 +248,6 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
-        if h is None:
-            warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
