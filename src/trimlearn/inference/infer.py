@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -127,13 +127,19 @@ class Inference:
     def deviance_explained(self) -> float:
         """1 − deviance / that of a constant, over the rows that count. 0 if all are equal.
 
-        For normal errors that is R², and what is left is df·scale², not the squares of the rows that count: these are
-        too small where rows were left out, and the F test has the same scale: R² = kF/(kF + df) as in every text.
+        For normal errors that is R² = kF/(kF + df), by the error of the F test: the squares of the rows that count are
+        too small where others were left out. (A penalised fit has no F: df·scale² then is what is not explained.)
         """
         null, left = self.rows.null_deviance, self.deviance
+        if null <= 0:
+            return 0.0
+        found = replace(self, kind="classical").f_test
+        if found is not None:
+            F, k, df, _ = found
+            return 1 - df / (k * F + df)
         if self.fit.family == "normal" and self.scale > 0:
             null, left = null - left + self.df_resid * self.scale**2, self.df_resid * self.scale**2
-        return 1 - left / null if null > 0 else 0.0
+        return 1 - left / null
 
     @property
     def adjusted(self) -> float | None:
