@@ -170,11 +170,15 @@ def test_rows_far_out_leave_no_rounding_behind_when_they_go():
 
 def test_exchanges_grow_fewer_with_the_rows_and_end_nowhere_at_once(monkeypatch):
     """A limit on the rows, beyond which none were made, tripled the time from one size to the next."""
-    asked = []
-    monkeypatch.setattr(RegressionSample, "exchange", lambda self, u, rounds: asked.append((self.n, rounds)) or (u, 0.0))
+    rounds = {}
+
+    def exchange(self, u, at_most):
+        rounds[self.n] = at_most
+        return u, 0.0
+
+    monkeypatch.setattr(RegressionSample, "exchange", exchange)
     for n in (300, 5_000, 5_001, 7_000, 15_000, 40_000):
         least_trimmed_squares(*problem(n, 1, 0), (n + 3) // 2, starts=20)
-    rounds = dict(asked)
     assert rounds == {300: 50, 5_000: 50, 5_001: 49, 7_000: 25, 15_000: 5}
 
 

@@ -27,8 +27,8 @@ ROWS_PER_COLUMN = 5  # of which a robust covariance is made, at least: the advic
 # Of the rows, that may share one value of a column. With 0.3, 5 % of clean rows are called far at most, and up to half
 # of them with 0.35: see python -m benchmarks.calibration ties.
 ALIKE = 0.3
-# Median deviations, to which cells are drawn in before a covariance is found: far out they stay, but their squares, 10¹²
-# of the others', no longer hide these by rounding.
+# Median deviations, to which cells are drawn in before a covariance is found: far out they stay, and their squares, at
+# most 10¹² of the others', do not hide these by rounding.
 WILD = 1e6
 
 
