@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.covariance.covariance import TrimmedCovariance
+from trimlearn.estimators.linear.distances import feature_distances
 from trimlearn.estimators.path import TrimPath
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.scale import Chi
@@ -104,9 +104,10 @@ def plot_scores(estimator: Any, ax: Any = None) -> Any:
 def plot_outlier_map(estimator: Any, X: Any = None, y: Any = None, ax: Any = None) -> Any:
     """Draw how badly each training row is explained against how far out it lies.
 
-    Regression: residual/scale against the robust distance of its features, that of `TrimmedCovariance` (Rousseeuw and
-    Van Zomeren 1990): vertical outliers top and bottom left, bad leverage points top and bottom right, good ones
-    right. PCA: orthogonal against score distance (Hubert, Rousseeuw and Vanden Branden 2005).
+    Regression: residual/scale against the robust distance of the features that are no categories, by
+    `TrimmedCovariance` (Rousseeuw and Van Zomeren 1990): vertical outliers top and bottom left, bad leverage points top
+    and bottom right, good ones right. PCA: orthogonal against score distance (Hubert, Rousseeuw and Vanden Branden
+    2005).
 
     Parameters
     ----------
@@ -137,10 +138,12 @@ def plot_outlier_map(estimator: Any, X: Any = None, y: Any = None, ax: Any = Non
         names = "score distance", "orthogonal distance / scale"
     elif is_regressor(estimator):
         data = estimator._remembered(X, y)
-        shape = TrimmedCovariance(random_state=estimator.random_state).fit(data.X)
-        far, off = shape.outlier_scores_, _signed(estimator, data)
+        distances = feature_distances(data.X, data.s, estimator.random_state)
+        if distances is None:
+            raise ValueError("an outlier map needs distances, and X has none: it is sparse, small, or all categories.")
+        far, off = distances.of(data.X), _signed(estimator, data)
         usual = Chi().upper(BEYOND)
-        lines = Chi(shape.n_features_in_).upper(BEYOND), [-usual, usual]
+        lines = distances.limit, [-usual, usual]
         names = "robust distance", "residual / scale"
     else:
         raise ValueError(f"an outlier map is for regressors and TrimmedPCA, not for {type(estimator).__name__}.")

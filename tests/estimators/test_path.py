@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from trimlearn import TrimmedLinearRegression
+from trimlearn import TrimmedLinearRegression, TrimmedLogisticRegression
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 from trimlearn.estimators.path import TrimPath, trim_path
@@ -54,6 +57,62 @@ def test_leaves_at_is_where_a_row_is_out_for_good() -> None:
 )
 def test_the_elbow(objective: tuple[float, ...], elbow: float) -> None:
     assert made_up(np.ones((3, 1)), objective).elbow == pytest.approx(elbow)
+
+
+def test_the_elbow_is_what_auto_says_where_it_was_asked() -> None:
+    path = replace(made_up(np.ones((5, 1)), np.linspace(9, 1, 5)), auto=0.22)
+    assert path.elbow == 0.2
+    assert replace(path, auto=0.9).elbow == 0.4 and replace(path, auto=0.0).elbow == 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.2, 0.3, 0.4])
+@pytest.mark.parametrize("kind", ["shifted", "leverage"])
+def test_the_elbow_finds_the_share_of_bad_rows(share: float, kind: str) -> None:
+    rng = np.random.default_rng(int(100 * share))
+    X = rng.standard_normal((200, 3))
+    y, bad = X @ [1.0, 2.0, 3.0] + rng.standard_normal(200), slice(0, int(200 * share))
+    X[bad] += 10.0 * (kind == "leverage")
+    y[bad] += 10.0 * (kind == "shifted")
+    path = trim_path(TrimmedLinearRegression(random_state=0), X, y)
+    assert path.elbow == pytest.approx(share, abs=0.05)
+    assert path.elbow == pytest.approx(TrimmedLinearRegression(random_state=0).fit(X, y).contamination_, abs=0.0126)
+
+
+@pytest.mark.parametrize("name", ["hbk", "stackloss", "starsCYG", "wood", "salinity", "coleman", "phosphor", "telef"])
+def test_the_elbow_and_auto_agree_on_the_classics(name: str, data_home: Path) -> None:
+    table = np.genfromtxt(data_home / "classic_robust" / f"{name}.csv", delimiter=",", skip_header=1)
+    table = table[:, ~np.isnan(table).any(axis=0)]
+    X, y = table[:, :-1], table[:, -1]
+    path = trim_path(TrimmedLinearRegression(random_state=0), X, y)
+    auto = TrimmedLinearRegression(random_state=0).fit(X, y).contamination_
+    assert path.auto == auto and abs(path.elbow - auto) <= 0.05
+
+
+@pytest.mark.parametrize("name", ["hawkins", "hospital"])
+def test_the_elbow_and_auto_agree_on_tables(name: str, data_home: Path) -> None:
+    table = np.genfromtxt(data_home / "regression" / f"{name}.csv", delimiter=",", skip_header=1)
+    path = trim_path(TrimmedLinearRegression(random_state=0), table[:, :-1], table[:, -1])
+    model = TrimmedLinearRegression(random_state=0).fit(table[:, :-1], table[:, -1])
+    assert abs(path.elbow - model.contamination_) <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("model", "labels"),
+    [
+        (TrimmedPCA(n_components=1, random_state=0), False),
+        (TrimmedCovariance(random_state=0), False),
+        (TrimmedLogisticRegression(random_state=0), True),
+    ],
+)
+def test_the_elbow_of_other_estimators_is_their_auto(model: Any, labels: bool) -> None:
+    rng = np.random.default_rng(5)
+    X = np.outer(rng.standard_normal(150), [3.0, 2.0, 1.0]) + 0.3 * rng.standard_normal((150, 3))
+    X[:20] += [0.0, 9.0, -9.0] if not labels else 0.0
+    y = (X[:, 0] > 0).astype(int)
+    y[:20] = 1 - y[:20]
+    path = trim_path(model, X, y if labels else None, grid=np.linspace(0, 0.4, 17))
+    assert path.auto == clone(model).fit(X, y if labels else None).contamination_
+    assert path.elbow == pytest.approx(20 / 150, abs=0.05)
 
 
 def test_regression_loses_its_outliers_first_and_the_worst_of_them_first() -> None:

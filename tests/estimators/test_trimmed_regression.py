@@ -235,7 +235,7 @@ def test_pipelines_grids_and_frames(rng: np.random.Generator) -> None:
     assert len(cross_val_score(pipe, frame, y, cv=2)) == 2
     model = TrimmedLinearRegression(random_state=0).fit(frame, y)
     assert list(model.feature_names_in_) == ["a", "b", "c"]
-    assert all(set(words) & set("abc") for words in model.outlier_table().features)
+    assert {words.split()[0] for words in model.outlier_table().features} == {"a", "b", "c", "y"}
     assert "b" in str(model.summary())
     assert "name" not in model.outlier_table()
     named = TrimmedLinearRegression(random_state=0).fit(
@@ -395,6 +395,7 @@ def test_unusual_data_give_a_finite_fit(name: str, model: TrimmedLinearRegressio
     X, y = unusual()[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", ".* rows are too few for")
         model.fit(X, y)
     for values in (model.coef_, model.intercept_, model.weights_, model.outlier_scores_, model.predict(X)):
         assert np.all(np.isfinite(values))

@@ -20,7 +20,6 @@ from trimlearn.inference.table import (
     logit_parts,
     make_table,
     plain_kinds,
-    prediction_parts,
     reconstruction_parts,
 )
 from trimlearn.robust.scale import Chi, p_values
@@ -120,9 +119,6 @@ def test_parts_add_up() -> None:
     Z = X - CENTER
     d2 = np.einsum("ij,jk,ik->i", Z, np.linalg.inv(S), Z)
     np.testing.assert_allclose(distance_parts(X, CENTER, np.linalg.inv(S)).sum(axis=1), d2, rtol=1e-10)
-
-    coef = RNG.normal(size=5)
-    np.testing.assert_allclose(prediction_parts(X, coef, CENTER).sum(axis=1), X @ coef - CENTER @ coef, rtol=1e-9)
 
     U = np.linalg.qr(RNG.normal(size=(5, 2)))[0].T
     rest = Z - Z @ U.T @ U

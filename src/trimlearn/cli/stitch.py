@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimlearn._utils.files import replacing
-from trimlearn.cli.show import print_table
+from trimlearn.cli.show import UsageError, print_table
 
 if TYPE_CHECKING:
     from trimlearn.geometry import Mosaic
@@ -38,8 +39,7 @@ def add_to(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from trimlearn.geometry.mosaic.stitch import stitch_files
 
-    if any(image.exists() and arguments.out.exists() and image.samefile(arguments.out) for image in arguments.images):
-        raise ValueError(f"--out {arguments.out} is one of the photographs: give the mosaic a name of its own")
+    _check(arguments.images, arguments.out)
     mosaic = stitch_files(
         arguments.images, arguments.out,
         surface=arguments.surface, blend=arguments.blend, crop=arguments.crop, progress=True,
@@ -54,6 +54,25 @@ def _run(arguments: argparse.Namespace) -> None:
         [[*overlap["images"], str(overlap["matches"]), str(overlap["kept"])] for overlap in _overlaps(mosaic)],
     )
     print("Written:", arguments.out, numbers)
+
+
+def _check(images: list[Path], out: Path) -> None:
+    """Raise where the command line cannot be right, before any photograph is looked at."""
+    from trimlearn.geometry.mosaic.mosaic import check_target
+
+    if len(images) < 2:
+        raise UsageError(f"IMG must be two photographs or more, got {images[0]} alone")
+    for image in images:
+        if image.is_dir():
+            raise UsageError(f"{image} is a folder and cannot be read as an image: give the photographs in it")
+        if image.exists() and not os.access(image, os.R_OK):
+            raise UsageError(f"{image} cannot be read: you may not")
+        if image.exists() and out.exists() and image.samefile(out):
+            raise UsageError(f"--out {out} is one of the photographs: give the mosaic a name of its own")
+    try:
+        check_target(out)
+    except ValueError as error:
+        raise UsageError(f"--out {error}") from error
 
 
 def _overlaps(mosaic: Mosaic) -> list[dict[str, Any]]:

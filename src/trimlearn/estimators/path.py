@@ -31,6 +31,8 @@ class TrimPath:
         Those of the trimmed fits.
     scale : ndarray of shape (m,)
         The robust scale, NaN for a model that has none.
+    auto : float, optional
+        What the same estimator finds with contamination="auto".
 
     Examples
     --------
@@ -48,6 +50,7 @@ class TrimPath:
     coef: np.ndarray
     weights: np.ndarray
     scale: np.ndarray
+    auto: float | None = None
 
     @property
     def leaves_at(self) -> np.ndarray:
@@ -59,11 +62,16 @@ class TrimPath:
 
     @property
     def elbow(self) -> float:
-        """Where √F stops falling steeply: the point of its graph furthest below the line between its ends.
+        """The contamination of the path to choose: the one nearest to ``auto``.
 
-        A suggestion for data with gross outliers (Satopää et al. 2011). contamination="auto" asks the inliers' losses.
+        What "auto" asks is how many of the residuals of a fit to half of the rows no law of good ones explains. Where
+        that was not asked, the elbow is where √F stops falling steeply, the point of its graph furthest below the line
+        between its ends (Satopää et al. 2011): a poor substitute, for √F falls fastest with the few worst outliers,
+        and goes on falling, more slowly, with all the others.
         """
         c, r = self.contamination, np.sqrt(np.maximum(self.objective - min(0.0, self.objective.min()), 0.0))
+        if self.auto is not None:
+            return float(c[np.argmin(np.abs(c - self.auto))])
         if len(c) < 3 or r[0] <= r[-1]:
             return float(c[0])
         below = (r[0] - r) / (r[0] - r[-1]) - (c - c[0]) / (c[-1] - c[0])
@@ -79,6 +87,7 @@ def trim_path(
     the last one (`rethreshold`). In this direction the path is robust: outliers are out before they can pull, while
     an untrimmed fit may be captured by bad leverage points for good. Then the path is walked back, and of the two
     models for a contamination the one of lower objective is kept. The fits are the trimmed ones, without reweighting.
+    One more fit, with contamination="auto" and otherwise as the estimator is, says where on the path to stay.
 
     Parameters
     ----------
@@ -109,14 +118,15 @@ def trim_path(
     >>> path.elbow, bool((path.leaves_at[:8] <= 0.2).all()), path.coef[-1].round(1)
     (0.2, True, array([2.]))
     """
-    shares = _grid(grid)
-    fitted = clone(estimator).set_params(contamination=float(shares[-1]), reweight=False)
-    fitted.fit(X, y, **({} if sample_weight is None else {"sample_weight": sample_weight}))
+    shares, weighted = _grid(grid), {} if sample_weight is None else {"sample_weight": sample_weight}
+    auto = clone(estimator).set_params(contamination="auto").fit(X, y, **weighted).contamination_
+    fitted = clone(estimator).set_params(contamination=float(shares[-1]), reweight=False).fit(X, y, **weighted)
     best = {float(shares[-1]): _seen(fitted)}
     for share in (*map(float, shares[-2::-1]), *map(float, shares[1:])):
         seen = _seen(fitted.rethreshold(share))
         best[share] = min(best.get(share, seen), seen, key=lambda model: model[0])
-    return TrimPath(shares, *map(np.array, zip(*(best[float(share)] for share in shares), strict=True)))
+    objective, coef, weights, scale = map(np.array, zip(*(best[float(share)] for share in shares), strict=True))
+    return TrimPath(shares, objective, coef, weights, scale, float(auto))
 
 
 def _seen(fitted: Any) -> tuple[float, np.ndarray, np.ndarray, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, final
 
 import numpy as np
@@ -17,7 +17,7 @@ from trimlearn.inference.design import Matrix, design
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted, Kept, kept
 from trimlearn.inference.precision import Spread, spread, triangle
-from trimlearn.inference.summary import Summary
+from trimlearn.inference.summary import Summary, flagged_share
 
 __all__ = ["Fitted", "Inference", "InferenceMixin", "IntervalMixin", "infer"]
 
@@ -125,9 +125,21 @@ class Inference:
 
     @property
     def deviance_explained(self) -> float:
-        """1 − deviance / that of a constant: R² for normal errors, over the rows that count. 0 if all are equal."""
-        null = self.rows.null_deviance
-        return 1 - self.deviance / null if null > 0 else 0.0
+        """1 − deviance / that of a constant, over the rows that count. 0 if all are equal.
+
+        For normal errors that is R² = kF/(kF + df), by the error of the F test: the squares of the rows that count are
+        too small where others were left out. (A penalised fit has no F: df·scale² then is what is not explained.)
+        """
+        null, left = self.rows.null_deviance, self.deviance
+        if null <= 0:
+            return 0.0
+        found = replace(self, kind="classical").f_test
+        if found is not None:
+            F, k, df, _ = found
+            return 1 - df / (k * F + df)
+        if self.fit.family == "normal" and self.scale > 0:
+            null, left = null - left + self.df_resid * self.scale**2, self.df_resid * self.scale**2
+        return 1 - left / null
 
     @property
     def adjusted(self) -> float | None:
@@ -166,7 +178,7 @@ class Inference:
             deviance=self.deviance, null_deviance=self.rows.null_deviance, deviance_explained=self.deviance_explained,
             adjusted=self.adjusted, f_test=self.f_test, residual_quantiles=self.residual_quantiles,
             n_rows=len(self.fit.weights) if s is None else int(np.count_nonzero(s)), n_kept=len(self.rows.w),
-            contamination=self.fit.contamination,
+            contamination=self.fit.contamination, flagged_share=flagged_share(self.fit.weights, s),
         )  # fmt: skip
 
 

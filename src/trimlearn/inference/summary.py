@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from trimlearn._utils.text import grid
 from trimlearn.inference.frame import data_frame
 
-__all__ = ["Summary"]
+__all__ = ["Summary", "flagged_share"]
 
 Vector = NDArray[np.float64]
 
+DIFFERENT = 0.05  # of the share flagged and the contamination: one row in 20 is more than both round by, and asks why
 HEADINGS = ("estimate", "std. error", "{statistic}", "p", "from", "to")
 
 
@@ -47,6 +48,7 @@ class Summary:
     n_rows: int
     n_kept: int
     contamination: float | None
+    flagged_share: float  # of the weight of all rows
 
     @property
     def n_flagged(self) -> int:
@@ -54,7 +56,7 @@ class Summary:
 
     @property
     def r2(self) -> float:
-        """R² of the rows that count, or the share of deviance explained."""
+        """R² of the rows that count, by the same scale as the F test; or the share of deviance explained."""
         return self.deviance_explained
 
     def to_frame(self) -> Any:
@@ -76,7 +78,24 @@ class Summary:
     @property
     def _title(self) -> str:
         bad = "" if self.contamination is None else f", contamination {self.contamination:.1%}"
-        return f"{self.name} ({self.family}): {self.n_kept} of {self.n_rows} rows count, {self.n_flagged} flagged{bad}"
+        title = f"{self.name} ({self.family}): {self.n_kept} of {self.n_rows} rows count, {self.n_flagged} flagged{bad}"
+        return "\n".join([title, *self._shares])
+
+    @property
+    def _shares(self) -> list[str]:
+        """Why the share flagged is not the contamination, where the two differ."""
+        flagged, bad = self.flagged_share, self.contamination
+        if bad is None or abs(flagged - bad) <= DIFFERENT:
+            return []
+        if flagged < bad:
+            return [
+                f"{bad:.1%} of the rows are taken for bad (contamination), {flagged:.1%} are flagged: the others lie "
+                "too near the fit to be told from good ones."
+            ]
+        return [
+            f"{flagged:.1%} of the rows are flagged, more than the {bad:.1%} taken for bad (contamination): good rows "
+            "of a heavy tail are among them, or the contamination given was too small."
+        ]
 
     @property
     def _residuals(self) -> list[str]:
@@ -117,6 +136,16 @@ class Summary:
             F, k, _, p = self.f_test
             lines.append(f"F {_short(F)} on {k:.0f} and {df} degrees of freedom, p {p:.3g}")
         return lines
+
+
+def flagged_share(weights: NDArray[Any], sample_weight: NDArray[Any] | None) -> float:
+    """The share of the rows, each as often as its sample weight counts it, that have weight 0.
+
+    >>> flagged_share(np.array([1.0, 0.0, 0.5]), np.array([3.0, 1.0, 0.0]))
+    0.25
+    """
+    s = np.ones(len(weights)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    return float(s @ (np.asarray(weights) <= 0) / s.sum())
 
 
 def _short(value: float) -> str:

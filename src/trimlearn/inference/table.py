@@ -26,7 +26,6 @@ __all__ = [
     "logit_parts",
     "make_table",
     "plain_kinds",
-    "prediction_parts",
     "reconstruction_parts",
 ]
 
@@ -104,6 +103,7 @@ class Findings:
     distance: Vector | None = None  # robust, in X
     probability: Vector | None = None  # that the row is wrong
     top: TopFeatures | None = None
+    words: NDArray[np.str_] | None = None  # in place of the top features, where they are not empty
 
     def __str__(self) -> str:
         counts = Counter(map(str, self.kind)).most_common()
@@ -160,11 +160,6 @@ def distance_parts(X: Matrix, center: Vector, precision: Matrix) -> Matrix:
     return np.asarray(Z * (Z @ precision))
 
 
-def prediction_parts(X: Matrix, coef: Vector, center: Vector) -> Matrix:
-    """coefⱼ(xⱼ − centerⱼ): they sum to how far the (linear) prediction is from that at the centre."""
-    return np.asarray((X - center) * coef)
-
-
 def logit_parts(
     X: Matrix, coef: Matrix, center: Matrix, given: NDArray[np.int64], suggested: NDArray[np.int64]
 ) -> Matrix:
@@ -196,7 +191,7 @@ def make_table(
 
     ``row``: number of the example; ``name``: its entry of ``index``; ``p_adjusted``: p-values after Benjamini and
     Hochberg (1995), among all examples: of those below 5 %, about 5 % are false alarms; ``features``: "name share"
-    of those with the largest parts. Columns of which nothing is known are left out.
+    of those with the largest parts, or what is said in their place. Columns of which nothing is known are left out.
 
     >>> found = Findings(np.array([0.1, 9.0]), np.array([0.9, 1e-6]), np.array(["regular", "outlier"]))
     >>> make_table(found, np.array([1.0, 0.0]))
@@ -224,13 +219,20 @@ def _columns(found: Findings, weights: NDArray[Any], features: Any, index: Any) 
         "suggested": found.suggested,
         "confidence": found.confidence,
         "distance": found.distance,
-        "features": None if found.top is None else describe(found.top, features),
+        "features": _features(found, features),
     }
     columns = {name: column for name, column in known.items() if column is not None}
     for name, column in columns.items():
         if len(column) != n:
             raise ValueError(f"{name} has {len(column)} entries, the scores have {n}; give one per example.")
     return columns
+
+
+def _features(found: Findings, features: Any) -> NDArray[np.str_] | None:
+    """What makes each row special, in words."""
+    if found.top is None or found.words is None:
+        return found.words if found.top is None else describe(found.top, features)
+    return np.where(found.words == "", describe(found.top, features), found.words)
 
 
 def describe(top: TopFeatures, features: Sequence[str] | Origins | None = None) -> NDArray[np.str_]:

@@ -69,9 +69,12 @@ def keep_smallest(F: Floats, s: Floats, h: float) -> Floats:
     if h >= s.sum() * (1 - ROUNDING):
         return np.broadcast_to(s, F.shape)
     threshold = hth_smallest(F, s, h)
-    below, tied = s * (F < threshold), s * (F == threshold)
-    share = (h - below.sum(axis=1)) / tied.sum(axis=1)
-    return np.asarray(below + np.clip(share, 0.0, 1.0)[:, None] * tied)
+    kept = s * (F <= threshold)
+    beyond = kept.sum(axis=1) - h
+    if not beyond.any():  # h ends with a row, as it does without weights and ties: done in half the time
+        return kept
+    tied = s * (F == threshold)
+    return np.asarray(kept - np.clip(beyond / tied.sum(axis=1), 0.0, 1.0)[:, None] * tied)
 
 
 def shortest_interval(values: Floats, s: Floats, h: float) -> tuple[float, float]:

@@ -5,30 +5,32 @@ A model is the estimator after its fit: z = ⟨v, coef_⟩ + intercept_, and of 
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from scipy.special import stdtr
 
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.linear.data import Examples
+from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.inference.design import design
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.precision import leverages
-from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, prediction_parts
-from trimlearn.robust.scale import Chi
+from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
 
-__all__ = ["fitted_model", "p_values", "regression_findings", "warn_of_exact_fit"]
+__all__ = [
+    "fitted_model",
+    "known_distances",
+    "p_values",
+    "regression_findings",
+    "warn_of_exact_fit",
+    "warn_of_no_trimming",
+]
 
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
 EXACT = 0.85
-FAR = 0.025  # share of clean rows beyond the distance of a leverage point (Rousseeuw and van Zomeren 1990)
-ROWS_PER_COLUMN = 5  # of which a robust covariance is made, at least: the advice of Rousseeuw and van Zomeren (1990)
 
 
 def p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
@@ -36,7 +38,7 @@ def p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
     units of its own spread: rows that the fit was made for lie nearer to it than others, the more the higher their
     leverage."""
     if law.name != "normal":
-        return _family_p_values(model, law, data)
+        return law.p_values(data.t.astype(np.float64), _means(model, law, data), model.scale_)
     s = np.ones(data.n) if data.s is None else data.s
     freedom = max(1.0, float(s @ model.weights_) - len(model.coef_) - model.fit_intercept)
     spread = np.ones(data.n)
@@ -47,35 +49,42 @@ def p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
 
 
 def regression_findings(model: Any, law: Family, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
-    """What is known about each row: by robust distances, where there are any, also whether it is a leverage point."""
-    unlikely, shape = _family_p_values(model, law, data), _robust_covariance(model)
-    if shape is None:  # what speaks for a prediction, then
-        center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
-        top = TopFeatures(data.X, lambda A, _: prediction_parts(A, model.coef_, center))
-        return Findings(scores, unlikely, leverage_kinds(off, np.zeros_like(off)), top=top)
-    distance = np.sqrt(shape.mahalanobis(data.X))
-    far = distance > Chi(len(model.coef_)).upper(FAR)
-    precision, center = shape.get_precision(), shape.location_
-    top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
-    return Findings(scores, unlikely, leverage_kinds(off, far), distance=distance, top=top)
+    """What is known about each row: by robust distances, where there are any, also whether it is a leverage point.
+
+    Of a row that is off but not far, the residual is all that is special.
+    """
+    mean = _means(model, law, data)
+    unlikely = law.p_values(data.t.astype(np.float64), mean, model.scale_)
+    distances = known_distances(model)
+    if distances is None:
+        return Findings(scores, unlikely, plain_kinds(off), words=_residual_words(data.t - mean, scores, off))
+    distance = distances.of(data.X)
+    far = distance > distances.limit
+    top = TopFeatures(data.X, lambda A, _: distances.parts(A))
+    words = _residual_words(data.t - mean, scores, off & ~far)
+    return Findings(scores, unlikely, leverage_kinds(off, far), distance=distance, top=top, words=words)
 
 
-def _family_p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
-    mean = law.mean(np.asarray(data.X @ model.coef_ + model.intercept_, dtype=np.float64))
-    return law.p_values(data.t.astype(np.float64), mean, model.scale_)
+def known_distances(model: Any) -> Distances | None:
+    """Robust distances by the training features, found when first asked for; None where there are none."""
+    data, known = vars(model).get("_training"), model._covariance
+    if known is None and data is not None:
+        known = model._covariance = feature_distances(data.X, data.s, model.random_state)
+    found: Distances | None = known
+    return found
 
 
-def _robust_covariance(model: Any) -> TrimmedCovariance | None:
-    """Of the training features, found when first asked for; None where there is none: in sparse or few data, and among
-    dummies of categories, most rows being alike in a rare one."""
-    data, p = vars(model).get("_training"), len(model.coef_)
-    known: TrimmedCovariance | None = model._covariance
-    if known is None and data is not None and not issparse(data.X) and data.n >= ROWS_PER_COLUMN * p:
-        with warnings.catch_warnings():  # that it is singular is no fault of the regression
-            warnings.simplefilter("ignore", UserWarning)
-            found = TrimmedCovariance(random_state=model.random_state).fit(data.X, sample_weight=data.s)
-        known = model._covariance = found if found._raw.rank == p else None
-    return known
+def _residual_words(residual: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
+    """How far y is off, in units of its scale, for the rows ``which``; nothing for the others."""
+    words = [
+        f"y is {score:.3g} sigma too {'high' if r > 0 else 'low'}" if chosen else ""
+        for r, score, chosen in zip(residual.tolist(), scores.tolist(), which.tolist(), strict=True)
+    ]
+    return np.asarray(words, dtype=np.str_)
+
+
+def _means(model: Any, law: Family, data: Examples) -> np.ndarray:
+    return np.asarray(law.mean(np.asarray(data.X @ model.coef_ + model.intercept_, dtype=np.float64)))
 
 
 def fitted_model(
@@ -117,4 +126,16 @@ def warn_of_exact_fit(weights: np.ndarray) -> None:
         warn(
             f"{share:.0%} of the rows lie exactly on the fit, the others count as outliers. If y is rounded, or holds "
             "few values, give a contamination, or use another model.",
+        )
+
+
+def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int, *, exact: bool) -> None:
+    """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
+    of these most. Where one more row than that lies exactly on the fit, none is wrong. Sample weights that sum to too
+    little are warned of elsewhere."""
+    agree = exact and rows.n > coefficients
+    if kept >= rows.S and rows.n <= coefficients + 1 and not agree:
+        warn(
+            f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
+            "trimmed. Give a contamination, with a penalty, or fewer features.",
         )

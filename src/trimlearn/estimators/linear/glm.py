@@ -16,7 +16,13 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
-from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings, warn_of_exact_fit
+from trimlearn.estimators.linear.explain import (
+    fitted_model,
+    p_values,
+    regression_findings,
+    warn_of_exact_fit,
+    warn_of_no_trimming,
+)
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
 from trimlearn.inference.families import Family, family
@@ -257,6 +263,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         self.outlier_probability_ = row_probabilities(p_values(self, self._family, data), data.s)
         if self._family.dispersed and final.scale <= floor:
             warn_of_exact_fit(weights)
+        if h is None and labels is None:
+            warn_of_no_trimming(rows, half, q, exact=self._family.dispersed and final.scale <= floor)
         return self
 
     def _check(self, data: Examples) -> None:

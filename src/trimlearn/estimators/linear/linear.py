@@ -14,7 +14,13 @@ from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
-from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings, warn_of_exact_fit
+from trimlearn.estimators.linear.explain import (
+    fitted_model,
+    p_values,
+    regression_findings,
+    warn_of_exact_fit,
+    warn_of_no_trimming,
+)
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.inference.families import family
@@ -233,6 +239,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         r = self._residuals(rows, raw.x)  # as R's ltsReg has it, for which all that was trimmed is clean
         self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
         self.scale_, self.threshold_ = final.scale, final.cutoff
+        if h is None:
+            warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
         self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
             (scores, unseen), (weights, unseen <= final.cutoff), (raw.w, 0.0)

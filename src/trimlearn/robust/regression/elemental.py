@@ -5,6 +5,7 @@ A batch of B starts is a matrix of masses C (B, n), C[b, i] = sᵢwᵢ, or of co
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from math import comb
@@ -21,9 +22,11 @@ ENTRIES = 1_000_000  # of the largest array held at a time, a limit on memory: 8
 PRODUCTS = 4_000_000  # entries of all zᵢzᵢᵀ up to which they are held, a limit on memory: 32 MB
 PIECE = 400_000  # entries of the rows gathered at a time: 3 MB stay in the cache
 PAIRED = 300  # rows on either side of the threshold tried in pairs: see python -m benchmarks.calibration lts
+SETTLED = 100  # concentration steps after an exchange at most, a limit on time: a few are enough
 EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact: (4,500 eps)²
 CONVERGED = 1e-12  # relative decrease that is none: a sum of 4,500 squares is rounded by as much
 RIDGE = 1e-12  # share of the mean curvature that is added, 4,500 eps, so that a singular subset has a fit too
+FEW = 4  # times the rows that changed are at most as many as there are: then changes are the shorter sum, gathered too
 GAIN = 1e-10  # relative decrease of an exchange that counts: a hundred times CONVERGED, for it is a difference of sums
 
 
@@ -36,18 +39,27 @@ class RegressionSample:
         self.n, self.r = Q.shape
         self.m = np.ones(self.n) if m is None else m
         self._Z = np.column_stack([Q, t])
+        self._energy = np.einsum("ij,ij->i", self._Z, self._Z)
         self._left, self._right = np.triu_indices(self.r + 1)
 
     # --- batches ------------------------------------------------------------------------------------------------------
 
     def fit(self, C: np.ndarray) -> np.ndarray:
         """argmin_u Σᵢ C[b, i](tᵢ − Qᵢu)² for every b, by the normal equations."""
-        M = self._moments(C)
+        return self._solved(self._moments(C))
+
+    def _solved(self, M: np.ndarray) -> np.ndarray:
+        """The coefficients of least squares for each of the moments M (B, r + 1, r + 1)."""
         return _solve(M[:, : self.r, : self.r], M[:, : self.r, self.r])
+
+    @property
+    def _many(self) -> bool:
+        """Whether there are too many rows for the products of all to be held."""
+        return bool(self.n * len(self._left) > PRODUCTS)
 
     def _moments(self, C: np.ndarray) -> np.ndarray:
         """Σᵢ C[b, i] zᵢzᵢᵀ for zᵢ = (Qᵢ, tᵢ) and every b."""
-        if self.n * len(self._left) > PRODUCTS:
+        if self._many:
             return np.stack([self._moment(c) for c in C])
         entries = C @ self._products
         M = np.empty((len(C), self.r + 1, self.r + 1))
@@ -66,9 +78,30 @@ class RegressionSample:
         step = max(1, PIECE // (self.r + 1))
         for first in range(0, len(rows), step):
             piece = rows[first : first + step]
-            Z = self._Z[piece]
-            M += (Z * c[piece, None]).T @ Z
+            Z, mass = self._Z[piece], c[piece]
+            if np.any(mass != 1):
+                Z *= np.sqrt(mass)[:, None]
+            M += Z.T @ Z  # of one matrix: BLAS computes half of it
         return M
+
+    def _summed(self, c: np.ndarray) -> _Sum:
+        M = self._moment(c)
+        return _Sum(c, M, float(np.trace(M)))
+
+    def _moved(self, c: np.ndarray, last: _Sum) -> _Sum:
+        """The moments of masses c from the last ones: by the rows that came and went, if these are few.
+
+        Not where less stays than went since all rows were summed, as with one far out: a small difference of large sums
+        is rounding.
+        """
+        change = c - last.c
+        rows = np.flatnonzero(change)
+        change, energy = change[rows], self._energy[rows]
+        largest = max(last.largest, float(np.trace(last.M) + np.maximum(change, 0) @ energy))
+        if FEW * len(rows) > np.count_nonzero(c) or not float(np.trace(last.M) + change @ energy) >= largest / 2:
+            return self._summed(c)
+        Z = self._Z[rows]
+        return _Sum(c, last.M + (Z * change[:, None]).T @ Z, largest)
 
     def losses(self, U: np.ndarray) -> np.ndarray:
         """(tᵢ − Qᵢu)² for every u of the batch and every row."""
@@ -92,6 +125,7 @@ class RegressionSample:
     def _concentrate(self, U: np.ndarray, steps: int, stretch: float) -> tuple[np.ndarray, np.ndarray]:
         best, value = U.copy(), np.full(len(U), np.inf)
         plain, ahead = U.copy(), np.zeros(len(U), dtype=bool)  # the step as it is, and who stands beyond it
+        held: dict[int, _Sum] = {}
         active, U = np.arange(len(U)), U.copy()
         for step in range(steps + 1):
             F = self.losses(U[active])
@@ -103,11 +137,19 @@ class RegressionSample:
             if step == steps or not len(gone) + len(back):
                 break
             if len(gone):
-                plain[gone] = self.fit(C[better])
+                plain[gone] = self._refit(C[better], gone, held)
                 U[gone], ahead[gone] = plain[gone] + stretch * (plain[gone] - U[gone]), stretch > 0
             U[back], ahead[back] = plain[back], False
             active = np.concatenate([gone, back])
         return best, value
+
+    def _refit(self, C: np.ndarray, starts: np.ndarray, held: dict[int, _Sum]) -> np.ndarray:
+        """`fit` for these starts; of many rows by what changed since the moments that are ``held``."""
+        if not self._many:
+            return self.fit(C)
+        for c, start in zip(C, starts.tolist(), strict=True):
+            held[start] = self._moved(c.copy(), held[start]) if start in held else self._summed(c.copy())
+        return self._solved(np.stack([held[start].M for start in starts.tolist()]))
 
     # --- subsets ------------------------------------------------------------------------------------------------------
 
@@ -133,37 +175,50 @@ class RegressionSample:
 
     # --- one start ----------------------------------------------------------------------------------------------------
 
-    def exchange(self, u: np.ndarray, rounds: int = 50) -> tuple[np.ndarray, float]:
+    def exchange(self, u: np.ndarray, rounds: int) -> tuple[np.ndarray, float]:
         """Leave fixed points of concentration: the best exchange of mass between two rows, then concentration again.
 
         Hawkins (1994), the feasible solution algorithm. With residuals e, G = Σ cᵢqᵢqᵢᵀ and hᵢⱼ = qᵢᵀG⁻¹qⱼ, moving mass
         δ from row i to row j lowers the minimum over u by
         [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
         """
-        value = float(self.concentrate(u[None], 0)[1][0])
+        end = self._settled(self._summed(self.trim(self.losses(u[None]))[0]))
         for _ in range(rounds):
-            C = self._best_exchange(self.trim(self.losses(u[None]))[0]) if value > EXACT * self.h else None
-            if C is None:
+            moved = self._best_exchange(end.kept.c, end.kept.M) if end.value > EXACT * self.h else None
+            if moved is None:
                 break
-            moved, found = self.concentrate(self.fit(C[None]), 100)
-            if not found[0] < value * (1 - GAIN):
+            found = self._settled(self._moved(moved, end.kept))
+            if not found.value < end.value * (1 - GAIN):
                 break
-            u, value = moved[0], float(found[0])
-        return u, value
+            end = found
+        return end.u, end.value
 
-    def _best_exchange(self, C: np.ndarray) -> np.ndarray | None:
-        """The masses after the exchange that lowers the objective most; None where none does."""
-        u = self.fit(C[None])[0]
-        e = self.t - self.Q @ u
-        G = ridged(self.gram(C))
-        lever = np.einsum("ij,ji->i", self.Q, np.linalg.solve(G, self.Q.T))
+    def _settled(self, kept: _Sum) -> _End:
+        """Where concentration ends from the rows that are kept first."""
+        best = _End(np.zeros(self.r), kept, np.inf)
+        for _ in range(SETTLED):
+            u = self._solved(best.kept.M[None])[0]
+            F = self.losses(u[None])
+            c = self.trim(F)[0]
+            value = float(c @ F[0])
+            if not value < best.value * (1 - CONVERGED):
+                break
+            best = _End(u, self._moved(c, best.kept), value)
+        return best
+
+    def _best_exchange(self, C: np.ndarray, M: np.ndarray | None = None) -> np.ndarray | None:
+        """The masses after the exchange that lowers the objective most; None where none does. M: the moments of C."""
+        M = self._moment(C) if M is None else M
+        e = self.t - self.Q @ self._solved(M[None])[0]
+        inverse = np.linalg.inv(ridged(M[: self.r, : self.r]))
+        lever = np.einsum("ij,ij->i", self.Q, self.Q @ inverse)
         give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
         take = _first(np.where(C < self.m, e**2 / (1 + self.m * lever), np.inf))
         if not len(take):
             return None
         delta = np.minimum.outer(C[give], (self.m - C)[take])
         per = 1.0 / delta
-        cross = self.Q[give] @ np.linalg.solve(G, self.Q[take].T)
+        cross = self.Q[give] @ inverse @ self.Q[take].T
         out, into = per - lever[give, None], per + lever[take]
         gain = into * e[give, None] ** 2 - 2 * cross * np.outer(e[give], e[take]) - out * e[take] ** 2
         gain = np.where(out > GAIN * per, gain / (np.maximum(out, GAIN * per) * into + cross**2), -np.inf)
@@ -174,6 +229,26 @@ class RegressionSample:
         moved[give[a]] -= delta[a, b]
         moved[take[b]] += delta[a, b]
         return moved
+
+
+@final
+@dataclass(frozen=True)
+class _Sum:
+    """Masses c, the moments M = Σ cᵢzᵢzᵢᵀ, and the largest trace of moments since all rows were summed."""
+
+    c: np.ndarray
+    M: np.ndarray
+    largest: float
+
+
+@final
+@dataclass(frozen=True)
+class _End:
+    """Where concentration ended: coefficients u, the rows that they keep, the objective."""
+
+    u: np.ndarray
+    kept: _Sum
+    value: float
 
 
 def _first(key: np.ndarray) -> np.ndarray:
