@@ -9,8 +9,8 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.geometry.mosaic.images import Pixels, opencv
-from trimlearn.geometry.mosaic.seams import depth
+from trimlearn.geometry.mosaic.images import Deep, Pixels, opencv
+from trimlearn.geometry.mosaic.seams import depth as depth_of
 from trimlearn.geometry.mosaic.surfaces import Window
 
 __all__ = ["BLENDERS", "Blender", "Feather", "Hard", "Multiband"]
@@ -25,8 +25,8 @@ class Blender(ABC):
 
     follows_seams: ClassVar[bool] = True
 
-    def __init__(self, canvas: Window) -> None:
-        self.canvas = canvas
+    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
+        self.canvas, self.depth, self.white = canvas, depth, int(np.iinfo(depth).max)
 
     @classmethod
     def reach(cls, canvas: Window) -> int:
@@ -42,11 +42,11 @@ class Blender(ABC):
         return np.where(mask > 0, np.maximum(shown, 1), 0).astype(np.uint8)
 
     @abstractmethod
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         """Add a patch; its window lies in the canvas."""
 
     @abstractmethod
-    def result(self) -> Pixels:
+    def result(self) -> Deep:
         """The picture (h, w, 3), 0 where no patch is."""
 
 
@@ -60,8 +60,8 @@ class Multiband(Blender):
     mosaics, ACM Transactions on Graphics 1983.
     """
 
-    def __init__(self, canvas: Window) -> None:
-        super().__init__(canvas)
+    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
+        super().__init__(canvas, depth)
         self._bands = self._bands_of(canvas)
         w, h = (-(-side >> self._bands) << self._bands for side in (canvas.w, canvas.h))  # halves to the last band
         self._padded = Window(0, 0, w, h)
@@ -77,7 +77,7 @@ class Multiband(Blender):
     def _bands_of(canvas: Window) -> int:
         return int(np.clip(ceil(log2(WIDEST * canvas.area**0.5)), 1, MOST))
 
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         cv2 = opencv()
         place = window.moved(-self.canvas.x, -self.canvas.y)
         box = self._box(place)
@@ -105,7 +105,7 @@ class Multiband(Blender):
         self._sum[band][there] += detail
         self._weight[band][there] += share[:, :, None]
 
-    def result(self) -> Pixels:
+    def result(self) -> Deep:
         cv2 = opencv()
         bands = [_mean(total, weight) for total, weight in zip(self._sum, self._weight, strict=True)]
         picture = bands.pop()
@@ -113,8 +113,8 @@ class Multiband(Blender):
             picture = cv2.pyrUp(picture)
             picture += bands.pop()
         picture *= self._weight[0] > 0
-        np.clip(np.rint(picture, out=picture), 0, 255, out=picture)
-        return np.asarray(picture[: self.canvas.h, : self.canvas.w], np.uint8)
+        np.clip(np.rint(picture, out=picture), 0, self.white, out=picture)
+        return np.asarray(picture[: self.canvas.h, : self.canvas.w], self.depth)
 
 
 @final
@@ -123,39 +123,39 @@ class Feather(Blender):
 
     follows_seams = False
 
-    def __init__(self, canvas: Window) -> None:
-        super().__init__(canvas)
+    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
+        super().__init__(canvas, depth)
         self._sum = np.zeros((canvas.h, canvas.w, 3), np.float32)
         self._weight = np.zeros((canvas.h, canvas.w, 1), np.float32)
 
     @staticmethod
     def weigh(mask: Pixels, shown: Pixels) -> NDArray[Any]:
-        return depth(mask)
+        return depth_of(mask)
 
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         there = window.slices(self.canvas)
         self._sum[there] += pixels * weight[:, :, None]
         self._weight[there] += weight[:, :, None]
 
-    def result(self) -> Pixels:
-        return np.asarray(np.rint(_mean(self._sum, self._weight)), np.uint8)
+    def result(self) -> Deep:
+        return np.asarray(np.rint(_mean(self._sum, self._weight)), self.depth)
 
 
 @final
 class Hard(Blender):
     """Each pixel from one image: the seams as they are."""
 
-    def __init__(self, canvas: Window) -> None:
-        super().__init__(canvas)
-        self._picture = np.zeros((canvas.h, canvas.w, 3), np.uint8)
+    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
+        super().__init__(canvas, depth)
+        self._picture = np.zeros((canvas.h, canvas.w, 3), depth)
         self._best = np.zeros((canvas.h, canvas.w), np.uint8)
 
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         there = window.slices(self.canvas)
         better = weight > self._best[there]
         self._picture[there][better], self._best[there][better] = pixels[better], weight[better]
 
-    def result(self) -> Pixels:
+    def result(self) -> Deep:
         return self._picture
 
 

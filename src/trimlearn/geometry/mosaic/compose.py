@@ -10,7 +10,7 @@ import numpy as np
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.blend import Blender
 from trimlearn.geometry.mosaic.exposure import apply_gain, gains
-from trimlearn.geometry.mosaic.images import Pixels
+from trimlearn.geometry.mosaic.images import Deep, Pixels, eight_bits
 from trimlearn.geometry.mosaic.layout import Layout
 from trimlearn.geometry.mosaic.seams import enlarged, seams
 from trimlearn.geometry.mosaic.warp import Patch, warp
@@ -21,9 +21,9 @@ SMALL, TOTAL = 200_000, 1_500_000  # pixels on the small mosaic, of each image a
 
 
 def compose(
-    layout: Layout, images: Sequence[Pixels], blender: type[Blender], *, equalise: bool = True
-) -> tuple[Pixels, Pixels]:
-    """The picture (h, w, 3) and its mask (h, w) on the layout's canvas.
+    layout: Layout, images: Sequence[Deep], blender: type[Blender], *, equalise: bool = True
+) -> tuple[Deep, Pixels]:
+    """The picture (h, w, 3), as deep as the images, and its mask (h, w) on the layout's canvas.
 
     equalise: give each image a gain per colour, so that overlaps are equally bright.
     """
@@ -36,7 +36,7 @@ def compose(
 
     reach = 0 if layout.period is None else blender.reach(layout.canvas)
     canvas = replace(layout.canvas, x=layout.canvas.x - reach, w=layout.canvas.w + 2 * reach)
-    into, covered = blender(canvas), np.zeros((canvas.h, canvas.w), np.uint8)
+    into, covered = blender(canvas, images[0].dtype.type), np.zeros((canvas.h, canvas.w), np.uint8)
     for i, (image, window) in enumerate(zip(images, layout.windows, strict=True)):
         pixels, mask = warp(image, layout.views[i], layout.surface, window)
         pixels = apply_gain(pixels, gain[i])
@@ -49,9 +49,11 @@ def compose(
     return into.result()[inside], covered[inside]
 
 
-def _draw(layout: Layout, images: Sequence[Pixels]) -> list[Patch]:
+def _draw(layout: Layout, images: Sequence[Deep]) -> list[Patch]:
+    """All images on a layout, in bytes: enough for seams and exposures."""
     placed = zip(images, layout.views, layout.windows, strict=True)
-    return [warp(image, view, layout.surface, window) for image, view, window in placed]
+    drawn = (warp(image, view, layout.surface, window) for image, view, window in placed)
+    return [Patch(eight_bits(patch.pixels), patch.mask) for patch in drawn]
 
 
 def _seams(layout: Layout, patches: Sequence[Patch], gain: Floats) -> list[Pixels]:

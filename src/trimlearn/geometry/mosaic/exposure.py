@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.mosaic.images import Pixels, opencv
+from trimlearn.geometry.mosaic.images import Deep, full, opencv
 from trimlearn.geometry.mosaic.layout import Layout, Piece
 from trimlearn.geometry.mosaic.warp import Patch
 
@@ -58,11 +58,14 @@ def _add_overlap(A: Floats, b: Floats, p: Piece, q: Piece, layout: Layout, patch
         b[c, [i, j]] += m * difference * np.array([-1.0, 1.0])
 
 
-def apply_gain(pixels: Pixels, gain: Floats) -> Pixels:
-    """Pixels times a gain (3,), clipped to what a byte holds.
+def apply_gain(pixels: Deep, gain: Floats) -> Deep:
+    """Pixels times a gain (3,), clipped to what their type holds.
 
     >>> apply_gain(np.full((1, 1, 3), 200, np.uint8), np.array([0.5, 1.0, 2.0]))
     array([[[100, 200, 255]]], dtype=uint8)
     """
-    table = np.clip(np.rint(np.arange(256)[:, None] * gain), 0, 255).astype(np.uint8)
-    return np.asarray(opencv().LUT(pixels, table[None]))
+    white = full(pixels)
+    table = np.clip(np.rint(np.arange(white + 1)[:, None] * gain), 0, white).astype(pixels.dtype)
+    if white == 255:
+        return np.asarray(opencv().LUT(pixels, table[None]))
+    return np.dstack([table[pixels[:, :, c], c] for c in range(3)])

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.files import replacing
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.mosaic.images import Pixels, opencv
+from trimlearn.geometry.mosaic.images import Deep, eight_bits, full, opencv
 from trimlearn.geometry.panorama.pairs import Pairs
 
 __all__ = ["Mosaic", "check_target"]
 
 WITH_ALPHA = (".png", ".tif", ".tiff", ".webp")
+SIXTEEN = (".png", ".tif", ".tiff", ".ppm")
 OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
 
 
@@ -28,7 +29,7 @@ class Mosaic:
     Parameters
     ----------
     image : ndarray of shape (h, w, 3)
-        RGB, uint8, black where no image is.
+        RGB, black where no image is; uint16 where an image had 16 bits or was of floats, else uint8.
     mask : ndarray of shape (h, w)
         Where there is one.
     surface : {"plane", "cylinder", "sphere"}
@@ -59,7 +60,7 @@ class Mosaic:
     'pano.png'
     """
 
-    image: Pixels
+    image: Deep
     mask: NDArray[np.bool_]
     surface: str
     homographies: Floats | None
@@ -71,7 +72,7 @@ class Mosaic:
     panorama: Any = field(default=None, repr=False)
 
     def save(self, path: str | os.PathLike[str], *, quality: int = 95) -> Path:
-        """Write the picture; PNG, TIFF and WebP are transparent where no image is.
+        """Write the picture; PNG, TIFF and WebP are transparent where no image is, PNG, TIFF and PPM keep 16 bits.
 
         Parameters
         ----------
@@ -86,9 +87,9 @@ class Mosaic:
             The file written.
         """
         cv2, path = opencv(), check_target(path)
-        pixels = self.image
+        pixels = self.image if path.suffix.lower() in SIXTEEN else eight_bits(self.image)
         if path.suffix.lower() in WITH_ALPHA and not self.mask.all():
-            pixels = np.dstack([pixels, self.mask.astype(np.uint8) * 255])
+            pixels = np.dstack([pixels, self.mask.astype(pixels.dtype) * full(pixels)])
         order = cv2.COLOR_RGB2BGR if pixels.shape[2] == 3 else cv2.COLOR_RGBA2BGRA
         try:
             done, raw = cv2.imencode(path.suffix, cv2.cvtColor(pixels, order), _options(path, quality))

@@ -20,7 +20,7 @@ from trimlearn.geometry.inputs import check_flag, check_images, check_seed
 from trimlearn.geometry.mosaic.blend import BLENDERS
 from trimlearn.geometry.mosaic.compose import compose
 from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
-from trimlearn.geometry.mosaic.images import SMALLEST, ImageLike, Pixels, name_of, read_image
+from trimlearn.geometry.mosaic.images import SMALLEST, Deep, ImageLike, name_of, read_deep, sixteen_bits
 from trimlearn.geometry.mosaic.layout import Layout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_target
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
@@ -124,11 +124,15 @@ def stitch_files(paths: Iterable[ImageLike], out: str | os.PathLike[str], **opti
     return mosaic
 
 
-def _read(images: Iterable[ImageLike], say: Callable[[str], None]) -> tuple[list[Pixels], list[str]]:
+def _read(images: Iterable[ImageLike], say: Callable[[str], None]) -> tuple[list[Deep], list[str]]:
+    """The images, all of them as deep as the deepest, and their names."""
     shown = check_images(images)
     names = [name_of(image, i) for i, image in enumerate(shown)]
     say(f"reading {len(names)} images")
-    return [read_image(image, name, alpha=True) for image, name in zip(shown, names, strict=True)], names
+    pixels = [read_deep(image, name, alpha=True) for image, name in zip(shown, names, strict=True)]
+    if any(image.dtype == np.uint16 for image in pixels):
+        return [sixteen_bits(image) for image in pixels], names
+    return pixels, names
 
 
 def _warn_left_out(names: Sequence[str]) -> None:
@@ -151,7 +155,7 @@ def _within(layout: Layout, max_pixels: float) -> Layout:
 
 
 def _mosaic(
-    picture: Pixels, mask: NDArray[np.bool_], placed: Placement, pairs: Pairs, order: Sequence[int], n: int, crop: bool
+    picture: Deep, mask: NDArray[np.bool_], placed: Placement, pairs: Pairs, order: Sequence[int], n: int, crop: bool
 ) -> Mosaic:
     layout, canvas = placed.layout, placed.layout.canvas
     inside = largest_rectangle(mask) if crop else outline(mask)

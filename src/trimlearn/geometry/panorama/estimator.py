@@ -370,7 +370,7 @@ class TrimmedPanorama(Trimmed):
         maps = loss.maps(x)
         self._into_world, self._from_world = maps.A, maps.B  # of pixels from the centre, the lens taken out
         if isinstance(loss, RotationLoss) and self.distortion_.any():
-            maps = without_lens(scene, loss.cameras(x), self.inlier_mask_)
+            maps = without_lens(scene, loss.cameras(x), scene.core & joint.agrees[scene.pair])
         self._to_world = np.stack([A @ shift(-c) for A, c in zip(maps.A, scene.centres, strict=True)])
         self._to_pixels = np.stack([shift(c) @ B for B, c in zip(maps.B, scene.centres, strict=True)])
         self.homographies_ = np.stack([self.pair_homography(k, self.reference_) for k in range(len(x))])
