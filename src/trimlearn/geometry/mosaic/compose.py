@@ -17,7 +17,7 @@ from trimlearn.geometry.mosaic.warp import Patch, warp
 
 __all__ = ["compose"]
 
-SMALL, TOTAL = 200_000, 1_500_000  # pixels on the small mosaic, of each image and of all: limits on time, of graph cuts
+SMALL, TOTAL = 100_000, 1_500_000  # pixels on the small mosaic, of each image and of all: limits on time, of graph cuts
 
 
 def compose(

@@ -14,8 +14,10 @@ from trimlearn.geometry.mosaic.warp import Patch
 
 __all__ = ["depth", "enlarged", "seams"]
 
-BLUR = 0.0045  # of the side of an image, 2 pixels of the 450 of the small mosaic: seams keep off thin things (a choice)
-RIM = 0.02  # of the depth of an image, 4 pixels of the small mosaic: room for a blend (a choice)
+BLUR = (
+    0.0045  # of the side of an image, 1.4 pixels of the 316 of the small mosaic: seams keep off thin things (a choice)
+)
+RIM = 0.02  # of the depth of an image, 3 pixels of the small mosaic: room for a blend (a choice)
 BAND = 2  # columns at each end of a full turn that no seam enters: what the gradients of the costs reach
 
 
