@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import ceil, log2
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,18 +15,23 @@ from trimlearn.geometry.mosaic.surfaces import Window
 
 __all__ = ["BLENDERS", "Blender", "Feather", "Hard", "Multiband"]
 
+Depth: TypeAlias = type[np.unsignedinteger[Any]]  # uint8 or uint16
+
 WIDEST = 0.05  # of the side of the mosaic: the widest band of a blend, as wide as overlaps are (a choice)
 MOST = 7  # bands: the last is 128 pixels wide, beyond which a difference of brightness is no step any more (a choice)
 REACH = 4  # pixels of the coarsest band that a patch reaches beyond its edge: pyrDown and pyrUp take two each
 
 
 class Blender(ABC):
-    """Takes patches one at a time and gives the picture on its canvas; for a circle, a canvas that overlaps itself."""
+    """Takes patches one at a time and gives the picture on its canvas; for a circle, a canvas that overlaps itself.
+
+    ``mixed``: some of the patches are grey and some are not, so that colours must not flow from one into the other.
+    """
 
     follows_seams: ClassVar[bool] = True
 
-    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
-        self.canvas, self.depth, self.white = canvas, depth, int(np.iinfo(depth).max)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        self.canvas, self.depth, self.mixed, self.white = canvas, depth, mixed, int(np.iinfo(depth).max)
 
     @classmethod
     def reach(cls, canvas: Window) -> int:
@@ -55,13 +60,14 @@ class Multiband(Blender):
     """Coarse structure is blended widely, fine structure narrowly: neither steps of brightness nor ghosts.
 
     Each patch is split into bands of frequency, its Laplacian pyramid; in band l the patches are averaged with their
-    weights blurred to that band's scale, 2^l pixels. (OpenCV's own blender does this in 16-bit integers, which costs
+    weights blurred to that band's scale, 2^l pixels. Where grey and coloured patches are mixed, this is for luminance,
+    and colours are in the finest band whole. (OpenCV's own blender does this in 16-bit integers, which costs
     two to five grey levels, and the grain.) P. Burt and E. Adelson, A multiresolution spline with application to image
     mosaics, ACM Transactions on Graphics 1983.
     """
 
-    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
-        super().__init__(canvas, depth)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        super().__init__(canvas, depth, mixed)
         self._bands = self._bands_of(canvas)
         w, h = (-(-side >> self._bands) << self._bands for side in (canvas.w, canvas.h))  # halves to the last band
         self._padded = Window(0, 0, w, h)
@@ -84,8 +90,11 @@ class Multiband(Blender):
         edges = place.y - box.y, box.y + box.h - place.y - place.h, place.x - box.x, box.x + box.w - place.x - place.w
         image = cv2.copyMakeBorder(pixels.astype(np.float32), *edges, cv2.BORDER_REFLECT)
         share = cv2.copyMakeBorder(weight.astype(np.float32) / 255, *edges, cv2.BORDER_CONSTANT)
+        image = cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb) if self.mixed else image
         for band in range(self._bands):
             coarse = cv2.pyrDown(image)
+            if self.mixed:
+                coarse[:, :, 1:] = 0
             image -= cv2.pyrUp(coarse)
             self._accumulate(band, box, image, share)
             image, share = coarse, cv2.pyrDown(share)
@@ -112,6 +121,7 @@ class Multiband(Blender):
         while bands:
             picture = cv2.pyrUp(picture)
             picture += bands.pop()
+        picture = cv2.cvtColor(picture, cv2.COLOR_YCrCb2RGB) if self.mixed else picture
         picture *= self._weight[0] > 0
         np.clip(np.rint(picture, out=picture), 0, self.white, out=picture)
         return np.asarray(picture[: self.canvas.h, : self.canvas.w], self.depth)
@@ -123,8 +133,8 @@ class Feather(Blender):
 
     follows_seams = False
 
-    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
-        super().__init__(canvas, depth)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        super().__init__(canvas, depth, mixed)
         self._sum = np.zeros((canvas.h, canvas.w, 3), np.float32)
         self._weight = np.zeros((canvas.h, canvas.w, 1), np.float32)
 
@@ -145,8 +155,8 @@ class Feather(Blender):
 class Hard(Blender):
     """Each pixel from one image: the seams as they are."""
 
-    def __init__(self, canvas: Window, depth: type[np.uint8] | type[np.uint16] = np.uint8) -> None:
-        super().__init__(canvas, depth)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        super().__init__(canvas, depth, mixed)
         self._picture = np.zeros((canvas.h, canvas.w, 3), depth)
         self._best = np.zeros((canvas.h, canvas.w), np.uint8)
 

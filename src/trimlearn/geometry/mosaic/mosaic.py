@@ -35,7 +35,8 @@ class Mosaic:
     surface : {"plane", "cylinder", "sphere"}
         What it is drawn on.
     homographies : ndarray of shape (n, 3, 3), or None
-        On a plane: pixel of image i to pixel of the mosaic, NaN for an image that was left out. None elsewhere.
+        On a plane: pixel of image i to pixel of the mosaic, NaN for an image that was left out. None elsewhere. Of an
+        image whose lens bends lines (``distortion``) they are for pixels with the lens taken out.
     used : tuple of int
         The images in the mosaic, by their place in the input.
     left_out : tuple of int
@@ -48,6 +49,8 @@ class Mosaic:
         The overlaps among the used images.
     panorama : TrimmedPanorama, or None
         The joint fit; None for two images on a plane, whose only homography is in ``pairs``.
+    distortion : tuple of float
+        κ of the lens of each image, which the mosaic is drawn without: see `TrimmedPanorama`. 0: none was needed.
 
     Examples
     --------
@@ -70,6 +73,16 @@ class Mosaic:
     order: tuple[int, ...] = ()
     pairs: Pairs | None = field(default=None, repr=False)
     panorama: Any = field(default=None, repr=False)
+    distortion: tuple[float, ...] = ()
+
+    @property
+    def border(self) -> float:
+        """The share of the picture that no image covers.
+
+        >>> Mosaic(np.zeros((4, 5, 3), np.uint8), np.eye(4, 5) > 0, "plane", None, (0, 1), ()).border
+        0.8
+        """
+        return 1.0 - float(np.count_nonzero(self.mask)) / self.mask.size
 
     def save(self, path: str | os.PathLike[str], *, quality: int = 95) -> Path:
         """Write the picture; PNG, TIFF and WebP are transparent where no image is, PNG, TIFF and PPM keep 16 bits.

@@ -116,7 +116,9 @@ def _two_on_a_plane(pairs: Pairs, surface: str) -> Layout | None:
 
 
 def _turned(panorama: TrimmedPanorama, pairs: Pairs) -> bool:
-    """Whether a turn of the camera explains two images about as well as their homography does."""
+    """Whether a turn of the camera explains two images about as well as their homography does, beyond doubt."""
+    if panorama.doubts_:
+        return False
     own = float(Scene(pairs).own_errors[0]) / float(np.median(np.hypot(*np.array(pairs.sizes).T)))
     return _misfit(panorama, pairs) <= max(DOUBT, own / CLEARLY)
 
