@@ -1,0 +1,179 @@
+"""peers, mosaics: `stitch` beside OpenCV's stitcher, in CPU seconds of one run, and open chains beside chained RANSAC.
+
+OpenCV's Stitcher at its defaults finds 500 ORB features on 0.6 megapixels and often no mosaic; so its own parts are
+put together as its sample stitching_detailed.py does, with the SIFT features, sizes of photographs and graph cuts that
+`stitch` has.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.common import NOTHING, Part, Table, Target, home, say
+from paper.panorama.experiment import FOLDER, JOINT, RIVAL, Reference, compare, load_reference
+from trimlearn.datasets.locate import find_folder
+from trimlearn.geometry import match_pairs, stitch
+from trimlearn.geometry.panorama.pairs import Pairs
+
+__all__ = ["mosaics"]
+
+SETS = {
+    "river": ("vlfeat", ("river1.jpg", "river2.jpg")),
+    "roofs": ("vlfeat", ("roofs1.jpg", "roofs2.jpg")),
+    "graf": ("oxford_affine/graf", ("img1.png", "img2.png")),
+    "boat": ("oxford_affine/boat", ("img1.png", "img3.png")),
+    "denny, five": (FOLDER, tuple(f"denny{k:02d}.jpg" for k in range(5))),
+    "denny": (FOLDER, tuple(f"denny{k:02d}.jpg" for k in range(15))),
+}
+FACTOR = 3.0  # times OpenCV's CPU seconds
+SLICE = 5  # consecutive photographs in an open chain
+FEATURES, CONFIDENCE, SEAM = (
+    8000,
+    0.3,
+    100_000,
+)  # as stitch has them; that of a match; pixels of an image for graph cuts
+
+SURE, MANY = 3.0, 100  # the largest confidence it keeps; inliers with which an overlap is one
+
+
+def mosaics(data: Path | None, quick: bool) -> Part:
+    """Seconds beside OpenCV's on each set of photographs, and errors of open chains of the last."""
+    root = home(data)
+    names = ["roofs"] if quick else list(SETS)
+    table = Table(
+        "mosaics: CPU seconds", ["photographs", "stitch", "size", "OpenCV's parts", "size", "Stitcher", "ratio"]
+    )
+    ratios = []
+    for name in names:
+        folder = find_folder(SETS[name][0], root, holding=SETS[name][1][0])
+        if folder is None:
+            continue
+        say(f"peers: mosaic of {name}")
+        files = [folder / file for file in SETS[name][1]]
+        mine, parts, plain = (_timed(partial(way, files)) for way in (_stitch, _parts, _stitcher))
+        ratio = mine[0] / parts[0]
+        ratios += [ratio] if parts[1] != NOTHING else []
+        table.rows.append([name, *mine, *parts, f"{plain[0]:.2f}, {plain[1]}", ratio])
+    if not table.rows:
+        return Part([Table("mosaics", ["why"], [["not run: no photographs in --data or $TRIMLEARN_DATA"]])], [])
+    worst = max(ratios, default=float("nan"))
+    targets = [Target("mosaics: stitch's CPU seconds by those of OpenCV's parts, worst", worst, FACTOR)]
+    chains = None if quick else _chains(root)
+    return Part([table] if chains is None else [table, chains], targets)
+
+
+def _timed(make: Callable[[], Any]) -> tuple[float, str]:
+    """CPU seconds of all threads, and the size of the picture."""
+    begun = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        picture = make()
+    seconds = time.process_time() - begun
+    return seconds, NOTHING if picture is None else f"{picture.shape[1]} × {picture.shape[0]}"
+
+
+def _stitch(files: Sequence[Path]) -> Any:
+    return stitch(files).image
+
+
+def _stitcher(files: Sequence[Path]) -> Any:
+    import cv2
+
+    return cv2.Stitcher_create(cv2.Stitcher_PANORAMA).stitch([cv2.imread(str(file)) for file in files])[1]
+
+
+def _parts(files: Sequence[Path]) -> Any:
+    """OpenCV's parts as in its sample; None where they find no mosaic."""
+    import cv2
+
+    images = [cv2.imread(str(file)) for file in files]
+    finder = cv2.SIFT_create(FEATURES)
+    features = [cv2.detail.computeImageFeatures2(finder, image) for image in images]
+    matches = cv2.detail_BestOf2NearestMatcher(False, CONFIDENCE).apply2(features)
+    for match in matches:  # OpenCV takes a perfect overlap for the same picture twice
+        match.confidence = SURE if match.confidence == 0 and match.num_inliers >= MANY else match.confidence
+    done, cameras = cv2.detail_HomographyBasedEstimator().apply(features, matches, None)
+    if not done:
+        return None
+    for camera in cameras:
+        camera.R = camera.R.astype(np.float32)
+    try:
+        done, cameras = cv2.detail_BundleAdjusterRay().apply(features, matches, cameras)
+    except cv2.error:  # no confident overlap
+        return None
+    if not done:
+        return None
+    turns = cv2.detail.waveCorrect([np.copy(camera.R) for camera in cameras], cv2.detail.WAVE_CORRECT_HORIZ)
+    for camera, R in zip(cameras, turns, strict=True):
+        camera.R = R.astype(np.float32)
+    return _composed(images, cameras)
+
+
+def _composed(images: list[Any], cameras: list[Any]) -> Any:
+    """Gains and graph cuts on small images, then full ones blended in bands."""
+    import cv2
+
+    shrink = min(1.0, float(np.sqrt(SEAM / np.median([image.shape[0] * image.shape[1] for image in images]))))
+    focal = float(np.median([camera.focal for camera in cameras]))
+    small = [cv2.resize(image, None, fx=shrink, fy=shrink, interpolation=cv2.INTER_AREA) for image in images]
+    corners, warped, masks = _warped(small, cameras, focal, shrink)
+    if max(a.shape[0] * a.shape[1] for a in warped) > 20 * SEAM:
+        return None  # cameras that make no sense
+    gains = cv2.detail.ExposureCompensator_createDefault(cv2.detail.ExposureCompensator_GAIN)
+    gains.feed(corners, warped, masks)
+    shown = cv2.detail_GraphCutSeamFinder("COST_COLOR").find([a.astype(np.float32) for a in warped], corners, masks)
+    corners, warped, masks = _warped(images, cameras, focal, 1.0)
+    blender = cv2.detail_MultiBandBlender()
+    blender.prepare(cv2.detail.resultRoi(corners=corners, sizes=[a.shape[1::-1] for a in warped]))
+    for k, (corner, image, mask) in enumerate(zip(corners, warped, masks, strict=True)):
+        gains.apply(k, corner, image, mask)
+        seam = cv2.resize(cv2.dilate(shown[k], None), mask.shape[1::-1], interpolation=cv2.INTER_LINEAR_EXACT)
+        blender.feed(image.astype(np.int16), cv2.bitwise_and(seam, mask), corner)
+    return blender.blend(None, None)[0]
+
+
+def _warped(
+    images: list[Any], cameras: list[Any], focal: float, scale: float
+) -> tuple[list[Any], list[Any], list[Any]]:
+    """Corners, pictures and masks on a cylinder."""
+    import cv2
+
+    warper = cv2.PyRotationWarper("cylindrical", focal * scale)
+    corners, pictures, masks = [], [], []
+    for image, camera in zip(images, cameras, strict=True):
+        K = camera.K().astype(np.float32)
+        K[:2] *= scale
+        corner, picture = warper.warp(image, K, camera.R, cv2.INTER_LINEAR, cv2.BORDER_REFLECT)
+        white = np.full(image.shape[:2], 255, np.uint8)
+        mask = warper.warp(white, K, camera.R, cv2.INTER_NEAREST, cv2.BORDER_CONSTANT)[1]
+        corners.append(corner)
+        pictures.append(picture)
+        masks.append(mask)
+    return corners, pictures, masks
+
+
+def _chains(root: Path | None) -> Table | None:
+    """Slices of the circle of photographs, and all of it: the median error against the reference, px."""
+    folder = find_folder(FOLDER, root, holding="*.npz")
+    if folder is None:
+        return None
+    pairs = match_pairs(sorted(folder.glob("*.jpg")))
+    reference = load_reference(next(folder.glob("*.npz")), len(pairs.sizes))
+    table = Table("open chains of denny: median pairwise error, px", ["photographs", "joint", "chained RANSAC"])
+    last = len(pairs.sizes)
+    for first, end in [*((k, k + SLICE) for k in range(last - SLICE + 1)), (0, last)]:
+        found = {result.name: result.median for result in compare(*_part(pairs, reference, first, end))}
+        table.rows.append([f"{first} to {end - 1}", found[JOINT], found[RIVAL]])
+    return table
+
+
+def _part(pairs: Pairs, reference: Reference, first: int, end: int) -> tuple[Pairs, Reference]:
+    known = np.all((reference.pairs >= first) & (reference.pairs < end), axis=1)
+    return pairs.subset(range(first, end)), Reference(reference.pairs[known] - first, reference.H[known])
