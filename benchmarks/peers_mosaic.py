@@ -18,9 +18,11 @@ import numpy as np
 
 from benchmarks.common import NOTHING, Part, Table, Target, home, say
 from paper.panorama.experiment import FOLDER, JOINT, RIVAL, Reference, compare, load_reference
+from paper.rivals import opencv_homography
 from trimlearn.datasets.locate import find_folder
-from trimlearn.geometry import match_pairs, stitch
+from trimlearn.geometry import TrimmedPanorama, match_pairs, stitch
 from trimlearn.geometry.panorama.pairs import Pairs
+from trimlearn.geometry.panorama.rotations import nearest_rotation
 
 __all__ = ["mosaics"]
 
@@ -65,8 +67,8 @@ def mosaics(data: Path | None, quick: bool) -> Part:
         return Part([Table("mosaics", ["why"], [["not run: no photographs in --data or $TRIMLEARN_DATA"]])], [])
     worst = max(ratios, default=float("nan"))
     targets = [Target("mosaics: stitch's CPU seconds by those of OpenCV's parts, worst", worst, FACTOR)]
-    chains = None if quick else _chains(root)
-    return Part([table] if chains is None else [table, chains], targets)
+    chains = Part([], []) if quick else _chains(root)
+    return Part([table, *chains.tables], [*targets, *chains.targets])
 
 
 def _timed(make: Callable[[], Any]) -> tuple[float, str]:
@@ -159,19 +161,60 @@ def _warped(
     return corners, pictures, masks
 
 
-def _chains(root: Path | None) -> Table | None:
-    """Slices of the circle of photographs, and all of it: the median error against the reference, px."""
+def _chains(root: Path | None) -> Part:
+    """Open chains of photographs of a circle, beside homographies chained.
+
+    Two errors: the median over overlaps against the reference homographies, px, which are themselves a bundle
+    adjustment without a lens; and by how many degrees the last photograph of a chain is turned beside where the whole
+    circle, which has to close, puts it.
+    """
     folder = find_folder(FOLDER, root, holding="*.npz")
     if folder is None:
-        return None
+        return Part([], [])
     pairs = match_pairs(sorted(folder.glob("*.jpg")))
-    reference = load_reference(next(folder.glob("*.npz")), len(pairs.sizes))
-    table = Table("open chains of denny: median pairwise error, px", ["photographs", "joint", "chained RANSAC"])
     last = len(pairs.sizes)
-    for first, end in [*((k, k + SLICE) for k in range(last - SLICE + 1)), (0, last)]:
-        found = {result.name: result.median for result in compare(*_part(pairs, reference, first, end))}
-        table.rows.append([f"{first} to {end - 1}", found[JOINT], found[RIVAL]])
-    return table
+    reference = load_reference(next(folder.glob("*.npz")), last)
+    circle = _fit(pairs)
+    columns = ["photographs", "joint, px", "RANSAC, px", "joint, °", "without lens, °", "RANSAC, °"]
+    table, ends = Table("open chains of denny, joint and chained", columns), []
+    for first in range(last - SLICE + 1):
+        say(f"peers: photographs {first} to {first + SLICE - 1}")
+        part, known = _part(pairs, reference, first, first + SLICE)
+        found = {result.name: result.median for result in compare(part, known)}
+        ends.append(_ends(part, circle, first))
+        table.rows.append([f"{first} to {first + SLICE - 1}", found[JOINT], found[RIVAL], *ends[-1]])
+    whole = {result.name: result.median for result in compare(pairs, reference)}
+    table.rows.append(["all of them", whole[JOINT], whole[RIVAL], NOTHING, NOTHING, NOTHING])
+    worst = max(joint / ransac for joint, _, ransac in ends)
+    return Part(
+        [table],
+        [
+            Target("open chains of denny: the last photograph's error by chained RANSAC's, worst", worst, 1.0),
+            Target("the circle of denny: median pairwise error, px", whole[JOINT], 2.0),
+        ],
+    )
+
+
+def _ends(part: Pairs, circle: TrimmedPanorama, first: int) -> list[float]:
+    """By how many degrees the last photograph is off: joint fits with and without a lens, homographies chained."""
+    R, f = circle.rotations_, float(np.median(circle.focals_))
+    true = R[first + SLICE - 1] @ R[first].T
+    joint = [panorama.rotations_[-1] @ panorama.rotations_[0].T for panorama in (_fit(part), _fit(part, distortion=0))]
+    w, h = part.sizes[0]
+    K = np.array([[f, 0, (w - 1) / 2], [0, f, (h - 1) / 2], [0, 0, 1]])
+    H = np.eye(3)
+    for k in range(SLICE - 1):
+        (pair,) = (p for p in part.pairs if (p.i, p.j) == (k, k + 1))
+        H = opencv_homography(pair.src, pair.dst, "RANSAC") @ H
+    H = np.linalg.inv(K) @ H @ K
+    turns = [*joint, nearest_rotation(H / np.cbrt(np.linalg.det(H)))]
+    return [float(np.degrees(np.arccos(np.clip((np.trace(turn @ true.T) - 1) / 2, -1, 1)))) for turn in turns]
+
+
+def _fit(pairs: Pairs, **options: Any) -> TrimmedPanorama:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return TrimmedPanorama(**options).fit(pairs)
 
 
 def _part(pairs: Pairs, reference: Reference, first: int, end: int) -> tuple[Pairs, Reference]:
