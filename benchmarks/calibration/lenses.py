@@ -1,8 +1,8 @@
 """When a lens is seen: CLEAR of geometry/panorama/distortion.
 
-Open chains of m images, 40 % of the matches wrong, noise 0.5 px, through a lens that draws corners in by ``barrel``; and
-without a lens where the camera moved a little, so that what is near, at the bottom, is displaced by up to ``moved`` px
-in each image: errors that are not independent, as a lens's are not.
+Open chains of m images, 40 % of the matches wrong, noise 0.5 px, through a lens that draws corners in by ``barrel``;
+and without a lens where the camera moved a little, so that what is near, at the bottom, is displaced by up to ``moved``
+px in each image: errors that are not independent, as a lens's are not.
 """
 
 from __future__ import annotations
