@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import NOTHING, Part, Table, Target, home, say
-from paper.panorama.experiment import FOLDER, JOINT, RIVAL, Reference, compare, load_reference
+from paper.panorama.experiment import FOLDER, Reference, load_reference, pairwise_error
 from paper.rivals import opencv_homography
 from trimlearn.datasets.locate import find_folder
 from trimlearn.geometry import TrimmedPanorama, match_pairs, stitch
@@ -174,40 +174,62 @@ def _chains(root: Path | None) -> Part:
     pairs = match_pairs(sorted(folder.glob("*.jpg")))
     last = len(pairs.sizes)
     reference = load_reference(next(folder.glob("*.npz")), last)
-    circle = _fit(pairs)
+    circle, steps = _fit(pairs), _neighbours(pairs)
     columns = ["photographs", "joint, px", "RANSAC, px", "joint, °", "without lens, °", "RANSAC, °"]
     table, ends = Table("open chains of denny, joint and chained", columns), []
     for first in range(last - SLICE + 1):
         say(f"peers: photographs {first} to {first + SLICE - 1}")
         part, known = _part(pairs, reference, first, first + SLICE)
-        found = {result.name: result.median for result in compare(part, known)}
-        ends.append(_ends(part, circle, first))
-        table.rows.append([f"{first} to {first + SLICE - 1}", found[JOINT], found[RIVAL], *ends[-1]])
-    whole = {result.name: result.median for result in compare(pairs, reference)}
-    table.rows.append(["all of them", whole[JOINT], whole[RIVAL], NOTHING, NOTHING, NOTHING])
+        joint, without = _fit(part), _fit(part, distortion=0)
+        chained = partial(_chained, steps[first : first + SLICE - 1])
+        ends.append(_ends(circle, first, [joint, without], chained(0, SLICE - 1)))
+        errors = [_error(between, part, known) for between in (joint.pair_homography, chained)]
+        table.rows.append([f"{first} to {first + SLICE - 1}", *errors, *ends[-1]])
+    whole = [_error(between, pairs, reference) for between in (circle.pair_homography, partial(_chained, steps))]
+    table.rows.append(["all of them", *whole, NOTHING, NOTHING, NOTHING])
     worst = max(joint / ransac for joint, _, ransac in ends)
     return Part(
         [table],
         [
             Target("open chains of denny: the last photograph's error by chained RANSAC's, worst", worst, 1.0),
-            Target("the circle of denny: median pairwise error, px", whole[JOINT], 2.0),
+            Target("the circle of denny: median pairwise error, px", whole[0], 2.0),
         ],
     )
 
 
-def _ends(part: Pairs, circle: TrimmedPanorama, first: int) -> list[float]:
-    """By how many degrees the last photograph is off: joint fits with and without a lens, homographies chained."""
-    R, f = circle.rotations_, float(np.median(circle.focals_))
-    true = R[first + SLICE - 1] @ R[first].T
-    joint = [panorama.rotations_[-1] @ panorama.rotations_[0].T for panorama in (_fit(part), _fit(part, distortion=0))]
-    w, h = part.sizes[0]
-    K = np.array([[f, 0, (w - 1) / 2], [0, f, (h - 1) / 2], [0, 0, 1]])
+def _neighbours(pairs: Pairs) -> list[np.ndarray]:
+    """RANSAC's homography from each photograph to the next."""
+    found = {(p.i, p.j): p for p in pairs.pairs}
+    neighbours = [found[k, k + 1] for k in range(len(pairs.sizes) - 1)]
+    return [np.asarray(opencv_homography(p.src, p.dst, "RANSAC")) for p in neighbours]
+
+
+def _chained(steps: Sequence[np.ndarray], i: int, j: int) -> np.ndarray:
+    """From photograph i to photograph j along the chain."""
+    if i > j:
+        return np.asarray(np.linalg.inv(_chained(steps, j, i)))
     H = np.eye(3)
-    for k in range(SLICE - 1):
-        (pair,) = (p for p in part.pairs if (p.i, p.j) == (k, k + 1))
-        H = opencv_homography(pair.src, pair.dst, "RANSAC") @ H
-    H = np.linalg.inv(K) @ H @ K
-    turns = [*joint, nearest_rotation(H / np.cbrt(np.linalg.det(H)))]
+    for step in steps[i:j]:
+        H = step @ H
+    return H
+
+
+def _error(between: Callable[[int, int], np.ndarray], pairs: Pairs, reference: Reference) -> float:
+    """The median over the reference's overlaps, px."""
+    known = zip(reference.pairs.tolist(), reference.H, strict=True)
+    return float(np.median([pairwise_error(between(i, j), H, pairs.sizes[i], pairs.sizes[j]) for (i, j), H in known]))
+
+
+def _ends(circle: TrimmedPanorama, first: int, fits: Sequence[TrimmedPanorama], H: np.ndarray) -> list[float]:
+    """By how many degrees the last photograph of a chain is off: joint fits, and the homography H to it."""
+    R, f, (w, h) = circle.rotations_, float(np.median(circle.focals_)), circle.pairs_.sizes[first]
+    true = R[first + SLICE - 1] @ R[first].T
+    K = np.array([[f, 0, (w - 1) / 2], [0, f, (h - 1) / 2], [0, 0, 1]])
+    Q = np.linalg.inv(K) @ H @ K
+    turns = [
+        *(fit.rotations_[-1] @ fit.rotations_[0].T for fit in fits),
+        nearest_rotation(Q / np.cbrt(np.linalg.det(Q))),
+    ]
     return [float(np.degrees(np.arccos(np.clip((np.trace(turn @ true.T) - 1) / 2, -1, 1)))) for turn in turns]
 
 

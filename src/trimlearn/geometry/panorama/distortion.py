@@ -32,8 +32,8 @@ FLAT = 1e-4  # what a step must gain for another one: a tenth of what two κ tha
 STIFF = 1e9  # px²: a ridge on log focal lengths, against errors of some px², under which they do not move
 RANK = 1e-12  # of the largest singular value: turning the world, which changes nothing, is left alone
 # Log-likelihood by which a lens must beat none, as in `focal`: 20 is far beyond chance where errors are independent,
-# which those of a camera that moved a little are not. No lens is then seen where there is none, and one of 1 % in chains
-# of five images (benchmarks/calibration/lenses.py).
+# which those of a camera that moved a little are not. No lens is then seen where there is none, and one of 1 % is, in
+# chains of five images (benchmarks/calibration/lenses.py).
 CLEAR = 20.0
 
 

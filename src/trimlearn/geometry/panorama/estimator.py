@@ -307,7 +307,7 @@ class TrimmedPanorama(Trimmed):
     def _fit(self, data: Scene, h: float | None, warm: bool) -> Self:
         scene, seed = Scene(data.pairs, data.distortion), self._drawn_seed()  # the training data stay as they are
         with team():
-            return self._place(*((scene, self._present(scene)) if warm else self._start(data.pairs, seed)), h, seed)
+            return self._place(*(_met(scene, self._present(scene)) if warm else self._start(data.pairs, seed)), h, seed)
 
     # ---- the parts of a fit ----
 
@@ -320,26 +320,22 @@ class TrimmedPanorama(Trimmed):
             return rotation_start(scene, 0, (self.rotations_, self.focals_))
         return homography_start(scene, 0, self.homographies_ @ np.stack([shift(c) for c in scene.centres]))
 
-    def _start(self, pairs: Pairs, seed: int) -> tuple[Scene, ModelStart]:
-        """Where the fit starts: without a lens, then with the one that is seen from there."""
+    def _start(self, pairs: Pairs, seed: int) -> tuple[Scene, ModelStart, Agreement]:
+        """Where the fit starts, without a lens, then with the one that is seen from there; and the pairs that agree."""
         given = 0.0 if self.model != "rotation" or self.distortion == "auto" else float(self.distortion)
         scene = Scene(pairs, (given,) * len(pairs.sizes))
-        start = STARTS[self.model](scene, seed)
-        if self.model != "rotation" or self.distortion != "auto":
-            return scene, start
-        assert isinstance(start.loss, RotationLoss), "the model is a rotation"
+        scene, start, found = _met(scene, STARTS[self.model](scene, seed))
+        if not isinstance(start.loss, RotationLoss) or self.distortion != "auto" or start.doubts:
+            return scene, start, found  # images that do not tell the focal length tell no lens either
         stage("lens")
-        found = agree(start.loss, scene, start.r2)
         kappa, cameras = estimate_distortion(scene, start.loss, start.r2, found)
         if not kappa.any():
-            return scene, start
+            return scene, start, found
         scene = Scene(pairs, tuple(kappa))
-        return scene, rotation_start(scene, seed, cameras)._replace(doubts=start.doubts)
+        return _met(scene, rotation_start(scene, seed, cameras)._replace(doubts=start.doubts))
 
-    def _place(self, scene: Scene, start: ModelStart, h: float | None, seed: int) -> Self:
-        """Find the pairs that agree, trim, polish, and say what was found."""
-        stage("pairs that agree")
-        found = agree(start.loss, scene, start.r2)
+    def _place(self, scene: Scene, start: ModelStart, found: Agreement, h: float | None, seed: int) -> Self:
+        """Trim, polish, and say what was found."""
         joint = JointFit(start.loss, scene, start.r2, found.agrees, h, self.threshold)
         stage("trimmed fit")
         method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
@@ -393,6 +389,12 @@ class TrimmedPanorama(Trimmed):
             f"to {scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
             "this or another, may be wrong as a whole."
         ]
+
+
+def _met(scene: Scene, start: ModelStart) -> tuple[Scene, ModelStart, Agreement]:
+    """A start, and the pairs that agree from there."""
+    stage("pairs that agree")
+    return scene, start, agree(start.loss, scene, start.r2)
 
 
 def _loose_ends(scene: Scene, found: Agreement) -> list[str]:
