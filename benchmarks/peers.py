@@ -11,6 +11,7 @@ from benchmarks.common import Part, Result, Table, digits, gather, home
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
+from benchmarks.peers_mosaic import mosaics
 from benchmarks.peers_rivals import presence
 from trimlearn.datasets.locate import find_folder
 
@@ -63,6 +64,7 @@ PARTS: dict[str, Measure] = {
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
     "labels": _labels,
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),
+    "mosaic": lambda plan, data: mosaics(data, plan.quick),
 }
 
 

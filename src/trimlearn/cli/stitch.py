@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+BORDER = (
+    0.1  # of the picture: empty borders from which a crop is offered; a hand-held pan of level photographs has less
+)
+
 
 def add_to(commands: Any) -> None:
     """Add this command to argparse's sub-parsers."""
@@ -26,8 +30,8 @@ def add_to(commands: Any) -> None:
         help="the mosaic; its numbers go beside it, as .results.json (default: %(default)s)",
     )  # fmt: skip
     parser.add_argument(
-        "--surface", choices=("auto", "plane", "cylinder", "sphere"), default="auto",
-        help="what the mosaic is projected onto (default: a plane, a cylinder where the view is wide)",
+        "--surface", "--projection", choices=("auto", "plane", "cylinder", "sphere"), default="auto",
+        help="what the mosaic is drawn on (default: a plane; a cylinder for a wide view, a sphere for a tall one)",
     )  # fmt: skip
     parser.add_argument(
         "--blend", choices=("multiband", "feather", "none"), default="multiband", help="default: %(default)s"
@@ -54,6 +58,10 @@ def _run(arguments: argparse.Namespace) -> None:
         [[*overlap["images"], str(overlap["matches"]), str(overlap["kept"])] for overlap in _overlaps(mosaic)],
     )
     print("Written:", arguments.out, numbers)
+    if mosaic.border > BORDER and not arguments.crop:
+        print(
+            f"{mosaic.border:.0%} of the picture are empty borders; --crop cuts out the largest rectangle without any."
+        )
 
 
 def _check(images: list[Path], out: Path) -> None:
@@ -98,6 +106,8 @@ def _results(mosaic: Mosaic, images: list[Path]) -> dict[str, Any]:
         "left_out": list(mosaic.left_out),
         "surface": mosaic.surface,
         "full_turn": mosaic.wraps,
+        "border": mosaic.border,
+        "distortion": [mosaic.distortion[i] for i in mosaic.used],
         "overlaps": _overlaps(mosaic),
         "homographies": None if homographies is None else {str(i): homographies[i].tolist() for i in mosaic.used},
     }

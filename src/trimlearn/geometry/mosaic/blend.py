@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import ceil, log2
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.geometry.mosaic.images import Pixels, opencv
-from trimlearn.geometry.mosaic.seams import depth
+from trimlearn.geometry.mosaic.images import Deep, Pixels, opencv
+from trimlearn.geometry.mosaic.seams import depth as depth_of
 from trimlearn.geometry.mosaic.surfaces import Window
 
 __all__ = ["BLENDERS", "Blender", "Feather", "Hard", "Multiband"]
+
+Depth: TypeAlias = type[np.unsignedinteger[Any]]  # uint8 or uint16
 
 WIDEST = 0.05  # of the side of the mosaic: the widest band of a blend, as wide as overlaps are (a choice)
 MOST = 7  # bands: the last is 128 pixels wide, beyond which a difference of brightness is no step any more (a choice)
@@ -21,12 +23,15 @@ REACH = 4  # pixels of the coarsest band that a patch reaches beyond its edge: p
 
 
 class Blender(ABC):
-    """Takes patches one at a time and gives the picture on its canvas; for a circle, a canvas that overlaps itself."""
+    """Takes patches one at a time and gives the picture on its canvas; for a circle, a canvas that overlaps itself.
+
+    ``mixed``: some of the patches are grey and some are not, so that colours must not flow from one into the other.
+    """
 
     follows_seams: ClassVar[bool] = True
 
-    def __init__(self, canvas: Window) -> None:
-        self.canvas = canvas
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        self.canvas, self.depth, self.mixed, self.white = canvas, depth, mixed, int(np.iinfo(depth).max)
 
     @classmethod
     def reach(cls, canvas: Window) -> int:
@@ -42,11 +47,11 @@ class Blender(ABC):
         return np.where(mask > 0, np.maximum(shown, 1), 0).astype(np.uint8)
 
     @abstractmethod
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         """Add a patch; its window lies in the canvas."""
 
     @abstractmethod
-    def result(self) -> Pixels:
+    def result(self) -> Deep:
         """The picture (h, w, 3), 0 where no patch is."""
 
 
@@ -55,13 +60,14 @@ class Multiband(Blender):
     """Coarse structure is blended widely, fine structure narrowly: neither steps of brightness nor ghosts.
 
     Each patch is split into bands of frequency, its Laplacian pyramid; in band l the patches are averaged with their
-    weights blurred to that band's scale, 2^l pixels. (OpenCV's own blender does this in 16-bit integers, which costs
+    weights blurred to that band's scale, 2^l pixels. Where grey and coloured patches are mixed, this is for luminance,
+    and colours are in the finest band whole. (OpenCV's own blender does this in 16-bit integers, which costs
     two to five grey levels, and the grain.) P. Burt and E. Adelson, A multiresolution spline with application to image
     mosaics, ACM Transactions on Graphics 1983.
     """
 
-    def __init__(self, canvas: Window) -> None:
-        super().__init__(canvas)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        super().__init__(canvas, depth, mixed)
         self._bands = self._bands_of(canvas)
         w, h = (-(-side >> self._bands) << self._bands for side in (canvas.w, canvas.h))  # halves to the last band
         self._padded = Window(0, 0, w, h)
@@ -77,15 +83,18 @@ class Multiband(Blender):
     def _bands_of(canvas: Window) -> int:
         return int(np.clip(ceil(log2(WIDEST * canvas.area**0.5)), 1, MOST))
 
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         cv2 = opencv()
         place = window.moved(-self.canvas.x, -self.canvas.y)
         box = self._box(place)
         edges = place.y - box.y, box.y + box.h - place.y - place.h, place.x - box.x, box.x + box.w - place.x - place.w
         image = cv2.copyMakeBorder(pixels.astype(np.float32), *edges, cv2.BORDER_REFLECT)
         share = cv2.copyMakeBorder(weight.astype(np.float32) / 255, *edges, cv2.BORDER_CONSTANT)
+        image = cv2.cvtColor(image, cv2.COLOR_RGB2YCrCb) if self.mixed else image
         for band in range(self._bands):
             coarse = cv2.pyrDown(image)
+            if self.mixed:
+                coarse[:, :, 1:] = 0
             image -= cv2.pyrUp(coarse)
             self._accumulate(band, box, image, share)
             image, share = coarse, cv2.pyrDown(share)
@@ -105,16 +114,17 @@ class Multiband(Blender):
         self._sum[band][there] += detail
         self._weight[band][there] += share[:, :, None]
 
-    def result(self) -> Pixels:
+    def result(self) -> Deep:
         cv2 = opencv()
         bands = [_mean(total, weight) for total, weight in zip(self._sum, self._weight, strict=True)]
         picture = bands.pop()
         while bands:
             picture = cv2.pyrUp(picture)
             picture += bands.pop()
+        picture = cv2.cvtColor(picture, cv2.COLOR_YCrCb2RGB) if self.mixed else picture
         picture *= self._weight[0] > 0
-        np.clip(np.rint(picture, out=picture), 0, 255, out=picture)
-        return np.asarray(picture[: self.canvas.h, : self.canvas.w], np.uint8)
+        np.clip(np.rint(picture, out=picture), 0, self.white, out=picture)
+        return np.asarray(picture[: self.canvas.h, : self.canvas.w], self.depth)
 
 
 @final
@@ -123,39 +133,39 @@ class Feather(Blender):
 
     follows_seams = False
 
-    def __init__(self, canvas: Window) -> None:
-        super().__init__(canvas)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        super().__init__(canvas, depth, mixed)
         self._sum = np.zeros((canvas.h, canvas.w, 3), np.float32)
         self._weight = np.zeros((canvas.h, canvas.w, 1), np.float32)
 
     @staticmethod
     def weigh(mask: Pixels, shown: Pixels) -> NDArray[Any]:
-        return depth(mask)
+        return depth_of(mask)
 
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         there = window.slices(self.canvas)
         self._sum[there] += pixels * weight[:, :, None]
         self._weight[there] += weight[:, :, None]
 
-    def result(self) -> Pixels:
-        return np.asarray(np.rint(_mean(self._sum, self._weight)), np.uint8)
+    def result(self) -> Deep:
+        return np.asarray(np.rint(_mean(self._sum, self._weight)), self.depth)
 
 
 @final
 class Hard(Blender):
     """Each pixel from one image: the seams as they are."""
 
-    def __init__(self, canvas: Window) -> None:
-        super().__init__(canvas)
-        self._picture = np.zeros((canvas.h, canvas.w, 3), np.uint8)
+    def __init__(self, canvas: Window, depth: Depth = np.uint8, mixed: bool = False) -> None:
+        super().__init__(canvas, depth, mixed)
+        self._picture = np.zeros((canvas.h, canvas.w, 3), depth)
         self._best = np.zeros((canvas.h, canvas.w), np.uint8)
 
-    def add(self, pixels: Pixels, weight: NDArray[Any], window: Window) -> None:
+    def add(self, pixels: Deep, weight: NDArray[Any], window: Window) -> None:
         there = window.slices(self.canvas)
         better = weight > self._best[there]
         self._picture[there][better], self._best[there][better] = pixels[better], weight[better]
 
-    def result(self) -> Pixels:
+    def result(self) -> Deep:
         return self._picture
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trimlearn.geometry.mosaic.surfaces import Surface, View, Window
 
@@ -56,6 +57,18 @@ class Layout:
             seen = self.windows[i].moved(shift) & canvas
             if seen.area:
                 yield Piece(i, seen, shift)
+
+    def steps(self) -> list[float]:
+        """For each image, how many of its pixels there are from one pixel of the mosaic to the next, in its middle."""
+        return [float(np.median(self._local(i))) for i in range(len(self.views))]
+
+    def stretch(self) -> float:
+        """How many times larger things are drawn in one place than in another of the same image, at most."""
+        return max(float(local.max() / local.min()) for local in map(self._local, range(len(self.views))))
+
+    def _local(self, i: int) -> NDArray[np.float64]:
+        """Pixels of image i from one pixel of the mosaic to the next, over a grid."""
+        return self.surface.steps(self.views[i], self.windows[i])
 
     def scaled(self, factor: float) -> Layout:
         """The same layout on a canvas `factor` as large; a full turn stays a whole number of pixels."""

@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.files import replacing
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.mosaic.images import Pixels, opencv
+from trimlearn.geometry.mosaic.images import Deep, eight_bits, full, opencv
 from trimlearn.geometry.panorama.pairs import Pairs
 
 __all__ = ["Mosaic", "check_target"]
 
 WITH_ALPHA = (".png", ".tif", ".tiff", ".webp")
+SIXTEEN = (".png", ".tif", ".tiff", ".ppm")
 OPAQUE = (".jpg", ".jpeg", ".bmp", ".ppm")
 
 
@@ -28,13 +29,14 @@ class Mosaic:
     Parameters
     ----------
     image : ndarray of shape (h, w, 3)
-        RGB, uint8, black where no image is.
+        RGB, black where no image is; uint16 where an image had 16 bits or was of floats, else uint8.
     mask : ndarray of shape (h, w)
         Where there is one.
     surface : {"plane", "cylinder", "sphere"}
         What it is drawn on.
     homographies : ndarray of shape (n, 3, 3), or None
-        On a plane: pixel of image i to pixel of the mosaic, NaN for an image that was left out. None elsewhere.
+        On a plane: pixel of image i to pixel of the mosaic, NaN for an image that was left out. None elsewhere. Of an
+        image whose lens bends lines (``distortion``) they are for pixels with the lens taken out.
     used : tuple of int
         The images in the mosaic, by their place in the input.
     left_out : tuple of int
@@ -47,6 +49,8 @@ class Mosaic:
         The overlaps among the used images.
     panorama : TrimmedPanorama, or None
         The joint fit; None for two images on a plane, whose only homography is in ``pairs``.
+    distortion : tuple of float
+        κ of the lens of each image, which the mosaic is drawn without: see `TrimmedPanorama`. 0: none was needed.
 
     Examples
     --------
@@ -59,7 +63,7 @@ class Mosaic:
     'pano.png'
     """
 
-    image: Pixels
+    image: Deep
     mask: NDArray[np.bool_]
     surface: str
     homographies: Floats | None
@@ -69,9 +73,19 @@ class Mosaic:
     order: tuple[int, ...] = ()
     pairs: Pairs | None = field(default=None, repr=False)
     panorama: Any = field(default=None, repr=False)
+    distortion: tuple[float, ...] = ()
+
+    @property
+    def border(self) -> float:
+        """The share of the picture that no image covers.
+
+        >>> Mosaic(np.zeros((4, 5, 3), np.uint8), np.eye(4, 5) > 0, "plane", None, (0, 1), ()).border
+        0.8
+        """
+        return 1.0 - float(np.count_nonzero(self.mask)) / self.mask.size
 
     def save(self, path: str | os.PathLike[str], *, quality: int = 95) -> Path:
-        """Write the picture; PNG, TIFF and WebP are transparent where no image is.
+        """Write the picture; PNG, TIFF and WebP are transparent where no image is, PNG, TIFF and PPM keep 16 bits.
 
         Parameters
         ----------
@@ -86,9 +100,9 @@ class Mosaic:
             The file written.
         """
         cv2, path = opencv(), check_target(path)
-        pixels = self.image
+        pixels = self.image if path.suffix.lower() in SIXTEEN else eight_bits(self.image)
         if path.suffix.lower() in WITH_ALPHA and not self.mask.all():
-            pixels = np.dstack([pixels, self.mask.astype(np.uint8) * 255])
+            pixels = np.dstack([pixels, self.mask.astype(pixels.dtype) * full(pixels)])
         order = cv2.COLOR_RGB2BGR if pixels.shape[2] == 3 else cv2.COLOR_RGBA2BGRA
         try:
             done, raw = cv2.imencode(path.suffix, cv2.cvtColor(pixels, order), _options(path, quality))

@@ -15,7 +15,7 @@ from trimlearn.geometry.mosaic.surfaces import CylinderSurface, PlaneSurface, Sp
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.geometry.panorama.pairs import Pairs
 from trimlearn.geometry.panorama.rotations import straighten
-from trimlearn.geometry.panorama.scene import shift
+from trimlearn.geometry.panorama.scene import Scene, shift
 
 __all__ = ["SURFACES", "Placement", "place"]
 
@@ -23,6 +23,10 @@ SURFACES: dict[str, type[Surface]] = {"plane": PlaneSurface, "cylinder": Cylinde
 # Fields of view. At the edge of a plane things are drawn wider by cos⁻² of half of it: twice as wide at 90°, fifteen
 # times at 150°, where none is tried. A cylinder stretches in height alone, as cos⁻²: 1.7 times at 80°.
 WIDE, TALL, WIDEST = np.radians([90, 80, 150])
+KEYSTONE = (
+    1.7  # times as large at one end of a plane as at another: what 90° of view do, cos⁻¹·⁵ of half of it; see WIDE
+)
+FINER = 1.05  # times the pixels a side from which an image counts as finer than the plane's own: 5 % is not seen
 # Of the diagonal: a median error beyond which the camera may have moved, 1.6 px in 640 × 480, several times a
 # detector's noise; and one that shows, beyond the 0.64 % of lenses (benchmarks/calibration/panoramas.py).
 DOUBT, POOR = 0.002, 0.01
@@ -41,17 +45,17 @@ class Placement(NamedTuple):
 def place(pairs: Pairs, surface: str, seed: int) -> Placement:
     """Lay the images out on a surface, "auto" or one by name. All of them hang together by their pairs.
 
-    "auto": a plane for two images, by their homography, and for images that no turn of a camera explains, by a
-    homography each; for the others what their field of view asks for, a plane, a cylinder or a sphere.
+    "auto": a plane for two images, by their homography, unless one of them would be a keystone, and for images that no
+    turn of a camera explains, by a homography each; for the others what their field of view asks for, a plane, a
+    cylinder or a sphere.
     """
     may_be_flat = surface in ("auto", "plane")
-    if may_be_flat and len(pairs.sizes) == 2:
-        try:
-            return Placement(_two_on_a_plane(pairs), None)
-        except HorizonError:
-            if surface == "plane":
-                raise
+    two = _two_on_a_plane(pairs, surface) if may_be_flat and len(pairs.sizes) == 2 else None
+    if two is not None and (surface == "plane" or two.stretch() <= KEYSTONE):
+        return Placement(two, None)
     turned = _fitted(pairs, "rotation", seed)
+    if two is not None and not _turned(turned, pairs):  # something flat, seen from aside
+        return Placement(two, None)
     cameras = _Cameras.of(turned, pairs)
     width, height = cameras.field_of_view(pairs.names)
     if may_be_flat and width < WIDEST and (flat := _moved(turned, pairs, seed)) is not None:
@@ -67,21 +71,25 @@ def place(pairs: Pairs, surface: str, seed: int) -> Placement:
 
 
 class _Cameras(NamedTuple):
-    """Cameras that turned, in a world whose y axis points down: R (m, 3, 3), focal lengths (m,), sizes (w, h)."""
+    """Cameras that turned, in a world whose y axis points down: R (m, 3, 3), focal lengths (m,), sizes (w, h), κ (m,)
+    of their lenses."""
 
     R: Floats
     focals: Floats
     sizes: Sequence[tuple[int, int]]
+    kappa: Floats
 
     @classmethod
     def of(cls, panorama: TrimmedPanorama, pairs: Pairs) -> _Cameras:
-        return cls(straighten(np.asarray(panorama.rotations_)), np.asarray(panorama.focals_), pairs.sizes)
+        R = straighten(np.asarray(panorama.rotations_))
+        return cls(R, np.asarray(panorama.focals_), pairs.sizes, panorama.distortion_)
 
     def on(self, surface: str, names: Sequence[str]) -> Layout:
-        """The images on the surface of that name, drawn as large as the middle one of them is."""
+        """The images on the surface of that name, drawn as large as the finest of them is."""
         world = _ahead(self.R) if surface == "plane" else np.eye(3)
-        cameras = zip(self.R, self.focals, self.sizes, strict=True)
-        views, scale = [View(_K(f, size) @ R @ world, size) for R, f, size in cameras], float(np.median(self.focals))
+        cameras = zip(self.R, self.focals, self.sizes, self.kappa, strict=True)
+        views = [View(_K(f, size) @ R @ world, size, float(kappa)) for R, f, size, kappa in cameras]
+        scale = float(np.max(self.focals))
         return lay_out(SURFACES[surface](scale), _aligned(views, scale) if surface == "plane" else views, names)
 
     def field_of_view(self, names: Sequence[str]) -> tuple[float, float]:
@@ -90,8 +98,11 @@ class _Cameras(NamedTuple):
         return layout.canvas.w / layout.surface.scale, layout.canvas.h / layout.surface.scale
 
 
-def _two_on_a_plane(pairs: Pairs) -> Layout:
-    """On the plane of one of the images: the one that gives the smaller mosaic, so that nothing is stretched much."""
+def _two_on_a_plane(pairs: Pairs, surface: str) -> Layout | None:
+    """On the plane of one of the images: the one that gives the smaller mosaic, so that nothing is stretched much.
+
+    None where either reaches its horizon, a HorizonError if it has to be a plane.
+    """
     (pair,) = pairs.pairs  # from image 0 to image 1
     found, failed = [], []
     for first in (np.eye(3), pair.homography):
@@ -99,9 +110,17 @@ def _two_on_a_plane(pairs: Pairs) -> Layout:
             found.append(_flat(np.stack([first, first @ np.linalg.inv(pair.homography)]), pairs))
         except HorizonError as error:
             failed.append(error)
-    if not found:
+    if not found and surface == "plane":
         raise failed[0]
-    return min(found, key=lambda layout: layout.canvas.area)
+    return min(found, key=lambda layout: layout.canvas.area, default=None)
+
+
+def _turned(panorama: TrimmedPanorama, pairs: Pairs) -> bool:
+    """Whether a turn of the camera explains two images about as well as their homography does, beyond doubt."""
+    if panorama.doubts_:
+        return False
+    own = float(Scene(pairs).own_errors[0]) / float(np.median(np.hypot(*np.array(pairs.sizes).T)))
+    return _misfit(panorama, pairs) <= max(DOUBT, own / CLEARLY)
 
 
 def _moved(turned: TrimmedPanorama, pairs: Pairs, seed: int) -> Placement | None:
@@ -121,7 +140,9 @@ def _moved(turned: TrimmedPanorama, pairs: Pairs, seed: int) -> Placement | None
 def _flat(homographies: Floats, pairs: Pairs) -> Layout:
     """On a plane, by homographies (m, 3, 3) from each image to it."""
     views = [View(P, size) for P, size in zip(np.linalg.inv(homographies), pairs.sizes, strict=True)]
-    return lay_out(PlaneSurface(1.0), views, pairs.names)
+    layout = lay_out(PlaneSurface(1.0), views, pairs.names)
+    finest = max(layout.steps())
+    return layout if finest < FINER else lay_out(PlaneSurface(finest), views, pairs.names)
 
 
 def _fitted(pairs: Pairs, model: str, seed: int) -> TrimmedPanorama:

@@ -14,13 +14,18 @@ from trimlearn.geometry.mosaic.warp import Patch
 
 __all__ = ["depth", "enlarged", "seams"]
 
-BLUR = 0.0045  # of the side of an image, 2 pixels of the 450 of the small mosaic: seams keep off thin things (a choice)
-RIM = 0.02  # of the depth of an image, 4 pixels of the small mosaic: room for a blend (a choice)
+BLUR = (
+    0.0045  # of the side of an image, 1.4 pixels of the 316 of the small mosaic: seams keep off thin things (a choice)
+)
+RIM = 0.02  # of the depth of an image, 3 pixels of the small mosaic: room for a blend (a choice)
+LAST = 1e-3  # pixels: the depth of what is to be avoided, less than any other
 BAND = 2  # columns at each end of a full turn that no seam enters: what the gradients of the costs reach
 
 
-def seams(layout: Layout, patches: Sequence[Patch]) -> list[Pixels]:
+def seams(layout: Layout, patches: Sequence[Patch], avoid: Sequence[NDArray[np.bool_]] = ()) -> list[Pixels]:
     """Masks, one per patch, that share the mosaic out among the images, along lines where these look alike.
+
+    avoid: where each patch had better not be shown, (h, w) each, if there is another.
 
     Graph cuts by OpenCV on differences of colour and gradient: a seam goes around what moved, and around what parallax
     displaced. V. Kwatra, A. Schödl, I. Essa, G. Turk and A. Bobick, Graphcut textures, SIGGRAPH 2003.
@@ -29,7 +34,7 @@ def seams(layout: Layout, patches: Sequence[Patch]) -> list[Pixels]:
     pieces = layout.pieces()
     places = [piece.own.slices(layout.windows[piece.i]) for piece in pieces]
     masks = [patches[piece.i].mask[place].copy() for piece, place in zip(pieces, places, strict=True)]
-    _keep_off(layout, patches, masks)
+    _keep_off(layout, patches, masks, avoid)
     blurred = [
         cv2.GaussianBlur(patch.pixels.astype(np.float32), (0, 0), BLUR * np.sqrt(patch.mask.size)) for patch in patches
     ]
@@ -61,13 +66,17 @@ def enlarged(mask: Pixels, small: Window, window: Window, factor: float) -> NDAr
     return np.asarray(cv2.warpAffine(mask.astype(np.float32), M, (window.w, window.h), **how))
 
 
-def _keep_off(layout: Layout, patches: Sequence[Patch], masks: Sequence[Pixels]) -> None:
+def _keep_off(
+    layout: Layout, patches: Sequence[Patch], masks: Sequence[Pixels], avoid: Sequence[NDArray[np.bool_]]
+) -> None:
     """Take from the pieces' masks what seams are to leave to the image that has it deepest inside.
 
-    That is the rim of each image, where a blend would have nothing to blend with, and, if the canvas is a full turn, a
-    band at both ends, so that these fit together.
+    That is the rim of each image, where a blend would have nothing to blend with, what is to be avoided, and, if the
+    canvas is a full turn, a band at both ends, so that these fit together.
     """
     depths = [depth(patch.mask) for patch in patches]
+    for far, bad in zip(depths, avoid, strict=bool(avoid)):
+        far[bad] = np.minimum(far[bad], LAST)
     owner = _deepest(layout, depths)
     for piece, mask in zip(layout.pieces(), masks, strict=True):
         own = depths[piece.i][piece.own.slices(layout.windows[piece.i])]

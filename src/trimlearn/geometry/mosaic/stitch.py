@@ -20,7 +20,7 @@ from trimlearn.geometry.inputs import check_flag, check_images, check_seed
 from trimlearn.geometry.mosaic.blend import BLENDERS
 from trimlearn.geometry.mosaic.compose import compose
 from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
-from trimlearn.geometry.mosaic.images import SMALLEST, ImageLike, Pixels, name_of, read_image
+from trimlearn.geometry.mosaic.images import SMALLEST, Deep, ImageLike, name_of, read_deep, sixteen_bits
 from trimlearn.geometry.mosaic.layout import Layout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_target
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
@@ -34,6 +34,7 @@ def stitch(
     images: Iterable[ImageLike],
     *,
     surface: str = "auto",
+    projection: str | None = None,
     blend: str = "multiband",
     equalise: bool = True,
     crop: bool = False,
@@ -53,8 +54,10 @@ def stitch(
     images : iterable of paths or arrays
         At least two, of any sizes; see `read_image`. What is transparent is not shown.
     surface : {"auto", "plane", "cylinder", "sphere"}
-        "auto": a plane for two images, for fields of view below 90°, and where the camera moved along something flat;
-        beyond that a cylinder, or a sphere where the view is taller than 80°.
+        "auto": a plane for fields of view below 90°, and where the camera moved along something flat; beyond that a
+        cylinder, or a sphere where the view is taller than 80°.
+    projection : str, optional
+        Another name of ``surface``, which it overrides.
     blend : {"multiband", "feather", "none"}
         Blending in bands of frequency, by distance from the edges, or not at all.
     equalise : bool
@@ -62,7 +65,8 @@ def stitch(
     crop : bool
         Cut out the largest upright rectangle that the images fill.
     max_pixels : float
-        A mosaic that would be larger is made smaller, with a warning.
+        The finest photograph decides the resolution. A mosaic that would then be larger than this is made smaller, with
+        a warning: it takes some 25 bytes a pixel of memory (16-bit photographs: 30).
     max_features : int
         Features looked for in each image.
     random_state : int, RandomState, Generator or None
@@ -92,6 +96,9 @@ def stitch(
     >>> mosaic.image.shape, mosaic.surface, mosaic.left_out
     ((240, 400, 3), 'plane', ())
     """
+    if projection is not None:
+        check_choice(projection, ("auto", *SURFACES), "projection")
+        surface = projection
     check_choice(surface, ("auto", *SURFACES), "surface")
     check_choice(blend, tuple(BLENDERS), "blend")
     if check_positive(max_pixels, "max_pixels") < SMALLEST**2:
@@ -124,11 +131,15 @@ def stitch_files(paths: Iterable[ImageLike], out: str | os.PathLike[str], **opti
     return mosaic
 
 
-def _read(images: Iterable[ImageLike], say: Callable[[str], None]) -> tuple[list[Pixels], list[str]]:
+def _read(images: Iterable[ImageLike], say: Callable[[str], None]) -> tuple[list[Deep], list[str]]:
+    """The images, all of them as deep as the deepest, and their names."""
     shown = check_images(images)
     names = [name_of(image, i) for i, image in enumerate(shown)]
     say(f"reading {len(names)} images")
-    return [read_image(image, name, alpha=True) for image, name in zip(shown, names, strict=True)], names
+    pixels = [read_deep(image, name, alpha=True) for image, name in zip(shown, names, strict=True)]
+    if any(image.dtype == np.uint16 for image in pixels):
+        return [sixteen_bits(image) for image in pixels], names
+    return pixels, names
 
 
 def _warn_left_out(names: Sequence[str]) -> None:
@@ -145,13 +156,14 @@ def _within(layout: Layout, max_pixels: float) -> Layout:
     smaller = layout.scaled(max(factor - 2 / min(canvas.w, canvas.h), factor / 2))  # windows are rounded up
     warn(
         f"the mosaic would have {canvas.w} × {canvas.h} pixels, more than max_pixels = {max_pixels:.3g}; "
-        f"it is made {smaller.canvas.w} × {smaller.canvas.h}.",
+        f"it is made {smaller.canvas.w} × {smaller.canvas.h}, coarser than the finest photograph. Raise max_pixels "
+        "if there is memory for it.",
     )
     return smaller
 
 
 def _mosaic(
-    picture: Pixels, mask: NDArray[np.bool_], placed: Placement, pairs: Pairs, order: Sequence[int], n: int, crop: bool
+    picture: Deep, mask: NDArray[np.bool_], placed: Placement, pairs: Pairs, order: Sequence[int], n: int, crop: bool
 ) -> Mosaic:
     layout, canvas = placed.layout, placed.layout.canvas
     inside = largest_rectangle(mask) if crop else outline(mask)
@@ -169,11 +181,18 @@ def _mosaic(
         order=tuple(order),
         pairs=pairs,
         panorama=placed.panorama,
+        distortion=_distortion(layout, order, n),
     )
 
 
+def _distortion(layout: Layout, order: Sequence[int], n: int) -> tuple[float, ...]:
+    """κ of the lens of each of the n images; NaN for those left out."""
+    kappa = dict(zip(order, (view.kappa for view in layout.views), strict=True))
+    return tuple(kappa.get(i, float("nan")) for i in range(n))
+
+
 def _homographies(layout: Layout, canvas: Window, order: Sequence[int], n: int) -> Floats:
-    """Pixel of image i to pixel of the mosaic, for all n images; NaN for those left out."""
+    """Pixel of image i, its lens taken out, to pixel of the mosaic, for all n images; NaN for those left out."""
     s = layout.surface.scale
     to_mosaic = np.array([[s, 0, -canvas.x], [0, s, -canvas.y], [0, 0, 1]])
     H = np.full((n, 3, 3), np.nan)

@@ -1,8 +1,8 @@
 """Surfaces that a mosaic is drawn on: plane, cylinder, sphere, and where each image falls on them.
 
 A point (u, v) of a surface is a ray d(u, v) of the world; image i sees that ray at the pixel π(Pᵢ d), π(x, y, z) =
-(x/z, y/z). Pᵢ = Kᵢ Rᵢ for a camera that turns, Pᵢ = Hᵢ⁻¹ for a plane and homographies Hᵢ from image to plane. Mosaic
-pixels are (u, v) times `scale`. x points right, y down, z ahead.
+(x/z, y/z), from where its lens moves it (`lens`). Pᵢ = Kᵢ Rᵢ for a camera that turns, Pᵢ = Hᵢ⁻¹ for a plane and
+homographies Hᵢ from image to plane. Mosaic pixels are (u, v) times `scale`. x points right, y down, z ahead.
 """
 
 from __future__ import annotations
@@ -14,38 +14,65 @@ from typing import ClassVar, final
 import numpy as np
 
 from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.panorama.lens import bend, straight
 
 __all__ = ["CylinderSurface", "PlaneSurface", "SphereSurface", "Surface", "View", "Window"]
 
 GRID = 65  # points a side by which the outline of an image is found: between two it is straight to a pixel
+COARSE = 16  # points a side at which the scale of a drawn image is measured: it changes smoothly
 POLES = np.array([[0.0, -1.0, 0.0], [0.0, 1.0, 0.0]])  # straight up and down, which a grid of pixels misses
 
 
 @dataclass(frozen=True)
 class View:
-    """One image as seen from a surface: P (3, 3), ray of the world to homogeneous pixel, z > 0 ahead; size (w, h)."""
+    """One image as seen from a surface: P (3, 3), ray of the world to homogeneous pixel, z > 0 ahead; size (w, h).
+
+    kappa: of its lens, which bends what P would show.
+    """
 
     P: Floats
     size: tuple[int, int]
+    kappa: float = 0.0
 
     def shrunk(self, size: tuple[int, int]) -> View:
         """The view of the same image resized to `size`."""
         (w, h), (w2, h2) = self.size, size
         a, b = w2 / w, h2 / h
         resize = np.array([[a, 0, (a - 1) / 2], [0, b, (b - 1) / 2], [0, 0, 1]])  # pixel centres at whole numbers
-        return View(resize @ self.P, size)
+        return View(resize @ self.P, size, self.kappa)
+
+    @property
+    def centre(self) -> Floats:
+        """The pixel in the middle."""
+        return (np.array(self.size, np.float64) - 1) / 2
+
+    @property
+    def half(self) -> Floats:
+        """Half the diagonal, in pixels."""
+        return np.asarray(np.hypot(*self.size) / 2)
+
+    def shown(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """The pixels at which the lens shows what is at (x, y) without it."""
+        if self.kappa == 0:
+            return x, y
+        bent = bend(np.stack([x, y], axis=-1) - self.centre, np.asarray(self.kappa), self.half) + self.centre
+        return bent[..., 0], bent[..., 1]
 
     def rays(self) -> Floats:
         """Rays (m, 3) through a grid over the image, its outline included."""
         w, h = self.size
         x, y = np.meshgrid(np.linspace(0, w - 1, GRID), np.linspace(0, h - 1, GRID))
-        pixels = np.stack([x.ravel(), y.ravel(), np.ones(x.size)])
-        return np.asarray(np.linalg.solve(self.P, pixels).T)
+        seen = np.column_stack([x.ravel(), y.ravel()]) - self.centre
+        flat = straight(seen, np.asarray(self.kappa), self.half) + self.centre
+        return np.asarray(np.linalg.solve(self.P, np.vstack([flat.T, np.ones(x.size)])).T)
 
     def sees(self, ray: Floats) -> bool:
         """Whether a ray (3,) falls into the image."""
         (x, y, z), (w, h) = self.P @ ray, self.size
-        return bool(z > 0 and 0 <= x <= (w - 1) * z and 0 <= y <= (h - 1) * z)
+        if z <= 0:
+            return False
+        x, y = self.shown(x / z, y / z)
+        return bool(0 <= x <= w - 1 and 0 <= y <= h - 1)
 
 
 @dataclass(frozen=True)
@@ -101,7 +128,17 @@ class Surface(ABC):
         a, b, c = (row[0] * d[0] + row[1] * d[1] + row[2] * d[2] for row in view.P)
         with np.errstate(divide="ignore", invalid="ignore"):
             ahead = np.where(c > 0, c, np.nan)
-            return a / ahead, b / ahead
+            return view.shown(a / ahead, b / ahead)
+
+    def steps(self, view: View, window: Window) -> Floats:
+        """Pixels of `view` from one pixel of the mosaic to the next, where a grid over the window shows it (m,)."""
+        x = np.linspace(window.x, window.x + window.w - 1, COARSE)[None, :]
+        y = np.linspace(window.y, window.y + window.h - 1, COARSE)[:, None]
+        here, right, below = (np.stack(self.pixels(view, x + i, y + j)) for i, j in ((0, 0), (1, 0), (0, 1)))
+        (a, b), (c, d) = right - here, below - here
+        inside = (here[0] >= 0) & (here[0] < view.size[0]) & (here[1] >= 0) & (here[1] < view.size[1])
+        area = np.abs(a * d - b * c)
+        return np.asarray(np.sqrt(area[inside & np.isfinite(area)]))
 
     def window(self, view: View) -> Window | None:
         """The smallest rectangle around `view`; None where part of it is at the horizon or beyond."""

@@ -17,8 +17,10 @@ from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.points import Bools, Floats
 from trimlearn.geometry.inputs import check_index, check_seed, check_sizes, refuse_weights
 from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous
+from trimlearn.geometry.panorama.distortion import check_distortion, estimate_distortion, without_lens
 from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
-from trimlearn.geometry.panorama.losses import RotationLoss
+from trimlearn.geometry.panorama.lens import bend, straight
+from trimlearn.geometry.panorama.losses import RotationLoss, homogeneous
 from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs, make_pairs
 from trimlearn.geometry.panorama.scene import Scene, shift
@@ -64,7 +66,7 @@ class TrimmedPanorama(Trimmed):
     fᵢ is the squared symmetric transfer error, in px², of one of the N matches, right or wrong, under x: rotation and
     log focal length of each image (``model="rotation"``, r2 a weak ridge on the latter), or one homography per image
     (``model="homography"``, for planes, or where the camera moved). It is solved by SMART-SVRG in the metric of its
-    Gauss–Newton matrix.
+    Gauss–Newton matrix. A lens that bends lines is found beforehand, and taken out of the matches.
 
     Parameters
     ----------
@@ -74,6 +76,9 @@ class TrimmedPanorama(Trimmed):
         matches is trimmed wherever it is: Σ wᵢ = h over all pairs.
     model : {"rotation", "homography"}
         A camera that turns about its centre, or one homography per image.
+    distortion : "auto" or float
+        What the lens draws the corners of a photograph in by, as a share (κ < 0: a barrel; see `distortion_`). "auto"
+        finds it, one for all photographs of a camera (of one size and zoom), where it clearly pays; 0 is none.
     threshold : float, optional
         The largest error of an inlier in px. None: found from the errors.
     method : Method, optional
@@ -91,13 +96,16 @@ class TrimmedPanorama(Trimmed):
         World to camera, the reference image's the identity; None for homographies.
     focals_ : ndarray of shape (m,)
         Focal lengths in px; None for homographies.
+    distortion_ : ndarray of shape (m,)
+        κ of each image's lens: a point p, from the centre and in half diagonals, is where a lens without distortion
+        would show p/(1 + κ‖p‖²). 0 where no lens was needed, and for homographies.
     homographies_ : ndarray of shape (m, 3, 3)
-        Pixels of each image to pixels of the reference image; z > 0 is in front of both.
+        Pixels of each image to pixels of the reference image; z > 0 is in front of both. See `pair_homography`.
     weights_ : ndarray of shape (N,)
         1 for inliers, else 0, of every match, the pairs' matches one after the other; ``inlier_mask_`` is
         ``weights_ > 0``.
     outlier_scores_ : ndarray of shape (N,)
-        Symmetric transfer errors in px.
+        Symmetric transfer errors in px, the lens taken out.
     outlier_probability_ : ndarray of shape (N,)
         The probability that a match is wrong, from the p-value of its error under the noise of the inliers.
     threshold_ : float
@@ -163,6 +171,7 @@ class TrimmedPanorama(Trimmed):
         contamination: float | int | str = "auto",
         *,
         model: str = "rotation",
+        distortion: float | str = "auto",
         threshold: float | None = None,
         method: Method | None = None,
         polish: bool = True,
@@ -171,6 +180,7 @@ class TrimmedPanorama(Trimmed):
     ) -> None:
         self.contamination = contamination
         self.model = model
+        self.distortion = distortion
         self.threshold = threshold
         self.method = method
         self.polish = polish
@@ -193,6 +203,7 @@ class TrimmedPanorama(Trimmed):
             The estimator itself.
         """
         check_choice(self.model, tuple(STARTS), "model")
+        check_distortion(self.distortion)
         if self.threshold is not None:
             check_positive(self.threshold, "threshold")
         seed = self._drawn_seed()
@@ -203,9 +214,8 @@ class TrimmedPanorama(Trimmed):
                 verified.largest()  # says why
             verified.check_connected()
             self.__dict__.pop("_table", None)
-            scene = Scene(verified)
-            h = h_of(self.contamination, scene.S, "matches")
-            return self._place(scene, h, STARTS[self.model](scene, seed), seed)
+            h = h_of(self.contamination, Scene(verified).S, "matches")
+            return self._place(*self._start(verified, seed), h, seed)
 
     def outlier_score(self, pairs: Pairs | Sequence[Any]) -> Floats:
         """The symmetric transfer errors of the matches of pairs, which are verified as in `fit`.
@@ -226,6 +236,9 @@ class TrimmedPanorama(Trimmed):
     def pair_homography(self, i: int, j: int) -> Floats:
         """Pixel of image i to pixel of image j, also where they do not overlap.
 
+        No homography bends lines: where the lens does (``distortion_``), this is what cameras without a lens, of the
+        focal lengths found, see, turned so that they explain the photographs' own pixels best. `transfer` is exact.
+
         Parameters
         ----------
         i : int
@@ -244,6 +257,31 @@ class TrimmedPanorama(Trimmed):
         corner = abs(H[2, 2])
         return np.asarray(H / (corner if corner > FLAT * np.abs(H[2]).max() else np.linalg.norm(H)))
 
+    def transfer(self, i: int, j: int, points: Floats) -> Floats:
+        """Where image j shows what image i shows at some points, through the lens of either.
+
+        Parameters
+        ----------
+        i : int
+            The number of an image.
+        j : int
+            The number of another.
+        points : ndarray of shape (n, 2)
+            Pixels of image i.
+
+        Returns
+        -------
+        ndarray of shape (n, 2)
+            Pixels of image j; NaN for what lies behind it.
+        """
+        check_is_fitted(self, "weights_")
+        scene, m = Scene(self.pairs_), len(self.distortion_)
+        i, j = check_index(i, m, "i"), check_index(j, m, "j")
+        flat = straight(np.asarray(points, np.float64) - scene.centres[i], self.distortion_[i], scene.halves[i])
+        u = homogeneous(flat) @ (self._from_world[j] @ self._into_world[i]).T
+        there = u[:, :2] / np.where(u[:, 2:] > 0, u[:, 2:], np.nan)
+        return np.asarray(bend(there, self.distortion_[j], scene.halves[j]) + scene.centres[j])
+
     # ---- what the base asks for ----
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Scene:
@@ -254,7 +292,7 @@ class TrimmedPanorama(Trimmed):
             raise ValueError(f"the images of pairs must be those fitted to, of sizes {list(self.pairs_.sizes)}.")
         if not pairs.pairs:
             raise ValueError("pairs must hold matches that agree on a homography; those of no pair do.")
-        return Scene(pairs)
+        return Scene(pairs, tuple(self.distortion_))
 
     def _scores(self, data: Scene) -> Floats:
         loss = self._present(data).loss
@@ -267,9 +305,9 @@ class TrimmedPanorama(Trimmed):
         return Findings(scores, p_values(scores / self.scale_, LAW), kind)
 
     def _fit(self, data: Scene, h: float | None, warm: bool) -> Self:
-        scene, seed = Scene(data.pairs), self._drawn_seed()  # the training data themselves stay as they are
+        scene, seed = Scene(data.pairs, data.distortion), self._drawn_seed()  # the training data stay as they are
         with team():
-            return self._place(scene, h, self._present(scene) if warm else STARTS[self.model](scene, seed), seed)
+            return self._place(*(_met(scene, self._present(scene)) if warm else self._start(data.pairs, seed)), h, seed)
 
     # ---- the parts of a fit ----
 
@@ -282,10 +320,22 @@ class TrimmedPanorama(Trimmed):
             return rotation_start(scene, 0, (self.rotations_, self.focals_))
         return homography_start(scene, 0, self.homographies_ @ np.stack([shift(c) for c in scene.centres]))
 
-    def _place(self, scene: Scene, h: float | None, start: ModelStart, seed: int) -> Self:
-        """Find the pairs that agree, trim, polish, and say what was found."""
-        stage("pairs that agree")
-        found = agree(start.loss, scene, start.r2)
+    def _start(self, pairs: Pairs, seed: int) -> tuple[Scene, ModelStart, Agreement]:
+        """Where the fit starts, without a lens, then with the one that is seen from there; and the pairs that agree."""
+        given = 0.0 if self.model != "rotation" or self.distortion == "auto" else float(self.distortion)
+        scene = Scene(pairs, (given,) * len(pairs.sizes))
+        scene, start, found = _met(scene, STARTS[self.model](scene, seed))
+        if not isinstance(start.loss, RotationLoss) or self.distortion != "auto" or start.doubts:
+            return scene, start, found  # images that do not tell the focal length tell no lens either
+        stage("lens")
+        kappa, cameras = estimate_distortion(scene, start.loss, start.r2, found)
+        if not kappa.any():
+            return scene, start, found
+        scene = Scene(pairs, tuple(kappa))
+        return _met(scene, rotation_start(scene, seed, cameras)._replace(doubts=start.doubts))
+
+    def _place(self, scene: Scene, start: ModelStart, found: Agreement, h: float | None, seed: int) -> Self:
+        """Trim, polish, and say what was found."""
         joint = JointFit(start.loss, scene, start.r2, found.agrees, h, self.threshold)
         stage("trimmed fit")
         method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
@@ -301,7 +351,8 @@ class TrimmedPanorama(Trimmed):
     def _describe(self, joint: JointFit, solution: Solution, x: Floats) -> None:
         """All that is known at x."""
         scene, loss = joint.scene, joint.loss
-        self._training, self.pairs_, self.agrees_ = Scene(scene.pairs), scene.pairs, joint.agrees
+        self._training, self.pairs_ = Scene(scene.pairs, scene.distortion), scene.pairs
+        self.agrees_, self.distortion_ = joint.agrees, np.array(scene.distortion)
         self._row_names = np.array(scene.titles)[scene.pair]
         self.threshold_, self.contamination_, self.scale_ = joint.cut(x, solution.w)
         self.outlier_scores_ = joint.errors(x)
@@ -313,6 +364,9 @@ class TrimmedPanorama(Trimmed):
         self.polish_shift_ = float(np.sqrt(np.mean(np.sum(moved**2, axis=1))))
         self.reference_ = central([e for e, good in zip(scene.edges, joint.agrees, strict=True) if good], len(x))
         maps = loss.maps(x)
+        self._into_world, self._from_world = maps.A, maps.B  # of pixels from the centre, the lens taken out
+        if isinstance(loss, RotationLoss) and self.distortion_.any():
+            maps = without_lens(scene, loss.cameras(x), scene.core & joint.agrees[scene.pair])
         self._to_world = np.stack([A @ shift(-c) for A, c in zip(maps.A, scene.centres, strict=True)])
         self._to_pixels = np.stack([shift(c) @ B for B, c in zip(maps.B, scene.centres, strict=True)])
         self.homographies_ = np.stack([self.pair_homography(k, self.reference_) for k in range(len(x))])
@@ -335,6 +389,12 @@ class TrimmedPanorama(Trimmed):
             f"to {scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
             "this or another, may be wrong as a whole."
         ]
+
+
+def _met(scene: Scene, start: ModelStart) -> tuple[Scene, ModelStart, Agreement]:
+    """A start, and the pairs that agree from there."""
+    stage("pairs that agree")
+    return scene, start, agree(start.loss, scene, start.r2)
 
 
 def _loose_ends(scene: Scene, found: Agreement) -> list[str]:

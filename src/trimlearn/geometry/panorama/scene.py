@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.transfer import squared_transfer
+from trimlearn.geometry.panorama.lens import straight
 from trimlearn.geometry.panorama.losses import Correspondences
 from trimlearn.geometry.panorama.pairs import LOOSE, Pairs
 from trimlearn.geometry.panorama.trees import Edge
@@ -25,9 +26,13 @@ STRAIN = 5.0
 @final
 @dataclass(frozen=True)
 class Scene:
-    """N matches of P pairs among m images, inliers and outliers alike: the pairs' matches, one after the other."""
+    """N matches of P pairs among m images, inliers and outliers alike: the pairs' matches, one after the other.
+
+    ``distortion``: κ of each image's lens (see `lens`), which is taken out of the matches; none where it is empty.
+    """
 
     pairs: Pairs
+    distortion: tuple[float, ...] = ()
 
     @property
     def S(self) -> float:
@@ -46,10 +51,13 @@ class Scene:
 
     @cached_property
     def matches(self) -> Correspondences:
-        """The matches, in pixels from the centres of their images."""
+        """The matches, in pixels from the centres of their images, as a lens without distortion would show them."""
         i, j = np.array(self.edges)[self.pair].T
         src = np.concatenate([p.src for p in self.pairs.pairs]) - self.centres[i]
         dst = np.concatenate([p.dst for p in self.pairs.pairs]) - self.centres[j]
+        if self.distortion:
+            kappa, half = np.array(self.distortion), self.halves
+            src, dst = straight(src, kappa[i], half[i]), straight(dst, kappa[j], half[j])
         return Correspondences(i, j, src, dst, len(self.pairs.sizes))
 
     @property
@@ -72,10 +80,15 @@ class Scene:
         """The centres of the images (m, 2): the centre of the first pixel is (0, 0)."""
         return (np.array(self.pairs.sizes, np.float64) - 1.0) / 2.0
 
+    @property
+    def halves(self) -> Floats:
+        """Half the diagonal of each image (m,), in pixels."""
+        return np.asarray(np.hypot(*np.array(self.pairs.sizes, np.float64).T) / 2.0)
+
     @cached_property
     def diagonal(self) -> float:
         """The median diagonal of the images, in pixels."""
-        return float(np.median(np.hypot(*np.array(self.pairs.sizes, np.float64).T)))
+        return float(2.0 * np.median(self.halves))
 
     @cached_property
     def own_errors(self) -> Floats:
