@@ -11,6 +11,7 @@ from trimlearn.solve import solve
 
 if TYPE_CHECKING:
     from trimlearn.estimators import (
+        CellwiseOutliers,
         TrimmedCovariance,
         TrimmedEstimator,
         TrimmedGLM,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "CellwiseOutliers",
     "Checkpoint",
     "OutlierTable",
     "Problem",

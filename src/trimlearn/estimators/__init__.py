@@ -1,5 +1,6 @@
 """scikit-learn estimators."""
 
+from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
 from trimlearn.estimators.linear.glm import TrimmedGLM
@@ -12,6 +13,7 @@ from trimlearn.estimators.pipeline import outlier_table
 from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [
+    "CellwiseOutliers",
     "LabelErrors",
     "TrimPath",
     "TrimmedCovariance",
