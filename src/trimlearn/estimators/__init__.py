@@ -3,6 +3,7 @@
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.forward_search import ForwardSearch, forward_search
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
@@ -14,6 +15,7 @@ from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [
     "CellwiseOutliers",
+    "ForwardSearch",
     "LabelErrors",
     "TrimPath",
     "TrimmedCovariance",
@@ -23,6 +25,7 @@ __all__ = [
     "TrimmedLinearRegression",
     "TrimmedLogisticRegression",
     "TrimmedPCA",
+    "forward_search",
     "label_errors",
     "outlier_table",
     "trim_path",

@@ -86,7 +86,7 @@ def adaptive_level(p: Floats) -> float:
     most LEVEL. Where none does, that of which fewer than EXPECTED clean cells are below.
 
     >>> round(adaptive_level(np.linspace(0.0005, 1.0, 1000)), 4), adaptive_level(np.append(np.zeros(50), np.ones(50)))
-    (0.0004, 0.01)
+    (0.0004, 0.004)
     """
     p = np.sort(p)
     count = np.arange(1, len(p) + 1)
