@@ -12,6 +12,7 @@ from trimlearn.solve import solve
 if TYPE_CHECKING:
     from trimlearn.estimators import (
         CellwiseOutliers,
+        FormulaModel,
         TrimmedCovariance,
         TrimmedEstimator,
         TrimmedGLM,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         TrimmedLogisticRegression,
         TrimmedPCA,
         forward_search,
+        from_formula,
         label_errors,
         outlier_table,
         trim_path,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CellwiseOutliers",
     "Checkpoint",
+    "FormulaModel",
     "OutlierTable",
     "Problem",
     "Solution",
@@ -41,6 +44,7 @@ __all__ = [
     "TrimmedPCA",
     "__version__",
     "forward_search",
+    "from_formula",
     "label_errors",
     "outlier_table",
     "solve",

@@ -3,6 +3,7 @@
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.formula import FormulaModel, from_formula
 from trimlearn.estimators.forward_search import ForwardSearch, forward_search
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
@@ -15,6 +16,7 @@ from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [
     "CellwiseOutliers",
+    "FormulaModel",
     "ForwardSearch",
     "LabelErrors",
     "TrimPath",
@@ -26,6 +28,7 @@ __all__ = [
     "TrimmedLogisticRegression",
     "TrimmedPCA",
     "forward_search",
+    "from_formula",
     "label_errors",
     "outlier_table",
     "trim_path",

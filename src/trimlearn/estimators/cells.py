@@ -66,6 +66,8 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         Of the scores.
     left_out_ : dict
         The columns that were not judged, and why.
+    row_names_ : ndarray of shape (n_samples,) or None
+        The index of a data frame, unless it only numbers the rows.
     n_features_in_ : int
         The number of columns, those left out included.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -95,8 +97,9 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     >>> X = np.column_stack([size * 10, size**2, size * 3]) * rng.lognormal(sigma=0.1, size=(200, 3))
     >>> X[7, 1] *= 10
     >>> model = CellwiseOutliers().fit(X)
-    >>> np.argwhere(model.cell_mask_).tolist(), bool(abs(model.expected_[7, 1] / (X[7, 1] / 10) - 1) < 0.2)
-    ([[7, 1]], True)
+    >>> worst = model.table()[0]
+    >>> worst["row"], worst["column"], bool(abs(worst["expected"] / (X[7, 1] / 10) - 1) < 0.2)
+    (7, 'x1', True)
     """
 
     cell_mask_: Flags
@@ -106,6 +109,8 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
     row_scores_: Floats
     threshold_: float
     left_out_: dict[Any, str]
+    row_names_: NDArray[Any] | None
+    _table: OutlierTable
     _model: TableModel | None
     _used: NDArray[np.int64]
     _whole: Flags
@@ -146,7 +151,7 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             self.cell_mask_, self.cell_scores_, self.row_scores_ = found.mask, found.scores, found.row_scores
             self.expected_ = table.like(self._used, found.expected, self._whole_columns(), found.everywhere)
             self.imputed_ = table.like(self._used, found.expected, self._whole_columns(), found.replaced)
-            self._row_names, self._table = row_names(X), self._listed(table, found)
+            self.row_names_, self._table = table.index, self._listed(table, found)
         return self
 
     def transform(self, X: Any) -> Any:

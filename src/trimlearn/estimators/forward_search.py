@@ -1,4 +1,4 @@
-"""The forward search for users: from a robust start to all rows, one at a time, with everything that moves on the way."""
+"""The forward search: from a robust start to all rows, one at a time, with everything that moves on the way."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ForwardSearch:
     scale : ndarray of shape (k,)
         √(RSS/(m − c)) of each fit, which grows with m; without a target the 2p-th root of the determinant.
     min_deletion_residual : ndarray of shape (k,)
-        The least deletion residual of the rows outside each subset, NaN for the last, which has all rows; without a target
-        the least Mahalanobis distance.
+        The least deletion residual of the rows outside each subset, NaN for the last, which has all rows; without a
+        target the least Mahalanobis distance.
     entry : ndarray of shape (n,)
         The size from which on a row belongs to the subset: the last to come in are the oddest.
     monitored : ndarray of shape (m,)
@@ -116,8 +116,8 @@ def forward_search(X: Any, y: Any = None, *, fit_intercept: bool = True, seed: i
     """Fit few rows that agree, then one more, and so on to all of them, and see what moves when.
 
     The start is the least trimmed squares fit (without a target, the minimum covariance determinant), cut down to the
-    fewest rows of smallest residuals that determine a fit. Each next subset holds the rows that the last fit explains best.
-    Outliers come in at the end, and the moment they do, residuals, coefficients and scale move.
+    fewest rows of smallest residuals that determine a fit. Each next subset holds the rows that the last fit explains
+    best. Outliers come in at the end, and the moment they do, residuals, coefficients and scale move.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ def tails(columns: Sequence[Floats]) -> list[Tail]:
     """The law of the residuals of each column, which are in units of their robust scale.
 
     >>> rng = np.random.default_rng(0)
-    >>> [tail.freedom < 5 for tail in tails([rng.normal(size=500), rng.standard_t(2, size=500) / 1.2])]
-    [False, True]
+    >>> tails([rng.normal(size=500)])[0].freedom, tails([rng.standard_t(2, size=500) / 1.2])[0].freedom < 5
+    (inf, True)
     """
     edges = np.linspace(0.0, REACH, BINS + 1)
     counts = np.array([np.histogram(np.abs(r), edges)[0] for r in columns], dtype=np.float64)

@@ -1,7 +1,7 @@
 """The forward search: a fit to few rows that agree, then to one more, and so on to all; what is monitored on the way.
 
-The subset of size m + 1 holds the rows that the fit to the subset of size m explains best. Outliers come in last, and the
-moment they do everything moves. The row that is next to come in is judged by its deletion residual, which for clean
+The subset of size m + 1 holds the rows that the fit to the subset of size m explains best. Outliers come in last, and
+the moment they do everything moves. The row that is next to come in is judged by its deletion residual, which for clean
 data is an order statistic: its envelopes are known in advance.
 
 A. C. Atkinson and M. Riani (2000), Robust diagnostic regression analysis, Springer. A. C. Atkinson and M. Riani (2006),
@@ -24,9 +24,9 @@ __all__ = ["DistanceSearch", "RegressionSearch", "Search", "Trace", "signal"]
 KEPT = 4_000_000  # numbers that the monitored residuals may take: 32 MB, all of them up to 2,000 rows
 AFRESH = 64  # steps between sums made afresh: a rank-one update loses less than a digit in as many
 SINGULAR = 1e-12  # relative eigenvalue of a subset's sums of squares below which it does not determine the fit
-# The rule of Riani, Atkinson and Cerioli (2009), in the middle of the search, by levels of the envelope: three values in
-# a row beyond the first, or one beyond the second; at its last step, one beyond the third. Then the size is sought at
-# which the envelope of a sample of that size is left at the fourth. Simulated, 1 % of clean samples give a signal.
+# The rule of Riani, Atkinson and Cerioli (2009) by levels of the envelope: in the middle of the search three values in a
+# row beyond the first, or one beyond the second; at its last step, one beyond the third. Then the size is sought at which
+# the envelope of a sample of that size is left at the fourth. Simulated, at most 1 % of clean samples give a signal.
 IN_A_ROW, ALONE, LAST, CONFIRMED = 0.9999, 0.99999, 0.999, 0.99
 
 Floats = NDArray[np.float64]
@@ -72,8 +72,8 @@ class Search(ABC):
         sizes = np.arange(m, self.n + 1)
         step = max(1, -(-len(sizes) * self.n // KEPT))
         monitored = np.unique(np.append(sizes[::step], self.n))
-        entry, kept = np.full(self.n, m), []
-        coef, scale, deletion = [], np.zeros(len(sizes)), np.full(len(sizes), np.nan)
+        entry, kept = np.full(self.n, m), list[Floats]()
+        coef, scale, deletion = list[Floats](), np.zeros(len(sizes)), np.full(len(sizes), np.nan)
         for k, m in enumerate(sizes.tolist()):
             r, x, scale[k], off = self.fit(inside, m)
             coef.append(x)
