@@ -215,8 +215,8 @@ def plot_cell_map(model: CellwiseOutliers, rows: Any = None, ax: Any = None) -> 
 def plot_forward_search(search: ForwardSearch, ax: Sequence[Any] | None = None) -> Any:
     """Draw two panels along the size of the subset: the rows' residuals, and the least deletion residual.
 
-    Outliers, or where there are none the last rows to come in, are drawn in red and named at the left end of their lines.
-    The dashed lines of the second panel are the 1, 50 and 99 % envelopes of clean normal data.
+    Outliers, or where there are none the last rows to come in, are red and named at the left end of their lines. The
+    dashed lines of the second panel are the 1, 50 and 99 % envelopes of clean normal data.
 
     Parameters
     ----------

@@ -24,8 +24,9 @@ from trimlearn.robust.scale import judge
 
 __all__ = ["CellModel", "fit_cells"]
 
-ROUNDS = 30  # at most, a limit on time: most flags stay the same after 5 to 10
-SETTLED = 1e-4  # the share of cells that may still change: far below that of wrong ones that anybody looks for
+ROUNDS = 20  # at most, a limit on time: most flags stay the same after 5 to 10
+EVERY = 2  # rounds in which every ridge is tried: then the covariance changes little, and so does the best one
+SETTLED = 3e-4  # the share of cells that may still change: far below that of wrong ones that anybody looks for
 # Shares of the identity in the correlation matrix, one of which is chosen by leaving out one row at a time.
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 0.6)
 # The wrapping function of the paper: linear up to b, then bent down to 0 at c; q1 and q2 as given there.
@@ -52,6 +53,7 @@ class CellModel:
     P: Floats
     unit: Floats
     laws: tuple[Tail, ...]
+    ridge: float
 
     def explain(self, Z: Floats, level: float = LEVEL) -> Cells:
         """The cells of rows Z, NaN where missing, that deviate: ordinary ones do so with the probability ``level``."""
@@ -69,12 +71,12 @@ def fit_cells(Z: Floats) -> tuple[CellModel, bool]:
     whether the flags have settled."""
     model = _start(Z)
     before = None
-    for _ in range(ROUNDS):
+    for k in range(ROUNDS):
         cells = model.explain(Z)
         if before is not None and np.count_nonzero(cells.mask != before) <= SETTLED * cells.mask.size:
             return model, True
         before = cells.mask
-        model = _estimated(Z, cells)
+        model = _estimated(Z, cells, model.ridge if k > EVERY else 0.0)
     return model, False
 
 
@@ -90,9 +92,11 @@ def _start(Z: Floats) -> CellModel:
     return model
 
 
-def _best_ridge(mu: Floats, F: Floats, S: Floats, known: Flags) -> tuple[CellModel, Floats]:
-    """The model with the ridge that predicts the known cells of F best, rows left out in turn; and what it misses."""
-    trials = [(_regularised(mu, S, ridge), ridge) for ridge in RIDGES]
+def _best_ridge(mu: Floats, F: Floats, S: Floats, known: Flags, near: float = 0.0) -> tuple[CellModel, Floats]:
+    """The model with the ridge that predicts the known cells of F best, rows left out in turn; and what it
+    misses. ``near``: the ridges about this one are tried, all of them for 0."""
+    at = RIDGES.index(near) if near else 0
+    trials = [(_regularised(mu, S, ridge), ridge) for ridge in (RIDGES[max(at - 1, 0) : at + 2] if near else RIDGES)]
     judged = [(trial, _left_out(F, trial, ridge, known)) for trial, ridge in trials]
     return min(judged, key=lambda pair: _loss(pair[1], known))
 
@@ -103,12 +107,11 @@ def _regularised(mu: Floats, S: Floats, ridge: float) -> CellModel:
     values, V = np.linalg.eigh(S / np.outer(scale, scale))
     values = np.maximum((1.0 - ridge) * values + ridge, min(ridge, 1e-4))
     out = np.outer(scale, scale)
-    return CellModel(
-        mu, (V * values) @ V.T * out, (V / values) @ V.T / out, np.ones(len(mu)), (Tail(np.inf, 1.0),) * len(mu)
-    )
+    normal = (Tail(np.inf, 1.0),) * len(mu)
+    return CellModel(mu, (V * values) @ V.T * out, (V / values) @ V.T / out, np.ones(len(mu)), normal, ridge)
 
 
-def _estimated(Z: Floats, cells: Cells) -> CellModel:
+def _estimated(Z: Floats, cells: Cells, near: float) -> CellModel:
     """Mean and covariance with the cells aside taken for missing; the ridge that predicts best; the columns' units."""
     rows = cells.trusted
     n = int(rows.sum())
@@ -116,7 +119,7 @@ def _estimated(Z: Floats, cells: Cells) -> CellModel:
     mu = filled.mean(axis=0)
     S = (filled - mu).T @ (filled - mu) / n + cells.lost / n
     known, off = ~cells.aside[rows], (Z - cells.expected)
-    best, left = _best_ridge(mu, filled - mu, S, known)
+    best, left = _best_ridge(mu, filled - mu, S, known, near)
     residuals = np.where(cells.mask, off, np.nan)
     residuals[rows] = np.where(known, left, residuals[rows])
     unit, laws = _units(residuals * np.sqrt(np.diag(best.P)))

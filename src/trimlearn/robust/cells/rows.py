@@ -23,8 +23,9 @@ from trimlearn.robust.scale import Chi
 __all__ = ["Cells", "conditional", "deviating_cells", "explain"]
 
 CUTOFF = Chi().upper(0.01)  # of |score|: customary in the papers on cells, 1 % of the clean ones are beyond
-HELD = 4_000_000  # numbers in the matrices of a block of rows: a limit on memory, 32 MB
+HELD = 8_000_000  # numbers that a block of rows takes if half of its cells are set aside: a limit on memory, 32 MB
 WILD = Chi().upper(0.001)  # in σ of a column by itself: 1 in 1000 clean cells, which come back where they fit
+LEAST = 1e-12  # of a variance, beside that of the column: less is rounding
 HALF = 0.5  # of the cells of a row: where more of them deviate, it is the row that does
 LARGEST = 1e100  # of a score: its square is in range, and so are the products of two
 
@@ -117,8 +118,7 @@ def _judged(
         expected[rows], variance[rows] = block.expected(Z[rows], Sigma)
         aside[rows] = block.aside
         trusted[rows] = (block.aside & observed[rows]).sum(axis=1) <= HALF * observed[rows].sum(axis=1)
-        few = trusted[rows]
-        lost += few.sum() * Sigma - Sigma @ block.P[few].sum(axis=0) @ Sigma
+        lost += block.lost(trusted[rows], Sigma)
     scores = np.where(observed, (Z - expected) / (unit * np.sqrt(variance)), 0.0)
     return Cells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost)
 
@@ -131,55 +131,73 @@ def conditional(Z: Floats, aside: Flags, P: Floats) -> tuple[Floats, Floats]:
     for start in range(0, len(chosen), step):
         rows = chosen[start : start + step]
         block = _Block(Z[rows], P, aside[rows])
-        G[rows], diagonal[rows] = block.G, np.where(block.aside, 1.0, np.einsum("ijj->ij", block.P))
+        G[rows], diagonal[rows] = block.G, block.diagonal
     return G, diagonal
 
 
 @final
 class _Block:
-    """Rows side by side, each with the inverse of its own Σ_OO in P (m, p, p), 0 in the rows and columns aside."""
+    """Rows side by side, each with cells of its own aside.
+
+    Σ_OO⁻¹ of a row, 0 in the rows and columns aside, is P − Σ vvᵀ: with each cell j that is set aside it loses uuᵀ/uⱼ,
+    u its column j, so that v = u/√uⱼ. It is never made: G = Σ_OO⁻¹z, its diagonal D and the list V of the v, (m, p) for each
+    step, 0 for rows that had no cell to set aside in it, are enough.
+    """
 
     def __init__(self, Z: Floats, P: Floats, aside: Flags) -> None:
-        self.Z, self.aside = Z, aside.copy()
-        self.P = np.tile(P, (len(Z), 1, 1))
-        for j in np.flatnonzero(aside.any(axis=0)):
-            self._without(np.flatnonzero(aside[:, j]), int(j))
-        self.G = np.einsum("ijk,ik->ij", self.P, Z)
+        self.P, self.aside = P, aside.copy()
+        self.V: list[Floats] = []
+        self.G, self.D = Z @ P, np.tile(np.diag(P), (len(Z), 1))
+        counts = np.cumsum(aside, axis=1)
+        for k in range(1, int(counts[:, -1].max(initial=0)) + 1):
+            rows = np.flatnonzero(counts[:, -1] >= k)
+            self._without(rows, (counts[rows] >= k).argmax(axis=1))
 
-    def _without(self, rows: NDArray[np.intp], j: int | NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Set a cell aside in each of the rows; Σ_OO⁻¹ loses its column u, uuᵀ/uⱼ. Gives u and uⱼ."""
-        u = self.P[rows, :, j]
-        pivot = self.P[rows, j, j]
-        self.P[rows] -= u[:, :, None] * (u / pivot[:, None])[:, None, :]
-        self.P[rows, :, j] = 0.0
-        self.P[rows, j, :] = 0.0
-        return u, pivot
+    def _without(self, rows: NDArray[np.intp], j: NDArray[np.intp]) -> None:
+        """Set one cell aside in each of the rows."""
+        u = self.P[j]
+        for v in self.V:
+            u = u - v[rows] * v[rows, j][:, None]
+        pivot = np.sqrt(np.maximum(u[np.arange(len(rows)), j], np.finfo(np.float64).tiny))[:, None]
+        u = u / pivot
+        self.G[rows] -= u * (self.G[rows, j][:, None] / pivot)
+        self.D[rows] -= u**2
+        self.G[rows, j], self.D[rows, j], self.aside[rows, j] = 0.0, 1.0, True
+        new = np.zeros_like(self.G)
+        new[rows] = u
+        self.V.append(new)
+
+    @property
+    def diagonal(self) -> Floats:
+        """Of Σ_OO⁻¹, 1 for the cells aside."""
+        return np.where(self.aside, 1.0, np.maximum(self.D, LEAST * np.diag(self.P)))
 
     def set_aside(self, cutoff: Floats) -> None:
         """The cell that is furthest off, in every row where one is beyond the cut-off, until none is."""
-        limit = self.Z.shape[1] - 1
+        limit = self.aside.shape[1] - 1
         while True:
-            size = np.einsum("ijj->ij", self.P)
-            off = np.abs(self.G) / (cutoff * np.sqrt(np.where(self.aside, 1.0, size)))
-            off[self.aside] = 0.0
-            worst = off.argmax(axis=1)
+            off = np.where(self.aside, 0.0, np.abs(self.G) / (cutoff * np.sqrt(self.diagonal)))
             rows = np.flatnonzero((off.max(axis=1) > 1.0) & (self.aside.sum(axis=1) < limit))
             if not len(rows):
                 return
-            j = worst[rows]
-            u, pivot = self._without(rows, j)
-            self.G[rows] -= u * (self.G[rows, j] / pivot)[:, None]
-            self.G[rows, j] = 0.0
-            self.aside[rows, j] = True
+            self._without(rows, off[rows].argmax(axis=1))
 
     def expected(self, Z: Floats, Sigma: Floats) -> tuple[Floats, Floats]:
-        """Of each cell given the others in O: its expectation, and its variance."""
-        size = np.where(self.aside, 1.0, np.einsum("ijj->ij", self.P))
-        i, j = np.nonzero(self.aside)
-        known = self.G @ Sigma
-        expected, variance = Z - self.G / size, 1.0 / size
-        expected[i, j] = known[i, j]
-        columns = Sigma[j]
-        explained = np.array([c @ self.P[k] @ c for k, c in zip(i, columns, strict=True)])
-        variance[i, j] = np.maximum(np.diag(Sigma)[j] - explained, 1e-12) if len(i) else 0.0
-        return expected, variance
+        """Of each cell given the others in O: its expectation, and its variance.
+
+        Of a cell j aside that is Σⱼⱼ − Σⱼ(P − Σ vvᵀ)Σⱼ = Σ(vᵀΣⱼ)², since PΣⱼ is the j-th unit vector.
+        """
+        size = self.diagonal
+        left = np.zeros_like(Z)
+        for v in self.V:
+            left += (v @ Sigma) ** 2
+        expected = np.where(self.aside, self.G @ Sigma, Z - self.G / size)
+        return expected, np.where(self.aside, np.maximum(left, LEAST * np.diag(Sigma)), 1.0 / size)
+
+    def lost(self, rows: Flags, Sigma: Floats) -> Floats:
+        """Σ over the rows of the covariance of the cells aside given the others: Σ − Σ Σ_OO⁻¹ Σ = Σ (vᵀΣ)ᵀ(vᵀΣ)."""
+        total = np.zeros_like(Sigma)
+        for v in self.V:
+            w = v[rows] @ Sigma
+            total += w.T @ w
+        return total

@@ -16,7 +16,9 @@ from trimlearn.robust.scale import Chi
 __all__ = ["FEWEST", "TableCells", "TableModel", "common_value"]
 
 FEWEST = 5  # values that differ from the commonest one: of fewer, none can be told to be odd
-ROWS = 10_000  # that a model is fitted to: more hardly change it, and all rows are judged by it
+# Rows that a model is fitted to: more hardly change it, and all are judged by it. At most so many, and fewer where a
+# round with n p³ operations would take more than half a second; but 10 for each column, and 200.
+ROWS, WORK, EACH, LEAST = 10_000, 1e8, 10, 200
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -54,8 +56,7 @@ class TableModel:
     def fit(cls, X: Floats, transform: bool = True, level: float | None = None) -> TableModel:
         """For X (n, p), NaN where a value is missing; every column has FEWEST values that are not its commonest."""
         common = np.array([common_value(x) for x in X.T])
-        if len(X) > ROWS:
-            X = X[np.sort(np.random.Generator(np.random.Philox(key=0)).choice(len(X), ROWS, replace=False))]
+        X = _sample(X)
         known = np.isfinite(X) & (X != common)
         columns = tuple(Column.of(x[there], transform) for x, there in zip(X.T, known.T, strict=True))
         Z = _transformed(columns, np.where(known, X, np.nan))
@@ -112,6 +113,15 @@ def common_value(x: Floats) -> float:
         return np.nan
     middle = float(np.partition(x, len(x) // 2)[len(x) // 2])
     return middle if 2 * np.count_nonzero(x == middle) > len(x) else np.nan
+
+
+def _sample(X: Floats) -> Floats:
+    """Some of the rows where there are many, always the same ones."""
+    n, p = X.shape
+    rows = int(max(min(ROWS, WORK / p**3), EACH * p + LEAST))
+    if n <= rows:
+        return X
+    return X[np.sort(np.random.Generator(np.random.Philox(key=0)).choice(n, rows, replace=False))]
 
 
 def _transformed(columns: tuple[Column, ...], X: Floats) -> Floats:

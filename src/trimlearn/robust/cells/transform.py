@@ -106,6 +106,11 @@ class Column:
         """What `into` was made of."""
         return self._inverse(z * self.s + self.m)
 
+    @property
+    def _slope(self) -> float:
+        """Below ``start``: that of the tangent, but no less than at the median, or a power above 1 would hide signs."""
+        return float(max(1.0, self.start ** (self.power - 1.0)))
+
     def _curve(self, x: Floats) -> Floats:
         y = (x - self.origin) / self.unit
         if self.kind == "yeo-johnson":
@@ -113,14 +118,14 @@ class Column:
         inside = np.maximum(y, self.start) if self.start > 0 else y
         z = _box_cox(inside, self.power)
         if self.start > 0:
-            z = z + (y - inside) * self.start ** (self.power - 1.0)
+            z = z + (y - inside) * self._slope
         return z
 
     def _inverse(self, z: Floats) -> Floats:
         if self.kind == "yeo-johnson":
             return np.asarray(self.origin + self.unit * _yeo_johnson_inverse(z, self.power))
         least = float(_box_cox(np.array(self.start), self.power))
-        below = np.minimum(z - least, 0.0) * self.start ** (1.0 - self.power)
+        below = np.minimum(z - least, 0.0) / self._slope
         return np.asarray(self.unit * (_box_cox_inverse(np.maximum(z, least), self.power) + below))
 
     def log_slope(self, x: Floats) -> Floats:

@@ -24,9 +24,10 @@ __all__ = ["DistanceSearch", "RegressionSearch", "Search", "Trace", "signal"]
 KEPT = 4_000_000  # numbers that the monitored residuals may take: 32 MB, all of them up to 2,000 rows
 AFRESH = 64  # steps between sums made afresh: a rank-one update loses less than a digit in as many
 SINGULAR = 1e-12  # relative eigenvalue of a subset's sums of squares below which it does not determine the fit
-# The rule of Riani, Atkinson and Cerioli (2009) by levels of the envelope: in the middle of the search three values in a
-# row beyond the first, or one beyond the second; at its last step, one beyond the third. Then the size is sought at which
-# the envelope of a sample of that size is left at the fourth. Simulated, at most 1 % of clean samples give a signal.
+# The rule of Riani, Atkinson and Cerioli (2009) by levels of the envelope: in the middle of the search three values in
+# a row beyond the first, or one beyond the second; at its last step, one beyond the third. Then the size is sought at
+# which the envelope of a sample of that size is left at the fourth. Simulated, at most 1 % of clean samples give a
+# signal.
 IN_A_ROW, ALONE, LAST, CONFIRMED = 0.9999, 0.99999, 0.999, 0.99
 
 Floats = NDArray[np.float64]
