@@ -161,10 +161,13 @@ def forward_search(X: Any, y: Any = None, *, fit_intercept: bool = True, seed: i
         search, order, unit = _distances(X, seed)
     else:
         X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=4)
-        search, order, unit = _regression(X, np.asarray(y, dtype=np.float64), fit_intercept, seed)
+        centre = np.median(X, axis=0) if fit_intercept else np.zeros(X.shape[1])  # or offsets would cost digits
+        search, order, unit = _regression(X - centre, np.asarray(y, dtype=np.float64), fit_intercept, seed)
     if search.p + 2 > len(X):
         raise ValueError(f"{len(X)} rows are too few for {search.p} coefficients: give at least {search.p + 2}.")
     trace = search.run(order)
+    if y is not None and fit_intercept:
+        trace.coef[:, 0] -= trace.coef[:, 1:] @ centre
     return _made(search, trace, names, unit)
 
 

@@ -34,6 +34,9 @@ WRAP_B, WRAP_C, WRAP_Q1, WRAP_Q2 = 1.5, 4.0, 1.540793, 0.8622731
 # Of the cells of a column: more are not set aside, or a column comes to agree with ever fewer cells of its own. The
 # cellwise MCD has 0.25, but random dirt in 20 % of all cells hits 40 % of a column where there are few rows.
 MOST = 0.45
+# By what 1 + SMALL/n the scales of columns of n residuals are enlarged, so that 1 to 2 % of the cells of clean normal
+# tables are flagged from n = 10 on; with 3 it is 3 % (python -m benchmarks.calibration cells).
+SMALL = 10.0
 NEARLY = 1.0 - 1e-9  # of a leverage, whose most is 1: beyond, its digits are rounding
 LEAST = 1e-3  # of a scale in units of the model's: an exact fit
 HALF = 0.5  # of the rows that a scale is asked to trust: the largest breakdown
@@ -152,4 +155,5 @@ def _units(R: Floats) -> tuple[Floats, list[Tail]]:
     laws = tails([r / scale for r, scale in zip(columns, scales, strict=True)])
     reach = [float(np.quantile(np.abs(r), 1.0 - MOST)) if len(r) else 0.0 for r in columns]
     least = [size / law.upper(LEVEL) for size, law in zip(reach, laws, strict=True)]
-    return np.maximum(scales, least), laws
+    small = np.array([1.0 + SMALL / max(len(r), 1) for r in columns])
+    return small * np.maximum(scales, least), laws

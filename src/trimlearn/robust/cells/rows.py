@@ -140,8 +140,8 @@ class _Block:
     """Rows side by side, each with cells of its own aside.
 
     Σ_OO⁻¹ of a row, 0 in the rows and columns aside, is P − Σ vvᵀ: with each cell j that is set aside it loses uuᵀ/uⱼ,
-    u its column j, so that v = u/√uⱼ. It is never made: G = Σ_OO⁻¹z, its diagonal D and the list V of the v, (m, p) for each
-    step, 0 for rows that had no cell to set aside in it, are enough.
+    u its column j, so that v = u/√uⱼ. It is never made: G = Σ_OO⁻¹z, its diagonal D and the list V of the v, (m, p) for
+    each step, 0 for rows that had no cell to set aside in it, are enough.
     """
 
     def __init__(self, Z: Floats, P: Floats, aside: Flags) -> None:

@@ -24,9 +24,9 @@ __all__ = ["Column", "location_and_scale"]
 POWERS = np.linspace(0.0, 2.0, 21)  # log at one end, its mirror image at the other: beyond, curves are bounded
 POSITIVE = 0.9  # of the values: a column of which a tenth is negative measures something else than sizes
 BULK = Chi().upper(0.01)  # in σ: as in the paper, 1 % of normal values lies beyond
-GAIN = (
-    Chi().upper(0.01) ** 2
-)  # of twice the log-likelihood, χ²₁: what a power must gain to take the place of a simpler one
+WIDER = 3.5  # the same where nothing is transformed: a skew shows in the tail that a narrower bulk would leave out
+# Of twice the log-likelihood, χ²₁ at 1 %: what a power must gain to take the place of a simpler one.
+GAIN = Chi().upper(0.01) ** 2
 TAIL = 3.0  # in σ: where the tangent of a logarithm begins; a third of 1 % of normal values is beyond
 SHARES = np.linspace(0.005, 0.995, 100)  # of quantiles that are compared with normal ones: as many as matter
 BOUND = 0.5  # of Tukey's biweight for their difference, in σ, as in the paper
@@ -144,7 +144,7 @@ def _power(base: Column, x: Floats) -> float:
     for power in (1.0, min(POWERS, key=lambda power: _misfit(base, x, float(power)))):
         for _ in range(3):
             curve = base._settled(x, float(power))
-            bulk = x[np.abs(curve.into(x)) <= BULK]
+            bulk = x[np.abs(curve.into(x)) <= (WIDER if power == 1.0 else BULK)]
             before, power = power, _simplest(np.array([_likelihood(base, bulk, float(k)) for k in POWERS]))
             if power == before:
                 break
