@@ -7,7 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.common import Part, Result, Table, digits, gather, home
+from benchmarks.peers_cells import cells, number_columns
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
@@ -56,12 +59,26 @@ def _labels(plan: Plan, data: Path | None) -> Part:
     return labels(few, plan.wrong)
 
 
+def _cells(plan: Plan, data: Path | None) -> Part:
+    """Real tables, dirtied, where they are at hand; a simulated one always."""
+    rng = np.random.default_rng(0)
+    size = rng.lognormal(sigma=0.6, size=(300, 1))
+    tables = {"simulated sizes": 50 * size ** rng.uniform(0.3, 1.5, 6) * rng.lognormal(sigma=0.1, size=(300, 6))}
+    known = {"TopGear.csv": "regression", "milk.csv": "classic_robust", "pulpfiber.csv": "classic_robust"}
+    for file, folder in known.items():
+        found = find_folder(folder, home(data), holding=file)
+        if found is not None and not plan.quick:
+            tables[file] = number_columns(found / file)
+    return cells(tables, plan.seeds)
+
+
 PARTS: dict[str, Measure] = {
     "classics": _classics,
     "breakdown": lambda plan, _: breakdown(plan.sizes, plan.features, plan.seeds),
     "clean": lambda plan, _: clean(dict(plan.samples)),
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
+    "cells": _cells,
     "labels": _labels,
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),
     "mosaic": lambda plan, data: mosaics(data, plan.quick),

@@ -14,11 +14,11 @@ import pytest
 mpl.use("Agg")
 from matplotlib import pyplot
 
-from trimlearn import TrimmedLinearRegression
+from trimlearn import CellwiseOutliers, TrimmedLinearRegression, forward_search
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.path import TrimPath
 from trimlearn.estimators.pca import TrimmedPCA
-from trimlearn.plots import plot_outlier_map, plot_scores, plot_trim_path
+from trimlearn.plots import plot_cell_map, plot_forward_search, plot_outlier_map, plot_scores, plot_trim_path
 
 
 @pytest.fixture(autouse=True)
@@ -133,3 +133,27 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setattr(builtins, "__import__", no_matplotlib)
     with pytest.raises(ImportError, match="pip install"):
         plot_trim_path(path())
+
+
+def test_cell_map_draws_the_columns_that_were_judged() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4)) + rng.normal(size=(60, 1))
+    X[5, 2] = 50.0
+    X[:, 3] = 1.0
+    model = CellwiseOutliers().fit(X)
+    ax = plot_cell_map(model, rows=[4, 5, 6])
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["x0", "x1", "x2"]
+    shown = ax.images[0].get_array()
+    assert shown.shape == (3, 3) and shown[1, 2] == 1.0
+    assert len(plot_cell_map(model).get_yticks()) == 40
+
+
+def test_forward_search_names_its_outliers() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    y = X.sum(axis=1) + rng.normal(size=40)
+    y[3] = 30.0
+    panels = plot_forward_search(forward_search(X, y))
+    assert [text.get_text() for text in panels[0].texts] == ["3"]
+    with pytest.raises(ValueError, match="two Axes"):
+        plot_forward_search(forward_search(X, y), ax=[panels[0]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from benchmarks.pictures.cells import draw_cells, draw_forward_search
 from benchmarks.pictures.covariance import draw_covariance, draw_graphical_lasso
 from benchmarks.pictures.house import draw_house
 from benchmarks.pictures.pca import draw_pca
@@ -12,7 +13,9 @@ from benchmarks.pictures.wrapper import draw_outlier_map, draw_path, draw_wrappe
 
 FOLDER = Path(__file__).parents[2] / "docs" / "img"
 PICTURES = [
+    draw_cells,
     draw_covariance,
+    draw_forward_search,
     draw_glm,
     draw_graphical_lasso,
     draw_linear,

@@ -59,7 +59,7 @@ FLOORS = (
             Room(
                 "robust",
                 "fits that bad rows cannot spoil; who is an outlier",
-                ("regression", "scatter", "subspace", "labels"),
+                ("regression", "scatter", "subspace", "labels", "cells"),
                 width=1.6,
             ),
         ),

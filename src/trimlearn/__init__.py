@@ -11,6 +11,8 @@ from trimlearn.solve import solve
 
 if TYPE_CHECKING:
     from trimlearn.estimators import (
+        CellwiseOutliers,
+        FormulaModel,
         TrimmedCovariance,
         TrimmedEstimator,
         TrimmedGLM,
@@ -18,13 +20,17 @@ if TYPE_CHECKING:
         TrimmedLinearRegression,
         TrimmedLogisticRegression,
         TrimmedPCA,
+        forward_search,
+        from_formula,
         label_errors,
         outlier_table,
         trim_path,
     )
 
 __all__ = [
+    "CellwiseOutliers",
     "Checkpoint",
+    "FormulaModel",
     "OutlierTable",
     "Problem",
     "Solution",
@@ -37,6 +43,8 @@ __all__ = [
     "TrimmedLogisticRegression",
     "TrimmedPCA",
     "__version__",
+    "forward_search",
+    "from_formula",
     "label_errors",
     "outlier_table",
     "solve",

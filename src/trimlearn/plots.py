@@ -10,14 +10,19 @@ import numpy as np
 from sklearn.base import is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn.estimators.cells import CellwiseOutliers
+from trimlearn.estimators.forward_search import ForwardSearch
 from trimlearn.estimators.linear.distances import feature_distances
 from trimlearn.estimators.path import TrimPath
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.scale import Chi
 
-__all__ = ["plot_outlier_map", "plot_scores", "plot_trim_path"]
+__all__ = ["plot_cell_map", "plot_forward_search", "plot_outlier_map", "plot_scores", "plot_trim_path"]
 
 BLUE, RED, GREY = "#2c6fbb", "#c0392b", "#7f8c8d"  # kept, trimmed, lines
+LEVELS = (0.01, 0.5, 0.99)  # of the envelopes of a forward search, those of Atkinson and Riani (2000)
+NAMED = 8  # rows that a forward search names: more names cover one another
+SHOWN = 40  # rows of a cell map: more are too thin to be read
 BEYOND = 0.025  # the share of inliers beyond a line of the outlier map (Rousseeuw and Van Zomeren 1990)
 
 
@@ -155,6 +160,107 @@ def plot_outlier_map(estimator: Any, X: Any = None, y: Any = None, ax: Any = Non
     ax.set(xlabel=names[0], ylabel=names[1], title=_title(estimator))
     ax.legend(frameon=False)
     return ax
+
+
+def plot_cell_map(model: CellwiseOutliers, rows: Any = None, ax: Any = None) -> Any:
+    """Draw the cells of a table: red where a value is too high, blue where it is too low, the more so the further off.
+
+    Cells that do not deviate are pale, those of columns left out are not drawn (Rousseeuw and Van den Bossche 2018).
+
+    Parameters
+    ----------
+    model : CellwiseOutliers
+        After fit.
+    rows : array-like of int, optional
+        Which rows to draw; None draws the 40 with the worst cells, in the order of the table.
+    ax : Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    Axes
+        Those drawn into.
+
+    Examples
+    --------
+    >>> from trimlearn import CellwiseOutliers
+    >>> X = np.random.default_rng(0).normal(size=(50, 3)) + np.arange(50.0)[:, None]
+    >>> X[4, 1] = 400.0
+    >>> plot_cell_map(CellwiseOutliers().fit(X)).get_title()
+    'CellwiseOutliers: 1 of 150 cells deviates'
+    """
+    check_is_fitted(model, "cell_mask_")
+    pyplot = _pyplot()
+    scores, mask = model.cell_scores_, model.cell_mask_
+    names = [str(name) for name in getattr(model, "feature_names_in_", [f"x{j}" for j in range(mask.shape[1])])]
+    used = [j for j, name in enumerate(names) if name not in {str(out) for out in model.left_out_}]
+    if rows is None:
+        worst = np.max(np.where(mask, np.abs(scores), 0.0), axis=1, initial=0.0)
+        rows = np.sort(np.argsort(-worst, kind="stable")[: min(SHOWN, len(worst))])
+    rows = np.asarray(rows)
+    shown = np.where(mask, np.clip(scores / model.threshold_ / 2.0, -1.0, 1.0), 0.15 * np.sign(scores))[rows][:, used]
+    if ax is None:
+        size = (2.0 + 0.6 * max(len(used), 3), 1.5 + 0.2 * max(len(rows), 5))
+        ax = pyplot.subplots(figsize=size, layout="constrained")[1]
+    ax.imshow(shown, cmap="RdBu_r", vmin=-1.3, vmax=1.3, aspect="auto")
+    labels = model.row_names_ if model.row_names_ is not None else np.arange(len(mask))
+    ax.set_xticks(range(len(used)), [names[j] for j in used], rotation=60, ha="right")
+    ax.set_yticks(range(len(rows)), [str(labels[row]) for row in rows], fontsize=8)
+    ax.set_xticks(np.arange(-0.5, len(used)), minor=True)
+    ax.set_yticks(np.arange(-0.5, len(rows)), minor=True)
+    ax.grid(which="minor", color="white", linewidth=0.8)
+    ax.tick_params(which="both", length=0)
+    count = int(mask.sum())
+    ax.set_title(f"CellwiseOutliers: {count} of {mask[:, used].size} cells deviate{'s' if count == 1 else ''}")
+    return ax
+
+
+def plot_forward_search(search: ForwardSearch, ax: Sequence[Any] | None = None) -> Any:
+    """Draw two panels along the size of the subset: the rows' residuals, and the least deletion residual.
+
+    Outliers, or where there are none the last rows to come in, are red and named at the left end of their lines. The
+    dashed lines of the second panel are the 1, 50 and 99 % envelopes of clean normal data.
+
+    Parameters
+    ----------
+    search : ForwardSearch
+        What `trimlearn.forward_search` returned.
+    ax : sequence of two Axes, optional
+        Where to draw; None makes a new figure.
+
+    Returns
+    -------
+    ndarray of two Axes
+        Those drawn into.
+
+    Examples
+    --------
+    >>> from trimlearn import forward_search
+    >>> x = np.arange(30.0)
+    >>> y = np.where(x == 3, 25.0, x + np.sin(x**2))
+    >>> len(plot_forward_search(forward_search(x[:, None], y)))
+    2
+    """
+    panels = _pyplot().subplots(1, 2, figsize=(12, 4.5), layout="constrained")[1] if ax is None else np.asarray(ax)
+    if np.shape(panels) != (2,):
+        raise ValueError(f"ax must hold two Axes, got {ax!r}.")
+    lines, deletion = panels
+    named = search.outliers if len(search.outliers) else np.argsort(-search.entry, kind="stable")[:3]
+    red = np.isin(np.arange(len(search.entry)), named)
+    lines.plot(search.monitored, search.residuals[:, ~red], color=BLUE, linewidth=0.5, alpha=0.4)
+    lines.plot(search.monitored, search.residuals[:, red], color=RED, linewidth=0.9)
+    labels = np.arange(len(red)) if search.names is None else search.names
+    for row in named[:NAMED]:
+        at = (search.monitored[0], search.residuals[0, row])
+        lines.annotate(str(labels[row]), at, xytext=(-3, 0), textcoords="offset points", ha="right", fontsize=8)
+    lines.set(xlabel="subset size m", ylabel="residual / final scale", title=f"{len(search.outliers)} outliers")
+    deletion.plot(search.sizes, search.min_deletion_residual, color=BLUE)
+    for level in LEVELS:
+        deletion.plot(search.sizes, search.envelope(level), color=GREY, linestyle="--", linewidth=0.9)
+    inside = search.sizes >= len(red) // 5  # before, envelopes of few rows are far out and hide the rest
+    top = np.nanmax(np.append(search.min_deletion_residual[inside], search.envelope(LEVELS[-1])[inside]), initial=1.0)
+    deletion.set(xlabel="subset size m", ylabel="least deletion residual", ylim=(0, 1.1 * top))
+    return panels
 
 
 def _signed(estimator: Any, data: Any) -> np.ndarray:

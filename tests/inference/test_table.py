@@ -20,7 +20,6 @@ from trimlearn.inference.table import (
     logit_parts,
     make_table,
     plain_kinds,
-    reconstruction_parts,
 )
 from trimlearn.robust.scale import Chi, p_values
 
@@ -119,10 +118,6 @@ def test_parts_add_up() -> None:
     Z = X - CENTER
     d2 = np.einsum("ij,jk,ik->i", Z, np.linalg.inv(S), Z)
     np.testing.assert_allclose(distance_parts(X, CENTER, np.linalg.inv(S)).sum(axis=1), d2, rtol=1e-10)
-
-    U = np.linalg.qr(RNG.normal(size=(5, 2)))[0].T
-    rest = Z - Z @ U.T @ U
-    np.testing.assert_allclose(reconstruction_parts(X, CENTER, U).sum(axis=1), np.sum(rest**2, axis=1), rtol=1e-10)
 
 
 def test_parts_of_a_logit_difference() -> None:

@@ -1,7 +1,10 @@
 """scikit-learn estimators."""
 
+from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.formula import FormulaModel, from_formula
+from trimlearn.estimators.forward_search import ForwardSearch, forward_search
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
@@ -12,6 +15,9 @@ from trimlearn.estimators.pipeline import outlier_table
 from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [
+    "CellwiseOutliers",
+    "FormulaModel",
+    "ForwardSearch",
     "LabelErrors",
     "TrimPath",
     "TrimmedCovariance",
@@ -21,6 +27,8 @@ __all__ = [
     "TrimmedLinearRegression",
     "TrimmedLogisticRegression",
     "TrimmedPCA",
+    "forward_search",
+    "from_formula",
     "label_errors",
     "outlier_table",
     "trim_path",

@@ -21,8 +21,9 @@ from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.probability import row_probabilities
-from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
+from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds
 from trimlearn.progress import stage
+from trimlearn.robust.cells.parts import reconstruction_cells
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.robust.subspace.flat import Flat, Points, spectrum
 from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
@@ -392,7 +393,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         distances, flat = self._score_distance(data.X), self._flat
         far = distances > Chi(self.n_components_).upper(FAR)
         kinds = leverage_kinds(off, far, "orthogonal outlier")
-        top = TopFeatures(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
+        top = TopFeatures(data.X, lambda A, _: reconstruction_cells(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
         return Findings(scores, p_values(scores, self._law), kinds, distance=distances, top=top)
 
     def _checked(self, X: Any) -> Any:

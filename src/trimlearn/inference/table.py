@@ -26,7 +26,6 @@ __all__ = [
     "logit_parts",
     "make_table",
     "plain_kinds",
-    "reconstruction_parts",
 ]
 
 Vector = NDArray[np.float64]
@@ -170,12 +169,6 @@ def logit_parts(
     """
     coef = np.concatenate([np.zeros_like(coef), coef]) if len(coef) == 1 else coef
     return np.asarray((X - (center[given] if center.ndim == 2 else center)) * (coef[suggested] - coef[given]))
-
-
-def reconstruction_parts(X: Matrix, center: Vector, components: Matrix) -> Matrix:
-    """Squared residuals from the subspace of the orthonormal rows of components: they sum to the squared distance."""
-    Z = X - center
-    return np.asarray((Z - (Z @ components.T) @ components) ** 2)
 
 
 # -- the table --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,8 @@ from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedFit
 from trimlearn.estimators.detector import Detector, concentration_records
 from trimlearn.estimators.inputs import check_counts, check_data
-from trimlearn.inference.table import Findings, TopFeatures, distance_parts, plain_kinds
+from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
+from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal
@@ -161,7 +162,7 @@ class TrimmedScatter(Detector):
 
     def _findings(self, data: FeatureRows, scores: np.ndarray, off: np.ndarray) -> Findings:
         precision, center = self.get_precision(), self.location_
-        top = TopFeatures(data.X, lambda A, _: distance_parts(A, center, precision))
+        top = TopFeatures(data.X, lambda A, _: distance_cells(A, center, precision))
         return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> FeatureRows:
