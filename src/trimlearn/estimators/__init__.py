@@ -4,6 +4,7 @@ from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
+from trimlearn.estimators.linear.linear_cv import TrimmedLinearRegressionCV
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 from trimlearn.estimators.path import TrimPath, trim_path
@@ -19,6 +20,7 @@ __all__ = [
     "TrimmedGLM",
     "TrimmedGraphicalLasso",
     "TrimmedLinearRegression",
+    "TrimmedLinearRegressionCV",
     "TrimmedLogisticRegression",
     "TrimmedPCA",
     "label_errors",
