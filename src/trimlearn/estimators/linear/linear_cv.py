@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-from sklearn.model_selection import check_cv
 
 from trimlearn._utils.validation import check_choice
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.sparse import Net, half, is_selective, rows_of
+from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
 from trimlearn.robust.regression.elastic_net import Floats
-from trimlearn.robust.regression.sparse import FOLDS, Rows, best_rows, drawn_in
-from trimlearn.robust.regression.sparse_path import PenaltyPath, Split, alpha_grid
+from trimlearn.robust.regression.sparse import Rows, best_rows, drawn_in
+from trimlearn.robust.regression.sparse_path import PenaltyPath, alpha_grid
 from trimlearn.robust.scale import rounding_floor
 
-__all__ = ["TrimmedLinearRegressionCV", "check_grid", "distinct_splits"]
+__all__ = ["TrimmedLinearRegressionCV"]
 
 PILOT = 30, 1e-2  # penalties, and the least over the largest, by which rows are judged: a limit on time
 RATIO = 1e-2  # of an l1_ratio below, the largest alpha of scikit-learn's grid says nothing: it grows without limit
@@ -142,7 +142,7 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
             raise ValueError("X is too large to be written out; choose alpha on a sample of its rows.")
         distinct = Distinct.of(data)
         rows, floor = rows_of(self, distinct.rows), rounding_floor(distinct.rows.t)
-        splits = distinct_splits(self.cv, data, distinct)
+        splits = distinct_splits(self.cv, data.X, data.t, distinct.where, distinct.rows.n)
         good = self._good(rows, splits, ratios, floor)
         alphas = [self._grid(rows, good, ratio) for ratio in ratios]
         found = PenaltyPath(rows, splits, ratios, alphas, self.n_jobs).validate(good)
@@ -173,44 +173,8 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
         return float(self.eps)
 
     def _ratios(self) -> list[float]:
-        if self.penalty == "l1":
-            return [1.0]
-        ratios = np.atleast_1d(np.asarray(self.l1_ratio, dtype=np.float64))
-        if ratios.ndim != 1 or not ratios.size or not np.all((ratios >= 0) & (ratios <= 1)):
-            raise ValueError(f"l1_ratio must be a number from 0 to 1 or a list of such, got {self.l1_ratio!r}.")
-        return [float(ratio) for ratio in ratios]
+        return [1.0] if self.penalty == "l1" else check_ratios(self.l1_ratio, "l1_ratio")
 
     @property
     def _strength(self) -> tuple[float, float]:
         return self.alpha_, self.l1_ratio_
-
-
-def check_grid(values: Any, name: str, grid: Any) -> Floats:
-    """Strengths from the largest to the least: as given, or the ``grid`` of so many."""
-    if isinstance(values, Integral) and not isinstance(values, bool):
-        if values < 1:
-            raise ValueError(f"{name} must be at least 1, got {values!r}.")
-        return np.asarray(grid(int(values)))
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or not found.size or not np.all(np.isfinite(found) & (found >= 0)):
-        raise ValueError(f"{name} must be a whole number or a list of finite numbers >= 0, got {values!r}.")
-    return np.sort(found)[::-1]
-
-
-def distinct_splits(cv: Any, data: Examples, distinct: Distinct, classifier: bool = False) -> list[Split]:
-    """What is fitted and what is predicted in each split, as masks of the distinct rows. Those of a number of folds
-    depend on the contents of rows alone; elsewhere a row is where its first copy is."""
-    n = distinct.rows.n
-    folds = FOLDS if cv is None else cv
-    if isinstance(folds, Integral) and not isinstance(folds, bool):
-        if folds < 2:
-            raise ValueError(f"cv must be at least 2, got {cv!r}.")
-        fold = np.arange(n) % max(2, min(int(folds), n))
-        return [(fold != k, fold == k) for k in range(int(fold.max()) + 1)]
-    first = np.arange(n)
-    if distinct.where is not None:
-        place, row = np.unique(distinct.where, return_index=True)
-        first = row[place >= 0]
-    splits = check_cv(cv, data.t, classifier=classifier).split(data.X, data.t)
-    masks = [(np.isin(first, train), np.isin(first, test)) for train, test in splits]
-    return [(train & ~test, test) for train, test in masks]

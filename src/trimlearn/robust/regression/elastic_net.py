@@ -72,7 +72,7 @@ def _centred(
                 tol=tol, max_iter=STEPS, **begin,
             )  # fmt: skip
         coef[l1] = found.T
-        solved = bool(np.all(gaps * len(b) <= 2 * tol * max(b @ b, np.finfo(np.float64).tiny)))
+        solved = bool(np.all(gaps * len(b) <= 2 * tol * max(float(b @ b), float(np.finfo(np.float64).tiny))))
     if not l1.all():
         coef[~l1] = _ridge(A, b, alphas[~l1] * len(b))
     return coef, solved

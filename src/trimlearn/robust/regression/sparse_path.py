@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from joblib import Parallel, delayed
+from sklearn.utils.parallel import Parallel, delayed
 
 from trimlearn.robust.regression.elastic_net import Floats, elastic_net
 from trimlearn.robust.regression.sparse import HonestFit, Mask, Rows
@@ -59,8 +59,8 @@ class PenaltyPath:
         squares = [(np.nan_to_num(errors[:, k]) ** 2) @ weight / weight.sum() for k, weight in enumerate(tested)]
         mse = np.stack(squares, axis=-1) if splits else np.zeros((*errors.shape[:1], len(self.alphas[0]), 1))
         mean = np.average(mse, axis=-1, weights=[weight.sum() for weight in tested] or None)
-        ratio, alpha = np.unravel_index(int(np.argmin(mean)), mean.shape)
-        x = self._path(int(ratio), c)[int(alpha)]
+        ratio, alpha = (int(best) for best in np.unravel_index(int(np.argmin(mean)), mean.shape))
+        x = self._path(ratio, c)[alpha]
         r = self.rows.residuals(x)
         for k, weight in enumerate(tested):
             r = np.where(weight > 0, errors[ratio, k, alpha], r)
