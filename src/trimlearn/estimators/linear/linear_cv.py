@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -160,7 +161,11 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
         first = PenaltyPath(tame, splits, ratios, grid, self.n_jobs).validate(rows.s)
         search = Net(first.alpha, first.l1_ratio).for_rows(rows)
         path = PenaltyPath(rows, splits, ratios, grid, self.n_jobs)
-        return best_rows(rows, search, path, half(rows), seed=self._seed(), floor=floor).fit.c
+
+        def fitter(other: Rows) -> PenaltyPath:
+            return replace(path, rows=other)
+
+        return best_rows(rows, search, fitter, half(rows), seed=self._seed(), floor=floor).fit.c
 
     def _grid(self, rows: Rows, c: Floats, ratio: float) -> Floats:
         number = self.n_alphas if self.alphas is None else self.alphas

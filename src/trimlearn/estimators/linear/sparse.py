@@ -7,6 +7,7 @@ Here not every column counts as a parameter: rows are judged by models that have
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import sqrt
 from typing import TYPE_CHECKING, Any, final
 
@@ -216,8 +217,8 @@ class _SparseFit:
         rows, h = self.rows, half(self.rows)
         c = None if start is None else rows.s * start
         if c is None:
-            fitted = honest(rows, self.net, fold_numbers(rows.n))
-            settled = best_rows(rows, self.net, fitted, h, seed=self.solver.seed, floor=self.floor)
+            fitter = partial(honest, penalised=self.net, fold=fold_numbers(rows.n))
+            settled = best_rows(rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
             c = settled.fit.c
         if start is not None or self.model.penalty not in ("l2", "l1", "elasticnet"):
             settled = self._settle(c, h)
