@@ -138,8 +138,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
         """The penalty, unless there is one already (``warm``), and the fit under it."""
         if not warm:
             self._choose(data, h)
-            warm = self.C_ == PILOT and self.penalty == "l2"  # the labels have been judged by such models already
-        return super()._fit(data, h, warm)
+        return super()._fit(data, h, warm=True)  # which judges no labels again
 
     def _choose(self, data: Examples, h: float | None) -> None:
         """The penalty under which labels held out are most likely, by the models that allow for noise."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from math import sqrt
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 from scipy.special import stdtr
@@ -156,8 +156,8 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
         x, weights = raw.x, raw.w
         settled = replace(settled, fit=fit.honest(rows.s * raw.w, raw.x))
     final = judge(settled.fit.r, half(rows), 0, rows.s, intercept=rows.intercept, floor=floor)
-    used = int(np.count_nonzero(x))
-    _warn_of_too_many(model, used, weights)
+    used = _parameters(model, rows, x, rows.s * weights)
+    _warn_of_too_many(used, weights)
 
     dtype = data.X.dtype
     model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
@@ -261,12 +261,26 @@ class _SparseFit:
         return LinearFit(x, kept(rows, x, h), share * history[-1], records, Status.CONVERGED)
 
 
-def _warn_of_too_many(model: Any, used: int, weights: np.ndarray) -> None:
-    """UserWarning where the fit has as many coefficients as rows."""
+def _parameters(model: TrimmedLinearRegression, rows: Rows, x: Floats, c: Floats) -> float:
+    """How many parameters the fit uses: its nonzero coefficients (Zou, Hastie and Tibshirani 2007); where the penalty
+    has an L2 part, the trace of the smoother on their columns."""
+    coef = x[:-1] if rows.intercept else x
+    net = penalty_net(model)
+    l2 = net.alpha * (1 - net.l1_ratio) * (1.0 if net.per_sum else float(c.sum()))
+    if not l2:
+        return float(np.count_nonzero(coef) + rows.intercept)
+    A = rows.X[c > 0][:, coef != 0]
+    A = (A - np.average(A, axis=0, weights=c[c > 0]) if rows.intercept else A) * np.sqrt(c[c > 0])[:, None]
+    d2 = np.linalg.svd(A, compute_uv=False) ** 2
+    return float(np.sum(d2 / (d2 + l2)) + rows.intercept)
+
+
+def _warn_of_too_many(used: float, weights: np.ndarray) -> None:
+    """UserWarning where the fit has as many parameters as rows."""
     rows = int(np.count_nonzero(weights))
     if used >= rows >= ENOUGH:
         warn(
-            f"the fit uses {used} coefficients for {rows} rows and passes through nearly all of them, so that hardly "
+            f"the fit uses {used:.0f} parameters for {rows} rows and passes through nearly all of them, so that hardly "
             "any row can be told to be wrong: raise alpha, or let TrimmedLinearRegressionCV choose it.",
         )
 

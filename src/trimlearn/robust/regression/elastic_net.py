@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 
 ROUGH = 1e-4  # scikit-learn's default: a duality gap of this share of Σ y², enough to rank rows by their residuals
 EXACT = 1e-12  # a coefficient is off by the root of the gap: 10⁻⁶ of the size of y, as closely as users can tell
+CLOSE = 1e-8  # a gap that is not worth a warning: rounding may keep one from EXACT, and this is four digits
 STEPS = 10_000  # rounds of coordinate descent at most, a limit on time: ten times scikit-learn's, for EXACT
 
 
@@ -34,7 +35,7 @@ def elastic_net(
 
         1/(2 Σcᵢ) Σ cᵢ (tᵢ − ⟨vᵢ, x⟩ − x₀)² + α (l1_ratio ‖x‖₁ + (1 − l1_ratio) ½‖x‖²),
 
-    as a row of an array, the intercept last, each begun where the one before ended; and whether every gap is below tol.
+    as a row of an array, the intercept last, each begun where the one before ended; and whether every gap is near tol.
     x0: where the first begins. Rows of weight 0 are not looked at.
 
     >>> X, t = np.array([[-1.0], [1.0], [9.0]]), np.array([0.0, 4.0, 0.0])
@@ -72,7 +73,9 @@ def _centred(
                 tol=tol, max_iter=STEPS, **begin,
             )  # fmt: skip
         coef[l1] = found.T
-        solved = bool(np.all(gaps * len(b) <= 2 * tol * max(float(b @ b), float(np.finfo(np.float64).tiny))))
+        solved = bool(
+            np.all(gaps * len(b) <= max(2 * tol, CLOSE) * max(float(b @ b), float(np.finfo(np.float64).tiny)))
+        )
     if not l1.all():
         coef[~l1] = _ridge(A, b, alphas[~l1] * len(b))
     return coef, solved
