@@ -1,4 +1,4 @@
-"""scikit-learn's own checks on the regressions, the classifier and what chooses penalties; others' are beside their tests."""
+"""scikit-learn's own checks on regressions, classifiers and what chooses penalties; others' are beside their tests."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ __all__ = [
 
 FOLDS = 5  # in which rows are left out to judge them: as many as in scikit-learn's cross-validation
 ELEMENTAL = 3  # rows of a random start: Alfons, Croux and Gelper (2013, section 4)
-STARTS = 20  # random ones: with 50, no fit of `benchmarks.calibration sparse` ends elsewhere
+STARTS = 20  # random ones, a limit on time: without leverage points the planned starts suffice alone
 FOLLOWED = 5  # starts followed to the end, beside those that are not random
 FIRST, STEPS = 2, 50  # concentration steps before starts are compared, as in FAST-LTS; at most, a limit on time
 ROUNDS = 10  # of judging and fitting again, a limit on time: sets that have not settled then go round in a circle
