@@ -183,7 +183,7 @@ def _contest(
     order = sorted(settled, key=lambda one: -one.weight)
     best = order[0]
     for one in order[1:]:
-        used = min(np.count_nonzero(one.fit.x), rows.S / 4)  # else sets of ¾ of the rows might be too small
+        used = min(float(np.count_nonzero(one.fit.x)), rows.S / 4)  # else sets of ¾ of the rows might be too small
         gain = _gain(best, one)
         if one.weight < (rows.S + used) / 2 or len(gain) < COMMON:
             continue
