@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from math import log, pi
 from typing import Any, Final, Self, final
@@ -117,7 +118,9 @@ class TrimmedGraphicalLassoCV(TrimmedGraphicalLasso):
         rows = FeatureRows(data.X[kept], s)
         splits = distinct_splits(self.cv, data.X, None, where, len(s))
         self.alpha_ = PILOT * _largest(_tame_covariance(rows, self.assume_centered))
-        super()._fit(data, h, warm=False)
+        with warnings.catch_warnings():  # what is to be said is said of the last fit
+            warnings.simplefilter("ignore", UserWarning)
+            super()._fit(data, h, warm=False)
         self.cv_results_ = self._validated(rows.X, s * self.weights_[kept], splits)
         best = int(np.argmax(self.cv_results_["mean_test_score"]))
         self.alpha_ = float(self.cv_results_["alphas"][best])

@@ -51,7 +51,8 @@ __all__ = [
 
 FOLDS = 5  # in which rows are left out to judge them: as many as in scikit-learn's cross-validation
 ELEMENTAL = 3  # rows of a random start: Alfons, Croux and Gelper (2013, section 4)
-STARTS = 20  # random ones, a limit on time: without leverage points the planned starts suffice alone
+FEWEST, MOST = 5, 20  # random starts, which only leverage points make necessary beside the planned ones
+WORK = 10_000_000  # entries that random starts may read, a limit on time: 20 times 500,000
 FOLLOWED = 5  # starts followed to the end, beside those that are not random
 FIRST, STEPS = 2, 50  # concentration steps before starts are compared, as in FAST-LTS; at most, a limit on time
 ROUNDS = 10  # of judging and fitting again, a limit on time: sets that have not settled then go round in a circle
@@ -298,7 +299,7 @@ def _planned_starts(rows: Rows, penalised: Penalised, h: float) -> Iterator[Floa
 def _random_starts(rows: Rows, penalised: Penalised, seed: int) -> Iterator[Floats]:
     """Fits to a few random rows."""
     rng = np.random.Generator(np.random.Philox(key=seed))
-    for _ in range(STARTS if rows.n > ELEMENTAL else 0):
+    for _ in range(int(np.clip(WORK / rows.X.size, FEWEST, MOST)) if rows.n > ELEMENTAL else 0):
         c = np.zeros(rows.n)
         c[rng.choice(rows.n, ELEMENTAL, replace=False)] = 1.0
         yield penalised.fit(rows, c, None)
