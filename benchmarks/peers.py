@@ -16,6 +16,7 @@ from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
 from benchmarks.peers_mosaic import mosaics
 from benchmarks.peers_rivals import presence
+from benchmarks.peers_sparse import sparse
 from trimlearn.datasets.locate import find_folder
 
 __all__ = ["PARTS", "QUICK", "Plan", "run"]
@@ -37,10 +38,15 @@ class Plan:
     wrong: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)
     rare: int = 20_000
     distances: tuple[float, ...] = (4.0, 6.0)
+    wide: tuple[tuple[int, int], ...] = ((100, 150), (50, 10), (200, 20), (500, 10), (50, 1000), (400, 1000))
+    bad: tuple[tuple[str, float], ...] = (("clean", 0.0), ("vertical", 0.15), ("leverage", 0.15), ("both", 0.15))
 
 
 FULL = Plan()
-QUICK = Plan(True, ("hbk", "telef"), (100,), (3,), (0,), ((100, 2),), (1000, 3), ((100, 3),), 500, (0.2,), 2000, (6.0,))
+QUICK = Plan(
+    True, ("hbk", "telef"), (100,), (3,), (0,), ((100, 2),), (1000, 3), ((100, 3),), 500, (0.2,), 2000, (6.0,),
+    ((40, 60),), (("vertical", 0.15),),
+)  # fmt: skip
 
 Measure = Callable[[Plan, Path | None], Part]
 
@@ -79,6 +85,7 @@ PARTS: dict[str, Measure] = {
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
     "cells": _cells,
+    "sparse": lambda plan, _: sparse(plan.wide, plan.bad, plan.seeds),
     "labels": _labels,
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),
     "mosaic": lambda plan, data: mosaics(data, plan.quick),

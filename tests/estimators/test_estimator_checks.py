@@ -1,4 +1,4 @@
-"""scikit-learn's own checks on the regressions and the classifier; the other estimators' are beside their tests."""
+"""scikit-learn's own checks on regressions, classifiers and what chooses penalties; others' are beside their tests."""
 
 from __future__ import annotations
 
@@ -9,15 +9,26 @@ import pytest
 from sklearn.base import BaseEstimator
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
+from trimlearn import (
+    TrimmedGLM,
+    TrimmedGraphicalLassoCV,
+    TrimmedLinearRegression,
+    TrimmedLinearRegressionCV,
+    TrimmedLogisticRegression,
+    TrimmedLogisticRegressionCV,
+)
 
 ESTIMATORS = [
     TrimmedLinearRegression(random_state=0),
     TrimmedLinearRegression(contamination=0.2, penalty="l1", alpha=0.01, reweight=False, random_state=0),
+    TrimmedLinearRegression(penalty="l1", alpha=0.1, random_state=0),
+    TrimmedLinearRegressionCV(n_alphas=10, random_state=0),
     TrimmedGLM(random_state=0),
     TrimmedGLM("huber", random_state=0),
     TrimmedLogisticRegression(random_state=0),
     TrimmedLogisticRegression(contamination=0.2, reweight=False, random_state=0),
+    TrimmedLogisticRegressionCV(Cs=[0.1, 1.0], cv=3, random_state=0),
+    TrimmedGraphicalLassoCV([0.1, 0.01], cv=3, random_state=0),
 ]
 
 

@@ -23,6 +23,7 @@ from trimlearn.estimators.linear.explain import (
 )
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
@@ -202,6 +203,9 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         if self.criterion == "lms" and self.penalty is not None:
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
         self._training, self._covariance = data, None
+        if is_selective(self, data):
+            fit_sparse(self, data, h, warm)
+            return self
         distinct = Distinct.of(data)
         rows, floor = distinct.rows, rounding_floor(distinct.rows.t)
         solver = self._solver(self._seed(), exact=floor**2)
@@ -264,7 +268,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         r2 = None
         if self.penalty is not None:  # Ridge's alpha stands beside a sum, the others' beside a mean
             scale = (1 if self.penalty == "l2" else kept) / rows.S
-            r2 = make_penalty(self.penalty, self.alpha, self.l1_ratio, scale)
+            r2 = make_penalty(self.penalty, *self._strength, scale)
         return Problem(LeastSquares(rows.X, rows.t, intercept=self.fit_intercept), r1, r2, rows.s)
 
     def _trimmed(self, rows: Examples, h: float, x0: Array | None, solver: Solver) -> LinearFit:
@@ -297,6 +301,11 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return seen <= max(_excess(A, draw.standard_normal(n), half, rows.s) for _ in range(CLEAN_SETS))
 
     @property
+    def _strength(self) -> tuple[float, float]:
+        """alpha and l1_ratio of the penalty."""
+        return self.alpha, self.l1_ratio
+
+    @property
     def _parameters(self) -> int:
         return int(self.n_features_in_ + self.fit_intercept)
 
@@ -321,7 +330,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return regression_findings(self, NORMAL, data, scores, off)
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
-        data, ridge = self._remembered(X, y), float(self.alpha)
+        data, ridge = self._remembered(X, y), float(self._strength[0])
         return fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 
 from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, Ridge, Scaled
 
-__all__ = ["PENALTIES", "make_penalty"]
+__all__ = ["PENALTIES", "SELECTING", "make_penalty"]
 
-PENALTIES = ("l2", "l1", "elasticnet", "scad", "mcp", "l0")
+SELECTING = ("l1", "elasticnet", "scad", "mcp", "l0")  # those that set coefficients to zero
+PENALTIES = ("l2", *SELECTING)
 
 
 def make_penalty(penalty: str, alpha: Any, l1_ratio: Any, scale: float) -> Regularizer:

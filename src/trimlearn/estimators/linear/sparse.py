@@ -1,0 +1,289 @@
+"""Linear regression under a penalty that selects columns, or with too few rows to do without one.
+
+Here not every column counts as a parameter: rows are judged by models that have not seen them, as
+`trimlearn.robust.regression.sparse` says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from math import sqrt
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+from scipy.special import stdtr
+from sklearn.exceptions import ConvergenceWarning
+
+from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.warn import warn
+from trimlearn.estimators.detector import concentration_records
+from trimlearn.estimators.linear.data import Distinct, Examples
+from trimlearn.estimators.linear.explain import warn_of_exact_fit
+from trimlearn.estimators.linear.penalties import SELECTING, make_penalty
+from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.inference.probability import row_probabilities
+from trimlearn.progress import stage
+from trimlearn.robust.regression.elastic_net import EXACT, ROUGH, Floats, elastic_net
+from trimlearn.robust.regression.sparse import (
+    HonestFit,
+    Penalised,
+    Rows,
+    Settled,
+    best_rows,
+    concentrate,
+    ends,
+    fold_numbers,
+    honest,
+    kept,
+    settle,
+)
+from trimlearn.robust.scale import judge, raw_scale, rounding_floor
+from trimlearn.solution import Status
+
+if TYPE_CHECKING:
+    from trimlearn.estimators.linear.linear import TrimmedLinearRegression
+
+__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of"]
+
+WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
+ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
+FEW_ROWS = 3  # per coefficient, below which ridge regression is judged so too: as in `linear`, where it is explained
+
+
+def is_selective(model: TrimmedLinearRegression, data: Examples) -> bool:
+    """Whether a fit of this model to these data is made here."""
+    few = model.penalty == "l2" and data.n < FEW_ROWS * model._parameters
+    small = not is_sparse(data.X) or data.X.shape[0] * data.X.shape[1] <= WRITTEN_OUT
+    return small and (few or model.penalty in SELECTING)
+
+
+def rows_of(model: TrimmedLinearRegression, data: Examples) -> Rows:
+    """The data written out in float64."""
+    X = data.X.toarray() if is_sparse(data.X) else data.X
+    s = np.ones(data.n) if data.s is None else data.s
+    return Rows(
+        np.asarray(X, dtype=np.float64), data.t.astype(np.float64), s.astype(np.float64), bool(model.fit_intercept)
+    )
+
+
+def half(rows: Rows) -> float:
+    """The fewest rows that can be the majority."""
+    return min(rows.S, (rows.S + 1 + rows.intercept) // 2)
+
+
+@final
+@dataclass(frozen=True)
+class Net:
+    """Elastic nets, Lasso and Ridge among them. per_sum: whether alpha stands beside a sum, as Ridge's does."""
+
+    alpha: float
+    l1_ratio: float
+    per_sum: bool = False
+    tol: float = ROUGH
+
+    def fit(self, rows: Rows, c: Floats, x0: Floats | None) -> Floats:
+        return self.solve(rows, c, x0)[0]
+
+    def solve(self, rows: Rows, c: Floats, x0: Floats | None) -> tuple[Floats, bool]:
+        """The fit, and whether it is within the tolerance."""
+        alpha = self.alpha / (float(c.sum()) if self.per_sum else 1.0)
+        X, t = rows.X, rows.t
+        found, solved = elastic_net(X, t, c, alpha, self.l1_ratio, intercept=rows.intercept, x0=x0, tol=self.tol)
+        return found[0], solved
+
+    def for_rows(self, rows: Rows) -> Penalised:
+        """Without a penalty on the intercept that these rows have."""
+        return _Coefficients(self, rows.intercept)
+
+    def value(self, x: Floats, h: float) -> float:
+        penalty = self.l1_ratio * np.abs(x).sum() + (1 - self.l1_ratio) * float(x @ x) / 2
+        return float(self.alpha * penalty / (h if self.per_sum else 1.0))
+
+
+@final
+@dataclass(frozen=True)
+class _Coefficients:
+    """A penalty of the coefficients alone, the intercept being left out."""
+
+    penalised: Penalised
+    intercept: bool
+
+    def fit(self, rows: Rows, c: Floats, x0: Floats | None) -> Floats:
+        return self.penalised.fit(rows, c, x0)
+
+    def value(self, x: Floats, h: float) -> float:
+        return self.penalised.value(x[:-1] if self.intercept else x, h)
+
+
+@final
+@dataclass(frozen=True)
+class _Solved:
+    """Any penalty: what `solve` finds from where it begins."""
+
+    model: TrimmedLinearRegression
+    solver: Solver
+
+    def fit(self, rows: Rows, c: Floats, x0: Floats | None) -> Floats:
+        begin = np.zeros(rows.X.shape[1] + rows.intercept) if x0 is None else x0
+        return np.asarray(self.solver.refit(self.model._problem(Examples(rows.X, rows.t, c)), begin), dtype=np.float64)
+
+    def value(self, x: Floats, h: float) -> float:
+        alpha, l1_ratio = self.model._strength
+        return float(make_penalty(str(self.model.penalty), alpha, l1_ratio, 1.0).value(x))
+
+
+def penalty_net(model: TrimmedLinearRegression) -> Net:
+    """The elastic net that is the model's penalty, or that selects as it does: SCAD and MCP are L1 of the same strength
+    near zero, and L0 cuts coefficients at √(2α), where L1 cuts them at α."""
+    alpha, l1_ratio = model._strength
+    make_penalty(str(model.penalty), alpha, l1_ratio, 1.0)  # which says what is wrong with them
+    ratio = {"l2": 0.0, "elasticnet": l1_ratio}.get(str(model.penalty), 1.0)
+    return Net(sqrt(2 * alpha) if model.penalty == "l0" else float(alpha), ratio, model.penalty == "l2")
+
+
+def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, warm: bool) -> None:
+    """Fit the model: rows that can be explained, the fit to them, and what that says about all rows."""
+    distinct = Distinct.of(data)
+    rows, floor = rows_of(model, distinct.rows), rounding_floor(distinct.rows.t)
+    fit = _SparseFit(model, rows, model._solver(model._seed(), exact=floor**2), floor)
+    known = getattr(model, "_explained", None) if warm else None
+    start = None if known is None or len(known) != rows.n else known
+    settled, raw, mass = fit.automatic(start) if h is None else fit.given(h, model._x if start is not None else None)
+    if model.reweight:
+        x, weights = fit.exact(settled.fit.c, settled.fit.x), (settled.fit.c > 0).astype(np.float64)
+    else:
+        x, weights = raw.x, raw.w
+        settled = replace(settled, fit=fit.honest(rows.s * raw.w, raw.x))
+    final = judge(settled.fit.r, half(rows), 0, rows.s, intercept=rows.intercept, floor=floor)
+    used = _parameters(model, rows, x, rows.s * weights)
+    _warn_of_too_many(used, weights)
+
+    dtype = data.X.dtype
+    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
+    model._explained = settled.fit.c > 0
+    model.n_iter_ = max(1, len(raw.history) - 1)
+    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x.astype(dtype))
+    model.coef_, model.intercept_ = model._parts(x.astype(dtype))
+    model.contamination_ = settled.verdict.contamination if h is None else 1 - h / rows.S
+    model.raw_scale_ = raw_scale(rows.residuals(raw.x), mass, 0, rows.s, intercept=rows.intercept)
+    model.scale_, model.threshold_ = final.scale, final.cutoff
+    scores, unseen = np.abs(rows.residuals(x)) / final.scale, model._scores(distinct.gone)
+    freedom = max(1.0, float(rows.s @ weights) - used)
+    unlikely = [2.0 * stdtr(freedom, -score) for score in (np.abs(settled.fit.r) / final.scale, unseen)]
+    model.outlier_scores_, model.weights_, model.raw_weights_, p_values = distinct.spread(
+        (scores, unseen),
+        (weights.astype(dtype), unseen <= final.cutoff),
+        (raw.w.astype(dtype), 0.0),
+        (unlikely[0], unlikely[1]),
+    )
+    model.outlier_probability_ = row_probabilities(p_values, data.s)
+    if final.scale <= floor:
+        warn_of_exact_fit(weights)
+
+
+@final
+@dataclass(frozen=True)
+class _SparseFit:
+    """One fit of a model to rows; floor: the smallest σ to believe in."""
+
+    model: TrimmedLinearRegression
+    rows: Rows
+    solver: Solver
+    floor: float
+
+    @property
+    def net(self) -> Penalised:
+        return penalty_net(self.model).for_rows(self.rows)
+
+    @property
+    def own(self) -> Penalised:
+        """Fits under the penalty itself."""
+        convex = self.model.penalty in ("l2", "l1", "elasticnet")
+        return self.net if convex else _Coefficients(_Solved(self.model, self.solver), self.rows.intercept)
+
+    @property
+    def descends(self) -> bool:
+        """Whether the last fits are made by coordinate descent too, and not as the user says."""
+        said = self.model.method is not None or self.model.max_passes is not None
+        return not said and self.model.penalty in ("l2", "l1", "elasticnet")
+
+    def honest(self, c: Floats, x0: Floats | None) -> HonestFit:
+        return honest(self.rows, self.own, fold_numbers(self.rows.n))(c, x0)
+
+    def automatic(self, start: np.ndarray | None) -> tuple[Settled, LinearFit, float]:
+        """The rows that are explained; the trimmed fit that keeps as many as are good, and how many these are."""
+        stage("sparse least trimmed squares from many starts")
+        rows, h = self.rows, half(self.rows)
+        c = None if start is None else rows.s * start
+        if c is None:
+            fitter = partial(honest, penalised=self.net, fold=fold_numbers(rows.n))
+            settled = best_rows(rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
+            c = settled.fit.c
+        if start is not None or self.model.penalty not in ("l2", "l1", "elasticnet"):
+            settled = self._settle(c, h)
+        mass = max(h, rows.S * (1 - settled.verdict.contamination))
+        return settled, self._trimmed([settled.fit.x], mass), mass
+
+    def given(self, h: float, x0: Floats | None) -> tuple[Settled, LinearFit, float]:
+        """The trimmed fit that keeps h, and the rows that it explains."""
+        stage("sparse least trimmed squares from many starts")
+        starts = [x for x, _ in ends(self.rows, self.net, h, self.solver.seed)] if x0 is None else [x0]
+        raw = self._trimmed(starts if self.descends else starts[:1], h)
+        return self._settle(self.rows.s * raw.w, h), raw, h
+
+    def _settle(self, c: Floats, h: float) -> Settled:
+        settled = settle(self.rows, self.honest, c, h, self.floor)
+        assert settled is not None  # nothing was seen before
+        return settled
+
+    def exact(self, c: Floats, x0: Floats) -> Floats:
+        """The model of rows weighted c, as closely as it can be found."""
+        if not self.descends:
+            problem = self.model._problem(Examples(self.rows.X, self.rows.t, c))
+            return np.asarray(self.solver.refit(problem, x0), dtype=np.float64)
+        x, solved = replace(penalty_net(self.model), tol=EXACT).solve(self.rows, c, x0)
+        if not solved:
+            _warn_of_short(self.solver.name)
+        return x
+
+    def _trimmed(self, starts: list[Floats], h: float) -> LinearFit:
+        """The best trimmed fit that keeps h, from these models."""
+        rows = self.rows
+        if not self.descends:
+            s = None if np.all(rows.s == 1) else rows.s
+            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, list(starts))
+        exact = replace(penalty_net(self.model), tol=EXACT).for_rows(rows)
+        found = [concentrate(rows, exact, x, h) for x in starts]
+        x, history = min(found, key=lambda end: end[1][-1])
+        share = h / rows.S  # F is a mean over all rows
+        records = concentration_records([share * value for value in history], h)
+        return LinearFit(x, kept(rows, x, h), share * history[-1], records, Status.CONVERGED)
+
+
+def _parameters(model: TrimmedLinearRegression, rows: Rows, x: Floats, c: Floats) -> float:
+    """How many parameters the fit uses: its nonzero coefficients (Zou, Hastie and Tibshirani 2007); where the penalty
+    has an L2 part, the trace of the smoother on their columns."""
+    coef = x[:-1] if rows.intercept else x
+    net = penalty_net(model)
+    l2 = net.alpha * (1 - net.l1_ratio) * (1.0 if net.per_sum else float(c.sum()))
+    if not l2:
+        return float(np.count_nonzero(coef) + rows.intercept)
+    A = rows.X[c > 0][:, coef != 0]
+    A = (A - np.average(A, axis=0, weights=c[c > 0]) if rows.intercept else A) * np.sqrt(c[c > 0])[:, None]
+    d2 = np.linalg.svd(A, compute_uv=False) ** 2
+    return float(np.sum(d2 / (d2 + l2)) + rows.intercept)
+
+
+def _warn_of_too_many(used: float, weights: np.ndarray) -> None:
+    """UserWarning where the fit has as many parameters as rows."""
+    rows = int(np.count_nonzero(weights))
+    if used >= rows >= ENOUGH:
+        warn(
+            f"the fit uses {used:.0f} parameters for {rows} rows and passes through nearly all of them, so that hardly "
+            "any row can be told to be wrong: raise alpha, or let TrimmedLinearRegressionCV choose it.",
+        )
+
+
+def _warn_of_short(name: str) -> None:
+    warn(f"{name} stopped short: bring the columns to one scale, or raise alpha.", ConvergenceWarning)

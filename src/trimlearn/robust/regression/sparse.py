@@ -1,0 +1,305 @@
+"""Sparse least trimmed squares: which rows a penalised regression explains, also where columns outnumber rows.
+
+What is different from few columns:
+
+- A penalised fit to half of the rows takes rows whose targets are small, for these need the least penalty. So the
+  objective does not tell which of several fits is right.
+- The rows that a fit was made for are nearer to it than others, by much. So every row is judged by a model that has not
+  seen it: the *honest* residuals.
+
+From every start, concentration steps (a fit to the h rows that the last one explains best) lead to a set of rows. Each
+set grows or shrinks, every row being judged by honest residuals, until it stays the same. Of the sets that come out the
+largest is taken, unless a smaller one predicts the rows that both hold significantly better.
+
+A. Alfons, C. Croux and S. Gelper (2013), Sparse least trimmed squares regression for analyzing high-dimensional large
+data sets, Ann. Appl. Stat. 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from math import sqrt
+from typing import Protocol, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.robust.order import weighted_medians
+from trimlearn.robust.regression.elastic_net import Floats
+from trimlearn.robust.scale import judge
+from trimlearn.robust.verdict import Verdict
+from trimlearn.weights import CappedSimplex
+
+__all__ = [
+    "FOLDS",
+    "Honest",
+    "HonestFit",
+    "Mask",
+    "Penalised",
+    "Rows",
+    "Settled",
+    "best_rows",
+    "concentrate",
+    "drawn_in",
+    "ends",
+    "fold_numbers",
+    "honest",
+    "kept",
+    "settle",
+]
+
+FOLDS = 5  # in which rows are left out to judge them: as many as in scikit-learn's cross-validation
+ELEMENTAL = 3  # rows of a random start: Alfons, Croux and Gelper (2013, section 4)
+FEWEST, MOST = 5, 20  # random starts, which only leverage points make necessary beside the planned ones
+WORK = 10_000_000  # entries that random starts may read, a limit on time: 20 times 500,000
+FOLLOWED = 5  # starts followed to the end, beside those that are not random
+FIRST, STEPS = 2, 50  # concentration steps before starts are compared, as in FAST-LTS; at most, a limit on time
+ROUNDS = 10  # of judging and fitting again, a limit on time: sets that have not settled then go round in a circle
+CLIP = 2.0  # robust standard deviations at which entries are drawn in for a start: of a normal law 5 % are
+BOUND = 1.5  # the same for residuals: Huber's k, near 1.345, at which 95 % efficient
+HUBER = 10  # steps of an M-estimate that is a start only, a limit on time
+SAME = 1e-6  # relative difference of two objectives that is the tolerance of coordinate descent
+MAD = 1.4826  # the normal law's standard deviation over its median absolute deviation, 1/Φ⁻¹(¾)
+STANDARD_ERRORS = 1.0  # by which a smaller set must predict better: the one-standard-error rule (Breiman et al. 1984)
+CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
+SIMULATED = 1_000  # entries of X up to which they are, a limit on time: they are nine more searches
+COMMON = 3  # rows in both sets without which nothing is compared: a standard error needs two, and one to spare
+
+Mask = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True)
+class Rows:
+    """Rows X (n, p) and targets t, each counted s times; the model is ⟨v, x⟩ + x₀, x₀ last, or without an intercept."""
+
+    X: Floats
+    t: Floats
+    s: Floats
+    intercept: bool
+
+    @property
+    def n(self) -> int:
+        return len(self.t)
+
+    @property
+    def S(self) -> float:
+        return float(self.s.sum())
+
+    def predict(self, x: Floats) -> Floats:
+        return np.asarray(self.X @ x[:-1] + x[-1] if self.intercept else self.X @ x)
+
+    def residuals(self, x: Floats) -> Floats:
+        return np.asarray(self.t - self.predict(x))
+
+
+class Penalised(Protocol):
+    """A penalised fit to weighted rows."""
+
+    def fit(self, rows: Rows, c: Floats, x0: Floats | None) -> Floats:
+        """The x that minimises Σ cᵢ½rᵢ²/Σcᵢ + penalty(x), begun at x0."""
+
+    def value(self, x: Floats, h: float) -> float:
+        """penalty(x), where h is kept."""
+
+
+@final
+@dataclass(frozen=True)
+class HonestFit:
+    """The model x of rows weighted c, and the residuals r of all rows by models that have not seen them."""
+
+    x: Floats
+    c: Floats
+    r: Floats
+
+
+@final
+@dataclass(frozen=True)
+class Settled:
+    """A fit to the rows that it explains, and the verdict on all rows by it."""
+
+    fit: HonestFit
+    verdict: Verdict
+
+    @property
+    def weight(self) -> float:
+        """How much of the rows is in the fit."""
+        return float(self.fit.c.sum())
+
+
+Honest = Callable[[Floats, "Floats | None"], HonestFit]  # for rows weighted c, begun at x0
+
+
+def fold_numbers(n: int) -> NDArray[np.int64]:
+    """The fold of each of n rows in an order that depends on their contents: every fifth row, or fewer folds."""
+    return np.arange(n) % max(1, min(FOLDS, n))
+
+
+def honest(rows: Rows, penalised: Penalised, fold: NDArray[np.int64]) -> Honest:
+    """Rows of the fit are judged by a model of the other folds, all others by the fit itself."""
+
+    def fitted(c: Floats, x0: Floats | None) -> HonestFit:
+        x = penalised.fit(rows, c, x0)
+        r = rows.residuals(x)
+        for k in np.unique(fold):
+            seen = (fold == k) & (c > 0)
+            rest = np.where(seen, 0.0, c)
+            if seen.any() and np.count_nonzero(rest) > 1:
+                r[seen] = rows.residuals(penalised.fit(rows, rest, x))[seen]
+        return HonestFit(x, c, r)
+
+    return fitted
+
+
+def best_rows(
+    rows: Rows, penalised: Penalised, fitter: Callable[[Rows], Honest], h: float, *, seed: int = 0, floor: float = 0.0
+) -> Settled:
+    """The rows that a penalised regression explains, where at least h are good.
+
+    ``penalised`` finds the sets that ``fitter(rows)`` begins with; ``floor`` is that of `judge`. Of few rows a part can
+    be fitted well by chance: then a smaller set must do better than any does in clean data on the same design,
+    simulated.
+    """
+    largest, best = _contest(rows, penalised, fitter(rows), h, seed, floor)
+    if best is largest or rows.X.size > SIMULATED:
+        return best
+    rng = np.random.Generator(np.random.Philox(key=seed + 1))
+    model, seen = rows.predict(largest.fit.x), _excess(largest, best)
+    for _ in range(CLEAN_SETS):
+        clean = replace(rows, t=model + largest.verdict.scale * rng.standard_normal(rows.n))
+        if _excess(*_contest(clean, penalised, fitter(clean), h, seed, floor)) >= seen:
+            return largest
+    return best
+
+
+def _contest(
+    rows: Rows, penalised: Penalised, fitted: Honest, h: float, seed: int, floor: float
+) -> tuple[Settled, Settled]:
+    """Of the sets that come out the largest, and the best: that one, unless a smaller one predicts the rows of both
+    significantly better. A set is large enough where the rows left out could not be fitted as well."""
+    sets = [rows.s, *[rows.s * kept(rows, x, h) for x, _ in ends(rows, penalised, h, seed)]]
+    seen: set[bytes] = set()
+    settled = [found for c in sets if (found := settle(rows, fitted, c, h, floor, seen)) is not None]
+    order = sorted(settled, key=lambda one: -one.weight)
+    best = order[0]
+    for one in order[1:]:
+        used = min(float(np.count_nonzero(one.fit.x)), rows.S / 4)  # else sets of ¾ of the rows might be too small
+        gain = _gain(best, one)
+        if one.weight < (rows.S + used) / 2 or len(gain) < COMMON:
+            continue
+        best = one if gain.mean() > STANDARD_ERRORS * gain.std() / sqrt(len(gain)) else best
+    return order[0], best
+
+
+def _gain(one: Settled, other: Settled) -> Floats:
+    """By how much the squared residuals of the rows in both sets are larger under the first."""
+    both = (one.fit.c > 0) & (other.fit.c > 0)
+    return np.asarray(one.fit.r[both] ** 2 - other.fit.r[both] ** 2)
+
+
+def _excess(one: Settled, other: Settled) -> float:
+    """The mean of these squares under the first over that under the other, less 1."""
+    both = (one.fit.c > 0) & (other.fit.c > 0)
+    least = float(np.finfo(np.float64).tiny)
+    return float(_gain(one, other).sum() / max(float(np.sum(other.fit.r[both] ** 2)), least))
+
+
+def settle(
+    rows: Rows, fitted: Honest, c: Floats, h: float, floor: float = 0.0, seen: set[bytes] | None = None
+) -> Settled | None:
+    """Fit, judge, keep what is explained, until that stays the same; where it goes round in a circle, or does not end,
+    the largest set on the way. None where it comes to a set that was ``seen`` from another start."""
+    way: dict[bytes, Settled] = {}
+    key, x = (c > 0).tobytes(), None
+    while key not in way and len(way) < ROUNDS:
+        if seen is not None and key in seen:
+            return None
+        fit = fitted(c, x)
+        way[key] = Settled(fit, judge(fit.r, h, 0, rows.s, intercept=rows.intercept, floor=floor))
+        x, c = fit.x, rows.s * way[key].verdict.inliers
+        key = (c > 0).tobytes()
+    if seen is not None:
+        seen.update(way)
+    sets = list(way.values())
+    circle = sets[list(way).index(key) :] if key in way else sets[1:]
+    return max(circle, key=lambda one: one.weight)
+
+
+def ends(rows: Rows, penalised: Penalised, h: float, seed: int) -> list[tuple[Floats, list[float]]]:
+    """Where concentration ends, from each start that is not random and from the best of those that are, best first;
+    each with its objectives on the way."""
+    planned = list(_planned_starts(rows, penalised, h))
+    starts = planned + list(_random_starts(rows, penalised, seed))
+    first = [concentrate(rows, penalised, x, h, FIRST) for x in starts]
+    order = sorted(range(len(first)), key=lambda i: first[i][1][-1])
+    follow = dict.fromkeys([*order[:FOLLOWED], *range(len(planned))])
+    last = sorted((concentrate(rows, penalised, first[i][0], h) for i in follow), key=lambda end: end[1][-1])
+    return [end for k, end in enumerate(last) if k == 0 or end[1][-1] > last[k - 1][1][-1] * (1 + SAME)]
+
+
+def concentrate(
+    rows: Rows, penalised: Penalised, x: Floats, h: float, steps: int = STEPS
+) -> tuple[Floats, list[float]]:
+    """Concentration steps from x until the objective stops falling, and its values: Σ sᵢwᵢ½rᵢ²/h + penalty(x)."""
+    history: list[float] = []
+    for _ in range(steps):
+        new = penalised.fit(rows, rows.s * kept(rows, x, h), x)
+        found = float((rows.s * kept(rows, new, h)) @ rows.residuals(new) ** 2 / (2 * h) + penalised.value(new, h))
+        if history and not found < history[-1] - SAME * abs(history[-1]):
+            break
+        x = new
+        history.append(found)
+    return x, history
+
+
+def kept(rows: Rows, x: Floats, h: float) -> Floats:
+    """w: the h rows that x explains best."""
+    return np.asarray(CappedSimplex(h).minimise(rows.residuals(x) ** 2, rows.s))
+
+
+def drawn_in(rows: Rows) -> Rows:
+    """The rows with every entry, and every target, drawn in towards the median of its column.
+
+    >>> drawn_in(Rows(np.array([[0.0], [1.0], [2.0], [90.0]]), np.arange(4.0), np.ones(4), True)).X.ravel()
+    array([0.    , 1.    , 2.    , 4.4652])
+    """
+    near = _clipped(np.column_stack([rows.X, rows.t]), rows.s)
+    return Rows(near[:, :-1], near[:, -1], rows.s, rows.intercept)
+
+
+def _clipped(Z: Floats, s: Floats) -> Floats:
+    """Columns clipped at CLIP robust standard deviations; as they are where more than half of the entries are alike."""
+    middle, spread = _centre_and_spread(Z, s)
+    return np.where(spread > 0, np.clip(Z, middle - CLIP * spread, middle + CLIP * spread), Z)
+
+
+def _centre_and_spread(Z: Floats, s: Floats) -> tuple[Floats, Floats]:
+    middle = weighted_medians(Z, s)
+    return middle, MAD * weighted_medians(np.abs(Z - middle), s)
+
+
+def _planned_starts(rows: Rows, penalised: Penalised, h: float) -> Iterator[Floats]:
+    """Fits to entries drawn in towards the medians, to residuals drawn in as well, and to the most central rows."""
+    tame = drawn_in(rows)
+    x = penalised.fit(tame, rows.s, None)
+    yield x
+    for _ in range(HUBER):
+        z = tame.predict(x)
+        r = rows.t - z
+        bound = BOUND * _centre_and_spread(r[:, None], rows.s)[1]
+        x = penalised.fit(replace(tame, t=z + np.clip(r, -bound, bound)), rows.s, x)
+    yield x
+    middle, spread = _centre_and_spread(rows.X, rows.s)
+    z = np.clip((rows.X - middle) / np.where(spread > 0, spread, np.inf), -2 * CLIP, 2 * CLIP)
+    central = CappedSimplex(h).minimise((z**2).mean(axis=1), rows.s)
+    yield penalised.fit(rows, rows.s * central, None)
+
+
+def _random_starts(rows: Rows, penalised: Penalised, seed: int) -> Iterator[Floats]:
+    """Fits to a few random rows."""
+    rng = np.random.Generator(np.random.Philox(key=seed))
+    for _ in range(int(np.clip(WORK / rows.X.size, FEWEST, MOST)) if rows.n > ELEMENTAL else 0):
+        c = np.zeros(rows.n)
+        c[rng.choice(rows.n, ELEMENTAL, replace=False)] = 1.0
+        yield penalised.fit(rows, c, None)
