@@ -28,7 +28,7 @@ from trimlearn.geometry.homography.points import (
 from trimlearn.geometry.homography.refine import refined
 from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed
-from trimlearn.geometry.homography.transfer import squared_transfer, transform
+from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.geometry.inputs import refuse_weights
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
@@ -220,7 +220,7 @@ class TrimmedHomography(Trimmed):
         return check_pairs(X, y)
 
     def _scores(self, data: PointPairs) -> Floats:
-        return np.asarray(np.sqrt(squared_transfer(self.homography_, data)))
+        return np.asarray(np.sqrt(squared_errors(self.homography_, data)))
 
     def _findings(self, data: PointPairs, scores: Floats, off: np.ndarray) -> Findings:
         return Findings(scores, self._noise.p_values(scores), plain_kinds(off))
@@ -266,14 +266,14 @@ class TrimmedHomography(Trimmed):
             return four_best(matches.pairs, raw.losses)
         score = MarginalScore(chance.side)
         starts = (H, dlt(matches.pairs, raw.w))
-        best = max(starts, key=lambda H: score.scores(squared_transfer(H, matches.distinct), chance.s))
+        best = max(starts, key=lambda H: score.scores(squared_errors(H, matches.distinct), chance.s))
         return refined(best, matches.distinct, chance, self.threshold)
 
     def _describe(self, matches: SortedPairs, share: float | None, chance: Chance) -> None:
         """Inliers are what the homography says they are, whichever way it was found."""
         errors = self._scores(matches.pairs)
         self.outlier_scores_ = matches.unsorted(errors)
-        noise = noise_of(squared_transfer(self.homography_, matches.distinct), chance)
+        noise = noise_of(squared_errors(self.homography_, matches.distinct), chance)
         if self.refine != "inliers" and np.median(errors[self.raw_weights_[matches.order] > 0]) > noise.threshold:
             noise = noise_of_kept(self.outlier_scores_, self.raw_weights_)
         self._noise, self.scale_ = noise, noise.scale
@@ -301,8 +301,8 @@ class TrimmedHomography(Trimmed):
 
 def _explained(matches: SortedPairs, H: Floats, chance: Chance) -> float:
     """How many matches a homography explains: as many are kept where nobody says how many."""
-    limit = noise_of(squared_transfer(H, matches.distinct), chance).threshold
-    return max(4.0, float(np.count_nonzero(squared_transfer(H, matches.pairs) <= limit**2)))
+    limit = noise_of(squared_errors(H, matches.distinct), chance).threshold
+    return max(4.0, float(np.count_nonzero(squared_errors(H, matches.pairs) <= limit**2)))
 
 
 def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:

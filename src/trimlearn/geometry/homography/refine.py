@@ -7,7 +7,7 @@ import numpy as np
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
-from trimlearn.geometry.homography.transfer import adjugate, squared_transfer
+from trimlearn.geometry.homography.transfer import adjugate, factor, squared_errors
 
 __all__ = ["refined"]
 
@@ -22,7 +22,7 @@ def refined(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | Non
     """The H (pixels) near this one with the smallest Σ ρ(eᵢ): Tukey's ρ, 0 beyond TUKEY thresholds."""
     x = pairs.to_normalised(H)
     for _ in range(ROUNDS):
-        e2 = squared_transfer(pairs.to_pixels(x), pairs)
+        e2 = squared_errors(pairs.to_pixels(x), pairs)
         limit = TUKEY * (noise_of(e2, chance).threshold if threshold is None else threshold)
         w = np.square(1.0 - np.minimum(e2 / limit**2, 1.0))
         if np.count_nonzero(w) < 4:
@@ -53,7 +53,9 @@ def _gauss_newton(x: Floats, pairs: PointPairs, w: Floats) -> Floats:
 
 
 def _residuals(x: Floats, pairs: PointPairs, rows: Ints) -> tuple[Floats, Floats]:
-    """Both transfer errors of matches in pixels, (4, n), at the normalised x, and their derivative, (4, 9, n)."""
+    """Both transfer errors of matches in pixels, (4, n), at the normalised x, and their derivative, (4, 9, n), each
+    scaled by the noise there: the squares sum to e². The derivative is that of the errors, not of their scale, which
+    makes the equation Σ JᵀM⁻¹r = 0 of generalised least squares."""
     (a, b), (T1, T2) = (c[:, rows] for c in pairs.normalised.lifted), pairs.frames
     G = adjugate(x) / np.linalg.det(x)
     y = G @ b
@@ -64,7 +66,19 @@ def _residuals(x: Floats, pairs: PointPairs, rows: Ints) -> tuple[Floats, Floats
     J = np.empty((4, 3, 3, len(rows)))
     np.multiply((D / T2[0, 0])[:, :, None], a, out=J[:2])
     np.multiply(np.einsum("iln,lj->ijn", E / -T1[0, 0], G)[:, :, None], y, out=J[2:])
-    return r, J.reshape(4, 9, -1)
+    J = J.reshape(4, 9, -1)
+    zoom = T1[0, 0] / T2[0, 0]  # from the derivative between normalised points to that between pixels
+    _scale(r[:2], J[:2], zoom * np.einsum("iln,lj->ijn", D, x[:, :2]))
+    _scale(r[2:], J[2:], np.einsum("iln,lj->ijn", E, G[:, :2]) / zoom)
+    return r, J
+
+
+def _scale(r: Floats, J: Floats, local: Floats) -> None:
+    """C r and C J in place, with M⁻¹ = CᵀC and ``local`` (2, 2, n) the derivative of the map at the points."""
+    p, q, s = factor(local)
+    for z in (r, J):
+        z[1] = s * z[1] - q * z[0]
+        z[0] *= p
 
 
 def _divided(z: Floats) -> tuple[Floats, Floats]:

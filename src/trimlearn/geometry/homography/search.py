@@ -13,7 +13,7 @@ from trimlearn.geometry.homography.a_contrario import Chance, Significance
 from trimlearn.geometry.homography.minimal import EXTREME, THIN, four_point
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
-from trimlearn.geometry.homography.transfer import squared_transfer
+from trimlearn.geometry.homography.transfer import squared_errors
 from trimlearn.losses import Homography
 from trimlearn.regularizers import Sphere
 
@@ -28,7 +28,7 @@ SURVIVORS = 64  # of a batch, which all matches score: 5 % of the 1,200, more th
 POLISHED = (8, 2)  # of these, in the first batch and in the others: limits on time, a fit to all matches each
 ROUNDS = 10  # of concentration at most: a limit on time; in random scenes four of five candidates stop by themselves
 SETTLED = 1e-3  # relative gain of such a round that is not worth another: the refinement follows anyway
-ENTRIES = 40_000  # errors at a time: 320 kB, so that they stay in the cache of one core
+ENTRIES = 12_000  # errors at a time: 96 kB, which stay in the cache of one core and are no new pages to the system
 ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 
@@ -126,7 +126,7 @@ class SampleSearch:
 
     def _worth(self, H: Floats, pairs: PointPairs, s: Floats) -> Floats:
         pixels, step = self.pairs.to_pixels(H), max(1, ENTRIES // len(pairs))
-        pieces = (squared_transfer(pixels[i : i + step], pairs) for i in range(0, len(H), step))
+        pieces = (squared_errors(pixels[i : i + step], pairs) for i in range(0, len(H), step))
         return np.concatenate([self.score.scores(e2, s) for e2 in pieces])
 
     def _polish(self, H: Floats) -> None:
@@ -144,7 +144,7 @@ class SampleSearch:
             self.best = Candidate(H, score, e2, self.chance.best(e2))
 
     def _scored(self, H: Floats) -> tuple[Floats, float]:
-        e2 = squared_transfer(self.pairs.to_pixels(H), self.pairs)
+        e2 = squared_errors(self.pairs.to_pixels(H), self.pairs)
         return e2, float(self.score.scores(e2, self.chance.s))
 
 

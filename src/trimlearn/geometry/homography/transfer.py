@@ -1,12 +1,14 @@
-"""The symmetric transfer error: how far a homography misses, in pixels of both images."""
+"""Transfer errors: how far a homography misses, in pixels of both images."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from trimlearn.geometry.homography.points import Floats, PointPairs
 
-__all__ = ["adjugate", "squared_transfer", "transform"]
+__all__ = ["adjugate", "factor", "squared_errors", "squared_transfer", "transform"]
 
 
 def transform(H: Floats, points: Floats) -> Floats:
@@ -25,15 +27,47 @@ def adjugate(H: Floats) -> Floats:
 
 
 def squared_transfer(H: Floats, pairs: PointPairs) -> Floats:
-    """e² = ‖dst − π(H src)‖² + ‖src − π(H⁻¹ dst)‖² for each H (3, 3) of a batch and each match: (..., n).
+    """‖dst − π(H src)‖² + ‖src − π(H⁻¹ dst)‖² for each H (3, 3) of a batch and each match: (..., n).
 
-    The root e is the symmetric transfer error (Hartley and Zisserman, section 4.2.2). ∞ where a point has no image.
+    The root is the symmetric transfer error (Hartley and Zisserman, section 4.2.2). ∞ where a point has no image.
     """
     a, b = pairs.lifted
     with np.errstate(all="ignore"):
         e2 = _misses(H, a, b)
         e2 += _misses(adjugate(H), b, a)
     return np.fmin(e2, np.inf, out=e2)  # NaN, of 0/0, to ∞
+
+
+def squared_errors(H: Floats, pairs: PointPairs) -> Floats:
+    """e², the symmetric transfer error with each miss measured by what noise can do there, shape (..., n).
+
+    Let r = dst − π(H src), and J the derivative of π(H ·) at src. Noise of one size in all coordinates of both points
+    gives r a covariance proportional to M = ½(I + JJᵀ); the other way round it is the same with H⁻¹. So
+
+        e² = rᵀM⁻¹r + r′ᵀM′⁻¹r′,
+
+    which is the symmetric transfer error where H keeps lengths, and does not grow with the pixels of the finer image
+    where it zooms, nor with those of the nearer end where it foreshortens. To first order both terms are twice
+    Sampson's error (Hartley and Zisserman, section 4.2.6); that both are there tells a match whose src is near the
+    line without an image, where J is infinite and any r would do. ∞ where a point has no image.
+    """
+    a, b = pairs.lifted
+    with np.errstate(all="ignore"):
+        e2 = _scaled_misses(H, a, b)
+        e2 += _scaled_misses(adjugate(H), b, a)
+    return np.fmin(e2, np.inf, out=e2)
+
+
+def factor(J: Any) -> tuple[Any, Any, Any]:
+    """p, q, s with M⁻¹ = CᵀC, C = [[p, 0], [−q, s]], for M = ½(I + JJᵀ) and J = ((j₁₁, j₁₂), (j₂₁, j₂₂)) of any shape.
+
+    So ‖C r‖² = rᵀM⁻¹r, by Cholesky's M = C⁻¹C⁻ᵀ.
+    """
+    (j11, j12), (j21, j22) = J
+    m11, m12 = 0.5 * (1.0 + j11 * j11 + j12 * j12), 0.5 * (j11 * j21 + j12 * j22)
+    ratio = m12 / m11
+    s = 1.0 / np.sqrt(0.5 * (1.0 + j21 * j21 + j22 * j22) - ratio * m12)
+    return 1.0 / np.sqrt(m11), ratio * s, s
 
 
 def _misses(H: Floats, a: Floats, b: Floats) -> Floats:
@@ -46,3 +80,17 @@ def _misses(H: Floats, a: Floats, b: Floats) -> Floats:
         z *= z
     u += v
     return np.asarray(u)
+
+
+def _scaled_misses(H: Floats, a: Floats, b: Floats) -> Floats:
+    """rᵀM⁻¹r, (..., n), for points (3, n)."""
+    u, v, w = (H[..., i, :] @ a for i in range(3))
+    np.reciprocal(w, out=w)
+    u *= w
+    v *= w
+    h = H[..., None]
+    J = [[(h[..., i, j, :] - z * h[..., 2, j, :]) * w for j in (0, 1)] for i, z in ((0, u), (1, v))]
+    p, q, s = factor(J)
+    u -= b[0]
+    v -= b[1]
+    return np.asarray(np.square(p * u) + np.square(s * v - q * u))
