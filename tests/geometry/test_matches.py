@@ -36,7 +36,7 @@ def test_matches_are_right_unique_and_scored(pair: tuple[np.ndarray, np.ndarray,
     assert np.median(error) < 0.3
     for points in (found.src, found.dst):
         assert len(np.unique(points, axis=0)) == len(points)
-    assert np.all(found.scores >= 0.2) and np.all(found.scores <= 1)
+    assert np.all(found.scores >= 1 - matches_module.RATIO) and np.all(found.scores <= 1)
     assert np.median(found.scores[error < 2]) > np.max(found.scores[error > 5], initial=0) / 2
 
 

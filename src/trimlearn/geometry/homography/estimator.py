@@ -27,7 +27,7 @@ from trimlearn.geometry.homography.points import (
 )
 from trimlearn.geometry.homography.refine import refined
 from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
-from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed
+from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.geometry.inputs import refuse_weights
 from trimlearn.inference.probability import row_probabilities
@@ -40,9 +40,6 @@ __all__ = ["TrimmedHomography"]
 
 MOST = 250_000  # samples for contamination="auto": a limit on time, about 1 s, which is enough for 7.8 % of inliers
 LIMIT = 3_000_000  # samples for any contamination: a limit on time, about 15 s, which is enough for 4.2 %
-# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
-# more of them, that chance explains all of them together is what the first test has refuted.
-LINE = 0.2
 
 
 class TrimmedHomography(Trimmed):
@@ -250,14 +247,15 @@ class TrimmedHomography(Trimmed):
     def _search(self, pairs: PointPairs, chance: Chance, share: float | None) -> Floats:
         """The homography, in pixels, of the best of many samples; ValueError where chance explains it."""
         stage("homographies through four matches")
+        some = some_of(pairs)
         score: HomographyScore = MarginalScore(chance.side) if share is None else TrimmedScore(chance.side, share)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        search = SampleSearch(pairs, score, chance, seed)
+        search = SampleSearch(some, score, Chance(some) if some is not pairs else chance, seed)
         most = MOST if share is None else samples_needed(share, self.probability)
         limit = min(max(most, FIRST), LIMIT) if self.max_samples is None else int(self.max_samples)
         found = _significant(search.run(limit, self.probability), search)
         self.n_samples_ = search.drawn
-        return pairs.to_pixels(found.H)
+        return some.to_pixels(found.H)
 
     def _final(self, matches: SortedPairs, raw: Solution, H: Floats, chance: Chance) -> Floats:
         if self.refine is None:
@@ -308,6 +306,11 @@ def _explained(matches: SortedPairs, H: Floats, chance: Chance) -> float:
 def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
     """What was found; ValueError where that is no homography, or chance would find one as good."""
     n, tried = len(search.pairs), f"{search.drawn} samples of four"
+    if search.on_a_line is not None and (found is None or found.significance.log_nfa > log(CERTAIN)):
+        raise ValueError(
+            f"src and dst: the {search.on_a_line.significance.k:.0f} matches that agree are on a line, as far as their "
+            "errors tell, which fixes no homography, and the others agree no better than by chance."
+        )
     if found is None:
         raise ValueError(
             f"src and dst: none of {tried} of the {n} distinct matches fixes a homography: three of their points are "
@@ -321,12 +324,6 @@ def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
             f"src and dst: no homography explains more of the {n} distinct matches than chance would. The best of "
             f"{tried} is within {e2**0.5:.3g} px of {k:.0f} of them; by chance one expects "
             f"{exp(min(log_nfa, 99.0)):.2g} as good, where {CERTAIN:g} would be convincing."
-        )
-    off = search.off_a_line()
-    if off.k < LINE * k and off.log_nfa > log(CERTAIN):
-        raise ValueError(
-            f"src and dst: {k - off.k:.0f} of the {k:.0f} matches that agree are on a line, as far as their errors "
-            "tell, which fixes no homography, and the others agree no better than by chance."
         )
     return found
 

@@ -8,7 +8,9 @@ import numpy as np
 
 from trimlearn.geometry.homography.points import Floats, PointPairs
 
-__all__ = ["adjugate", "factor", "squared_errors", "squared_transfer", "transform"]
+__all__ = ["ENTRIES", "adjugate", "factor", "squared_errors", "squared_transfer", "transform", "zooms"]
+
+ENTRIES = 12_000  # errors at a time: 96 kB, which stay in the cache of one core and are no new pages to the system
 
 
 def transform(H: Floats, points: Floats) -> Floats:
@@ -39,35 +41,50 @@ def squared_transfer(H: Floats, pairs: PointPairs) -> Floats:
 
 
 def squared_errors(H: Floats, pairs: PointPairs) -> Floats:
-    """e², the symmetric transfer error with each miss measured by what noise can do there, shape (..., n).
+    """e², the symmetric transfer error in pixels of the coarser image, each miss measured by what noise can do there.
 
-    Let r = dst − π(H src), and J the derivative of π(H ·) at src. Noise of one size in all coordinates of both points
-    gives r a covariance proportional to M = ½(I + JJᵀ); the other way round it is the same with H⁻¹. So
+    Let r = dst − π(H src), J the derivative of π(H ·) at src, and δ = |det J|, the zoom of areas there. A detector errs
+    in proportion to the size of what it detects, and what both images show is as fine as the coarser one allows: σ
+    pixels of noise there, and √δ times as much in the other if that is dst. So the noise of both points gives r the
+    covariance 2σ²M, and with H⁻¹ in place of H the same holds for r′ = src − π(H⁻¹ dst):
 
-        e² = rᵀM⁻¹r + r′ᵀM′⁻¹r′,
+        e² = rᵀM⁻¹r + r′ᵀM′⁻¹r′,        M = ½ max(1, δ) (I + JJᵀ/δ).
 
-    which is the symmetric transfer error where H keeps lengths, and does not grow with the pixels of the finer image
-    where it zooms, nor with those of the nearer end where it foreshortens. To first order both terms are twice
-    Sampson's error (Hartley and Zisserman, section 4.2.6); that both are there tells a match whose src is near the
-    line without an image, where J is infinite and any r would do. ∞ where a point has no image.
+    It is the symmetric transfer error where H keeps lengths, and does not grow with the pixels of the finer image, nor
+    with those of the nearer end of a plane that is seen from the side. To first order both terms are equal. That both
+    are there tells a match whose src is near the line without an image, where J is infinite and any r would do. Shape
+    (..., n) for each H (3, 3) of a batch; ∞ where a point has no image.
     """
     a, b = pairs.lifted
+    if H.ndim > 2 or a.shape[1] <= ENTRIES:
+        return _squared_errors(H, a, b)
+    parts = (slice(i, i + ENTRIES) for i in range(0, a.shape[1], ENTRIES))
+    return np.concatenate([_squared_errors(H, a[:, part], b[:, part]) for part in parts])
+
+
+def zooms(H: Floats, points: Floats) -> Floats:
+    """δ = |det J| at each point (n,): how much larger areas are in the other image."""
+    w = points @ H[2, :2] + H[2, 2]
+    with np.errstate(all="ignore"):
+        return np.asarray(np.abs(np.linalg.det(H) / w**3))
+
+
+def factor(J: Any) -> tuple[Any, Any, Any]:
+    """p, q, s with M⁻¹ = CᵀC, C = [[p, 0], [−q, s]], for J = ((j₁₁, j₁₂), (j₂₁, j₂₂)) of any shape: ‖C r‖² = rᵀM⁻¹r."""
+    (j11, j12), (j21, j22) = J
+    zoom = np.abs(j11 * j22 - j12 * j21)
+    scale = 0.5 * np.maximum(1.0, 1.0 / zoom)
+    m11, m12 = scale * (zoom + j11 * j11 + j12 * j12), scale * (j11 * j21 + j12 * j22)
+    ratio = m12 / m11
+    s = 1.0 / np.sqrt(scale * (zoom + j21 * j21 + j22 * j22) - ratio * m12)
+    return 1.0 / np.sqrt(m11), ratio * s, s
+
+
+def _squared_errors(H: Floats, a: Floats, b: Floats) -> Floats:
     with np.errstate(all="ignore"):
         e2 = _scaled_misses(H, a, b)
         e2 += _scaled_misses(adjugate(H), b, a)
     return np.fmin(e2, np.inf, out=e2)
-
-
-def factor(J: Any) -> tuple[Any, Any, Any]:
-    """p, q, s with M⁻¹ = CᵀC, C = [[p, 0], [−q, s]], for M = ½(I + JJᵀ) and J = ((j₁₁, j₁₂), (j₂₁, j₂₂)) of any shape.
-
-    So ‖C r‖² = rᵀM⁻¹r, by Cholesky's M = C⁻¹C⁻ᵀ.
-    """
-    (j11, j12), (j21, j22) = J
-    m11, m12 = 0.5 * (1.0 + j11 * j11 + j12 * j12), 0.5 * (j11 * j21 + j12 * j22)
-    ratio = m12 / m11
-    s = 1.0 / np.sqrt(0.5 * (1.0 + j21 * j21 + j22 * j22) - ratio * m12)
-    return 1.0 / np.sqrt(m11), ratio * s, s
 
 
 def _misses(H: Floats, a: Floats, b: Floats) -> Floats:
