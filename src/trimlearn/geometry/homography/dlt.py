@@ -18,8 +18,10 @@ from trimlearn.solution import Solution
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["Moments", "dlt", "four_best", "trimmed_fit"]
+__all__ = ["PLACE", "SIX", "Moments", "dlt", "four_best", "trimmed_fit"]
 
+SIX = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # the entries of a symmetric matrix of three rows
+PLACE = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # which of SIX each entry is
 BEST = 8  # matches among which the paper's four are looked for, where three of them are on a line: 70 samples of four
 
 
@@ -43,14 +45,15 @@ class Moments:
 
     def __init__(self, pairs: PointPairs) -> None:
         a, (u, v) = pairs.lifted[0], pairs.dst.T
-        squares = np.concatenate([a[0] * a, a[1] * a[1:], a[2:]])  # the six distinct entries of aaᵀ
+        squares = np.stack([a[i] * a[j] for i, j in SIX])
         self._products = (squares[None] * np.stack([np.ones_like(u), u, v, u * u + v * v])[:, None]).reshape(24, -1)
 
     def minimiser(self, w: Floats) -> Floats:
         """The unit H between these points with the smallest Σ wᵢ‖Aᵢh‖²."""
-        one, u, v, both = (self._products @ w).reshape(4, 6)[:, ((0, 1, 2), (1, 3, 4), (2, 4, 5))]
-        none = np.zeros((3, 3))
-        A = np.block([[one, none, -u], [none, one, -v], [-u, -v, both]])
+        one, u, v, both = (self._products @ w).reshape(4, 6)[:, PLACE]
+        A = np.zeros((9, 9))
+        A[:3, :3], A[3:6, 3:6], A[6:, 6:] = one, one, both
+        A[6:, :3], A[6:, 3:6] = -u, -v  # eigh reads the lower half
         return np.asarray(np.linalg.eigh(A)[1][:, 0].reshape(3, 3))
 
 

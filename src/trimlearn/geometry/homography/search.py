@@ -170,7 +170,7 @@ class SampleSearch:
         if before is not None and score <= before.score:
             return
         found = Candidate(H, score, e2, self.chance.best(e2))
-        if self._is_fixed(found):
+        if again or self._is_fixed(found):
             self.best, self._reached = found, self._reached if again else 1
         elif self.on_a_line is None or score > self.on_a_line.score:
             self.on_a_line = found

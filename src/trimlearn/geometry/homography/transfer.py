@@ -22,10 +22,10 @@ def transform(H: Floats, points: Floats) -> Floats:
 
 def adjugate(H: Floats) -> Floats:
     """det(H) H⁻¹ for each H of a batch: H⁻¹ up to scale, which is all a homography needs."""
-    next_, last = (1, 2, 0), (2, 0, 1)
-    down, up = H[..., next_, :], H[..., last, :]
-    cofactors = down[..., next_] * up[..., last] - down[..., last] * up[..., next_]
-    return np.swapaxes(cofactors, -1, -2)
+    (a, b, c), (d, e, f), (g, h, i) = np.moveaxis(H, (-2, -1), (0, 1))
+    rows = [[e * i - f * h, c * h - b * i, b * f - c * e], [f * g - d * i, a * i - c * g, c * d - a * f]]
+    rows.append([d * h - e * g, b * g - a * h, a * e - b * d])
+    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
 
 
 def squared_transfer(H: Floats, pairs: PointPairs) -> Floats:
