@@ -50,9 +50,9 @@ class MatchNoise(NamedTuple):
 def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None) -> MatchNoise:
     """Maximum likelihood by EM among errors below WIDE, where e² is exponential for inliers and uniform for others.
 
-    It starts from the median of the errors that chance explains worst, or from the noise given. A homography takes eight degrees of freedom from
-    the 2k of k matches: the four smallest errors may be 0 and do not count for the median, and E e² is Σe²/(k − 4). Of
-    many matches, which are in lexicographic order, every few are enough.
+    It starts from the median of the errors that chance explains worst, or from the noise given. A homography takes
+    eight degrees of freedom from the 2k of k matches: the four smallest errors may be 0 and do not count for the
+    median, and E e² is Σe²/(k − 4). Of many matches, which are in lexicographic order, every few are enough.
     """
     if (step := len(e2) // ENOUGH) > 1:
         e2, chance = e2[::step], chance.thinned(step)

@@ -34,6 +34,7 @@ FAR = 3e4  # extents from the origin, where rounding in H⁻¹ moves a point of 
 HUGE = 1e60  # a bound: in float64 the products of five coordinates, as in squared errors, stay below 10³⁰⁸
 CORE = (0.05, 0.95)  # quantiles that give the extent: up to 5 % of wild points on each side do not stretch it
 CELL = 0.01  # of the side: matches nearer than that in both images count as one, since copies are no support (a choice)
+ENOUGH = 4096  # matches that tell where the others are, and how far apart: a limit on time
 GLANCE = 100  # matches among which four distinct points are looked for before all are: a limit on time
 FLAT = 1e-7  # relative singular value: √(2⁻⁵²) = 1.5·10⁻⁸ is what rounding leaves of points on a line; some room above
 
@@ -84,7 +85,9 @@ class PointPairs:
     @cached_property
     def frames(self) -> tuple[Floats, Floats]:
         """T₁ and T₂ of Hartley's normalisation: centre 0, typical distance √2."""
-        return _frame(self.src, self.cell_shares), _frame(self.dst, self.cell_shares)
+        step = max(1, len(self) // ENOUGH)
+        src, dst, s = self.src[::step], self.dst[::step], self.cell_shares[::step]
+        return _frame(src, s), _frame(dst, s)
 
     @cached_property
     def normalised(self) -> PointPairs:
