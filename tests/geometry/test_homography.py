@@ -16,7 +16,7 @@ from trimlearn import Problem
 from trimlearn.geometry import TrimmedHomography
 from trimlearn.geometry.homography.points import FAR, PointPairs
 from trimlearn.geometry.homography.synthetic import SIZE, SyntheticMatches, corner_error, random_scene
-from trimlearn.geometry.homography.transfer import squared_transfer, transform
+from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.losses import Homography
 from trimlearn.regularizers import Sphere
 from trimlearn.weights import CappedSimplex
@@ -144,13 +144,11 @@ def test_every_inlier_is_within_the_threshold_and_no_outlier(
     form: str, refine: str | None, rest: dict[str, Any], half: SyntheticMatches
 ) -> None:
     model = TrimmedHomography(form=form, refine=refine, **rest).fit(half.src, half.dst)
-    e = np.sqrt(squared_transfer(model.homography_, PointPairs(half.src, half.dst)))
-    there = np.linalg.norm(model.predict(half.src) - half.dst, axis=1)
+    e = np.sqrt(squared_errors(model.homography_, PointPairs(half.src, half.dst)))
     np.testing.assert_array_equal(model.outlier_scores_, e)
     np.testing.assert_array_equal(model.outlier_score(half.src, half.dst), e)
     np.testing.assert_array_equal(model.inlier_mask_, e <= model.threshold_)
     np.testing.assert_array_equal(model.weights_, model.inlier_mask_.astype(float))
-    assert there[model.inlier_mask_].max(initial=0.0) <= model.threshold_
     assert model.inlier_mask_.sum() >= 4 or "threshold" in rest
     assert "threshold" not in rest or model.threshold_ == rest["threshold"]
 
@@ -285,7 +283,7 @@ def test_it_is_a_scikit_learn_estimator(half: SyntheticMatches) -> None:
     assert model.get_params()["contamination"] == 0.4 and model.threshold == 3.0
     twin = pickle.loads(pickle.dumps(clone(model).fit(half.src, half.dst)))
     np.testing.assert_array_equal(twin.homography_, model.homography_)
-    assert model.n_iter_ == model.history_[-1].k and model.n_samples_ >= 1024
+    assert model.n_iter_ == model.history_[-1].k and model.n_samples_ >= 256
     for call in ("predict", "outlier_score"):
         with pytest.raises(NotFittedError):
             getattr(TrimmedHomography(), call)(*(half.src,) * (1 + (call == "outlier_score")))
@@ -499,5 +497,5 @@ def test_rounding_far_from_the_origin_is_small_up_to_the_limit() -> None:
     for extents in (FAR / 3, FAR, 10 * FAR):
         there = np.array([[1.0, 0.0, 1000 * extents], [0.0, 1.0, 1000 * extents], [0.0, 0.0, 1.0]])
         moved = PointPairs(src + 1000 * extents, transform(H, src) + 1000 * extents)
-        errors.append(np.sqrt(squared_transfer(there @ H @ np.linalg.inv(there), moved).max()))
+        errors.append(np.sqrt(squared_errors(there @ H @ np.linalg.inv(there), moved).max()))
     assert errors[0] < 0.01 < errors[1] < 0.2 and errors[2] > 1.0

@@ -100,9 +100,8 @@ def _on_line(points: Floats, rows: Ints, width: Floats) -> Bools:
     """Which points are within their ``width`` of the line through two of ``rows`` that has most of these so near."""
     rng = np.random.default_rng(LINES)  # the same lines for the same matches, whatever seed the samples have
     a, b = points[rng.choice(rows, LINES)], points[rng.choice(rows, LINES)]
-    normal = (b - a)[:, ::-1] * [1.0, -1.0]
-    length = np.linalg.norm(normal, axis=1)
-    normal = normal / np.where(length > 0, length, np.nan)[:, None]  # no line through one point
+    along = np.where((a == b).all(axis=1, keepdims=True), [1.0, 0.0], b - a)  # through one point any line
+    normal = along[:, ::-1] * [1.0, -1.0] / np.linalg.norm(along, axis=1, keepdims=True)
     tried = rng.choice(rows, LINES)
     near = np.abs(points[tried] @ normal.T - np.sum(a * normal, axis=1)) <= width[tried, None]
     best = int(np.argmax(near.sum(axis=0)))

@@ -34,12 +34,16 @@ class MatchNoise(NamedTuple):
         x, half = 0.5 * np.square(errors / self.scale), self.freedom / 2.0
         return np.exp(-x) if half == inf else (1.0 + x / half) ** -half
 
+    def exceeded(self, share: float) -> float:
+        """The error that this share of the inliers exceeds."""
+        half = self.freedom / 2.0
+        x = -log(share) if half == inf else half * (share ** (-1.0 / half) - 1.0)
+        return float(self.scale * (2.0 * x) ** 0.5)
+
     @property
     def threshold(self) -> float:
         """99 % of the inliers have a smaller error."""
-        half = self.freedom / 2.0
-        x = -log(MISSED) if half == inf else half * (MISSED ** (-1.0 / half) - 1.0)
-        return float(self.scale * (2.0 * x) ** 0.5)
+        return self.exceeded(MISSED)
 
     def bad_share(self, errors: Floats, threshold: float) -> float:
         """1 − the share of inliers, of whom a known part is within ``threshold``."""

@@ -15,10 +15,10 @@ from trimlearn.geometry.homography.transfer import adjugate, factor
 __all__ = ["refined"]
 
 # Detectors err with heavier tails than the normal law: Student's t with FREEDOM degrees, as Lange, Little and Taylor
-# (1989) advise, keeps 91 % efficiency for normal errors. Beyond CUT thresholds, 5 standard deviations, a match has no
-# say. Photographs warped by known homographies favour 2 to 4 degrees, and cuts from 1.3 to 2, by 5 % of the error
-# (benchmarks/calibration/warps.py).
-FREEDOM, CUT = 4.0, 1.6
+# (1989) advise, keeps 91 % efficiency for normal errors. Beyond an error that a share of CUT of the inliers exceeds, 4.8
+# times the scale, a match has no say. Photographs warped by known homographies favour 2 to 4 degrees, and cuts from 4
+# to 6 scales, by 5 % of the error (benchmarks/calibration/warps.py).
+FREEDOM, CUT = 4.0, 1e-5
 GRID = 8  # cells a side in which neighbours are compared: 64 for the 8 parameters that a homography has
 FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
@@ -59,12 +59,12 @@ def _settled(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | No
 
 
 def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> Floats:
-    """Student's, with a smooth end: (1 − (e/cut)⁴)² / (1 + e²/(ν scale²)), 0 for e beyond the cut."""
-    scale = noise.scale if threshold is None else noise.scale * threshold / noise.threshold
-    cut = CUT * (noise.threshold if threshold is None else threshold)
-    with np.errstate(over="ignore"):
-        end = np.square(1.0 - np.square(np.minimum(e2 / cut**2, 1.0)))
-        return np.asarray(end / (1.0 + e2 / (FREEDOM * scale**2)))
+    """Student's, with a smooth end: (1 − (e/cut)⁴)² / (1 + e²/(ν scale²)), 0 for e beyond the cut. The scale is that of
+    which the threshold is the 99 % point, which is larger than the noise's own where few matches tell it."""
+    unit = 1.0 if threshold is None else threshold / noise.threshold
+    scale, cut = unit * noise.threshold / MatchNoise(1.0).threshold, unit * noise.exceeded(CUT)
+    end = np.square(1.0 - np.square(np.minimum(e2 / cut**2, 1.0)))
+    return np.asarray(end / (1.0 + e2 / (FREEDOM * scale**2)))
 
 
 def _shares(points: Floats, r: Floats, w: Floats) -> Floats:

@@ -178,13 +178,13 @@ class SampleSearch:
     def _is_fixed(self, found: Candidate) -> bool:
         """Whether the matches that agree are on more than one line in both images, by the width noise gives a line.
 
-        A point's own noise has half the scale of e, in pixels of the coarser image.
+        If all of an error is one point's, that point is e/√2 pixels of the coarser image off, and more in the finer one.
         """
         k, _, log_nfa = found.significance
         if self.chance.n <= 4.5 or log_nfa > log(CERTAIN):  # four fit always; chance is judged elsewhere
             return True
         H = self.pairs.to_pixels(found.H)
-        width = 0.5 * noise_of(found.e2, self.chance).threshold
+        width = 0.5**0.5 * noise_of(found.e2, self.chance).threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
             own = width * np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
             off = self.chance.off_a_line(found.e2, points, own)
