@@ -16,7 +16,7 @@ from trimlearn import Problem
 from trimlearn.geometry import TrimmedHomography
 from trimlearn.geometry.homography.points import FAR, PointPairs
 from trimlearn.geometry.homography.synthetic import SIZE, SyntheticMatches, corner_error, random_scene
-from trimlearn.geometry.homography.transfer import squared_errors, transform
+from trimlearn.geometry.homography.transfer import squared_errors, squared_transfer, transform
 from trimlearn.losses import Homography
 from trimlearn.regularizers import Sphere
 from trimlearn.weights import CappedSimplex
@@ -497,5 +497,5 @@ def test_rounding_far_from_the_origin_is_small_up_to_the_limit() -> None:
     for extents in (FAR / 3, FAR, 10 * FAR):
         there = np.array([[1.0, 0.0, 1000 * extents], [0.0, 1.0, 1000 * extents], [0.0, 0.0, 1.0]])
         moved = PointPairs(src + 1000 * extents, transform(H, src) + 1000 * extents)
-        errors.append(np.sqrt(squared_errors(there @ H @ np.linalg.inv(there), moved).max()))
+        errors.append(np.sqrt(squared_transfer(there @ H @ np.linalg.inv(there), moved).max()))
     assert errors[0] < 0.01 < errors[1] < 0.2 and errors[2] > 1.0

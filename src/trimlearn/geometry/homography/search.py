@@ -34,6 +34,7 @@ PREFIXES = 10  # of the matches by score, each with a count of the samples insid
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
 # strip: until the best homography is reached from a second start, ten times as many are drawn, about a hundred good ones.
 REPEATED = 10
+SAME = 0.9  # of the matches that either explains, both do: noise moves no more, since nearly all are well inside (a choice)
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
 # Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
 # more of them, that chance explains all of them together is what the test for chance has refuted.
@@ -49,6 +50,11 @@ class Candidate:
     score: float
     e2: Floats
     significance: Significance
+
+    def agrees(self, e2: Floats, s: Floats) -> bool:
+        """Whether another homography, with these errors, explains the same matches."""
+        mine, others = self.e2 <= self.significance.e2, e2 <= self.significance.e2
+        return bool(s @ (mine & others) >= SAME * (s @ (mine | others)))
 
 
 def samples_needed(share: float, probability: float) -> int:
@@ -165,7 +171,7 @@ class SampleSearch:
     def _compare(self, H: Floats, e2: Floats, score: float) -> None:
         """Whether this is the best again, a better one, or one that its matches do not fix."""
         before = self.best
-        again = before is not None and abs(score - before.score) <= 2.0 * SETTLED * abs(before.score)
+        again = before is not None and before.agrees(e2, self.chance.s)
         self._reached += again
         if before is not None and score <= before.score:
             return
