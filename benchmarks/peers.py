@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.common import Part, Result, Table, digits, gather, home
 from benchmarks.peers_covariance import covariance
+from benchmarks.peers_homography import homography
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
 from benchmarks.peers_rivals import presence
@@ -62,6 +63,7 @@ PARTS: dict[str, Measure] = {
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
     "labels": _labels,
+    "homography": lambda plan, data: homography(plan.quick, data),
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),
 }
 

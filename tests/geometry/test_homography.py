@@ -476,8 +476,9 @@ def test_rethreshold_goes_on_from_the_fit(contamination: Any, half: SyntheticMat
     with pytest.raises(ValueError, match="no training data"):
         unpickled.rethreshold(0.3)
     unpickled.rethreshold(contamination, half.src, half.dst)
-    with pytest.raises(ValueError, match="leaves 3 of 300 matches, and 4 are needed"), pytest.warns(
-        UserWarning, match="half of the examples"
+    with (
+        pytest.raises(ValueError, match="leaves 3 of 300 matches, and 4 are needed"),
+        pytest.warns(UserWarning, match="half of the examples"),
     ):
         model.rethreshold(297)
 

@@ -173,7 +173,7 @@ def test_neighbours_that_err_together_count_together() -> None:
     points[:1000] = 0.1 * points[:1000] - 0.5  # half of the matches in one corner
     alone = rng.standard_normal((2, 2000))
     assert _shares(points, alone, w).min() > 0.7
-    shares = _shares(points, alone + [np.sin(4 * points[:, 0]), np.cos(4 * points[:, 1])], w)
+    shares = _shares(points, alone + np.stack([np.sin(4 * points[:, 0]), np.cos(4 * points[:, 1])]), w)
     assert shares[:1000].sum() < 0.2 * shares[1000:].sum()
     assert np.all((shares > 0) & (shares <= 1))
 

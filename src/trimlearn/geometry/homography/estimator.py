@@ -47,15 +47,17 @@ class TrimmedHomography(Trimmed):
 
     Minimises 1/n Σ wᵢ‖Aᵢ vec(H)‖² over ‖H‖ = 1 and weights w with 0 ≤ w ≤ 1, Σwᵢ = h, where Aᵢ are the two DLT rows
     of a match in normalised coordinates: the h matches that one H explains best, and that H. It starts from the best of
-    many homographies through four matches each, and ends with a refinement of the symmetric transfer error
-    e² = ‖dst − π(H src)‖² + ‖src − π(H⁻¹ dst)‖², in pixels, over all inliers.
+    many homographies through four matches each, and ends with a refinement over all inliers of the symmetric transfer
+    error e² = rᵀM⁻¹r + r′ᵀM′⁻¹r′ with r = dst − π(H src), r′ = src − π(H⁻¹ dst), and M, M′ what noise of one pixel in
+    the coarser image does to them: where H keeps lengths, e² = ‖r‖² + ‖r′‖².
 
     Parameters
     ----------
     contamination : float, int or "auto"
         The share, or number, of matches to trim. "auto" finds out.
     threshold : float, optional
-        The largest e of an inlier, in pixels. None: what 99 % of the inliers keep to, by their estimated noise.
+        The largest e of an inlier, in pixels of the coarser image. None: what 99 % of the inliers keep to, by their
+        estimated noise.
     form : {"algebraic", "printed"}
         The loss: ‖Aᵢ vec(H)‖², or as the paper prints it ‖H b₁ᵢ − b₂ᵢ‖², which fixes the scale of H twice and is worse.
     refine : {"inliers", "paper", None}
@@ -78,13 +80,13 @@ class TrimmedHomography(Trimmed):
     threshold_ : float
         In pixels of e: ``inlier_mask_`` is ``outlier_scores_ <= threshold_``, for every ``refine``.
     scale_ : float
-        The noise of the inliers, in pixels: their e is about Rayleigh with this scale.
+        The noise of the inliers, in pixels of the coarser image: their e is about Rayleigh with this scale.
     weights_ : ndarray of shape (n,)
         1 for inliers, else 0; ``inlier_mask_`` is ``weights_ > 0``.
     raw_weights_ : ndarray of shape (n,)
         The w of the trimmed fit.
     outlier_scores_ : ndarray of shape (n,)
-        e of the matches under ``homography_``, in pixels.
+        e of the matches under ``homography_``, in pixels of the coarser image.
     outlier_probability_ : ndarray of shape (n,)
         The probability that a match is wrong, from the p-value of its e under the noise of the inliers.
     contamination_ : float
@@ -113,7 +115,8 @@ class TrimmedHomography(Trimmed):
 
     References
     ----------
-    Aravkin and Davis (2020), section 4.3. Hartley and Zisserman (2004), chapter 4. Chum and Matas (2005), PROSAC.
+    Aravkin and Davis (2020), section 4.3. Hartley and Zisserman (2004), chapter 4. Chum and Matas (2005), PROSAC. Chum,
+    Matas and Kittler (2003), LO-RANSAC.
     Moisan and Stival (2004): the test that refuses what chance explains.
 
     Examples
@@ -193,7 +196,7 @@ class TrimmedHomography(Trimmed):
         return transform(self.homography_, check_points(src, "src"))
 
     def outlier_score(self, src: Any, dst: Any) -> Floats:
-        """The symmetric transfer error e of matches: larger is worse, above ``threshold_`` is an outlier.
+        """The scaled symmetric transfer error e of matches: larger is worse, above ``threshold_`` is an outlier.
 
         Parameters
         ----------
@@ -205,7 +208,7 @@ class TrimmedHomography(Trimmed):
         Returns
         -------
         ndarray of shape (n,)
-            The errors, in pixels.
+            The errors, in pixels of the coarser image.
         """
         check_is_fitted(self, "homography_")
         return self._scores(check_pairs(src, dst))

@@ -15,8 +15,8 @@ from trimlearn.geometry.homography.transfer import adjugate, factor
 __all__ = ["refined"]
 
 # Detectors err with heavier tails than the normal law: Student's t with FREEDOM degrees, as Lange, Little and Taylor
-# (1989) advise, keeps 91 % efficiency for normal errors. Beyond an error that a share of CUT of the inliers exceeds, 4.8
-# times the scale, a match has no say. Photographs warped by known homographies favour 2 to 4 degrees, and cuts from 4
+# (1989) advise, keeps 91 % efficiency for normal errors. Beyond an error that a share of CUT of the inliers exceeds,
+# 4.8 times the scale, a match has no say. Photographs warped by known homographies favour 2 to 4 degrees, and cuts from 4
 # to 6 scales, by 5 % of the error (benchmarks/calibration/warps.py).
 FREEDOM, CUT = 4.0, 1e-5
 GRID = 8  # cells a side in which neighbours are compared: 64 for the 8 parameters that a homography has
@@ -30,14 +30,16 @@ MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
 
 def refined(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None) -> Floats:
-    """The H (pixels) near this one at which Σ wᵢ JᵢᵀMᵢ⁻¹rᵢ = 0 for its own weights w, r and M as in `squared_errors`."""
+    """The H (pixels) near this one at which Σ wᵢJᵢᵀMᵢ⁻¹rᵢ = 0 for its own weights w; r and M as in `squared_errors`."""
     step = len(pairs) // FEW
     if step > 1:
         H = _settled(H, pairs[::step], chance.thinned(step), threshold, ROUNDS[0], SETTLED[0])
     return _settled(H, pairs, chance, threshold, ROUNDS[step > 1], SETTLED[step > 1])
 
 
-def _settled(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, rounds: int, least: float) -> Floats:
+def _settled(
+    H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, rounds: int, least: float
+) -> Floats:
     x = pairs.to_normalised(H)
     halves, noise = _halves(x, pairs), None
     for _ in range(rounds):
@@ -107,7 +109,7 @@ def _halves(x: Floats, pairs: PointPairs) -> tuple[_Half, _Half]:
 
 
 def _half(x: Floats, a: Floats, b: Floats, scale: float, other: float) -> _Half:
-    """For normalised points a and b, ``scale`` and ``other`` the numbers of normalised units in a pixel of b and of a."""
+    """For normalised points a and b; ``scale`` and ``other``: normalised units in a pixel of b, and in one of a."""
     with np.errstate(all="ignore"):
         u, v, w = x @ a
         u, v, w = u / w, v / w, 1.0 / w
@@ -143,7 +145,7 @@ def _step(x: Floats, halves: tuple[_Half, _Half], w: Floats) -> Floats:
         sums = (w * curvature) @ np.stack([a[i] * a[j] for i, j in SIX]).T
         A += sums[PLACE][:, :, PLACE].swapaxes(1, 2)
         g += (w * (D[0] * r[0] + D[1] * r[1])) @ a.T
-    A = A.reshape(9, 9)
-    # The length of h is free: along h, where A is singular, no step.
-    new = x - np.linalg.lstsq(A + np.trace(A) * np.outer(h, h), g.ravel(), rcond=None)[0].reshape(3, 3)
+    B = A.reshape(9, 9)
+    # The length of h is free: along h, where B is singular, no step.
+    new = x - np.linalg.lstsq(B + np.trace(B) * np.outer(h, h), g.ravel(), rcond=None)[0].reshape(3, 3)
     return np.asarray(new / np.linalg.norm(new))

@@ -32,9 +32,9 @@ SETTLED = 1e-3  # relative gain of such a round that is not worth another: the r
 ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
-# strip: until the best homography is reached from a second start, ten times as many are drawn, about a hundred good ones.
+# strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones.
 REPEATED = 10
-SAME = 0.9  # of the matches that either explains, both do: noise moves no more, since nearly all are well inside (a choice)
+SAME = 0.9  # of the matches that either explains, both do: noise moves no more, as nearly all are inside (a choice)
 # Inliers up to which these are searched once more, rounds of it and samples in each: limits on time, 10 ms. With more
 # inliers the tops that noise makes are lower than their standard error.
 CLEAR, CLOSER, INNER = 200, 4, 512
@@ -208,7 +208,7 @@ class SampleSearch:
     def _is_fixed(self, found: Candidate) -> bool:
         """Whether the matches that agree are on more than one line in both images, by the width noise gives a line.
 
-        If all of an error is one point's, that point is e/√2 pixels of the coarser image off, and more in the finer one.
+        If all of an error is one point's, that one is e/√2 pixels of the coarser image off, and more in the finer one.
         """
         k, _, log_nfa = found.significance
         if self.chance.n <= 4.5 or log_nfa > log(CERTAIN):  # four fit always; chance is judged elsewhere

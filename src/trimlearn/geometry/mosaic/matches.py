@@ -18,8 +18,8 @@ __all__ = ["Features", "Matches", "detect", "match", "match_images"]
 DETECTION_PIXELS = 2_500_000  # larger photos are scaled down: a limit on time, some seconds; fine pixels hold noise
 RIM = 4  # pixels from a transparent one within which no feature is looked for: 2.5 times SIFT's first blur, 1.6 pixels
 BLOCK = 1 << 23  # inner products at a time: a limit on memory, 32 MB
-# SIFT's thresholds of contrast and of edges: half and twice Lowe's. Together they give 23 % more matches, of which
-# 90 % are right for 91 % (benchmarks/calibration/features.py); dark photos have few without.
+# SIFT's thresholds of contrast and of edges: half and twice Lowe's. Together they give 35 % more right matches, 83 % of
+# all for 85 % (benchmarks/calibration/features.py); dark photos have few without.
 CONTRAST, EDGE = 0.02, 20.0
 # The ratio of distances and the number of features at default. Of the ratios from 0.8 to 0.9 this one gives, on each of
 # ten pairs, no fewer matches than OpenCV's SIFT with Lowe's 0.8 and no mutual check, of which more are right; 8,000
@@ -173,7 +173,7 @@ def _root(descriptors: Descriptors | None) -> Descriptors:
 def _apart(features: Features) -> Floats:
     """The points in units of ELSEWHERE pixels of the image that they were detected in."""
     w, h = features.size
-    return features.points / (ELSEWHERE * max(1.0, (w * h / DETECTION_PIXELS) ** 0.5))
+    return np.asarray(features.points / (ELSEWHERE * max(1.0, (w * h / DETECTION_PIXELS) ** 0.5)))
 
 
 def _nearest(a: Descriptors, b: Descriptors, points: Floats) -> tuple[Ints, Floats, Floats, Ints]:
@@ -213,7 +213,7 @@ def _elsewhere(cosines: Descriptors, there: Ints, points: Floats) -> Descriptors
         found = cosines[rows, best] > -np.inf
         rows, best = rows[found], best[found]
         if not len(rows):
-            return second
+            return np.asarray(second)
         second[rows] = cosines[rows, best]
 
 
