@@ -16,8 +16,7 @@ __all__ = ["refined"]
 
 # Detectors err with heavier tails than the normal law: Student's t with FREEDOM degrees, as Lange, Little and Taylor
 # (1989) advise, keeps 91 % efficiency for normal errors. Beyond an error that a share of CUT of the inliers exceeds,
-# 4.8 times the scale, a match has no say. Photographs warped by known homographies favour 2 to 4 degrees, and cuts from 4
-# to 6 scales, by 5 % of the error (benchmarks/calibration/warps.py).
+# 4.8 times the scale, a match has no say. Photographs warped by known homographies: benchmarks/calibration/warps.py.
 FREEDOM, CUT = 4.0, 1e-5
 GRID = 8  # cells a side in which neighbours are compared: 64 for the 8 parameters that a homography has
 FEW = 4096  # matches that the first rounds are made with: a limit on time
