@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.common import Part, Result, Table, digits, gather, home
 from benchmarks.peers_cells import cells, number_columns
 from benchmarks.peers_covariance import covariance
+from benchmarks.peers_homography import homography
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
 from benchmarks.peers_mosaic import mosaics
@@ -87,6 +88,7 @@ PARTS: dict[str, Measure] = {
     "cells": _cells,
     "sparse": lambda plan, _: sparse(plan.wide, plan.bad, plan.seeds),
     "labels": _labels,
+    "homography": lambda plan, data: homography(plan.quick, data),
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),
     "mosaic": lambda plan, data: mosaics(data, plan.quick),
 }

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from benchmarks.calibration import panoramas
+from trimlearn.geometry.homography.refine import CUT, FREEDOM
+from trimlearn.geometry.mosaic.matches import RATIO
 from trimlearn.geometry.panorama.consistency import TOLERANCE
 from trimlearn.geometry.panorama.estimator import MISFIT
 from trimlearn.geometry.panorama.pairs import LOOSE
@@ -40,3 +42,20 @@ def test_more_features_give_more_matches_as_good() -> None:
     table = stored("features")
     usual, ours = table["contrast 0.04, edge 10"], table["contrast 0.02, edge 20"]
     assert ours["right"] > 1.2 * usual["right"] and ours["share"] > usual["share"] - 0.02
+
+
+def test_on_every_pair_there_are_as_many_matches_as_opencv_gives_and_more_of_them_are_right() -> None:
+    table = stored("features")
+    ours, theirs = table[f"ratio {RATIO}"]["pairs"], table["OpenCV"]["pairs"]
+    for pair, (found, right) in ours.items():
+        assert found >= theirs[pair][0] and right >= theirs[pair][1]
+        assert right / found >= theirs[pair][1] / theirs[pair][0]
+    assert table["rivals at the same corner"]["right"] < table[f"ratio {RATIO}"]["right"]
+    assert table["8000 features"]["right"] < 0.95 * table[f"ratio {RATIO}"]["right"]
+
+
+def test_heavy_tails_are_what_detectors_have() -> None:
+    table = stored("warps")
+    error = {(row["freedom"], row["cut"]): row["error"] for row in table["summary"]}
+    assert error[FREEDOM, CUT] < 1.1 * min(error.values())
+    assert error[FREEDOM, CUT] < 0.9 * error[1e6, CUT] and error[FREEDOM, CUT] < 0.8 * table["MAGSAC"]

@@ -90,10 +90,17 @@ class Homography(PredictionLoss):
         if self.form != "algebraic" or not isinstance(r2, Sphere):
             return None
         points, target, c = (to_numpy(a).astype(np.float64) for a in (self.linear.storage.V, self.dst, c))
-        b = np.column_stack([points, np.ones(self.n)])[c > 0] * np.sqrt(c[c > 0])[:, None]
-        zero, (u, v) = np.zeros_like(b), target[c > 0].T[:, :, None]
-        rows = np.vstack([np.hstack([-b, zero, u * b]), np.hstack([zero, -b, v * b])])
-        h = np.linalg.eigh(rows.T @ rows)[1][:, 0].reshape(3, 3)
+        if not np.all(c):
+            points, target, c = points[c > 0], target[c > 0], c[c > 0]
+        # Σ cᵢAᵢᵀAᵢ is made of Σ c b₁b₁ᵀ times 1, u₂, v₂ and u₂² + v₂².
+        (p, q), (u, v) = points.T, target.T
+        one, u, v, both = np.stack([c, c * u, c * v, c * (u * u + v * v)]) @ np.stack(
+            [p * p, p * q, p, q * q, q, np.ones_like(p)], axis=1
+        )
+        A = np.zeros((9, 9))
+        for i, j, block in ((0, 0, one), (3, 3, one), (6, 6, both), (6, 0, -u), (6, 3, -v)):
+            A[i : i + 3, j : j + 3] = block[[[0, 1, 2], [1, 3, 4], [2, 4, 5]]]
+        h = np.linalg.eigh(A)[1][:, 0].reshape(3, 3)  # which reads the lower half
         return asarray_like(r2.radius * (h if np.sum(h * to_numpy(x)) >= 0 else -h), x)
 
     def start(self) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from math import inf, log, pi
 from typing import Any, NamedTuple, final
 
@@ -28,10 +29,12 @@ class Significance(NamedTuple):
 
 @final
 class Chance:
-    """Independent matches, uniform over ``area`` square pixels.
+    """Independent matches, uniform over A₁ square pixels in one image and over A₂ in the other.
 
-    One of them is within e of a given homography with probability at most α(e) = πe²/area. So among all
-    homographies through four of n matches the expected number of those with k matches within e is at most
+    One of them is within e of a given homography (as `squared_errors` has it) with probability at most πe²/2A₂ where H
+    shrinks, πe²/2A₁ where it magnifies: α(e) = πe²/2 · (1/A₁ + 1/A₂) has some room for maps that squeeze one direction
+    more than the other. So among all homographies through four of n matches the expected number of those with k
+    matches within e is at most
 
         NFA(k, e) = (n − 4) · C(n, k) · C(k, 4) · α(e)^(k − 4)
 
@@ -47,13 +50,21 @@ class Chance:
     """
 
     def __init__(self, pairs: PointPairs) -> None:
-        self.s, self.area = pairs.cell_shares, pairs.area
+        self.s = pairs.cell_shares
+        self.area = 2.0 / (1.0 / pairs.areas[0] + 1.0 / pairs.areas[1])
         self.n = float(self.s.sum())
 
     @property
     def side(self) -> float:
-        """Of a square with that area."""
+        """Of a square with the (harmonic) mean of both areas."""
         return float(self.area**0.5)
+
+    def thinned(self, step: int) -> Chance:
+        """The same for every step-th match."""
+        thin = copy(self)
+        thin.s = self.s[::step]
+        thin.n = float(thin.s.sum())
+        return thin
 
     def best(self, e2: Floats) -> Significance:
         """The number of matches, taken by their errors, with the smallest NFA. With four there is nothing to test."""
@@ -63,14 +74,15 @@ class Chance:
         at = int(np.argmin(values))
         return Significance(float(k[at]), float(e2[order[at]]), float(values[at]))
 
-    def off_a_line(self, e2: Floats, points: Floats, rng: np.random.Generator) -> Significance:
-        """What the matches within ``best`` mean that are off the line which holds most of them.
+    def off_a_line(self, e2: Floats, points: Floats, width: Floats) -> Significance:
+        """What the matches within ``best`` mean that are off the line which holds most of them, given the ``width``
+        (n,) that the noise of each point gives a line.
 
         A line leaves a homography three degrees of freedom: two matches fit anyhow, and so C(k, 2) α^(k − 3/2).
         """
         _, limit, _ = self.best(e2)
         within = e2 <= limit
-        off = within & ~_on_line(points, np.flatnonzero(within), limit**0.5, rng)
+        off = within & ~_on_line(points, np.flatnonzero(within), width)
         k, n = float(self.s[off].sum()), float(self.s[off | ~within].sum())
         tests = log(max(n, 1.0)) + _log_choose(n, k) + _log_choose(max(k, 2.0), 2.0)
         return Significance(k, limit, float(tests + (k - 1.5) * log(self._alpha(limit))))
@@ -84,14 +96,14 @@ class Chance:
         return np.where(enough, tests + (k - 4.0) * np.log(self._alpha(e2)), inf)
 
 
-def _on_line(points: Floats, rows: Ints, width: float, rng: np.random.Generator) -> Bools:
-    """Which points are within ``width`` of the line through two of ``rows`` that has most of these so near."""
+def _on_line(points: Floats, rows: Ints, width: Floats) -> Bools:
+    """Which points are within their ``width`` of the line through two of ``rows`` that has most of these so near."""
+    rng = np.random.default_rng(LINES)  # the same lines for the same matches, whatever seed the samples have
     a, b = points[rng.choice(rows, LINES)], points[rng.choice(rows, LINES)]
-    normal = (b - a)[:, ::-1] * [1.0, -1.0]
-    length = np.linalg.norm(normal, axis=1)
-    normal = normal / np.where(length > 0, length, np.nan)[:, None]  # no line through one point
-    some = points[rng.choice(rows, LINES)]
-    near = np.abs(some @ normal.T - np.sum(a * normal, axis=1)) <= width
+    along = np.where((a == b).all(axis=1, keepdims=True), [1.0, 0.0], b - a)  # through one point any line
+    normal = along[:, ::-1] * [1.0, -1.0] / np.linalg.norm(along, axis=1, keepdims=True)
+    tried = rng.choice(rows, LINES)
+    near = np.abs(points[tried] @ normal.T - np.sum(a * normal, axis=1)) <= width[tried, None]
     best = int(np.argmax(near.sum(axis=0)))
     return np.asarray(np.abs((points - a[best]) @ normal[best]) <= width)
 

@@ -27,8 +27,8 @@ from trimlearn.geometry.homography.points import (
 )
 from trimlearn.geometry.homography.refine import refined
 from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
-from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed
-from trimlearn.geometry.homography.transfer import squared_transfer, transform
+from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed, some_of
+from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.geometry.inputs import refuse_weights
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
@@ -40,9 +40,6 @@ __all__ = ["TrimmedHomography"]
 
 MOST = 250_000  # samples for contamination="auto": a limit on time, about 1 s, which is enough for 7.8 % of inliers
 LIMIT = 3_000_000  # samples for any contamination: a limit on time, about 15 s, which is enough for 4.2 %
-# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
-# more of them, that chance explains all of them together is what the first test has refuted.
-LINE = 0.2
 
 
 class TrimmedHomography(Trimmed):
@@ -50,15 +47,17 @@ class TrimmedHomography(Trimmed):
 
     Minimises 1/n Σ wᵢ‖Aᵢ vec(H)‖² over ‖H‖ = 1 and weights w with 0 ≤ w ≤ 1, Σwᵢ = h, where Aᵢ are the two DLT rows
     of a match in normalised coordinates: the h matches that one H explains best, and that H. It starts from the best of
-    many homographies through four matches each, and ends with a refinement of the symmetric transfer error
-    e² = ‖dst − π(H src)‖² + ‖src − π(H⁻¹ dst)‖², in pixels, over all inliers.
+    many homographies through four matches each, and ends with a refinement over all inliers of the symmetric transfer
+    error e² = rᵀM⁻¹r + r′ᵀM′⁻¹r′ with r = dst − π(H src), r′ = src − π(H⁻¹ dst), and M, M′ what noise of one pixel in
+    the coarser image does to them: where H keeps lengths, e² = ‖r‖² + ‖r′‖².
 
     Parameters
     ----------
     contamination : float, int or "auto"
         The share, or number, of matches to trim. "auto" finds out.
     threshold : float, optional
-        The largest e of an inlier, in pixels. None: what 99 % of the inliers keep to, by their estimated noise.
+        The largest e of an inlier, in pixels of the coarser image. None: what 99 % of the inliers keep to, by their
+        estimated noise.
     form : {"algebraic", "printed"}
         The loss: ‖Aᵢ vec(H)‖², or as the paper prints it ‖H b₁ᵢ − b₂ᵢ‖², which fixes the scale of H twice and is worse.
     refine : {"inliers", "paper", None}
@@ -81,13 +80,13 @@ class TrimmedHomography(Trimmed):
     threshold_ : float
         In pixels of e: ``inlier_mask_`` is ``outlier_scores_ <= threshold_``, for every ``refine``.
     scale_ : float
-        The noise of the inliers, in pixels: their e is about Rayleigh with this scale.
+        The noise of the inliers, in pixels of the coarser image: their e is about Rayleigh with this scale.
     weights_ : ndarray of shape (n,)
         1 for inliers, else 0; ``inlier_mask_`` is ``weights_ > 0``.
     raw_weights_ : ndarray of shape (n,)
         The w of the trimmed fit.
     outlier_scores_ : ndarray of shape (n,)
-        e of the matches under ``homography_``, in pixels.
+        e of the matches under ``homography_``, in pixels of the coarser image.
     outlier_probability_ : ndarray of shape (n,)
         The probability that a match is wrong, from the p-value of its e under the noise of the inliers.
     contamination_ : float
@@ -116,7 +115,8 @@ class TrimmedHomography(Trimmed):
 
     References
     ----------
-    Aravkin and Davis (2020), section 4.3. Hartley and Zisserman (2004), chapter 4. Chum and Matas (2005), PROSAC.
+    Aravkin and Davis (2020), section 4.3. Hartley and Zisserman (2004), chapter 4. Chum and Matas (2005), PROSAC. Chum,
+    Matas and Kittler (2003), LO-RANSAC.
     Moisan and Stival (2004): the test that refuses what chance explains.
 
     Examples
@@ -196,7 +196,7 @@ class TrimmedHomography(Trimmed):
         return transform(self.homography_, check_points(src, "src"))
 
     def outlier_score(self, src: Any, dst: Any) -> Floats:
-        """The symmetric transfer error e of matches: larger is worse, above ``threshold_`` is an outlier.
+        """The scaled symmetric transfer error e of matches: larger is worse, above ``threshold_`` is an outlier.
 
         Parameters
         ----------
@@ -208,7 +208,7 @@ class TrimmedHomography(Trimmed):
         Returns
         -------
         ndarray of shape (n,)
-            The errors, in pixels.
+            The errors, in pixels of the coarser image.
         """
         check_is_fitted(self, "homography_")
         return self._scores(check_pairs(src, dst))
@@ -220,7 +220,7 @@ class TrimmedHomography(Trimmed):
         return check_pairs(X, y)
 
     def _scores(self, data: PointPairs) -> Floats:
-        return np.asarray(np.sqrt(squared_transfer(self.homography_, data)))
+        return np.asarray(np.sqrt(squared_errors(self.homography_, data)))
 
     def _findings(self, data: PointPairs, scores: Floats, off: np.ndarray) -> Findings:
         return Findings(scores, self._noise.p_values(scores), plain_kinds(off))
@@ -250,14 +250,15 @@ class TrimmedHomography(Trimmed):
     def _search(self, pairs: PointPairs, chance: Chance, share: float | None) -> Floats:
         """The homography, in pixels, of the best of many samples; ValueError where chance explains it."""
         stage("homographies through four matches")
+        some = some_of(pairs)
         score: HomographyScore = MarginalScore(chance.side) if share is None else TrimmedScore(chance.side, share)
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        search = SampleSearch(pairs, score, chance, seed)
+        search = SampleSearch(some, score, Chance(some) if some is not pairs else chance, seed)
         most = MOST if share is None else samples_needed(share, self.probability)
         limit = min(max(most, FIRST), LIMIT) if self.max_samples is None else int(self.max_samples)
         found = _significant(search.run(limit, self.probability), search)
         self.n_samples_ = search.drawn
-        return pairs.to_pixels(found.H)
+        return some.to_pixels(found.H)
 
     def _final(self, matches: SortedPairs, raw: Solution, H: Floats, chance: Chance) -> Floats:
         if self.refine is None:
@@ -266,14 +267,14 @@ class TrimmedHomography(Trimmed):
             return four_best(matches.pairs, raw.losses)
         score = MarginalScore(chance.side)
         starts = (H, dlt(matches.pairs, raw.w))
-        best = max(starts, key=lambda H: score.scores(squared_transfer(H, matches.distinct), chance.s))
+        best = max(starts, key=lambda H: score.scores(squared_errors(H, matches.distinct), chance.s))
         return refined(best, matches.distinct, chance, self.threshold)
 
     def _describe(self, matches: SortedPairs, share: float | None, chance: Chance) -> None:
         """Inliers are what the homography says they are, whichever way it was found."""
         errors = self._scores(matches.pairs)
         self.outlier_scores_ = matches.unsorted(errors)
-        noise = noise_of(squared_transfer(self.homography_, matches.distinct), chance)
+        noise = noise_of(squared_errors(self.homography_, matches.distinct), chance)
         if self.refine != "inliers" and np.median(errors[self.raw_weights_[matches.order] > 0]) > noise.threshold:
             noise = noise_of_kept(self.outlier_scores_, self.raw_weights_)
         self._noise, self.scale_ = noise, noise.scale
@@ -301,13 +302,18 @@ class TrimmedHomography(Trimmed):
 
 def _explained(matches: SortedPairs, H: Floats, chance: Chance) -> float:
     """How many matches a homography explains: as many are kept where nobody says how many."""
-    limit = noise_of(squared_transfer(H, matches.distinct), chance).threshold
-    return max(4.0, float(np.count_nonzero(squared_transfer(H, matches.pairs) <= limit**2)))
+    limit = noise_of(squared_errors(H, matches.distinct), chance).threshold
+    return max(4.0, float(np.count_nonzero(squared_errors(H, matches.pairs) <= limit**2)))
 
 
 def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
     """What was found; ValueError where that is no homography, or chance would find one as good."""
     n, tried = len(search.pairs), f"{search.drawn} samples of four"
+    if search.on_a_line is not None and (found is None or found.significance.log_nfa > log(CERTAIN)):
+        raise ValueError(
+            f"src and dst: the {search.on_a_line.significance.k:.0f} matches that agree are on a line, as far as their "
+            "errors tell, which fixes no homography, and the others agree no better than by chance."
+        )
     if found is None:
         raise ValueError(
             f"src and dst: none of {tried} of the {n} distinct matches fixes a homography: three of their points are "
@@ -321,12 +327,6 @@ def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
             f"src and dst: no homography explains more of the {n} distinct matches than chance would. The best of "
             f"{tried} is within {e2**0.5:.3g} px of {k:.0f} of them; by chance one expects "
             f"{exp(min(log_nfa, 99.0)):.2g} as good, where {CERTAIN:g} would be convincing."
-        )
-    off = search.off_a_line()
-    if off.k < LINE * k and off.log_nfa > log(CERTAIN):
-        raise ValueError(
-            f"src and dst: {k - off.k:.0f} of the {k:.0f} matches that agree are on a line, as far as their errors "
-            "tell, which fixes no homography, and the others agree no better than by chance."
         )
     return found
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 
-__all__ = ["EXTREME", "THIN", "four_point"]
+__all__ = ["EXTREME", "SINGULAR", "THIN", "four_point"]
 
 # The smallest triangle of a sample, as a share of its largest. H divides by it, and so magnifies noise by its inverse:
 # up to 30 times, 30 px for 1 px, beyond which the sample's own matches are all that it would explain.

@@ -15,6 +15,7 @@ __all__ = ["MatchNoise", "noise_of", "noise_of_kept"]
 
 MISSED = 0.01  # the share of the inliers beyond the threshold: the usual 99 %
 ROUNDS = 100  # of EM at most: a limit on time, a hundred times n numbers
+ENOUGH = 4096  # matches that tell the noise: to √(1/4096) = 1.6 % of it, a limit on time
 SETTLED = 1e-6  # relative change of the variance that ends EM: far below its standard error, √(2/n)
 
 
@@ -33,12 +34,16 @@ class MatchNoise(NamedTuple):
         x, half = 0.5 * np.square(errors / self.scale), self.freedom / 2.0
         return np.exp(-x) if half == inf else (1.0 + x / half) ** -half
 
+    def exceeded(self, share: float) -> float:
+        """The error that this share of the inliers exceeds."""
+        half = self.freedom / 2.0
+        x = -log(share) if half == inf else half * (share ** (-1.0 / half) - 1.0)
+        return float(self.scale * (2.0 * x) ** 0.5)
+
     @property
     def threshold(self) -> float:
         """99 % of the inliers have a smaller error."""
-        half = self.freedom / 2.0
-        x = -log(MISSED) if half == inf else half * (MISSED ** (-1.0 / half) - 1.0)
-        return float(self.scale * (2.0 * x) ** 0.5)
+        return self.exceeded(MISSED)
 
     def bad_share(self, errors: Floats, threshold: float) -> float:
         """1 − the share of inliers, of whom a known part is within ``threshold``."""
@@ -46,18 +51,21 @@ class MatchNoise(NamedTuple):
         return max(1.0 - within, 0.0)
 
 
-def noise_of(e2: Floats, chance: Chance) -> MatchNoise:
+def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None) -> MatchNoise:
     """Maximum likelihood by EM among errors below WIDE, where e² is exponential for inliers and uniform for others.
 
-    It starts from the median of the errors that chance explains worst. A homography takes eight degrees of freedom from
-    the 2k of k matches: the four smallest errors may be 0 and do not count for the median, and E e² is Σe²/(k − 4).
+    It starts from the median of the errors that chance explains worst, or from the noise given. A homography takes
+    eight degrees of freedom from the 2k of k matches: the four smallest errors may be 0 and do not count for the
+    median, and E e² is Σe²/(k − 4). Of many matches, which are in lexicographic order, every few are enough.
     """
+    if (step := len(e2) // ENOUGH) > 1:
+        e2, chance = e2[::step], chance.thinned(step)
     wide, least = (WIDE * chance.side) ** 2, (EXACT * chance.side) ** 2
-    near = np.sort(e2[e2 < wide])
-    inner = near[near <= chance.best(e2).e2][4:]
-    if not len(inner):
+    near = e2[e2 < wide]
+    v = 2.0 * start.scale**2 if start is not None else _first(near, chance.best(e2).e2)  # the mean of e²
+    if v is None:
         return MatchNoise(least**0.5)
-    v, share = max(float(np.median(inner)) / log(2.0), 2.0 * least), 0.5  # v: the mean of e²
+    v, share, total = max(v, 2.0 * least), 0.5, 0.0
     for _ in range(ROUNDS):
         inside = share / v * np.exp(-near / v)
         p = inside / (inside + (1.0 - share) / wide)
@@ -66,6 +74,12 @@ def noise_of(e2: Floats, chance: Chance) -> MatchNoise:
         if abs(v - before) <= SETTLED * v:
             break
     return MatchNoise((v / 2.0) ** 0.5, 2.0 * max(total - 4.0, 1.0))
+
+
+def _first(near: Floats, limit: float) -> float | None:
+    """By the median of what is within the limit, less the four smallest; None where there is no more."""
+    inner = np.sort(near[near <= limit])[4:]
+    return float(np.median(inner)) / log(2.0) if len(inner) else None
 
 
 def noise_of_kept(errors: Floats, w: Floats) -> MatchNoise:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import as_numeric, check_matrix, is_sparse
-from trimlearn.robust.distinct import distinct_rows
+from trimlearn.robust.distinct import distinct_rows, row_hashes
 from trimlearn.robust.order import weighted_medians
 
 __all__ = [
@@ -34,6 +34,8 @@ FAR = 3e4  # extents from the origin, where rounding in H⁻¹ moves a point of 
 HUGE = 1e60  # a bound: in float64 the products of five coordinates, as in squared errors, stay below 10³⁰⁸
 CORE = (0.05, 0.95)  # quantiles that give the extent: up to 5 % of wild points on each side do not stretch it
 CELL = 0.01  # of the side: matches nearer than that in both images count as one, since copies are no support (a choice)
+ENOUGH = 4096  # matches that tell where the others are, and how far apart: a limit on time
+GLANCE = 100  # matches among which four distinct points are looked for before all are: a limit on time
 FLAT = 1e-7  # relative singular value: √(2⁻⁵²) = 1.5·10⁻⁸ is what rounding leaves of points on a line; some room above
 
 
@@ -63,21 +65,29 @@ class PointPairs:
         return _lifted(self.src), _lifted(self.dst)
 
     @cached_property
-    def area(self) -> float:
-        """Square pixels over which the points of the larger image spread: what a random match may hit."""
-        return max(float(np.prod(_extent(points))) for points in (self.src, self.dst))
+    def areas(self) -> tuple[float, float]:
+        """Square pixels over which the points of either image spread: what a random match may hit."""
+        return float(np.prod(self.extents[0])), float(np.prod(self.extents[1]))
+
+    @cached_property
+    def extents(self) -> tuple[Floats, Floats]:
+        """Width and height of what the points of either image cover."""
+        return _extent(self.src), _extent(self.dst)
 
     @cached_property
     def cell_shares(self) -> Floats:
         """s: 1 over the number of matches in the same cell. A cluster of near copies is no more support than one."""
-        parts = [np.floor((p - p.min(axis=0)) / (CELL * _extent(p))) for p in (self.src, self.dst)]
-        _, counts, where = distinct_rows(np.hstack(parts))
+        images = zip((self.src, self.dst), self.extents, strict=True)
+        parts = [np.floor((p - p.min(axis=0)) / (CELL * extent)) for p, extent in images]
+        _, where, counts = np.unique(row_hashes(np.hstack(parts)), return_inverse=True, return_counts=True)
         return np.asarray(1.0 / counts[where])
 
     @cached_property
     def frames(self) -> tuple[Floats, Floats]:
         """T₁ and T₂ of Hartley's normalisation: centre 0, typical distance √2."""
-        return _frame(self.src, self.cell_shares), _frame(self.dst, self.cell_shares)
+        step = max(1, len(self) // ENOUGH)
+        src, dst, s = self.src[::step], self.dst[::step], self.cell_shares[::step]
+        return _frame(src, s), _frame(dst, s)
 
     @cached_property
     def normalised(self) -> PointPairs:
@@ -147,21 +157,24 @@ def sort_pairs(pairs: PointPairs) -> SortedPairs:
     """In an order of their own: what follows does not depend on the one the matches came in."""
     rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
     order = np.argsort(where, kind="stable")
+    ordered = pairs[order]
+    if len(rows) == len(pairs):
+        return SortedPairs(order, ordered, ordered)
     best = None
     if pairs.scores is not None:
         best = np.full(len(rows), -np.inf)
         np.maximum.at(best, where, pairs.scores)
-    return SortedPairs(order, pairs[order], PointPairs(pairs.src[rows], pairs.dst[rows], best))
+    return SortedPairs(order, ordered, PointPairs(pairs.src[rows], pairs.dst[rows], best))
 
 
 def check_spread(pairs: PointPairs) -> None:
     """ValueError unless either image has four distinct points that are not all on a line."""
-    for name, points in (("src", pairs.src), ("dst", pairs.dst)):
-        count = len(distinct_rows(points)[0])
-        if count < 4:
+    for name, points, extent in zip(("src", "dst"), (pairs.src, pairs.dst), pairs.extents, strict=True):
+        count = min(len(distinct_rows(points[:GLANCE])[0]), 4)
+        if count < 4 and (count := len(distinct_rows(points)[0])) < 4:
             have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
-        if np.abs(np.median(points, axis=0)).max() > FAR * _extent(points).max():
+        if np.abs(np.median(points, axis=0)).max() > FAR * extent.max():
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
         spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
         if spread[1] <= FLAT * spread[0]:

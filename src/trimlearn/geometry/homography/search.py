@@ -10,27 +10,38 @@ from typing import final
 import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import Chance, Significance
-from trimlearn.geometry.homography.minimal import EXTREME, THIN, four_point
+from trimlearn.geometry.homography.dlt import Moments
+from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
+from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
-from trimlearn.geometry.homography.transfer import squared_transfer
-from trimlearn.losses import Homography
-from trimlearn.regularizers import Sphere
+from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, squared_errors, zooms
 
-__all__ = ["CERTAIN", "FIRST", "Candidate", "SampleSearch", "samples_needed"]
+__all__ = ["CERTAIN", "FIRST", "Candidate", "SampleSearch", "samples_needed", "some_of"]
 
 CERTAIN = 0.01  # homographies as good by chance, expected: of a hundred sets of random matches one is fitted, at most
-# Samples at a time: limits on time. Clean matches need no more than the first; a batch of 8192 leaves some 1,200
-# homographies (one sample in seven keeps its orientation), whose errors on SUBSET matches are 5 MB.
-FIRST, BATCH = 1024, 8192
-SUBSET = 512  # matches every homography is scored by at first: shares of inliers are known to √(¼/512) = 2 %
-SURVIVORS = 64  # of a batch, which all matches score: 5 % of the 1,200, more than the first score errs
-POLISHED = (8, 2)  # of these, in the first batch and in the others: limits on time, a fit to all matches each
+# Samples at a time: limits on time. Half of the matches wrong need 143 samples for 99.99 %, fewer than the first batch;
+# the following double. One of 8192 leaves some 1,200 homographies, as one sample in seven keeps its orientation.
+FIRST, BATCH = 256, 8192
+GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
+SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
+SURVIVORS = 16  # of a batch, which all matches score: a limit on time
+POLISHED = (4, 2)  # of these, in the first batch and in the others: limits on time
 ROUNDS = 10  # of concentration at most: a limit on time; in random scenes four of five candidates stop by themselves
 SETTLED = 1e-3  # relative gain of such a round that is not worth another: the refinement follows anyway
-ENTRIES = 40_000  # errors at a time: 320 kB, so that they stay in the cache of one core
 ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
+# The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
+# strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones.
+REPEATED = 10
+SAME = 0.9  # of the matches that either explains, both do: noise moves no more, as nearly all are inside (a choice)
+# Inliers up to which these are searched once more, rounds of it and samples in each: limits on time, 10 ms. With more
+# inliers the tops that noise makes are lower than their standard error.
+CLEAR, CLOSER, INNER = 200, 4, 512
+MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
+# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
+# more of them, that chance explains all of them together is what the test for chance has refuted.
+LINE = 0.2
 
 
 @final
@@ -43,6 +54,11 @@ class Candidate:
     e2: Floats
     significance: Significance
 
+    def agrees(self, e2: Floats, s: Floats) -> bool:
+        """Whether another homography, with these errors, explains the same matches."""
+        mine, others = self.e2 <= self.significance.e2, e2 <= self.significance.e2
+        return bool(s @ (mine & others) >= SAME * (s @ (mine | others)))
+
 
 def samples_needed(share: float, probability: float) -> int:
     """How many samples of four hold one of inliers only with ``probability``, where ``share`` are inliers.
@@ -54,6 +70,19 @@ def samples_needed(share: float, probability: float) -> int:
     return 1 if good >= probability else ceil(log1p(-probability) / log1p(-max(good, 1e-15)))
 
 
+def some_of(pairs: PointPairs) -> PointPairs:
+    """About MANY of the matches, which are in lexicographic order: evenly from all, half of them the best by scores."""
+    n = len(pairs)
+    if n <= 2 * MANY:
+        return pairs
+    if pairs.scores is None:
+        return pairs[:: n // MANY]
+    chosen = np.zeros(n, dtype=bool)
+    chosen[:: 2 * n // MANY] = True
+    chosen[_top(pairs.scores, MANY // 2)] = True
+    return pairs[chosen]
+
+
 @final
 class SampleSearch:
     """Over samples of four distinct ``pairs``, drawn by cells, half of them from those of the best scores if any."""
@@ -61,15 +90,18 @@ class SampleSearch:
     def __init__(self, pairs: PointPairs, score: HomographyScore, chance: Chance, seed: int) -> None:
         self.pairs, self.score, self.chance = pairs, score, chance
         self.best: Candidate | None = None
+        self.on_a_line: Candidate | None = None  # the best of those whose matches fix no homography
         self.drawn = 0
+        self._reached = 0  # how often the best was
         self._rng = np.random.default_rng(seed)
-        self._loss = Homography(pairs.normalised.src, pairs.normalised.dst)
+        self._moments = Moments(pairs.normalised)
         self._guided = pairs.scores is not None
         self._order = np.arange(len(pairs)) if pairs.scores is None else np.argsort(-pairs.scores, kind="stable")
         self._mass = np.cumsum(self.chance.s[self._order])  # matches by score: how many cells up to here
         self._inside = np.zeros(PREFIXES, dtype=np.int64)  # samples by the prefix that holds all four
         luck = np.log(self._rng.random(len(pairs))) / self.chance.s  # largest first: draws without replacement ∝ s
-        self._subset = pairs[np.sort(np.argsort(-luck)[:SUBSET])]
+        rows = np.argsort(-luck)
+        self._glance, self._subset = pairs[rows[:GLANCE]], pairs[rows[:SUBSET]]
 
     def run(self, limit: int, probability: float) -> Candidate | None:
         """The best homography of as many samples as a good one needs, ``limit`` at most."""
@@ -80,16 +112,30 @@ class SampleSearch:
             self._try(samples, EXTREME)
             return self.best
         while self.drawn < limit and not self._enough(probability):
-            count = min(BATCH if self.drawn else FIRST, limit - self.drawn)
+            count = min(max(self.drawn, FIRST), BATCH, limit - self.drawn)
             self._try(self._draw(count, limit), THIN)
+        self._look_closer()
         return self.best
 
-    def off_a_line(self) -> Significance:
-        """Of the matches that agree with the best homography, those that are not on one line with most of these."""
-        assert self.best is not None
-        e2 = self.best.e2
-        images = (self.pairs.src, self.pairs.dst)
-        return min((self.chance.off_a_line(e2, points, self._rng) for points in images), key=lambda off: off.k)
+    def _look_closer(self) -> None:
+        """Samples of the inliers only, as long as they lead further up (Chum, Matas and Kittler 2003, LO-RANSAC).
+
+        Where inliers are few, the score has several tops near each other, and chance would decide which is reached.
+        """
+        for _ in range(CLOSER):
+            if self.best is None:
+                return
+            before, rows = self.best.score, np.flatnonzero(self.best.e2 <= self.best.significance.e2)
+            if not 4 < len(rows) <= CLEAR:
+                return
+            places = np.sort(self._rng.integers(len(rows), size=(4, INNER)), axis=0)
+            samples = rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T]
+            H = four_point(self.pairs.normalised, samples, EXTREME)
+            if len(H):
+                for i in _top(self._worth(H, self.pairs, self.chance.s), POLISHED[0]):
+                    self._polish(H[i])
+            if self.best.score - before <= SETTLED * abs(before):
+                return
 
     def _draw(self, count: int, limit: int) -> Ints:
         """Samples of four distinct matches. The guided half grows from the best scores to all (PROSAC, Chum 2005)."""
@@ -107,44 +153,77 @@ class SampleSearch:
 
     def _enough(self, probability: float) -> bool:
         """Whether one of the prefixes has been searched as much as its share of inliers asks for."""
-        if self.best is None or self.best.significance.log_nfa > log(CERTAIN):
+        found = self.best or self.on_a_line
+        if found is None or found.significance.log_nfa > log(CERTAIN):
             return False
-        hit = self.chance.s * (self.best.e2 <= self.best.significance.e2)
+        hit = self.chance.s * (found.e2 <= found.significance.e2)
         edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
         shares = np.cumsum(hit[self._order])[edges] / self._mass[edges]
-        searched = np.cumsum(self._inside)
+        searched = np.cumsum(self._inside) / (1 if self._reached > 1 else REPEATED)
         tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
         return any(searched[i] >= samples_needed(shares[i], probability) for i in tested)
 
     def _try(self, samples: Ints, thin: float) -> None:
         H = four_point(self.pairs.normalised, samples, thin)
-        if not len(H):
-            return
-        H = H[_top(self._worth(H, self._subset, np.ones(len(self._subset))), SURVIVORS)]
-        for i in _top(self._worth(H, self.pairs, self.chance.s), POLISHED[self.best is not None]):
-            self._polish(H[i])
+        for pairs, kept in ((self._glance, SIGHTED), (self._subset, SURVIVORS)):
+            if len(H) > kept:
+                H = H[_top(self._worth(H, pairs, np.ones(len(pairs))), kept)]
+        if len(H):
+            for i in _top(self._worth(H, self.pairs, self.chance.s), POLISHED[self.best is not None]):
+                self._polish(H[i])
+                if self._reached > 1:
+                    break
 
     def _worth(self, H: Floats, pairs: PointPairs, s: Floats) -> Floats:
         pixels, step = self.pairs.to_pixels(H), max(1, ENTRIES // len(pairs))
-        pieces = (squared_transfer(pixels[i : i + step], pairs) for i in range(0, len(H), step))
+        pieces = (squared_errors(pixels[i : i + step], pairs) for i in range(0, len(H), step))
         return np.concatenate([self.score.scores(e2, s) for e2 in pieces])
 
     def _polish(self, H: Floats) -> None:
         """Concentration: the best w for H, the best H for w, as long as the score rises."""
         e2, score = self._scored(H)
         for _ in range(ROUNDS):
-            x = np.asarray(self._loss.minimiser(self.chance.s * self.score.weights(e2, self.chance.s), Sphere(), H))
+            x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
             after, better = self._scored(x)
             gain, enough = better - score, SETTLED * abs(score)
             if gain > 0:
                 H, e2, score = x, after, better
             if gain <= enough:
                 break
-        if self.best is None or score > self.best.score:
-            self.best = Candidate(H, score, e2, self.chance.best(e2))
+        self._compare(H, e2, score)
+
+    def _compare(self, H: Floats, e2: Floats, score: float) -> None:
+        """Whether this is the best again, a better one, or one that its matches do not fix."""
+        before = self.best
+        again = before is not None and before.agrees(e2, self.chance.s)
+        self._reached += again
+        if before is not None and score <= before.score:
+            return
+        found = Candidate(H, score, e2, self.chance.best(e2))
+        if again or self._is_fixed(found):
+            self.best, self._reached = found, self._reached if again else 1
+        elif self.on_a_line is None or score > self.on_a_line.score:
+            self.on_a_line = found
+
+    def _is_fixed(self, found: Candidate) -> bool:
+        """Whether the matches that agree are on more than one line in both images, by the width noise gives a line.
+
+        If all of an error is one point's, that one is e/√2 pixels of the coarser image off, and more in the finer one.
+        """
+        k, _, log_nfa = found.significance
+        if self.chance.n <= 4.5 or log_nfa > log(CERTAIN):  # four fit always; chance is judged elsewhere
+            return True
+        H = self.pairs.to_pixels(found.H)
+        width = 0.5**0.5 * noise_of(found.e2, self.chance).threshold
+        for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
+            own = width * np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
+            off = self.chance.off_a_line(found.e2, points, own)
+            if off.k < LINE * k and off.log_nfa > log(CERTAIN):
+                return False
+        return True
 
     def _scored(self, H: Floats) -> tuple[Floats, float]:
-        e2 = squared_transfer(self.pairs.to_pixels(H), self.pairs)
+        e2 = squared_errors(self.pairs.to_pixels(H), self.pairs)
         return e2, float(self.score.scores(e2, self.chance.s))
 
 
