@@ -105,26 +105,35 @@ def _lowest(error: Callable[[float], float]) -> tuple[float, float]:
 
 @final
 class _Profile:
-    """The mean squared error in px of the best cameras, as a function of κ: each fit starts from the one before."""
+    """The mean squared error in px of the best cameras, as a function of κ: each fit starts from that of the nearest κ.
+
+    From a distant one, as from a fit that failed, a few steps do not lead to the cameras of this κ.
+    """
 
     def __init__(
         self, scene: Scene, rows: Ints, r2: Regularizer, cameras: tuple[Floats, Floats], kappa: Floats
     ) -> None:
         self.scene, self.rows, self.r2 = scene, rows, r2
-        self.cameras, self.kept = cameras, np.ones(len(rows), bool)
+        self._fits = [(kappa, cameras, np.ones(len(rows), bool))]
         self.none = self.error(kappa)
 
     def error(self, kappa: Floats) -> float:
         """At these κ (m,)."""
         matches, enlarged = self._straightened(kappa)
-        loss = RotationLoss(matches, *self.cameras)
+        _, cameras, kept = min(reversed(self._fits), key=lambda fit: float(np.abs(fit[0] - kappa).max()))
+        loss = RotationLoss(matches, *cameras)
         x = np.zeros(loss.x_shape)
         for _ in range(ROUNDS):
-            x = _refit(loss, self.kept, self.r2, x)
+            x = _refit(loss, kept, self.r2, x)
             errors = loss.values(x) / enlarged
-            self.kept = self._best(errors)
-        self.cameras = loss.cameras(x)
-        return float(np.mean(errors[self.kept]))
+            kept = self._best(errors)
+        self._fits.append((kappa, loss.cameras(x), kept))
+        return float(np.mean(errors[kept]))
+
+    @property
+    def cameras(self) -> tuple[Floats, Floats]:
+        """Of the last fit."""
+        return self._fits[-1][1]
 
     def _straightened(self, kappa: Floats) -> tuple[Correspondences, Floats]:
         """The matches straightened, and by how much areas became larger there, on the average of both images."""
