@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, Final, Self
 
 import numpy as np
-from scipy.special import fdtrc
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -23,7 +22,8 @@ from trimlearn.estimators.inputs import check_data
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, reconstruction_parts
 from trimlearn.progress import stage
-from trimlearn.robust.scale import Chi, p_values
+from trimlearn.robust.scale import Chi
+from trimlearn.robust.scatter.tails import TailLaw
 from trimlearn.robust.subspace.flat import Flat, Points, spectrum
 from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
 from trimlearn.robust.subspace.search import FlatSearch
@@ -122,7 +122,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     """
 
     _flat: Flat
-    _law: Chi
+    _law: TailLaw
 
     def __init__(
         self,
@@ -199,8 +199,8 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
         # σ was found from so many numbers: hence F, and not χ², which is its limit for many.
         freedom = self._law.k * max(1.0, float(data.s @ found.w) - self.n_trimming_components_ - 1.0)
-        ratio = np.minimum(self.outlier_scores_, HUGE) ** 2 / self._law.k
-        self.outlier_probability_ = row_probabilities(fdtrc(self._law.k, freedom, ratio), data.s)
+        law = TailLaw(self._law.k, min(self._law.m, freedom))
+        self.outlier_probability_ = row_probabilities(law.survival(self.outlier_scores_), data.s)
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",
@@ -393,7 +393,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         far = distances > Chi(self.n_components_).upper(FAR)
         kinds = leverage_kinds(off, far, "orthogonal outlier")
         top = TopFeatures(data.X, lambda A, _: reconstruction_parts(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
-        return Findings(scores, p_values(scores, self._law), kinds, distance=distances, top=top)
+        return Findings(scores, self._law.survival(scores), kinds, distance=distances, top=top)
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)

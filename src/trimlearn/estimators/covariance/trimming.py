@@ -33,8 +33,8 @@ class Criterion(Protocol[Model]):
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Every row by a trimmed fit to h rows."""
 
-    def refit(self, rows: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
-        """The fit to all of these rows, and every row by it, at least h being good; None where they are too few."""
+    def refit(self, w: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
+        """The fit to rows of these weights, and every row by it, at least h being good; None where they are too few."""
 
 
 @final
@@ -65,7 +65,7 @@ def fit_trimmed(
         trimmed = criterion.judge(raw, kept)
 
     def refit(rows: np.ndarray, last: JudgedScatter[Model]) -> JudgedScatter[Model] | None:
-        return criterion.refit(rows, last.model, kept)
+        return criterion.refit(last.weights, last.model, kept)
 
     rounds = ROUNDS if reweight else 0
     explained, _, _ = readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, rounds)

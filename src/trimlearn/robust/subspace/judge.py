@@ -15,7 +15,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from trimlearn.robust.order import weighted_quantile
-from trimlearn.robust.scale import Chi, judge, rounding_floor
+from trimlearn.robust.scale import Chi, rounding_floor
+from trimlearn.robust.scatter.tails import TailLaw, judge_distances
 from trimlearn.robust.subspace.concentrate import TrimmedFlat
 from trimlearn.robust.subspace.flat import Flat
 from trimlearn.robust.subspace.search import FlatSearch
@@ -26,6 +27,7 @@ __all__ = ["JudgedFlat", "fit_and_judge"]
 # Of fitting again and judging, a limit on time: in `benchmarks.calibration subspace` half of the fits need 1 or 2 and
 # the slowest 5.
 ROUNDS: Final = 4
+MOST: Final = 0.75
 # How much less far, in units of their spread, rows may seem for having been fitted to: a cut-off for 2.5 % of clean
 # rows then flags 1.7 to 1.9 % (`benchmarks.calibration subspace`).
 FLATTERY: Final = 0.1
@@ -49,9 +51,12 @@ class JudgedFlat:
     flat: Flat
     w: np.ndarray
     distances2: np.ndarray
-    law: Chi
+    law: TailLaw
     verdict: Verdict
     exact: bool  # whether the rows kept lie on the flat, up to rounding errors
+    weights: np.ndarray  # what rows count in the next fit
+    apart: bool  # whether bad rows lie apart from all others
+    normal_contamination: float  # the share of bad rows, were the good ones normal
 
 
 def fit_and_judge(search: FlatSearch, k: int, h: float | None, reweight: bool, start: Flat | None) -> JudgedFlat:
@@ -59,6 +64,10 @@ def fit_and_judge(search: FlatSearch, k: int, h: float | None, reweight: bool, s
     kept = min(search.S, 0.5 * (search.S + k + 1)) if h is None else h
     raw = search.fit(k, kept) if start is None else search.refine([start], kept)
     found = _judged(search, raw, kept, raw)
+    if h is None and not found.apart and kept < MOST * search.S:
+        kept = MOST * search.S
+        raw = search.fit(k, kept) if search.small else search.refine([found.flat], kept)
+        found = _judged(search, raw, kept, raw)
     if reweight and kept < search.S:
         return _readmitted(search, found)
     if h is None:
@@ -74,13 +83,13 @@ def _readmitted(search: FlatSearch, found: JudgedFlat) -> JudgedFlat:
     """Every row that the flat explains is readmitted and the flat fitted again, until nobody comes or goes."""
 
     def refit(rows: np.ndarray, last: JudgedFlat) -> JudgedFlat:
-        w = rows.astype(np.float64)
+        w = last.weights
         flat = search.settle(search.s * w, last.flat)
         return _judged(search, last.raw, last.h, TrimmedFlat(flat, w, search.points.distances2(flat), nan))
 
     settled = np.array_equal(found.verdict.inliers, found.w)  # by the trimmed fit already
-    found, _, verdict = readmit(found, found.verdict, refit, lambda judged: judged.verdict, 0 if settled else ROUNDS)
-    return replace(found, w=verdict.inliers.astype(np.float64))
+    found, _, _ = readmit(found, found.verdict, refit, lambda judged: judged.verdict, 0 if settled else ROUNDS)
+    return replace(found, w=found.weights)
 
 
 def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) -> JudgedFlat:
@@ -95,8 +104,11 @@ def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) ->
     else:
         spread = _spread(distances2, search.s, min(0.5, share))
         law = Chi(spread if spread < freedom / UNEQUAL else freedom)
-    verdict = judge(np.sqrt(distances2), h, 0, search.s, law, floor=floor)
-    return JudgedFlat(raw, h, fit.flat, fit.w, distances2, law, verdict, exact)
+    cost = 2.0 * (fit.flat.U.shape[1] + 1.0) * law.k * min(1.0, 4.0 * (1.0 - float(c.sum()) / search.S)) if search.small else 0.0
+    judged = judge_distances(np.sqrt(distances2), h, search.s, law.k, floor, cost)
+    return JudgedFlat(
+        raw, h, fit.flat, fit.w, distances2, judged.law, judged.verdict, exact, judged.weights, judged.apart, judged.normal_contamination
+    )
 
 
 def _flattered(c: np.ndarray, flat: Flat) -> float:
