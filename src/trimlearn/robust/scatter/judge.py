@@ -17,7 +17,7 @@ from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri
 from trimlearn.robust.scale import Chi, judge
 from trimlearn.robust.scatter.factors import consistency, small_sample
 from trimlearn.robust.scatter.fit import ScatterFit
-from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances
+from trimlearn.robust.scatter.tails import spread_freedom, JudgedDistances, TailLaw, judge_distances
 from trimlearn.robust.verdict import Verdict
 
 __all__ = ["DistanceJudge", "JudgedScatter", "effective_freedom", "judge_by_shape", "left_out", "scores_inside", "scores_outside"]
@@ -136,6 +136,7 @@ class DistanceJudge:
         unseen = np.where(fit.w > 0, left_out(fit, d2, m), d2)
         S, scale = fit.moments.S[0], fit.units.scale
         freedom = effective_freedom(fit.precision * np.outer(scale, scale), S, m)
+        freedom = min(freedom, spread_freedom(unseen, self.s, min(0.5, h / float(self.s.sum()))))
         return judge_by_shape(fit, unseen, h, self.s, freedom, self.quantile)
 
     def _reach(self, fit: ScatterFit, cutoff: float) -> float:

@@ -13,8 +13,9 @@ from math import inf, log, sqrt
 from typing import Any, Final, final
 
 import numpy as np
-from scipy.special import betaln, chdtrc, chdtri, fdtrc, fdtri, gammaln
+from scipy.special import betaln, chdtrc, chdtri, fdtrc, fdtri, gammaln, ndtri
 
+from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import BEYOND_COUNT, BEYOND_USUAL, EXPECTED, TINY, Chi, judge
 from trimlearn.robust.verdict import Verdict
 
@@ -30,6 +31,7 @@ VALLEY: Final = 0.7
 HUMP: Final = 3.0
 TAIL: Final = 4.0
 STEEP: Final = 3.0
+MOSTLY: Final = 0.3
 SURE: Final = 1e-15
 LOG_2PI: Final = log(2 * np.pi)
 
@@ -83,7 +85,7 @@ class JudgedDistances:
 def judge_distances(d, h, s, k, floor=0.0, cost=0.0, bulk=False):
     normal = judge(d, h, 1, s, Chi(k), floor=floor)
     y, c = _binned(np.maximum(np.abs(d), max(floor, TINY)), s)
-    law, scale, apart = _best_law(y, c, h, k, cost)
+    law, scale, apart = _best_law(y, c, h, k, cost, normal.contamination)
     if law.m == inf and (apart or bulk):
         return JudgedDistances(normal, law, normal.contamination, apart, normal.inliers.astype(np.float64))
     scale = max(scale, floor, TINY)
@@ -96,6 +98,20 @@ def judge_distances(d, h, s, k, floor=0.0, cost=0.0, bulk=False):
         far = np.maximum(np.abs(d) / (normal.cutoff * normal.scale), 1.0)
         weights = weights / far**POWER
     return JudgedDistances(verdict, law, normal.contamination, apart, weights)
+
+
+def spread_freedom(distances2: np.ndarray, s: np.ndarray, share: float) -> float:
+    """ν as the nearest rows' distances themselves tell it, were no row bad: a lower bound, nearly.
+
+    The cube root of σ²χ²_ν is nearly normal with variance/mean² = 2/(9ν) (Wilson and Hilferty 1931), here from two
+    quantiles up to ``share`` of the rows.
+    """
+    roots = np.cbrt(distances2)
+    low, high = weighted_quantile(roots, s, share / 5), weighted_quantile(roots, s, share)
+    steps = ndtri(share / 5), ndtri(share)
+    deviation = (high - low) / (steps[1] - steps[0])
+    mean = high - steps[1] * deviation
+    return max(1.0, 2.0 / 9.0 * float(mean / deviation) ** 2) if deviation > 0 else inf
 
 
 def _binned(d, s):
@@ -114,8 +130,9 @@ def _binned(d, s):
     return np.bincount(index, c * y) / mass, mass
 
 
-def _best_law(y, c, h, k, cost=0.0):
+def _best_law(y, c, h, k, cost=0.0, contamination=0.0):
     n = float(c.sum())
+    explained = max(MOSTLY * contamination * n, 0.0)
     weight = np.cumsum(c)
     last = np.flatnonzero(weight >= min(h, n) - 1e-9)
     # a cut after bin i: bins up to i are good
@@ -145,7 +162,7 @@ def _best_law(y, c, h, k, cost=0.0):
                 w = (k + m) / (m + z)
                 sigma2 = sigma2 * ((good * w * z).sum(1) / g / k)
         ly = y - ref[:, None] - 0.5 * np.log(sigma2)[:, None]
-        fit = (good * law.log_density(ly.clip(-300, 300))).sum(1) + hump - (0.5 * TAIL * log(n) + STEEP / m if m < inf else 0.0)
+        fit = (good * law.log_density(ly.clip(-300, 300))).sum(1) + hump - (np.where(b > explained, 0.5, 0.5 * TAIL) * log(n) + STEEP / m if m < inf else 0.0)
         for j in np.argsort(-fit):
             if fit[j] <= best[0]:
                 break

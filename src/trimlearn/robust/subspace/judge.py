@@ -8,15 +8,13 @@ in scale (heavy tails, sparse counts) their distances spread more than that, and
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import inf, nan, sqrt
+from math import nan, sqrt
 from typing import Any, Final, final
 
 import numpy as np
-from scipy.special import ndtri
-
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, rounding_floor
-from trimlearn.robust.scatter.tails import TailLaw, judge_distances
+from trimlearn.robust.scatter.tails import TailLaw, judge_distances, spread_freedom
 from trimlearn.robust.subspace.concentrate import TrimmedFlat
 from trimlearn.robust.subspace.flat import Flat
 from trimlearn.robust.subspace.search import FlatSearch
@@ -102,9 +100,9 @@ def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) ->
     if exact:  # how rounding errors spread says nothing
         law = Chi(_most_free(search, fit.flat))
     else:
-        spread = _spread(distances2, search.s, min(0.5, share))
+        spread = spread_freedom(distances2, search.s, min(0.5, share))
         law = Chi(spread if spread < freedom / UNEQUAL else freedom)
-    cost = 2.0 * (fit.flat.U.shape[1] + 1.0) * law.k * min(1.0, 4.0 * (1.0 - float(c.sum()) / search.S)) if search.small else 0.0
+    cost = 2.0 * (fit.flat.U.shape[1] + 1.0) / law.k * min(1.0, 4.0 * (1.0 - float(c.sum()) / search.S)) if search.small else 0.0
     judged = judge_distances(np.sqrt(distances2), h, search.s, law.k, floor, cost)
     return JudgedFlat(
         raw, h, fit.flat, fit.w, distances2, judged.law, judged.verdict, exact, judged.weights, judged.apart, judged.normal_contamination
@@ -114,20 +112,6 @@ def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) ->
 def _flattered(c: np.ndarray, flat: Flat) -> float:
     """By what share, nearly, the squared distances of rows weighted by c shrink because the flat was fitted to them."""
     return min(1.0, float(flat.U.shape[1] + 1) / float(c.sum()))
-
-
-def _spread(distances2: np.ndarray, s: np.ndarray, share: float) -> float:
-    """ν as the nearest rows' distances themselves tell it, were no row bad: a lower bound, nearly.
-
-    The cube root of σ²χ²_ν is nearly normal with variance/mean² = 2/(9ν) (Wilson and Hilferty 1931), here from two
-    quantiles up to ``share`` of the rows.
-    """
-    roots = np.cbrt(distances2)
-    low, high = weighted_quantile(roots, s, share / 5), weighted_quantile(roots, s, share)
-    steps = ndtri(share / 5), ndtri(share)
-    deviation = (high - low) / (steps[1] - steps[0])
-    mean = high - steps[1] * deviation
-    return max(1.0, 2.0 / 9.0 * float(mean / deviation) ** 2) if deviation > 0 else inf
 
 
 def _floor(search: FlatSearch, flat: Flat) -> float:
