@@ -181,6 +181,9 @@ class _Determinant:
             warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found
 
+    def weight(self, w: np.ndarray) -> float:
+        return float(self.data.s @ w)
+
     def judge(self, model: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         return self.judge_by.trimmed(model, h)
 

@@ -205,10 +205,13 @@ class _PenalisedLikelihood:
             history.append(new.objective)
         return replace(best, history=tuple(history))
 
+    def weight(self, w: np.ndarray) -> float:
+        return float(self.data.s @ w)
+
     def judge(self, model: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
         """Rows are nearer to a fit to them than others: where there are not very many, each fifth is judged by the
         rest, and all as rows that were not fitted to."""
-        (n, p), s = self.data.X.shape, self.data.s
+        p, s = self.data.X.shape[1], self.data.s
         d2, m = model.squared_distances(self.data.X), float(s @ model.w)
         if self.data.S < SETTLED * p:
             d2 = self._unseen(model, d2)

@@ -33,6 +33,9 @@ class Criterion(Protocol[Model]):
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Every row by a trimmed fit to h rows."""
 
+    def weight(self, w: np.ndarray) -> float:
+        """The sum of the sample weights times w."""
+
     def refit(self, w: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
         """The fit to rows of these weights, and every row by it, at least h being good; None where they are too few."""
 
@@ -60,7 +63,7 @@ def fit_trimmed(
     raw = criterion.search(kept) if start is None else criterion.concentrate(start, kept)
     trimmed = criterion.judge(raw, kept)
     if h is None:  # the share of bad rows is known now: more can be kept
-        kept = max(kept, shape[0] * (1.0 - trimmed.verdict.contamination))
+        kept = max(kept, min(shape[0] * (1.0 - trimmed.verdict.contamination), criterion.weight(trimmed.weights)))
         raw = criterion.concentrate(raw, kept)
         trimmed = criterion.judge(raw, kept)
 

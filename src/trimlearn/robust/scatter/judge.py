@@ -17,10 +17,18 @@ from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri
 from trimlearn.robust.scale import Chi, judge
 from trimlearn.robust.scatter.factors import consistency, small_sample
 from trimlearn.robust.scatter.fit import ScatterFit
-from trimlearn.robust.scatter.tails import spread_freedom, JudgedDistances, TailLaw, judge_distances
+from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances, spread_freedom
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["DistanceJudge", "JudgedScatter", "effective_freedom", "judge_by_shape", "left_out", "scores_inside", "scores_outside"]
+__all__ = [
+    "DistanceJudge",
+    "JudgedScatter",
+    "effective_freedom",
+    "judge_by_shape",
+    "left_out",
+    "scores_inside",
+    "scores_outside",
+]
 
 Model = TypeVar("Model")
 
@@ -95,14 +103,13 @@ class DistanceJudge:
         scores = np.sqrt(near)
         if h < MANY * fit.rank:
             scores[outside] = scores_outside(near[outside], h, fit.rank)
-        judged = self._cut(scores, h, law)
-        verdict, tail = judged.verdict, judged.law
+        cut = self._cut(scores, h, law)
+        verdict = cut.verdict
         factor = _consistent(fit, h, float(self.s.sum()), verdict.contamination)
         final = fit.scaled(factor)
         scores = self._quantiles(final, final.squared_distances(self.A))
-        return JudgedScatter(
-            final, verdict, self._reach(final, verdict.cutoff), tail.survival(scores), judged.weights, judged.apart, judged.normal_contamination
-        )
+        reach, p = self._reach(final, verdict.cutoff), cut.law.survival(scores)
+        return JudgedScatter(final, verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
 
     def fitted(self, fit: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         """By the moments of all rows with w > 0, divided by their number less one; then these are rescaled."""
@@ -110,12 +117,12 @@ class DistanceJudge:
         if not _regular(fit, m):
             return self._by_shape(fit, d2, h)
         scores, law = self._quantiles(fit, d2), Chi(fit.rank)
-        judged = self._cut(scores, max(h, m), law)
-        verdict, tail = judged.verdict, judged.law
-        factor = verdict.scale**2 if tail.m == inf else 1.0
+        cut = self._cut(scores, max(h, m), law)
+        verdict = cut.verdict
+        factor = verdict.scale**2 if cut.law.m == inf else 1.0  # where a tail explains rows, hardly any are missing
         reach = self._reach(fit, verdict.cutoff * verdict.scale) / factor
-        p = tail.survival(scores / verdict.scale)
-        return JudgedScatter(fit.scaled(factor), verdict, reach, p, judged.weights, judged.apart, judged.normal_contamination)
+        p = cut.law.survival(scores / verdict.scale)
+        return JudgedScatter(fit.scaled(factor), verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
 
     def _quantiles(self, fit: ScatterFit, d2: np.ndarray) -> np.ndarray:
         """Distances moved to the quantiles of χ, by the law of rows that were fitted to or not."""
