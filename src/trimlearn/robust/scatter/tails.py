@@ -25,17 +25,18 @@ __all__ = ["JudgedDistances", "TailLaw", "judge_distances", "spread_freedom"]
 
 Vector = NDArray[np.float64]
 
-FREEDOMS: Final = (inf, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)  # m tried, as good as all: each law is near its neighbours
+FREEDOMS: Final = (inf, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)  # m tried: each law is near its neighbours, and 15 near χ
 BINS: Final = 400  # of log d at most, a limit on time
 CUTS: Final = 60  # places at most where a hump may begin, a limit on time
 STEPS: Final = 12  # of EM for σ, a limit on time: each m begins where the last one ended
 SPREAD: Final = 0.3  # of log d in a hump, of one row added in thought: a hump of one row has no spread of its own
 # What a model pays, in halves of log n as in Schwarz (1978): a hump has three parameters, a tail one; but few rows far
-# out are as likely a tail as a hump, and a tail would hide them. With 1 in place of 4, two of twenty rows at 8 σ are
-# missed in four samples of ten; with 6, t₅ rows are flagged until n = 300 (`benchmarks.calibration tails`).
+# out are as likely a tail as a hump, and a tail would hide them, so that it pays four (`benchmarks.calibration tails`:
+# with one, two of twenty rows 6 σ off are often hidden).
 HUMP, TAIL = 3.0, 4.0
-STEEP: Final = 3.0  # besides, 3/m: the longer a tail, the more it hides. Of 0, 3 and 6 the same table decides
-# Of the rows that the normal law calls bad, the share that lies apart where a tail of the others costs one parameter.
+STEEP: Final = 3.0  # besides, 3/m: the longer a tail, the more it hides; from 0 to 6 the same table changes little
+# Of the rows that the normal law calls bad, the share that lies apart where a tail of the others costs two halves only:
+# it hides nobody then. Tablets of two weights, 20 of 90 apart, are told by it (`docs/pca.md`); of 0.2 to 0.6 alike.
 MOSTLY: Final = 0.3
 VALLEY: Final = 0.7  # of the lower of the two tops of a density: what lies higher is no valley but a shoulder
 WANE: Final = 4.0  # the power of the distance by which rows that only a tail explains count less, see `judge_distances`
@@ -211,7 +212,7 @@ class _Models:
             fit = np.sum(good * law.log_density(at), axis=1) + self.hump
             fit -= np.where(bad > 0, 0.5 * hump_cost, 0.0) * log(n)
             if m < inf:
-                fit -= np.where((bad > 0) & (bad > most), 0.5, 0.5 * TAIL) * log(n) + STEEP / m
+                fit -= np.where((bad > 0) & (bad > most), 1.0, 0.5 * TAIL) * log(n) + STEEP / m
             for j in np.argsort(-fit, kind="stable"):
                 if not fit[j] > value:
                     break

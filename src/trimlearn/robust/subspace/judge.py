@@ -117,7 +117,7 @@ def _cost(c: np.ndarray, flat: Flat, freedom: float, S: float) -> float:
     without it.
     """
     missing = 1.0 - float(c.sum()) / S
-    return 2.0 * (flat.U.shape[1] + 1.0) / freedom * min(1.0, 4.0 * missing)
+    return float(2.0 * (flat.U.shape[1] + 1.0) / freedom * min(1.0, 4.0 * missing))
 
 
 def _flattered(c: np.ndarray, flat: Flat) -> float:

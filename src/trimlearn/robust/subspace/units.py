@@ -18,8 +18,8 @@ from trimlearn.robust.subspace.span import sample
 __all__ = ["SCALES", "feature_scales"]
 
 SCALES: Final = "auto", "mad", "std", "None"  # what users may ask for
-# How many times the largest scale is the smallest where features have units of their own. 31 of the tables of
-# `benchmarks peers anomalies` and the classics are ranked alike by 5 to 20; spectra and ratings lie below 5.
+# How many times the largest scale is the smallest where features have units of their own. Of the fourteen tables of
+# `benchmarks peers anomalies` six lie below 5 and eight above 11: these have several units, or counts and shares.
 UNLIKE: Final = 10.0
 
 
