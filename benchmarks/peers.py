@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.common import Part, Result, Table, digits, gather, home
+from benchmarks.peers_anomalies import anomalies
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
@@ -49,6 +50,14 @@ def _classics(plan: Plan, data: Path | None) -> Part:
     return classics(folder, plan.classics)
 
 
+def _anomalies(plan: Plan, data: Path | None) -> Part:
+    folder = find_folder("tabular", home(data), holding="wine.npz")
+    if folder is None:
+        why = "not run: no tabular/ in --data, $TRIMLEARN_DATA or the user's cache"
+        return Part([Table("anomalies", ["why"], [[why]])], [])
+    return anomalies(folder, plan.quick)
+
+
 def _labels(plan: Plan, data: Path | None) -> Part:
     found = digits(data, plan.quick)
     few = replace(found, V=found.V[: plan.images], t=found.t[: plan.images])
@@ -61,6 +70,7 @@ PARTS: dict[str, Measure] = {
     "clean": lambda plan, _: clean(dict(plan.samples)),
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
+    "anomalies": _anomalies,
     "labels": _labels,
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),
 }

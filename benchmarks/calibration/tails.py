@@ -1,4 +1,4 @@
-"""What is taken for a tail and what for contamination by robust/scatter/tails: `python -m benchmarks.calibration tails`.
+"""What robust/scatter/tails takes for a tail and what for contamination: `python -m benchmarks.calibration tails`.
 
 Distances are drawn from their laws, without a fit. Figures are means over the samples: the share flagged, the share
 of bad rows as estimated, the same were the good rows normal, and how often a heavy tail is found.

@@ -17,7 +17,7 @@ from trimlearn.smart.method import Record
 __all__ = ["Detector", "concentration_records", "warn_of_doubt"]
 
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
-FEW: Final = 20  # rows below which no tail can be told, a limit on talk: twenty have one row in their outer twentieth
+FEW: Final = 20  # different rows below which no tail can be told, a limit on talk: twenty have one row in their outer twentieth
 # The share of bad rows, and the spread of the logarithms of their distances, from which they may be other groups. Bad
 # rows in one place spread by 0.04 to 0.13, scattered ones by up to 0.35, those of tables with several groups by 0.7 to
 # 2 (`benchmarks peers anomalies`: glass, Stamps, cardio).
@@ -96,7 +96,7 @@ def concentration_records(objectives: Sequence[float], h: float) -> list[Record]
 def warn_of_doubt(contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray) -> None:
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail; or
     where so many rows are ``off``, by such different scores, that they may be groups of their own."""
-    if float(s.sum()) < FEW:
+    if len(np.unique(scores[s > 0])) < FEW:
         return
     far = np.log(np.maximum(scores[off & (s > 0)], np.finfo(np.float64).tiny))
     if normal - contamination > DOUBT:

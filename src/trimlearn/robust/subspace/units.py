@@ -48,14 +48,15 @@ def feature_scales(points: Points, s: np.ndarray, asked: str | None, seed: int) 
 
 
 def _deviations(points: Points, s: np.ndarray) -> np.ndarray:
-    """The standard deviation of every feature."""
+    """The standard deviation of every feature; 0 where that is the rounding of a constant."""
     share, center = s / s.sum(), points.mean(s)
 
     def squares(rows: slice) -> np.ndarray:
         return np.asarray(share[rows] @ np.square(points.around(center, rows)))
 
     with np.errstate(over="ignore"):
-        return np.asarray(np.sqrt(total(squares, points.pieces(), np.zeros(points.p))))
+        found = np.sqrt(total(squares, points.pieces(), np.zeros(points.p)))
+    return np.where(found > EQUAL * np.abs(center), found, 0.0)
 
 
 def _positive(scale: np.ndarray) -> np.ndarray:
