@@ -217,7 +217,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         freedom = self._law.k * max(1.0, float(data.s @ found.w) - self.n_trimming_components_ - 1.0)
         law = TailLaw(self._law.k, min(self._law.m, freedom))
         self.outlier_probability_ = row_probabilities(law.survival(self.outlier_scores_), data.s)
-        if h is None:
+        if h is None and not found.exact:
             off = found.w <= 0
             warn_of_doubt(self.contamination_, found.normal_contamination, self.outlier_scores_, off, data.s)
         if not found.raw.converged:

@@ -155,8 +155,9 @@ class TrimmedScatter(Detector):
         self.contamination_ = final.verdict.contamination if h is None else 1.0 - h / data.S
         self.objective_ = raw.history[-1] if raw.history else inf
         self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
-        if h is None:
-            off = final.model.w <= 0
+        singular = isinstance(final.model, ScatterFit) and final.model.rank < len(self.location_)  # said already
+        if h is None and not singular:
+            off = self.outlier_scores_ > self.threshold_
             warn_of_doubt(self.contamination_, final.normal_contamination, self.outlier_scores_, off, data.s)
 
     def _scores(self, data: FeatureRows) -> np.ndarray:
