@@ -17,7 +17,7 @@ from trimlearn.smart.method import Record
 __all__ = ["Detector", "concentration_records", "warn_of_doubt"]
 
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
-FEW: Final = 40  # different rows below which no tail can be told: of 20 and of 30 clean rows, 3 % of the samples have one
+FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
 # The share of bad rows, and the ratio of the quartiles of their distances, from which they may be other groups. It is
 # 1.1 for bad rows in one place, up to 1.7 for scattered ones, and more for tables of several groups: 4.6 for glass,
 # 2.5 for Stamps, 2.6 for cardio (TrimmedCovariance; `benchmarks peers anomalies`).
