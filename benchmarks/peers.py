@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.common import Part, Result, Table, digits, gather, home
+from benchmarks.peers_anomalies import anomalies
 from benchmarks.peers_cells import cells, number_columns
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_homography import homography
@@ -60,6 +61,14 @@ def _classics(plan: Plan, data: Path | None) -> Part:
     return classics(folder, plan.classics)
 
 
+def _anomalies(plan: Plan, data: Path | None) -> Part:
+    folder = find_folder("tabular", home(data), holding="wine.npz")
+    if folder is None:
+        why = "not run: no tabular/ in --data, $TRIMLEARN_DATA or the user's cache"
+        return Part([Table("anomalies", ["why"], [[why]])], [])
+    return anomalies(folder, plan.quick)
+
+
 def _labels(plan: Plan, data: Path | None) -> Part:
     found = digits(data, plan.quick)
     few = replace(found, V=found.V[: plan.images], t=found.t[: plan.images])
@@ -87,6 +96,7 @@ PARTS: dict[str, Measure] = {
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
     "cells": _cells,
     "sparse": lambda plan, _: sparse(plan.wide, plan.bad, plan.seeds),
+    "anomalies": _anomalies,
     "labels": _labels,
     "homography": lambda plan, data: homography(plan.quick, data),
     "imbalanced": lambda plan, _: imbalanced(plan.rare, plan.distances, plan.seeds),

@@ -15,7 +15,7 @@ import numpy as np
 
 from trimlearn import TrimmedCovariance, TrimmedGraphicalLasso
 from trimlearn.estimators.covariance import graphical_lasso, trimming
-from trimlearn.robust.scatter import judge, mcd
+from trimlearn.robust.scatter import mcd
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.steps import Moments, Shrinkage
 from trimlearn.robust.scatter.units import RobustUnits
@@ -64,13 +64,6 @@ def least_likelihood(name: str) -> Callable[[Any, int], float]:
     return found
 
 
-def middle(starts: int, seed: int) -> float:
-    """log det of the one-dimensional search for the middle of d^⅔ from so many starts."""
-    u = np.cbrt(np.random.default_rng(seed).chisquare(5, 40))[:, None]
-    with patch.object(judge, "STARTS", starts):
-        return mcd.mcd(u, np.ones(40), 21.0, starts=judge.STARTS, seed=seed).log_det
-
-
 def steps_taken(n: int, p: int, starts: int, seed: int = 0) -> int:
     """The most concentration steps from random subsets of p + 1 rows."""
     A, rng = cluster(n, p, 0.3, seed), np.random.default_rng(seed)
@@ -115,7 +108,7 @@ def covariances(n: int, p: int) -> list[Callable[[], Any]]:
 
 
 def run() -> dict[str, Any]:
-    """The tables behind STEPS, PER_FEATURE, LAST, STARTS, WALK and ROUNDS."""
+    """The tables behind STEPS, PER_FEATURE, LAST, WALK and ROUNDS."""
     seeds = range(REPETITIONS)
     return {
         "most concentration steps (STEPS)": {
@@ -127,7 +120,6 @@ def run() -> dict[str, Any]:
         "excess by starts tried on all rows (LAST), n=2000, p=5": excess(
             (1, 3, 10), least_determinant("LAST", 2000, 5), seeds
         ),
-        "excess by starts of the middle of distances (judge.STARTS)": excess((10, 100, 500), middle, range(20)),
         "excess by steps of the walk (WALK)": excess((1, 8, 16), least_likelihood("WALK"), range(20)),
         "excess by starts of the determinant (graphical_lasso.STARTS)": excess(
             (20, 100, 500), least_likelihood("STARTS"), range(3)

@@ -17,6 +17,7 @@ from scipy.special import chdtrc, chdtri
 
 from benchmarks.calibration.scatter import rounds_taken
 from trimlearn import TrimmedPCA
+from trimlearn.robust.scatter.tails import spread_freedom
 from trimlearn.robust.subspace import judge, search, span, starts
 from trimlearn.robust.subspace.concentrate import FlatProblem
 from trimlearn.robust.subspace.flat import Flat, Points
@@ -82,7 +83,7 @@ def spread_with(bad: float, freedom: float) -> float:
     """ν over what the nearest half of the rows say about it, where a share of the rows is bad and far away."""
     clean = chdtri(freedom, (np.arange(1, 1001) - 0.5) / 1000)
     distances2 = np.append(clean, np.full(round(1000 * bad / (1 - bad)), 1e9))
-    return round(freedom / judge._spread(distances2, np.ones(len(distances2)), 0.5), 3)
+    return round(freedom / spread_freedom(distances2, np.ones(len(distances2)), 0.5), 3)
 
 
 def flagged_when_flattered(freedom: float, flattery: float) -> float:

@@ -28,11 +28,6 @@ def test_concentration_steps_end_long_before_the_limit() -> None:
     assert max(most.values()) < steps.STEPS / 4
 
 
-def test_fewer_starts_of_the_middle_find_the_same() -> None:
-    found = scatter.excess((10, 100), scatter.middle, range(5))
-    assert found == {"10": 0.0, "100": 0.0} and stored("scatter", "excess by starts of the middle")["100"] == 0.0
-
-
 def test_rounds_of_readmission_that_end_do_so_within_the_limit() -> None:
     for row in stored("scatter", "rounds of readmission").values():
         assert row["most"] <= trimming.ROUNDS and row["endless"] <= 0.1

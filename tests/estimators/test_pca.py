@@ -428,3 +428,82 @@ def test_a_search_is_the_same_for_any_number_of_threads() -> None:
         together = FlatSearch(Points(X), np.ones(500), None, 0).fit(2, 300.0)
     assert alone.objective == pytest.approx(together.objective, rel=1e-12)
     np.testing.assert_array_equal(alone.w, together.w)
+
+
+# ---- units ----
+
+
+def in_units(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows near a plane, of which some are off it; who is; and the units of the features, from 1e-3 to 1e4."""
+    X, bad, _ = contaminated(200, 6, 2, 0.2, 15.0, seed)
+    return X, bad, np.array([1e-3, 1.0, 1e4, 10.0, 1e2, 1e-2])
+
+
+def test_units_do_not_matter_where_features_are_scaled() -> None:
+    X, bad, units = in_units()
+    a, b = (TrimmedPCA(2, scale="mad", random_state=0).fit(Z) for Z in (X, X * units))
+    np.testing.assert_array_equal(a.inlier_mask_, b.inlier_mask_)
+    np.testing.assert_allclose(a.outlier_scores_, b.outlier_scores_, rtol=1e-6)
+    np.testing.assert_allclose(a.components_, b.components_, atol=1e-8)
+    np.testing.assert_allclose(b.feature_scales_, a.feature_scales_ * units)
+    assert not a.inlier_mask_[bad].any()
+
+
+@pytest.mark.parametrize("scale", ["mad", "std", None])
+def test_the_way_back_is_in_the_units_of_the_data(scale: str | None) -> None:
+    X, _, units = in_units()
+    model = TrimmedPCA(6, scale=scale, random_state=0).fit(X * units)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X * units)), X * units, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(6), atol=1e-8)
+    z = (X * units - model.mean_) / model.feature_scales_
+    np.testing.assert_allclose(model.transform(X * units), z @ model.components_.T, rtol=1e-6, atol=1e-8)
+    assert (model.feature_scales_ == 1).all() == (scale is None)
+
+
+def test_features_are_scaled_by_default_where_they_have_units_of_their_own() -> None:
+    X, bad, units = in_units()
+    assert np.all(TrimmedPCA(random_state=0).fit(X).feature_scales_ == 1)
+    scaled = TrimmedPCA(random_state=0).fit(X * units)
+    assert scaled.feature_scales_.max() > 1e3 and not scaled.inlier_mask_[bad].any()
+    assert np.all(TrimmedPCA(2, random_state=0).fit(X * units).feature_scales_ == 1)  # components asked for: as PCA's
+
+
+def test_flags_and_constants_among_scaled_features() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((100, 3)) * [1, 50, 900], rng.random(100) < 0.1, np.full(100, 3.0)])
+    model = TrimmedPCA(random_state=0).fit(X)
+    assert model.feature_scales_[3] == pytest.approx(X[:, 3].std()) and model.feature_scales_[4] == 1.0
+    assert np.all(np.isfinite(model.outlier_scores_)) and (~model.inlier_mask_).mean() < 0.15
+    sparse = TrimmedPCA(2, scale="std", random_state=0).fit(sp.csr_array(X))
+    dense = TrimmedPCA(2, scale="std", random_state=0).fit(X)
+    np.testing.assert_allclose(sparse.outlier_score(sp.csr_array(X)), dense.outlier_score(X), rtol=1e-6)
+    with pytest.raises(ValueError, match="scale"):
+        TrimmedPCA(scale="iqr").fit(X)
+
+
+# ---- tails and small samples ----
+
+
+@pytest.mark.parametrize(("n", "p"), [(15, 2), (20, 2), (50, 5)])
+def test_small_clean_samples_are_left_alone(n: int, p: int) -> None:
+    flagged = []
+    for seed in range(12):
+        model = TrimmedPCA(random_state=0).fit(np.random.default_rng(seed).standard_normal((n, p)))
+        flagged.append((~model.inlier_mask_).mean())
+    assert np.mean(flagged) <= 0.03 and max(flagged) <= 0.2
+
+
+def test_a_heavy_tail_is_said_and_not_counted() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 8)) / np.sqrt(rng.chisquare(3, (400, 1)) / 3)
+    with pytest.warns(UserWarning, match="heavier tail"):
+        model = TrimmedPCA(2, random_state=0).fit(X)
+    assert model.contamination_ < 0.05 and (~model.inlier_mask_).mean() < 0.05
+    TrimmedPCA(2, contamination=0.1, random_state=0).fit(X)  # who gives the share is not asked
+
+
+def test_tablets_of_two_weights(data_home: Path) -> None:
+    """Spectra of 70 tablets of 90 mg and 20 of 250 mg: exactly these."""
+    with np.load(data_home / "spectra" / "tablets_nir.npz") as data:
+        X, heavy = data["X"], data["is_250mg"].astype(bool)
+    np.testing.assert_array_equal(TrimmedPCA(random_state=0).fit(X).inlier_mask_, ~heavy)

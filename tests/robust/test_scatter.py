@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 
-from trimlearn.robust.scatter.judge import DistanceJudge, judge_by_shape
+from trimlearn.robust.scatter.judge import DistanceJudge, effective_freedom, judge_by_shape
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import deterministic, normal_scores
 from trimlearn.robust.scatter.steps import DeterminantProblem, Moments, Shrinkage, c_steps
@@ -36,7 +35,7 @@ def test_the_start_by_normal_scores_is_one_of_the_deterministic() -> None:
 
 
 def test_a_trimmed_fit_is_judged_in_units_of_the_untrimmed_covariance() -> None:
-    judge = DistanceJudge(A, ONES, None, 0)
+    judge = DistanceJudge(A, ONES, None)
     judged = judge.trimmed(mcd(A, ONES, 102.0), 102.0)
     d2 = judged.model.squared_distances(A)
     assert not judged.verdict.inliers[:40].any() and judged.verdict.inliers[40:].mean() > 0.97
@@ -50,8 +49,17 @@ def test_a_trimmed_fit_is_judged_in_units_of_the_untrimmed_covariance() -> None:
 
 def test_judging_by_shape_cuts_off_the_upper_side() -> None:
     d2 = np.append(RNG.chisquare(20, 300), [1e3, 1e4])
-    judged = judge_by_shape("model", d2, 200.0, np.ones(302), 0)
+    judged = judge_by_shape("model", d2, 200.0, np.ones(302), 20.0)
     assert judged.model == "model" and not judged.verdict.inliers[300:].any()
     np.testing.assert_array_equal(judged.verdict.inliers, d2 <= judged.reach)
-    beyond, inliers = ndtr(-judged.verdict.cutoff), judged.verdict.inliers
-    assert judged.p_values[~inliers].max() < beyond <= judged.p_values[inliers].min()
+    inliers = judged.verdict.inliers
+    assert judged.p_values[~inliers].max() < judged.p_values[inliers].min()
+
+
+def test_the_freedom_of_a_quadratic_form() -> None:
+    """Of xᵀΘx for the covariance Σ: p where ΘΣ = I, and (tr)²/tr² of the eigenvalues else."""
+    values = np.array([4.0, 1.0, 1.0, 0.5])
+    X = RNG.standard_normal((4000, 4)) * np.sqrt(values)
+    S = np.cov(X.T, bias=True)
+    assert effective_freedom(np.diag(1 / values), S, 4000.0) == pytest.approx(4.0, rel=0.02)
+    assert effective_freedom(np.eye(4), S, 4000.0) == pytest.approx(values.sum() ** 2 / np.sum(values**2), rel=0.05)

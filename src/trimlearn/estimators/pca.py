@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, Final, Self
 
 import numpy as np
-from scipy.special import fdtrc
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
@@ -18,17 +17,19 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count, check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows, row_names
-from trimlearn.estimators.detector import Detector, concentration_records
+from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds
 from trimlearn.progress import stage
 from trimlearn.robust.cells.parts import reconstruction_cells
-from trimlearn.robust.scale import Chi, p_values
+from trimlearn.robust.scale import Chi
+from trimlearn.robust.scatter.tails import TailLaw
 from trimlearn.robust.subspace.flat import Flat, Points, spectrum
 from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
 from trimlearn.robust.subspace.search import FlatSearch
 from trimlearn.robust.subspace.span import HUGE
+from trimlearn.robust.subspace.units import SCALES, feature_scales
 from trimlearn.smart.method import Method
 
 __all__ = ["TrimmedPCA"]
@@ -54,6 +55,11 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         Whether rows that the trimmed fit explains are readmitted, and mean and subspace fitted again.
     center : {"trimmed", "mean"} or None, default="trimmed"
         What m is: the mean of the rows kept; the plain mean, which one bad row can carry anywhere; or the origin.
+    scale : {"auto", "mad", "std"} or None, default="auto"
+        What features are divided by, so that distances do not depend on their units: the median absolute deviation,
+        which bad rows cannot carry off; the standard deviation, which they can; or nothing, as in scikit-learn's PCA.
+        "auto": nothing where ``n_components`` is given; else "mad" where the features' scales differ more than ten
+        times and features are fewer than rows. Components and variances are those of the scaled features.
     method : trimlearn.smart.Method or None, default=None
         How to minimise. None: exact concentration steps where p ≤ 2000 or the data are small, else SMART-SVRG.
     max_iter : int, default=100
@@ -66,9 +72,12 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     Attributes
     ----------
     components_ : ndarray of shape (n_components_, n_features)
-        Principal axes Uᵀ of the inliers, by decreasing variance; the largest entry of each is positive.
+        Principal axes Uᵀ of the inliers, by decreasing variance; the largest entry of each is positive. Orthonormal,
+        for features divided by ``feature_scales_``.
     mean_ : ndarray of shape (n_features,)
-        The point m.
+        The point m, in the units of the data.
+    feature_scales_ : ndarray of shape (n_features,)
+        What features are divided by, see ``scale``; 1 where nothing is scaled.
     explained_variance_, explained_variance_ratio_, singular_values_ : ndarray of shape (n_components_,)
         Of the inliers.
     noise_variance_ : float
@@ -123,7 +132,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     """
 
     _flat: Flat
-    _law: Chi
+    _law: TailLaw
 
     def __init__(
         self,
@@ -132,6 +141,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         contamination: float | int | str = "auto",
         reweight: bool = True,
         center: str | None = "trimmed",
+        scale: str | None = "auto",
         method: Method | None = None,
         max_iter: int = 100,
         random_state: Any = None,
@@ -141,6 +151,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         self.contamination = contamination
         self.reweight = reweight
         self.center = center
+        self.scale = scale
         self.method = method
         self.max_iter = max_iter
         self.random_state = random_state
@@ -167,6 +178,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         """
         with intact(self):
             check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
+            check_choice(str(self.scale), SCALES, "scale")
             check_count(self.max_iter, "max_iter")
             data = self._validate(X, y, sample_weight, reset=True)
             self._row_names = row_names(X)
@@ -183,10 +195,14 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         )
 
     def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
-        points = Points(data.X)
         with team():
+            seed = self._seed()
+            asked = None if self.scale == "auto" and self.n_components is not None else self.scale
+            units = feature_scales(Points(data.X), data.s, asked, seed)
+            points = Points(data.X, units)
+            self.feature_scales_ = np.ones(points.p) if units is None else units
             center = self._fixed_center(points, data.s)
-            search = FlatSearch(points, data.s, center, self._seed(), self.max_iter, self.method)
+            search = FlatSearch(points, data.s, center, seed, self.max_iter, self.method)
             found, flat = self._find(search, h, self._flat if warm else None)
             scores, distances2 = points.both(flat)
             self._flat, self._law, self.n_trimming_components_ = found.flat, found.law, found.flat.U.shape[1]
@@ -200,8 +216,11 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         self.outlier_scores_ = np.sqrt(found.distances2) / self.scale_
         # σ was found from so many numbers: hence F, and not χ², which is its limit for many.
         freedom = self._law.k * max(1.0, float(data.s @ found.w) - self.n_trimming_components_ - 1.0)
-        ratio = np.minimum(self.outlier_scores_, HUGE) ** 2 / self._law.k
-        self.outlier_probability_ = row_probabilities(fdtrc(self._law.k, freedom, ratio), data.s)
+        law = TailLaw(self._law.k, min(self._law.m, freedom))
+        self.outlier_probability_ = row_probabilities(law.survival(self.outlier_scores_), data.s)
+        if h is None and not found.exact:
+            off = found.w <= 0
+            warn_of_doubt(self.contamination_, found.normal_contamination, self.outlier_scores_, off, data.s)
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",
@@ -251,7 +270,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         total = variances.sum() + left
         dtype = dtype if dtype == np.float32 else np.float64
         self.components_ = (axes * signs).T.astype(dtype)
-        self.mean_ = flat.m.astype(dtype)
+        self.mean_ = (flat.m * self.feature_scales_).astype(dtype)
         self.n_components_ = k
         self.explained_variance_ = variances
         self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(k)
@@ -271,10 +290,10 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         Returns
         -------
         ndarray of shape (n_samples, n_components_)
-            Of X − ``mean_``.
+            Of (X − ``mean_``)/``feature_scales_``.
         """
         X = self._checked(X)
-        scores = Points(X).scores(self._components_flat())
+        scores = self._points(X).scores(self._components_flat())
         return scores.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
 
     def inverse_transform(self, X: Any) -> np.ndarray:
@@ -292,7 +311,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         """
         check_is_fitted(self)
         X = check_array(X, input_name="X", dtype=[np.float64, np.float32])
-        return np.asarray(X @ self.components_ + self.mean_)
+        return np.asarray(X @ self.components_ * self.feature_scales_.astype(X.dtype) + self.mean_)
 
     def orthogonal_distance(self, X: Any) -> np.ndarray:
         """How far rows are from the subspace by which rows are trimmed.
@@ -305,9 +324,9 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         Returns
         -------
         ndarray of shape (n_samples,)
-            ‖(I − UUᵀ)(aᵢ − m)‖, U of ``n_trimming_components_`` columns.
+            ‖(I − UUᵀ)(aᵢ − m)‖ of the scaled features, U of ``n_trimming_components_`` columns.
         """
-        return np.asarray(np.sqrt(Points(self._checked(X)).distances2(self._flat)))
+        return np.asarray(np.sqrt(self._points(self._checked(X)).distances2(self._flat)))
 
     def outlier_score(self, X: Any) -> np.ndarray:
         """`orthogonal_distance` in units of ``scale_``: larger is worse.
@@ -344,7 +363,7 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         return self._score_distance(self._checked(X))
 
     def _score_distance(self, X: Any) -> np.ndarray:
-        return _mahalanobis(Points(X).scores(self._components_flat()), self.explained_variance_)
+        return _mahalanobis(self._points(X).scores(self._components_flat()), self.explained_variance_)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """The log-likelihood of each row under the inliers' normal model.
@@ -359,11 +378,12 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         ndarray of shape (n_samples,)
             As scikit-learn's PCA has it: larger is more normal.
         """
-        z, d2 = Points(self._checked(X)).both(self._components_flat())
+        z, d2 = self._points(self._checked(X)).both(self._components_flat())
         p, k = self.n_features_in_, self.n_components_
         least = np.finfo(np.float64).eps * float(self.explained_variance_.max()) + np.finfo(np.float64).tiny
         variances, noise = np.maximum(self.explained_variance_, least), max(self.noise_variance_, least)
         log_det = float(np.log(variances).sum()) + (p - k) * log(noise)
+        log_det += 2.0 * float(np.log(self.feature_scales_).sum())  # a density in the units of the data
         outside = d2 / noise if p > k else 0.0
         inside = np.square(_mahalanobis(z, variances))
         return np.asarray(-0.5 * (inside + outside + log_det + p * log(2 * pi)))
@@ -386,22 +406,26 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         return float(np.mean(self.score_samples(X)))
 
     def _scores(self, data: FeatureRows) -> np.ndarray:
-        return self._in_units(np.sqrt(Points(data.X).distances2(self._flat)))
+        return self._in_units(np.sqrt(self._points(data.X).distances2(self._flat)))
 
     def _findings(self, data: FeatureRows, scores: np.ndarray, off: np.ndarray) -> Findings:
         """Kinds are those of the outlier map: "orthogonal outlier", "bad leverage", "good leverage" or "regular"."""
-        distances, flat = self._score_distance(data.X), self._flat
+        distances, flat, units = self._score_distance(data.X), self._flat, self.feature_scales_
         far = distances > Chi(self.n_components_).upper(FAR)
         kinds = leverage_kinds(off, far, "orthogonal outlier")
-        top = TopFeatures(data.X, lambda A, _: reconstruction_cells(np.clip(A, -HUGE, HUGE), flat.m, flat.U.T))
-        return Findings(scores, p_values(scores, self._law), kinds, distance=distances, top=top)
+        top = TopFeatures(data.X, lambda A, _: reconstruction_cells(np.clip(A / units, -HUGE, HUGE), flat.m, flat.U.T))
+        return Findings(scores, self._law.survival(scores), kinds, distance=distances, top=top)
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
         return self._check_X(X, reset=False)
 
+    def _points(self, X: Any) -> Points:
+        """The rows in the units in which they are compared."""
+        return Points(X, None if np.all(self.feature_scales_ == 1.0) else self.feature_scales_)
+
     def _components_flat(self) -> Flat:
-        return Flat(self.components_.T.astype(np.float64), self.mean_.astype(np.float64))
+        return Flat(self.components_.T.astype(np.float64), self.mean_.astype(np.float64) / self.feature_scales_)
 
     @property
     def _n_features_out(self) -> int:

@@ -138,7 +138,7 @@ class TrimmedCovariance(TrimmedScatter):
 
     def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
         seed, starts = self._seed(), check_count(self.n_starts, "n_starts")
-        judge = DistanceJudge(data.X, data.s, _check_cutoff(self.cutoff), seed)
+        judge = DistanceJudge(data.X, data.s, _check_cutoff(self.cutoff))
         criterion = _Determinant(data, judge, self.assume_centered, self.shrinkage, starts, seed)
         shape = data.S, data.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
@@ -181,11 +181,14 @@ class _Determinant:
             warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found
 
+    def weight(self, w: np.ndarray) -> float:
+        return float(self.data.s @ w)
+
     def judge(self, model: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         return self.judge_by.trimmed(model, h)
 
-    def refit(self, rows: np.ndarray, near: ScatterFit, h: float) -> JudgedScatter[ScatterFit] | None:
-        s, w = self.data.s, (rows & (self.data.s > 0)).astype(np.float64)
+    def refit(self, w: np.ndarray, near: ScatterFit, h: float) -> JudgedScatter[ScatterFit] | None:
+        s, w = self.data.s, np.where(self.data.s > 0, w, 0.0)
         m = float(s @ w)
         stage(f"fit to the {m:.0f} rows explained")
         if m <= self.data.X.shape[1] + 2.0 and not near.shrinkage.rho:  # as good as nothing is explained

@@ -18,7 +18,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal, graphical_lasso, penalised
-from trimlearn.robust.scatter.judge import JudgedScatter, judge_by_shape
+from trimlearn.robust.scatter.judge import JudgedScatter, effective_freedom, judge_by_shape
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import normal_scores
 from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shrinkage
@@ -28,6 +28,7 @@ from trimlearn.weights import CappedSimplex
 __all__ = ["TrimmedGraphicalLasso"]
 
 FOLDS: Final = 5  # in which few rows are left out to judge them: as many as in scikit-learn's cross-validation
+SETTLED: Final = 50  # rows per feature from which that makes no difference: 2 % of a distance
 # Steps in which the continuation lowers h: in a single one J ends 0.07 higher, in twice as many 0.003 lower
 # (`benchmarks.calibration scatter`).
 WALK: Final = 8
@@ -204,21 +205,33 @@ class _PenalisedLikelihood:
             history.append(new.objective)
         return replace(best, history=tuple(history))
 
-    def judge(self, model: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
-        """Few rows are nearer to a fit to them than others: each fifth is judged by the rest."""
-        X, d2 = self.data.X, model.squared_distances(self.data.X)
-        if self.data.S < FEW * X.shape[1]:
-            fold = np.unique(d2, return_inverse=True)[1] % FOLDS  # repeated rows together, whatever the order
-            for k in range(FOLDS):
-                out = (fold == k) & (model.w > 0)
-                rest = np.where(out, 0.0, model.w)
-                if out.any() and np.count_nonzero(rest) > 2:
-                    d2[out] = self._estimate(rest, model).squared_distances(X[out])
-        return judge_by_shape(model, d2, h, self.data.s, self.seed)
+    def weight(self, w: np.ndarray) -> float:
+        return float(self.data.s @ w)
 
-    def refit(self, rows: np.ndarray, near: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
-        stage(f"fit to the {self.data.s @ rows:.0f} rows explained")
-        return self.judge(self._estimate(rows.astype(np.float64), near), h)
+    def judge(self, model: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
+        """Rows are nearer to a fit to them than others: where there are not very many, each fifth is judged by the
+        rest, and all as rows that were not fitted to."""
+        p, s = self.data.X.shape[1], self.data.s
+        d2, m = model.squared_distances(self.data.X), float(s @ model.w)
+        if self.data.S < SETTLED * p:
+            d2 = self._unseen(model, d2)
+        freedom = effective_freedom(model.precision, self._covariance(model.w, model.location), m)
+        return judge_by_shape(model, d2, h, s, freedom, rows=(1.0 - 1.0 / FOLDS) * m if self.data.S >= FEW * p else inf)
+
+    def _unseen(self, model: SparseNormal, d2: np.ndarray) -> np.ndarray:
+        """The squared distances, for rows fitted to from a model fitted without them."""
+        d2 = d2.copy()
+        fold = np.unique(d2, return_inverse=True)[1] % FOLDS  # repeated rows together, whatever the order
+        for k in range(FOLDS):
+            out = (fold == k) & (model.w > 0)
+            rest = np.where(out, 0.0, model.w)
+            if out.any() and np.count_nonzero(rest) > 2:
+                d2[out] = self._estimate(rest, model).squared_distances(self.data.X[out])
+        return d2
+
+    def refit(self, w: np.ndarray, near: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
+        stage(f"fit to the {self.data.s @ w:.0f} rows explained")
+        return self.judge(self._estimate(w, near), h)
 
     def _starts(self, h: float) -> list[np.ndarray]:
         """Weights: of the minimum covariance determinant, and by the distances of a robust rank correlation."""
@@ -234,12 +247,17 @@ class _PenalisedLikelihood:
         nearest = CappedSimplex(h).minimise(model.squared_distances(self.data.X), self.data.s)
         return self._estimate(nearest, model, rough)
 
+    def _covariance(self, w: np.ndarray, mu: np.ndarray) -> np.ndarray:
+        D, c = self.data.X[w > 0] - mu, (self.data.s * w)[w > 0]
+        S = D.T @ (D * c[:, None]) / c.sum()
+        np.fill_diagonal(S, np.maximum(np.diag(S), self.least))
+        return np.asarray(S)
+
     def _estimate(self, w: np.ndarray, near: SparseNormal | None = None, rough: bool = False) -> SparseNormal:
         """The graphical lasso of the rows that w keeps, begun at the one of a model that is near."""
         X, c = self.data.X[w > 0], (self.data.s * w)[w > 0]
         mu = np.zeros(X.shape[1]) if self.centred else c @ X / c.sum()
-        S = (X - mu).T @ ((X - mu) * c[:, None]) / c.sum()
-        np.fill_diagonal(S, np.maximum(np.diag(S), self.least))
+        S = self._covariance(w, mu)
         tol, most = (max(ROUGH[0], self.tol), ROUGH[1]) if rough else (self.tol, self.max_iter)
         theta, solved = graphical_lasso(S, self.alpha, None if near is None else near.precision, tol, most)
         return SparseNormal(w, mu, theta, solved, penalised(S, theta, self.alpha))

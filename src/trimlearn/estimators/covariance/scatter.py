@@ -12,7 +12,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedFit
-from trimlearn.estimators.detector import Detector, concentration_records
+from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.parts import distance_cells
@@ -156,6 +156,10 @@ class TrimmedScatter(Detector):
         self.contamination_ = final.verdict.contamination if h is None else 1.0 - h / data.S
         self.objective_ = raw.history[-1] if raw.history else inf
         self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
+        singular = isinstance(final.model, ScatterFit) and final.model.rank < len(self.location_)  # said already
+        if h is None and not singular:
+            off = self.outlier_scores_ > self.threshold_
+            warn_of_doubt(self.contamination_, final.normal_contamination, self.outlier_scores_, off, data.s)
 
     def _scores(self, data: FeatureRows) -> np.ndarray:
         return np.asarray(np.sqrt(self._model.squared_distances(data.X)))

@@ -33,8 +33,11 @@ class Criterion(Protocol[Model]):
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Every row by a trimmed fit to h rows."""
 
-    def refit(self, rows: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
-        """The fit to all of these rows, and every row by it, at least h being good; None where they are too few."""
+    def weight(self, w: np.ndarray) -> float:
+        """The sum of the sample weights times w."""
+
+    def refit(self, w: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
+        """The fit to rows of these weights, and every row by it, at least h being good; None where they are too few."""
 
 
 @final
@@ -60,12 +63,12 @@ def fit_trimmed(
     raw = criterion.search(kept) if start is None else criterion.concentrate(start, kept)
     trimmed = criterion.judge(raw, kept)
     if h is None:  # the share of bad rows is known now: more can be kept
-        kept = max(kept, shape[0] * (1.0 - trimmed.verdict.contamination))
+        kept = max(kept, min(shape[0] * (1.0 - trimmed.verdict.contamination), criterion.weight(trimmed.weights)))
         raw = criterion.concentrate(raw, kept)
         trimmed = criterion.judge(raw, kept)
 
     def refit(rows: np.ndarray, last: JudgedScatter[Model]) -> JudgedScatter[Model] | None:
-        return criterion.refit(rows, last.model, kept)
+        return criterion.refit(last.weights, last.model, kept)
 
     rounds = ROUNDS if reweight else 0
     explained, _, _ = readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, rounds)

@@ -8,25 +8,33 @@ truth flags a fifth of 50 clean rows in 5 dimensions. So distances are first mov
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf, sqrt
 from typing import Final, Generic, TypeVar, final
 
 import numpy as np
-from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri, ndtr
+from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri
 
-from trimlearn.robust.scale import Chi, judge, p_values
+from trimlearn.robust.scale import Chi, judge
 from trimlearn.robust.scatter.factors import consistency, small_sample
 from trimlearn.robust.scatter.fit import ScatterFit
-from trimlearn.robust.scatter.mcd import mcd
+from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances, spread_freedom
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["DistanceJudge", "JudgedScatter", "judge_by_shape", "left_out", "scores_inside", "scores_outside"]
+__all__ = [
+    "DistanceJudge",
+    "JudgedScatter",
+    "effective_freedom",
+    "judge_by_shape",
+    "left_out",
+    "scores_inside",
+    "scores_outside",
+]
 
 Model = TypeVar("Model")
 
 MANY: Final = 500  # rows per feature from which χ²_p is the law: its mean is off by (p + 1)/m, 1/500 for many features
 LEAST: Final = 1e-300  # of a tail probability: χ of it is 37 for one feature, and no score needs to be larger
 SURE: Final = 1e-15  # a tail probability whose complement still differs from 1: below it F quantiles are infinite
-STARTS: Final = 100  # for the middle of d^⅔; 10 find what 500 find (`benchmarks.calibration scatter`)
 
 
 @final
@@ -38,9 +46,12 @@ class JudgedScatter(Generic[Model]):
     verdict: Verdict
     reach: float  # the largest d² at which an unseen row is still an inlier
     p_values: np.ndarray  # P(an inlier is as far out), for every row
+    weights: np.ndarray  # what rows count in the next fit
+    apart: bool  # whether bad rows lie apart from all others
+    normal_contamination: float  # the share of bad rows, were the good ones normal
 
 
-def scores_outside(d2: np.ndarray, m: float, p: int) -> np.ndarray:
+def scores_outside(d2: np.ndarray, m: float, p: float) -> np.ndarray:
     """Squared distances of rows that were not among the m fitted ones, as values of χ_p (not squared).
 
     >>> scores_outside(np.array([9.21]), 1e9, 2).round(2), scores_outside(np.array([9.21]), 12, 2).round(2)
@@ -76,7 +87,6 @@ class DistanceJudge:
     A: np.ndarray
     s: np.ndarray
     quantile: float | None
-    seed: int
 
     def trimmed(self, fit: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         """By a trimmed fit to h, whose covariance becomes what normal data would have had untrimmed.
@@ -93,11 +103,13 @@ class DistanceJudge:
         scores = np.sqrt(near)
         if h < MANY * fit.rank:
             scores[outside] = scores_outside(near[outside], h, fit.rank)
-        verdict = self._cut(scores, h, law)
+        cut = self._cut(scores, h, law)
+        verdict = cut.verdict
         factor = _consistent(fit, h, float(self.s.sum()), verdict.contamination)
         final = fit.scaled(factor)
         scores = self._quantiles(final, final.squared_distances(self.A))
-        return JudgedScatter(final, verdict, self._reach(final, verdict.cutoff), p_values(scores, law))
+        reach, p = self._reach(final, verdict.cutoff), cut.law.survival(scores)
+        return JudgedScatter(final, verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
 
     def fitted(self, fit: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         """By the moments of all rows with w > 0, divided by their number less one; then these are rescaled."""
@@ -105,51 +117,91 @@ class DistanceJudge:
         if not _regular(fit, m):
             return self._by_shape(fit, d2, h)
         scores, law = self._quantiles(fit, d2), Chi(fit.rank)
-        verdict = self._cut(scores, max(h, m), law)
-        reach = self._reach(fit, verdict.cutoff * verdict.scale) / verdict.scale**2
-        return JudgedScatter(fit.scaled(verdict.scale**2), verdict, reach, p_values(scores / verdict.scale, law))
+        cut = self._cut(scores, max(h, m), law)
+        verdict = cut.verdict
+        factor = verdict.scale**2 if cut.law.m == inf else 1.0  # where a tail explains rows, hardly any are missing
+        reach = self._reach(fit, verdict.cutoff * verdict.scale) / factor
+        p = cut.law.survival(scores / verdict.scale)
+        return JudgedScatter(fit.scaled(factor), verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
 
     def _quantiles(self, fit: ScatterFit, d2: np.ndarray) -> np.ndarray:
         """Distances moved to the quantiles of χ, by the law of rows that were fitted to or not."""
-        m, inside, scores = float(self.s @ fit.w), fit.w > 0, np.asarray(np.sqrt(d2))
+        m, inside, scores = float(self.s @ fit.w), fit.w == 1.0, np.asarray(np.sqrt(d2))
         if m < MANY * fit.rank:
             scores[inside] = scores_inside(d2[inside], m, fit.rank)
             scores[~inside] = scores_outside(d2[~inside], m, fit.rank)
         return scores
 
-    def _cut(self, scores: np.ndarray, h: float, law: Chi) -> Verdict:
-        verdict = judge(scores, h, 1, self.s, law)
+    def _cut(self, scores: np.ndarray, h: float, law: Chi) -> JudgedDistances:
         if self.quantile is None:
-            return verdict
-        cutoff = law.upper(1.0 - self.quantile)
-        return replace(verdict, cutoff=cutoff, inliers=scores <= cutoff * verdict.scale)
+            return judge_distances(scores, h, self.s, law.k, bulk=True)
+        return _fixed(scores, judge(scores, h, 1, self.s, law), law, self.quantile)
 
     def _by_shape(self, fit: ScatterFit, d2: np.ndarray, h: float) -> JudgedScatter[ScatterFit]:
         """By distances from a fit without the row itself, whose law is not known."""
-        unseen = np.where(fit.w > 0, left_out(fit, d2, float(self.s @ fit.w)), d2)
-        return judge_by_shape(fit, unseen, h, self.s, self.seed, self.quantile)
+        m = float(self.s @ fit.w)
+        unseen = np.where(fit.w > 0, left_out(fit, d2, m), d2)
+        S, scale = fit.moments.S[0], fit.units.scale
+        freedom = effective_freedom(fit.precision * np.outer(scale, scale), S, m)
+        freedom = min(freedom, spread_freedom(unseen, self.s, min(0.5, h / float(self.s.sum()))))
+        return judge_by_shape(fit, unseen, h, self.s, freedom, self.quantile)
 
     def _reach(self, fit: ScatterFit, cutoff: float) -> float:
         """The d² of a row that was not fitted to whose value of χ is ``cutoff``."""
-        m, k = float(self.s @ fit.w), fit.rank
-        beyond = max(float(chdtrc(k, cutoff**2)), SURE)
-        return float(fdtri(k, m - k, 1.0 - beyond)) * (m * m - 1.0) * k / (m * (m - k))
+        return _unmapped(cutoff, float(self.s @ fit.w), fit.rank)
 
 
 def judge_by_shape(
-    model: Model, d2: np.ndarray, h: float, s: np.ndarray, seed: int, quantile: float | None = None
+    model: Model,
+    d2: np.ndarray,
+    h: float,
+    s: np.ndarray,
+    freedom: float,
+    quantile: float | None = None,
+    rows: float = inf,
 ) -> JudgedScatter[Model]:
-    """Rows by distances d² from a model without a known law (few rows, a shrunk covariance).
+    """Rows by distances d² from a model of which only the shape of their law is known, σ²χ² with so much ``freedom``
+    (few rows, a shrunk covariance, a sparse precision), from `effective_freedom`."""
+    distances, law, unit = np.sqrt(d2), Chi(freedom), 1.0
+    if rows < MANY * freedom and rows > freedom + 2.0:  # the law of rows that so many were fitted without
+        unit = judge(distances, h, 1, s, law).scale
+        distances = scores_outside(d2 / unit**2, rows, freedom)
+    judged = judge_distances(distances, h, s, freedom)
+    verdict = judged.verdict
+    if quantile is not None:
+        judged = _fixed(distances, judge(distances, h, 1, s, law), law, quantile)
+        verdict = judged.verdict
+    reach = (verdict.cutoff * verdict.scale) ** 2
+    if unit != 1.0:
+        reach = unit**2 * _unmapped(sqrt(reach), rows, freedom)
+    p = judged.law.survival(distances / verdict.scale)
+    return JudgedScatter(model, verdict, reach, p, judged.weights, judged.apart, judged.normal_contamination)
 
-    d^⅔ is nearly normal (Wilson and Hilferty 1931): its upper side is cut off.
+
+def effective_freedom(precision: np.ndarray, S: np.ndarray, m: float) -> float:
+    """ν of d² = xᵀΘx ~ σ²χ²_ν, nearly, for normal x of the covariance S that m rows showed (Satterthwaite 1946).
+
+    ν = (tr ΘΣ)²/tr (ΘΣ)², and tr (ΘS)² exceeds tr (ΘΣ)² by (tr ΘΣ)²/m.
     """
-    u = np.cbrt(d2)
-    centre = float(mcd(u[:, None], s, h, starts=STARTS, seed=seed).location[0])
-    verdict = judge(np.abs(u - centre), h, 1, s)
-    cutoff = verdict.cutoff if quantile is None else Chi().upper(2.0 * (1.0 - quantile))
-    reach = centre + cutoff * verdict.scale
-    verdict = replace(verdict, cutoff=cutoff, inliers=u <= reach)
-    return JudgedScatter(model, verdict, reach**3, np.asarray(ndtr(-(u - centre) / verdict.scale)))
+    M = precision @ S
+    trace, square = float(np.trace(M)), float(np.sum(M * M.T))
+    p = float(len(S))
+    square -= trace**2 / m
+    return p if square * p <= trace**2 else max(1.0, trace**2 / square)
+
+
+def _fixed(scores: np.ndarray, verdict: Verdict, law: Chi, quantile: float) -> JudgedDistances:
+    """The verdict with a cut-off at a quantile of the law of clean rows."""
+    cutoff = law.upper(1.0 - quantile)
+    verdict = replace(verdict, cutoff=cutoff, inliers=scores <= cutoff * verdict.scale)
+    weights = verdict.inliers.astype(np.float64)
+    return JudgedDistances(verdict, TailLaw(law.k), verdict.contamination, True, weights)
+
+
+def _unmapped(score: float, m: float, k: float) -> float:
+    """The d² of a row that was not among the m fitted ones whose value of χ_k is ``score``."""
+    beyond = max(float(chdtrc(k, score**2)), SURE)
+    return float(fdtri(k, m - k, 1.0 - beyond)) * (m * m - 1.0) * k / (m * (m - k))
 
 
 def _consistent(fit: ScatterFit, h: float, total: float, contamination: float) -> float:

@@ -38,10 +38,17 @@ class Flat:
 
 @final
 class Points:
-    """The rows a₁ … aₙ of X: dense, memory-mapped or CSR. They are read piece by piece, and met in float64."""
+    """The rows a₁ … aₙ of X: dense, memory-mapped or CSR. They are read piece by piece, and met in float64.
 
-    def __init__(self, X: Any) -> None:
-        self.storage: Storage = open_storage(sp.csr_array(X) if is_sparse(X) else np.asarray(X))
+    scale: what each column is divided by, as it is read; a sparse X is copied for it.
+    """
+
+    def __init__(self, X: Any, scale: np.ndarray | None = None) -> None:
+        if is_sparse(X):
+            X = sp.csr_array(X)
+            X, scale = X if scale is None else sp.csr_array(X * (1.0 / scale)), None
+        self.storage: Storage = open_storage(X if is_sparse(X) else np.asarray(X))
+        self.scale = scale
         self.n, self.p = self.storage.n, self.storage.p
 
     def pieces(self) -> list[slice]:
@@ -52,6 +59,8 @@ class Points:
     def around(self, m: np.ndarray, rows: slice | np.ndarray) -> np.ndarray:
         """aᵢ − m for some rows, as a new array."""
         D = self.storage.written_out(rows)
+        if self.scale is not None:
+            D /= self.scale
         D -= m
         return D
 
@@ -120,7 +129,8 @@ class Points:
     def mean(self, c: np.ndarray) -> np.ndarray:
         """Σ cᵢaᵢ/Σcᵢ."""
         share, read = c / c.sum(), self.storage.fetch
-        return total(lambda r: np.asarray(share[r] @ read(r).astype(np.float64)), self.pieces(), np.zeros(self.p))
+        mean = total(lambda r: np.asarray(share[r] @ read(r).astype(np.float64)), self.pieces(), np.zeros(self.p))
+        return mean if self.scale is None else mean / self.scale
 
 
 def _meet_sparse(storage: Csr, flat: Flat, rows: slice) -> tuple[np.ndarray, np.ndarray]:
