@@ -26,6 +26,7 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
+from trimlearn.robust.regression.mm import MMFit, WeightedRows, chance, mm_estimate
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
@@ -72,6 +73,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         Whether the model has an intercept; no penalty is laid on it.
     reweight : bool
         False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
+    efficiency : {"mm", "reweight"}
+        How rows are readmitted. "mm": MM-estimation, with weights that fall smoothly with the residual, from the
+        trimmed start and a scale found again (Yohai 1987; Koller and Stahel 2011); rows that are flagged have weight 0.
+        "reweight": all rows that are not flagged count in full. Models with a penalty are always fitted in this way.
     method : Method, optional
         How to solve, one of `trimlearn.smart`. None: concentration steps from many starts where X is small.
     max_passes : float, optional
@@ -131,6 +136,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     """
 
     _x: Array  # of the trimmed fit
+    _noise: float | None  # of an MM-estimate, see `Fitted`
+    _bread: float
 
     def __init__(
         self,
@@ -142,6 +149,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         criterion: str = "lts",
         fit_intercept: bool = True,
         reweight: bool = True,
+        efficiency: str = "mm",
         method: Method | None = None,
         max_passes: float | None = None,
         tol: float | None = None,
@@ -156,6 +164,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.criterion = criterion
         self.fit_intercept = fit_intercept
         self.reweight = reweight
+        self.efficiency = efficiency
         self.method = method
         self.max_passes = max_passes
         self.tol = tol
@@ -193,6 +202,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         check_magnitude(data.X, "X")
         check_magnitude(data.t, "y")
         check_choice(self.criterion, ("lts", "lms"), "criterion")
+        check_choice(self.efficiency, ("mm", "reweight"), "efficiency")
         if self.criterion == "lms" and self.penalty is not None:
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
         self._training, self._covariance = data, None
@@ -204,32 +214,38 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
-            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor)
+            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=True)
 
-        def refit(inliers: np.ndarray, x: Array) -> Array:
-            s = inliers.astype(rows.X.dtype) if rows.s is None else inliers * rows.s
+        def refit(weights: np.ndarray, x: Array) -> Array:
+            s = weights.astype(rows.X.dtype) if rows.s is None else (weights * rows.s).astype(rows.X.dtype)
             return solver.refit(self._problem(replace(rows, s=s)), x)
 
         resumes = warm and self._x.shape == (self._parameters,)
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
         verdict = judged(raw.x)
-        if h is None and self._by_chance(rows, half, verdict, solver.seed):
+        by_chance = h is None and self._by_chance(rows, half, verdict, solver.seed)
+        if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
             kept = rows.S * (1 - verdict.contamination)
             raw = self._trimmed(rows, kept, raw.x, solver)
-        x, weights = raw.x, raw.w
+        x, weights, smooth = raw.x, raw.w, None
         if self.reweight:
             rounds = 1 if verdict.inliers.all() else ROUNDS  # where all rows are explained, none is left out again
-            x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds)
+            x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds)
             weights = inliers.astype(rows.X.dtype)
+            if not by_chance:
+                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor)
+        if smooth is not None:
+            x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
 
-        final = judged(x, half)
+        final = judged(x, half) if smooth is None else smooth.verdict
+        self._noise, self._bread = (None, 1.0) if smooth is None else (smooth.noise, smooth.bread)
         self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
         self.n_iter_ = max(1, len(raw.history) - 1)
         self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
         self.coef_, self.intercept_ = self._parts(x)
-        self.contamination_ = verdict.contamination if h is None else 1 - h / rows.S
+        self.contamination_ = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         r = self._residuals(rows, raw.x)  # as R's ltsReg has it, for which all that was trimmed is clean
         self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
         self.scale_, self.threshold_ = final.scale, final.cutoff
@@ -274,6 +290,21 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             starts = [x] if self.penalty is None else [x, "continuation"]
         return solver.trimmed(self._problem(rows, h), h, starts)
 
+    def _smooth(
+        self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float
+    ) -> MMFit | None:
+        """The MM-estimate; None where it is not asked for, where nothing is left to be fitted, or X is too large."""
+        n, q = rows.n, self._parameters
+        if self.efficiency != "mm" or self.penalty is not None or rows.S <= q + 1 or hard[1].scale <= floor:
+            return None
+        if q > COLUMNS or (n * q > WRITTEN_OUT and (is_sparse(rows.X) or self.method is not None)):
+            return None
+        stage("weights that fall smoothly with the residual")
+        c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
+        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
+        (x, by_raw), (y, by_hard) = raw, hard
+        return mm_estimate(fit, (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard), chance(rows.S))
+
     def _by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
         """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
         well, and the others look wrong.
@@ -314,7 +345,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), float(self.alpha)
-        return fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
+        known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
+        return replace(known, noise=self._noise, bread=self._bread)
 
 
 def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:
