@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
+from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
@@ -26,7 +27,8 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.regression.mm import MMFit, WeightedRows, chance, mm_estimate
+from trimlearn.robust.regression.misfit import looks_like_misfit
+from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
@@ -43,6 +45,12 @@ WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to loo
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
 CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
+DOUBTFUL = 0.25  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+MISFIT = (
+    "{share:.0%} of the rows do not follow the linear fit, but seem to follow another rule: the model may be too simple "
+    "(a curve, a step, two groups, errors that grow) rather than the rows wrong. Look at residuals over the features, "
+    "or give a contamination."
+)
 SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
@@ -214,7 +222,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
-            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=True)
+            tails = self.efficiency == "mm" and self.penalty is None
+            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=tails)
 
         def refit(weights: np.ndarray, x: Array) -> Array:
             s = weights.astype(rows.X.dtype) if rows.s is None else (weights * rows.s).astype(rows.X.dtype)
@@ -235,7 +244,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds)
             weights = inliers.astype(rows.X.dtype)
             if not by_chance:
-                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor)
+                trusted = h is not None or rows.n < FEW_ROWS * self._parameters  # which `_by_chance` has looked at
+                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
         if smooth is not None:
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
 
@@ -256,6 +266,9 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
+        elif h is None and self.contamination_ > DOUBTFUL:
+            if looks_like_misfit(rows.X, self._residuals(rows, x) / final.scale, final.cutoff):
+                warn(MISFIT.format(share=self.contamination_))
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
@@ -291,7 +304,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return solver.trimmed(self._problem(rows, h), h, starts)
 
     def _smooth(
-        self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float
+        self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool
     ) -> MMFit | None:
         """The MM-estimate; None where it is not asked for, where nothing is left to be fitted, or X is too large."""
         n, q = rows.n, self._parameters
@@ -303,7 +316,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
         fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
         (x, by_raw), (y, by_hard) = raw, hard
-        return mm_estimate(fit, (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard), chance(rows.S))
+        starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
+        return mm_estimate(fit, *starts, trusted)
 
     def _by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
         """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
