@@ -27,9 +27,9 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
+from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
-from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
@@ -46,11 +46,6 @@ ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as 
 FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
 CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
 DOUBTFUL = 0.25  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
-MISFIT = (
-    "{share:.0%} of the rows do not follow the linear fit, but seem to follow another rule: the model may be too simple "
-    "(a curve, a step, two groups, errors that grow) rather than the rows wrong. Look at residuals over the features, "
-    "or give a contamination."
-)
 SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
@@ -267,8 +262,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         if final.scale <= floor:
             warn_of_exact_fit(weights)
         elif h is None and self.contamination_ > DOUBTFUL:
-            if looks_like_misfit(rows.X, self._residuals(rows, x) / final.scale, final.cutoff):
-                warn(MISFIT.format(share=self.contamination_))
+            _warn_of_misfit(rows.X, self._residuals(rows, x) / final.scale, final)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
@@ -361,6 +355,16 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         data, ridge = self._remembered(X, y), float(self.alpha)
         known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
         return replace(known, noise=self._noise, bread=self._bread)
+
+
+def _warn_of_misfit(X: Any, scores: np.ndarray, verdict: Verdict) -> None:
+    """UserWarning where the many rows that are flagged may be the model's fault."""
+    if looks_like_misfit(X, scores, verdict.cutoff):
+        warn(
+            f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
+            "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
+            "residuals over the features, or give a contamination.",
+        )
 
 
 def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:

@@ -19,7 +19,7 @@ EXPLAINED = 0.5
 NEAR = 2.0  # cut-offs: gross errors lie beyond, and what continues the good rows begins within
 SOME = 0.06  # share of the flagged rows that lie within: more than one or two that strayed
 APART = 0.8  # the same as EXPLAINED of where flagged rows lie, if their residuals are far out: a step leaves no doubt
-NEXT, REACH = 0.1, 0.7  # so many flagged rows lie next to good ones: within that share of the latter's usual distance
+NEXT, REACH = 0.1, 0.4  # so many flagged rows lie next to good ones: within that share of the latter's usual distance
 
 
 def looks_like_misfit(X: Any, scores: NDArray[np.float64], cutoff: float) -> bool:
@@ -69,7 +69,8 @@ def _explained(D: NDArray[np.float64], values: NDArray[np.float64]) -> float:
     """1 − Σ(value − mean of its neighbours')²/Σ(value − mean)²; 0 where all are equal."""
     nearest = np.argpartition(D, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
     total = float(np.sum((values - values.mean()) ** 2))
-    return 1 - float(np.sum((values - values[nearest].mean(axis=1)) ** 2)) / total if total > 0 else 0.0
+    left = float(np.sum((values - values[nearest].mean(axis=1)) ** 2))
+    return 1 - left / total if total > 0 else 0.0
 
 
 def _linear(A: NDArray[np.float64], values: NDArray[np.float64]) -> float:
@@ -80,4 +81,4 @@ def _linear(A: NDArray[np.float64], values: NDArray[np.float64]) -> float:
     if freedom < len(A) / 2 or total == 0:
         return 0.0
     r = values - A @ np.linalg.lstsq(A, values, rcond=None)[0]
-    return 1 - float(r @ r) / freedom / (total / (len(A) - 1))
+    return float(1 - (r @ r) / freedom / (total / (len(A) - 1)))

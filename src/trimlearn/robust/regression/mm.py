@@ -6,11 +6,10 @@ M. Koller and W. A. Stahel (2011), Sharpening Wald-type inference in robust regr
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from math import sqrt
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,7 +155,8 @@ def mm_estimate(
     vague; and rows are judged by both. In small samples that is the better start: which rows the trimmed fit does not
     explain is chance then. But rows at 3 to 6 σ hide behind a scale that they made. So where the scale of all rows
     exceeds that of the rows explained by more than clean rows let expect (`chance`), or where the trimmed fit is
-    ``trusted``, the start is the other. None: there is nothing to fit smoothly, since residuals vanish or the rows that count do not determine x.
+    ``trusted``, the start is the other. None: there is nothing to fit smoothly, since residuals vanish or the rows that
+    count do not determine x.
 
     x solves Σ cᵢ ψ(rᵢ/σ) aᵢ = 0 over the rows that are not flagged. Those that are have weight 0.
     """
