@@ -31,7 +31,7 @@ LAST = (2 * LINEAR + 2 * BEND - BEND * SLOPE) / (SLOPE - 1)  # over which it ris
 FIRM, EASY = 1.0, 1.6
 # One in a hundred clean samples of 15 to 200 rows reaches the factor of `chance`; with half of FEW or of MANY, the mean
 # squared error of 15 and of 20 clean rows is 1.4 and 1.7 times that of least squares (benchmarks.calibration, mm).
-FEW, MANY = 25.0, 500.0
+FEW, MANY = 25.0, 1000.0
 A_FIFTH = 0.2  # of the rows: more are flagged in clean samples of 20 rows only where a fit to half of them is exact
 ROUNDS = 3  # of fitting, measuring and judging: a limit on time. In the third, as a rule nothing changes
 STEPS = 100  # of fitting with renewed weights, a limit on time: they gain a digit every one to three
@@ -141,7 +141,7 @@ def chance(n: float, q: int, share: float) -> float:
     ``share`` of them is flagged then: the more are left out, the more easily. q: how many coefficients there are.
 
     >>> [round(chance(n, 3, share=0.1), 2) for n in (20, 50, 200, 2000)], round(chance(20, 3, share=0.3), 2)
-    ([2.25, 1.5, 1.12, 1.01], 4.8)
+    ([2.25, 1.5, 1.12, 1.01], 7.35)
     """
     return 1 + FEW / n + (MANY / max(n - 2 * q, 1) ** 2 if share > A_FIFTH else 0.0)
 
