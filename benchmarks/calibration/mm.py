@@ -24,7 +24,7 @@ __all__ = ["TRIED", "cell", "run"]
 
 P = 2  # features, beside an intercept
 CELLS = [(law, n, level) for law in ("normal", "exponential") for n in (20, 50, 200) for level in (0.0, 0.2)]
-REPETITIONS = 30
+REPETITIONS = 20
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {  # a constant's module, and the values tried beside its own
     "FEW": (mm, (12.5, 50.0)),
     "MANY": (mm, (250.0, 1000.0)),

@@ -153,10 +153,11 @@ def judge_at(
     rows = _SortedResiduals.of(r, s) if rows is None else rows
     n, far = rows.total, law.upper(BEYOND_COUNT)
     t = _scores(rows.r, scale)
-    usual = n * law.survival(np.append(t, far))
-    expected = np.maximum(usual, _tail_rows(r, s, scale, np.append(t, far))) if tails else usual
+    tail = t > law.upper(BEYOND_USUAL)
+    wanted = np.append(t[tail], far)
+    expected = _tail_rows(r, s, scale, wanted) if tails else n * law.survival(wanted)
     allowed = expected[:-1] + (SPREAD * np.sqrt(expected[:-1]) if strict else 0.0)
-    cutoff = min(most, _cutoff(rows, t, allowed, law, CLEAR if strict else EXPECTED))
+    cutoff = min(most, _cutoff(rows, t, tail, allowed, law, CLEAR if strict else EXPECTED))
     bad = n - rows.within(far * scale)[0] - expected[-1]
     return Verdict(scale, cutoff, _scores(r, scale) <= cutoff, max(0.0, float(bad / max(n - expected[-1], 1.0))))
 
@@ -293,15 +294,17 @@ def _fixed_point(rows: _SortedResiduals, scale: float, least: float, p: float, l
     return scale
 
 
-def _cutoff(rows: _SortedResiduals, t: Vector, expected: Vector, law: Chi, clear: float) -> float:
-    """The largest of the scores t that is not flagged: with the excess, max (rows ≥ t) − rows expected there, flagged.
+def _cutoff(
+    rows: _SortedResiduals, t: Vector, tail: NDArray[np.bool_], expected: Vector, law: Chi, clear: float
+) -> float:
+    """The largest of the scores t that is not flagged: with the excess, max (rows ≥ t) − rows expected there, flagged,
+    both of the scores in the ``tail``.
 
     Where nothing is flagged, the score at which a single row would have been.
     """
     usual = law.upper(BEYOND_USUAL)
     beyond = rows.total - np.concatenate([[0.0], rows.weight[:-1]])  # at t or further out
-    tail = t > usual
-    excess = float(np.max(beyond[tail] - expected[tail], initial=0.0))
+    excess = float(np.max(beyond[tail] - expected, initial=0.0))
     kept = t[~tail | (beyond > excess + clear)]
     last = float(kept[-1]) if kept.size else 0.0
     return max(usual, last) if kept.size < t.size else max(last, usual, law.upper(clear / rows.total))
@@ -324,8 +327,8 @@ def _tail_rows(r: ArrayLike, s: ArrayLike | None, scale: float, t: Vector) -> Ve
     for side in (u, -u):
         counts = np.histogram(side, edges, weights=c)[0]
         first, second = counts + PRIOR * body
-        d = min(second / first * (1 - DOUBT * sqrt(1 / first + 1 / second)), MOST)
+        d = float(np.clip(second / first * (1 - DOUBT * sqrt(1 / first + 1 / second)), RATIOS[0], MOST))
         geometric = np.log(max(counts[1], TINY) * d / (1 - d)) + (t - BODY[-1]) * np.log(d)
-        share = float(np.clip((d - RATIOS[0]) / (RATIOS[1] - RATIOS[0]), 0.0, 1.0))
+        share = min((d - RATIOS[0]) / (RATIOS[1] - RATIOS[0]), 1.0)
         expected += np.exp(normal + share * np.maximum(geometric - normal, 0.0))
     return expected

@@ -35,7 +35,9 @@ FEW, MANY = 25.0, 1000.0
 A_FIFTH = 0.2  # of the rows: more are flagged in clean samples of 20 rows only where a fit to half of them is exact
 ROUNDS = 3  # of fitting, measuring and judging: a limit on time. In the third, as a rule nothing changes
 STEPS = 100  # of fitting with renewed weights, a limit on time: they gain a digit every one to three
-SETTLED = 1e-7  # of σ by which predictions move in a step that is the last: the error of the fit is 10⁻³ σ and more
+# Share of σ by which predictions move in a step that is the last, in up to LARGE numbers and in more: the error of the
+# fit is √(q/n) σ, and each step takes time. ROUGH: for a fit of which only the scale is asked.
+SETTLED, LARGE, SETTLED_LARGE, ROUGH = 1e-8, 100_000, 1e-5, 1e-3
 RANK = 1e-10  # of the longest: shorter directions of columns of length 1 are rounding (as in inference.precision)
 LEAST = 0.2  # of the mean of ψ': what Laplace errors have is 0.6; where it is less, half of the rows are nearly flagged
 
@@ -166,7 +168,7 @@ def mm_estimate(
     if min(verdict.scale, sharp[1].scale) <= TINY:
         return None
     for _ in range(2):
-        x, _ = _solved(rows, x, verdict.scale, every, psi)
+        x, _ = _solved(rows, x, verdict.scale, every, psi, ROUGH)
         verdict = _judged(rows, x, verdict.scale, every, psi)
     n = float(rows.c.sum())
     flagged = float(rows.c[~sharp[1].inliers].sum())
@@ -174,24 +176,27 @@ def mm_estimate(
     if firm:
         x, verdict = sharp
     psi = Lqq(FIRM if firm else EASY)
+    settled = SETTLED if rows.A.size <= LARGE else SETTLED_LARGE
     for _ in range(ROUNDS):
         before = verdict.inliers
-        x, _ = _solved(rows, x, verdict.scale, before, psi)
+        x, _ = _solved(rows, x, verdict.scale, before, psi, max(settled, ROUGH**2))
         verdict = _judged(rows, x, verdict.scale, before, psi)
         if np.array_equal(verdict.inliers, before):
             break
-    x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi)
+    x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
     return None if rows.c @ w <= rows.rank else MMFit(x, w, verdict, *_spread(rows, x, w, verdict.scale, psi))
 
 
-def _solved(rows: WeightedRows, x: Vector, scale: float, on: NDArray[np.bool_], psi: Lqq) -> tuple[Vector, Vector]:
+def _solved(
+    rows: WeightedRows, x: Vector, scale: float, on: NDArray[np.bool_], psi: Lqq, settled: float
+) -> tuple[Vector, Vector]:
     """Σ cᵢ ψ(rᵢ/σ) aᵢ = 0 over the rows ``on``, by least squares with renewed weights from x; and the weights."""
     r = rows.residuals(x)
     for _ in range(STEPS):
         w = np.where(on, psi.weight(r / scale), 0.0)
         dx, dz = rows.step(w, r)
         x, r = x + dx, r - dz
-        if np.abs(dz).max(initial=0.0) <= SETTLED * scale:
+        if np.abs(dz).max(initial=0.0) <= settled * scale:
             break
     return x, w
 
