@@ -11,6 +11,7 @@ from benchmarks.common import Part, Result, Table, digits, gather, home
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
+from benchmarks.peers_regression import regression
 from benchmarks.peers_rivals import presence
 from trimlearn.datasets.locate import find_folder
 
@@ -33,10 +34,14 @@ class Plan:
     wrong: tuple[float, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)
     rare: int = 20_000
     distances: tuple[float, ...] = (4.0, 6.0)
+    rows: tuple[int, ...] = (20, 50, 100, 200, 500, 2000)  # of regression in small samples
+    draws: int = 100
 
 
 FULL = Plan()
-QUICK = Plan(True, ("hbk", "telef"), (100,), (3,), (0,), ((100, 2),), (1000, 3), ((100, 3),), 500, (0.2,), 2000, (6.0,))
+QUICK = Plan(
+    True, ("hbk", "telef"), (100,), (3,), (0,), ((100, 2),), (1000, 3), ((100, 3),), 500, (0.2,), 2000, (6.0,), (20,), 1
+)  # fmt: skip
 
 Measure = Callable[[Plan, Path | None], Part]
 
@@ -59,6 +64,7 @@ PARTS: dict[str, Measure] = {
     "classics": _classics,
     "breakdown": lambda plan, _: breakdown(plan.sizes, plan.features, plan.seeds),
     "clean": lambda plan, _: clean(dict(plan.samples)),
+    "regression": lambda plan, _: regression(plan.rows, plan.wrong[1:] or plan.wrong, plan.draws),
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
     "labels": _labels,
