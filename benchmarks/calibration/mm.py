@@ -24,12 +24,11 @@ __all__ = ["TRIED", "cell", "run"]
 
 P = 2  # features, beside an intercept
 CELLS = [(law, n, level) for law in ("normal", "exponential") for n in (20, 50, 200) for level in (0.0, 0.2)]
-REPETITIONS = 100
+REPETITIONS = 20
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {  # a constant's module, and the values tried beside its own
     "FEW": (mm, (12.5, 50.0)),
     "MANY": (mm, (250.0, 1000.0)),
     "EASY": (mm, (1.25, 2.0)),
-    "GAIN": (mm, (0.0, 1.0)),
     "CLEAR": (scale, (0.05, 0.4)),
     "SPREAD": (scale, (0.0, 3.0)),
     "PRIOR": (scale, (5.0, 80.0)),

@@ -49,7 +49,11 @@ FLOORS = (
     ),
     Floor(
         "scikit-learn's words",
-        (Room("estimators", "parameters, fit, attributes; also PCA and the path", ("linear", "covariance", "meta")),),
+        (
+            Room(
+                "estimators", "parameters, fit, attributes; also PCA and the path", ("linear", "covariance", "meta")
+            ),
+        ),
         "#f5e6bf",
     ),
     Floor(

@@ -66,8 +66,8 @@ BEYOND_COUNT = float(Chi().survival(3.0))  # the contamination is least biased o
 # clean rows are flagged at n = 200; with 0.1, twice as many bad ones are kept.
 EXPECTED = 0.4
 # The same where rows are not only kept or left out but weighted as well; and by how many standard deviations of their
-# number the rows at a score or beyond have to exceed what is expected. With 0.4 and 0, half a per cent of 200 clean
-# rows is flagged, and the mean squared error is 1.05 times that of least squares (python -m benchmarks.calibration mm).
+# number the rows at a score or beyond have to exceed what is expected. With 0 for the latter, twice as many
+# clean rows are flagged (python -m benchmarks.calibration mm).
 CLEAR, SPREAD = 0.15, 1.5
 # How a tail goes on is told from the rows at these many σ on one side: between the first two, and the next two.
 BODY = (0.5, 1.5, 2.5)

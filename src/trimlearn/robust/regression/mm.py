@@ -32,8 +32,9 @@ FIRM, EASY = 1.0, 1.6
 # Narrower ones, tried where errors have heavy tails: for normal errors the last is 84 % efficient. One is taken if the
 # variance that it promises is smaller by this factor, which is what chance makes of 50 normal rows.
 NARROWER, GAIN = (1.0, 0.7), 0.93
-# One in a hundred clean samples of 15 to 200 rows reaches the factor of `chance`; with half of FEW or of MANY, the mean
-# squared error of 15 and of 20 clean rows is 1.4 and 1.7 times that of least squares (benchmarks.calibration, mm).
+# Of 200 clean normal samples of 20 rows one in a hundred reaches the factor of `chance`. Were it 2.5 whatever is
+# flagged, 4 in a hundred would, and their mean squared error would be 1.7 times that of least squares instead of 1.04.
+# With half of FEW twice as many clean rows are flagged (python -m benchmarks.calibration mm).
 FEW, MANY = 25.0, 700.0
 A_FIFTH = 0.2  # of the rows: more are flagged in clean samples of 20 rows only where a fit to half of them is exact
 ROUNDS = 3  # of fitting, measuring and judging: a limit on time. In the third, as a rule nothing changes
