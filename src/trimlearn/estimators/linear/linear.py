@@ -45,7 +45,7 @@ WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to loo
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
 CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
-DOUBTFUL = 0.25  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+DOUBTFUL = 0.35  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
 SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
@@ -255,8 +255,12 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
         self.scale_, self.threshold_ = final.scale, final.cutoff
         scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
+        if smooth is not None:  # the last step moved scores a little: the cut-off still parts the rows
+            least = scores[weights <= 0].min(initial=inf)
+            self.threshold_ = final.cutoff if least > final.cutoff else float(np.nextafter(least, 0.0))
+            self.threshold_ = max(self.threshold_, float(scores[weights > 0].max()))
         self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
-            (scores, unseen), (weights, unseen <= final.cutoff), (raw.w, 0.0)
+            (scores, unseen), (weights, unseen <= self.threshold_), (raw.w, 0.0)
         )
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
