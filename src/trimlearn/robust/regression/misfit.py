@@ -13,6 +13,7 @@ __all__ = ["looks_like_misfit"]
 
 ROWS = 1_000  # looked at, at most: a limit on time, 10⁶ distances
 NEIGHBOURS = 5  # of which a row is predicted: few enough to be near, and enough to be more than one chance
+FEWEST = 20  # rows on either side: of fewer, the share explained is too much chance
 # Share of the variance that neighbours explain. Of bad rows anywhere it is negative, −1/5 on average, and within 0.3 of
 # that from 30 rows on; of a parabola, of two lines and of a step that a line was fitted to it is 0.6 to 1.
 EXPLAINED = 0.5
@@ -41,7 +42,7 @@ def looks_like_misfit(X: Any, scores: NDArray[np.float64], cutoff: float) -> boo
     A = X[chosen]
     A = np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
     flagged = np.abs(r) > cutoff
-    if min(flagged.sum(), (~flagged).sum()) <= 2 * NEIGHBOURS:
+    if min(flagged.sum(), (~flagged).sum()) < FEWEST:
         return False
     D = _distances(A)
     where = _explained(D, flagged.astype(np.float64))
