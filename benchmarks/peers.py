@@ -17,6 +17,7 @@ from benchmarks.peers_homography import homography
 from benchmarks.peers_labels import imbalanced, labels
 from benchmarks.peers_linear import breakdown, classics, clean, speed
 from benchmarks.peers_mosaic import mosaics
+from benchmarks.peers_regression import regression
 from benchmarks.peers_rivals import presence
 from benchmarks.peers_sparse import sparse
 from trimlearn.datasets.locate import find_folder
@@ -42,12 +43,14 @@ class Plan:
     distances: tuple[float, ...] = (4.0, 6.0)
     wide: tuple[tuple[int, int], ...] = ((100, 150), (50, 10), (200, 20), (500, 10), (50, 1000), (400, 1000))
     bad: tuple[tuple[str, float], ...] = (("clean", 0.0), ("vertical", 0.15), ("leverage", 0.15), ("both", 0.15))
+    rows: tuple[int, ...] = (20, 50, 100, 200, 500, 2000)  # of regression in small samples
+    draws: int = 100
 
 
 FULL = Plan()
 QUICK = Plan(
     True, ("hbk", "telef"), (100,), (3,), (0,), ((100, 2),), (1000, 3), ((100, 3),), 500, (0.2,), 2000, (6.0,),
-    ((40, 60),), (("vertical", 0.15),),
+    ((40, 60),), (("vertical", 0.15),), (20,), 1,
 )  # fmt: skip
 
 Measure = Callable[[Plan, Path | None], Part]
@@ -92,6 +95,7 @@ PARTS: dict[str, Measure] = {
     "classics": _classics,
     "breakdown": lambda plan, _: breakdown(plan.sizes, plan.features, plan.seeds),
     "clean": lambda plan, _: clean(dict(plan.samples)),
+    "regression": lambda plan, _: regression(plan.rows, plan.wrong[1:] or plan.wrong, plan.draws),
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
     "cells": _cells,

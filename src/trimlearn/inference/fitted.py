@@ -30,6 +30,10 @@ class Fitted:
     ``scale``: √dispersion, already consistent (truncated errors vary less than all of them do). None: from the Pearson
     residuals of the rows that count, or 1 where the family has no dispersion. sᵢ counts rows: degrees of freedom
     are Σsw less the number of coefficients.
+
+    ``noise``: given where weights follow the residuals smoothly, as those of an M-estimate do. Then cov(θ) is noise² (Σ
+    sᵢwᵢaᵢaᵢᵀ)⁻¹, rows of positive weight count as rows in degrees of freedom, and ``bread`` is Σ sᵢwᵢaᵢaᵢᵀ in units of
+    Newton's matrix, by which a sandwich has to be larger on both sides.
     """
 
     family: str  # "normal", "poisson", "gamma", "binomial" or "multinomial"
@@ -40,6 +44,8 @@ class Fitted:
     weights: NDArray[Any]  # w, in [0, 1]
     sample_weight: NDArray[Any] | None = None
     scale: float | None = None
+    noise: float | None = None
+    bread: float = 1.0
     ridge: float = 0.0
     penalty: str | None = None
     reweighted: bool = True

@@ -146,7 +146,7 @@ class Inference:
         """R², were it not for the number of coefficients; None unless errors are normal."""
         if self.fit.family != "normal":
             return None
-        total = float(self.rows.sw.sum()) - self.fit.has_intercept
+        total = self.df_resid + self.spread.parameters - self.fit.has_intercept
         return 1 - (1 - self.deviance_explained) * total / self.df_resid
 
     @property
@@ -158,7 +158,8 @@ class Inference:
         k = self.spread.parameters - self.fit.has_intercept
         if self.fit.family != "normal" or self.fit.ridge > 0 or self.kind != "classical" or k < 0.5 or self.scale == 0:
             return None
-        F = (self.rows.null_deviance - self.deviance) / k / self.scale**2
+        error = self.scale if self.fit.noise is None else self.fit.noise
+        F = (self.rows.null_deviance - self.deviance) / k / error**2
         return F, k, self.df_resid, float(fdtrc(k, self.df_resid, F))
 
     @property
@@ -210,14 +211,14 @@ def _infer(fit: Fitted, rows: Kept, covariance: str) -> Inference:
     R = triangle(rows.X, fit.has_intercept, np.sqrt(rows.sw)[:, None, None] * rows.root)
     eps = float(np.finfo(fit.X.dtype).eps) if fit.X.dtype.kind == "f" else 0.0
     plain = spread(R, ridge.ravel(), eps=eps)
-    df = float(rows.sw.sum()) - plain.parameters
+    df = float((rows.sw if fit.noise is None else rows.s).sum()) - plain.parameters
     if df <= 0 and (covariance == "HC1" or fit.dispersed):
         raise ValueError("as many coefficients as rows that count: no degrees of freedom are left to judge errors by.")
     scale = _scale(fit, rows, df)
     if covariance == "classical":
-        found = plain.scaled(scale)
+        found = plain.scaled(scale if fit.noise is None else fit.noise)
     else:
-        found = spread(R, ridge.ravel(), _meat(fit, rows, plain, df, covariance), eps)
+        found = spread(R, ridge.ravel(), _meat(fit, rows, plain, df, covariance), eps).scaled(fit.bread)
     return Inference(fit, rows, found, scale, df, covariance)
 
 
@@ -233,7 +234,7 @@ def _meat(fit: Fitted, rows: Kept, plain: Spread, df: float, covariance: str) ->
     """A root of Σ sᵢ(wᵢ·score)²: sᵢ rows, each of weight wᵢ."""
     r = rows.r
     if covariance == "HC1":
-        r = r * np.sqrt(rows.sw.sum() / df)
+        r = r * np.sqrt(1 + plain.parameters / df)
     if covariance == "HC3":
         if fit.family == "multinomial":
             raise ValueError("covariance='HC3' needs one prediction per row; use 'HC0' or 'HC1'.")

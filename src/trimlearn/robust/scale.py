@@ -12,13 +12,13 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import chdtr, chdtrc, chdtri
+from scipy.special import chdtr, chdtrc, chdtri, log_ndtr, ndtr
 
 from trimlearn.robust.small_sample import small_sample
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import ROUNDING
 
-__all__ = ["Chi", "judge", "p_values", "raw_scale", "rounding_floor"]
+__all__ = ["Chi", "judge", "judge_at", "p_values", "raw_scale", "rounding_floor"]
 
 Vector = NDArray[np.float64]
 
@@ -65,6 +65,19 @@ BEYOND_COUNT = float(Chi().survival(3.0))  # the contamination is least biased o
 # A row is flagged only where fewer clean rows than this are expected at its score or beyond. With 1.6, twice as many
 # clean rows are flagged at n = 200; with 0.1, twice as many bad ones are kept.
 EXPECTED = 0.4
+# The same where rows are not only kept or left out but weighted as well; and by how many standard deviations of their
+# number the rows at a score or beyond have to exceed what is expected. With 0 for the latter, twice as many
+# clean rows are flagged (python -m benchmarks.calibration mm).
+CLEAR, SPREAD = 0.15, 1.5
+# How a tail goes on is told from the rows at these many σ on one side: between the first two, and the next two.
+BODY = (0.5, 1.5, 2.5)
+# The ratio of these counts is 0.25 for normal errors, and 0.37 and 0.5 for Laplace's and exponential ones in units of
+# the scale that `judge` gives them. From the first value on, a tail may go on at that rate; from the second on it does.
+RATIOS = (0.25, 0.35)
+PRIOR = 20.0  # normal rows added in thought: of few rows, two more at 2σ are chance
+DOUBT = 0.5  # standard errors by which a ratio is taken for less
+FAR = 1e6  # σ: a limit on t, beyond which no law has rows, so that logarithms stay finite
+MOST = 0.9  # of the ratio: a tail that does not fall off has no sum
 ROUNDS = 100  # at most, against cycles: both iterations end much earlier, once no row crosses their cut-off any more
 TINY, HUGE = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
 
@@ -78,12 +91,14 @@ def judge(
     *,
     intercept: bool = True,
     floor: float = 0.0,
+    tails: bool = False,
 ) -> Verdict:
     """Scale, cut-off, inliers and contamination from the residuals of a fit that trusted h of the rows.
 
     r: residuals, or distances; NaN counts as inf. h: the weight kept by the fit, Σs at most. p: coefficients fitted,
     the intercept among them. floor: the smallest σ to believe in, see `rounding_floor`; rows on an exact fit are then
-    inliers and all others outliers.
+    inliers and all others outliers. tails: whether r has signs, and tails that fall off no faster than the body lets
+    expect are clean, see `_tail_rows`.
 
     1. *Start.* The h smallest residuals are a share h/(n(1 − ε)) of the clean ones. ε is unknown: it and σ are found
        together, from below, with 1 − ε = (share of rows within 2σ)/P(T ≤ 2). Assuming ε = 0, as `raw_scale` must,
@@ -114,10 +129,37 @@ def judge(
     h = min(h, rows.total)
     least = sqrt(rows.smallest(h) / law.k)
     scale = _fixed_point(rows, _start(rows, h, p, law, intercept), least, p, law)
-    scale = min(max(scale, floor, TINY), HUGE)
-    cutoff = _cutoff(rows, scale, law)
-    good = rows.within(law.upper(BEYOND_COUNT) * scale)[0] / (rows.total * (1 - BEYOND_COUNT))
-    return Verdict(scale, cutoff, _scores(r, scale) <= cutoff, max(0.0, 1.0 - good))
+    return judge_at(r, min(max(scale, floor, TINY), HUGE), s, law, tails=tails, rows=rows)
+
+
+def judge_at(
+    r: ArrayLike,
+    scale: float,
+    s: ArrayLike | None = None,
+    law: Chi = Chi(),  # noqa: B008 - frozen
+    *,
+    tails: bool = False,
+    strict: bool = False,
+    most: float = inf,
+    rows: _SortedResiduals | None = None,
+) -> Verdict:
+    """The same for a scale that is known: steps 3 and 4 of `judge`.
+
+    strict: whether to flag no row that chance may have put there. most: the largest cut-off.
+
+    >>> judge_at(np.array([-0.3, 0.4, 1.0, -1.2, 30.0]), scale=1.0).inliers
+    array([ True,  True,  True,  True, False])
+    """
+    rows = _SortedResiduals.of(r, s) if rows is None else rows
+    n, far = rows.total, law.upper(BEYOND_COUNT)
+    t = _scores(rows.r, scale)
+    tail = t > law.upper(BEYOND_USUAL)
+    wanted = np.append(t[tail], far)
+    expected = _tail_rows(r, s, scale, wanted) if tails else n * law.survival(wanted)
+    allowed = expected[:-1] + (SPREAD * np.sqrt(expected[:-1]) if strict else 0.0)
+    cutoff = min(most, _cutoff(rows, t, tail, allowed, law, CLEAR if strict else EXPECTED))
+    bad = n - rows.within(far * scale)[0] - expected[-1]
+    return Verdict(scale, cutoff, _scores(r, scale) <= cutoff, max(0.0, float(bad / max(n - expected[-1], 1.0))))
 
 
 def raw_scale(
@@ -252,16 +294,41 @@ def _fixed_point(rows: _SortedResiduals, scale: float, least: float, p: float, l
     return scale
 
 
-def _cutoff(rows: _SortedResiduals, scale: float, law: Chi) -> float:
-    """The largest score that is not flagged: with the excess over the law, max (rows ≥ t) − n P(T > t), flagged.
+def _cutoff(
+    rows: _SortedResiduals, t: Vector, tail: NDArray[np.bool_], expected: Vector, law: Chi, clear: float
+) -> float:
+    """The largest of the scores t that is not flagged: with the excess, max (rows ≥ t) − rows expected there, flagged,
+    both of the scores in the ``tail``.
 
     Where nothing is flagged, the score at which a single row would have been.
     """
     usual = law.upper(BEYOND_USUAL)
-    t = _scores(rows.r, scale)
     beyond = rows.total - np.concatenate([[0.0], rows.weight[:-1]])  # at t or further out
-    tail = t > usual
-    excess = float(np.max(beyond[tail] - rows.total * law.survival(t[tail]), initial=0.0))
-    kept = t[~tail | (beyond > excess + EXPECTED)]
+    excess = float(np.max(beyond[tail] - expected, initial=0.0))
+    kept = t[~tail | (beyond > excess + clear)]
     last = float(kept[-1]) if kept.size else 0.0
-    return max(usual, last) if kept.size < t.size else max(last, usual, law.upper(EXPECTED / rows.total))
+    return max(usual, last) if kept.size < t.size else max(last, usual, law.upper(clear / rows.total))
+
+
+def _tail_rows(r: ArrayLike, s: ArrayLike | None, scale: float, t: Vector) -> Vector:
+    """How many rows of either side are expected beyond t, if tails go on as they begin.
+
+    A skewed or heavy tail is not contamination. Of n₁ and n₂ rows between 0.5 and 1.5 and between 1.5 and 2.5 σ,
+    d = n₂/n₁, a geometric tail has n₂ d/(1 − d) d^(t − 2.5) rows beyond t; exponential and Laplace errors have exactly
+    those. Bad rows from 3 σ on do not enter d, and come on top. Where d is that of a normal law so is the tail; in
+    between its logarithm is a mixture.
+    """
+    u = np.nan_to_num(np.asarray(r, dtype=np.float64) / scale, nan=inf, posinf=inf, neginf=-inf)
+    t = np.minimum(t, FAR)
+    c = np.ones(u.shape) if s is None else np.asarray(s, dtype=np.float64)
+    edges, body = np.array(BODY), np.diff(ndtr(BODY))
+    n, expected = float(c.sum()), np.zeros(t.shape)
+    normal = np.log(n) + log_ndtr(-t)
+    for side in (u, -u):
+        counts = np.histogram(side, edges, weights=c)[0]
+        first, second = counts + PRIOR * body
+        d = float(np.clip(second / first * (1 - DOUBT * sqrt(1 / first + 1 / second)), RATIOS[0], MOST))
+        geometric = np.log(max(counts[1], TINY) * d / (1 - d)) + (t - BODY[-1]) * np.log(d)
+        share = min((d - RATIOS[0]) / (RATIOS[1] - RATIOS[0]), 1.0)
+        expected += np.exp(normal + share * np.maximum(geometric - normal, 0.0))
+    return expected

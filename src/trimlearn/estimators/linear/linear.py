@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
+from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
@@ -34,6 +35,8 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
+from trimlearn.robust.regression.misfit import looks_like_misfit
+from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
@@ -49,6 +52,7 @@ WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to loo
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
 CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
+DOUBTFUL = 0.35  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
 SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
@@ -79,6 +83,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         Whether the model has an intercept; no penalty is laid on it.
     reweight : bool
         False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
+    efficiency : {"mm", "reweight"}
+        How rows are readmitted. "mm": MM-estimation, with weights that fall smoothly with the residual, from the
+        trimmed start and a scale found again (Yohai 1987; Koller and Stahel 2011); rows that are flagged have weight 0.
+        "reweight": all rows that are not flagged count in full. Models with a penalty are always fitted in this way.
     method : Method, optional
         How to solve, one of `trimlearn.smart`. None: concentration steps from many starts where X is small.
     max_passes : float, optional
@@ -138,6 +146,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     """
 
     _x: Array  # of the trimmed fit
+    _noise: float | None  # of an MM-estimate, see `Fitted`
+    _bread: float
 
     def __init__(
         self,
@@ -149,6 +159,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         criterion: str = "lts",
         fit_intercept: bool = True,
         reweight: bool = True,
+        efficiency: str = "mm",
         method: Method | None = None,
         max_passes: float | None = None,
         tol: float | None = None,
@@ -163,6 +174,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.criterion = criterion
         self.fit_intercept = fit_intercept
         self.reweight = reweight
+        self.efficiency = efficiency
         self.method = method
         self.max_passes = max_passes
         self.tol = tol
@@ -200,9 +212,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         check_magnitude(data.X, "X")
         check_magnitude(data.t, "y")
         check_choice(self.criterion, ("lts", "lms"), "criterion")
+        check_choice(self.efficiency, ("mm", "reweight"), "efficiency")
         if self.criterion == "lms" and self.penalty is not None:
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
-        self._training, self._covariance = data, None
+        self._training, self._covariance, self._noise, self._bread = data, None, None, 1.0
         if is_selective(self, data):
             fit_sparse(self, data, h, warm)
             return self
@@ -214,44 +227,58 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
-            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor)
+            tails = self.efficiency == "mm" and self.penalty is None
+            return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=tails)
 
-        def refit(inliers: np.ndarray, x: Array) -> Array:
-            s = inliers.astype(rows.X.dtype) if rows.s is None else inliers * rows.s
+        def refit(weights: np.ndarray, x: Array) -> Array:
+            s = weights.astype(rows.X.dtype) if rows.s is None else (weights * rows.s).astype(rows.X.dtype)
             return solver.refit(self._problem(replace(rows, s=s)), x)
 
         resumes = warm and self._x.shape == (self._parameters,)
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
         verdict = judged(raw.x)
-        if h is None and self._by_chance(rows, half, verdict, solver.seed):
+        by_chance = h is None and self._by_chance(rows, half, verdict, solver.seed)
+        if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
             kept = rows.S * (1 - verdict.contamination)
             raw = self._trimmed(rows, kept, raw.x, solver)
-        x, weights = raw.x, raw.w
+        x, weights, smooth = raw.x, raw.w, None
         if self.reweight:
             rounds = 1 if verdict.inliers.all() else ROUNDS  # where all rows are explained, none is left out again
-            x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds)
+            x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds)
             weights = inliers.astype(rows.X.dtype)
+            if not by_chance:
+                trusted = h is not None or rows.n < FEW_ROWS * self._parameters  # which `_by_chance` has looked at
+                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
+        if smooth is not None:
+            x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
+            self._noise, self._bread = smooth.noise, smooth.bread
 
-        final = judged(x, half)
+        final = judged(x, half) if smooth is None else smooth.verdict
         self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
         self.n_iter_ = max(1, len(raw.history) - 1)
         self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
         self.coef_, self.intercept_ = self._parts(x)
-        self.contamination_ = verdict.contamination if h is None else 1 - h / rows.S
+        self.contamination_ = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         r = self._residuals(rows, raw.x)  # as R's ltsReg has it, for which all that was trimmed is clean
         self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
         self.scale_, self.threshold_ = final.scale, final.cutoff
         if h is None:
             warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
+        if smooth is not None:  # the last step moved scores a little: the cut-off still parts the rows
+            least = scores[weights <= 0].min(initial=inf)
+            self.threshold_ = final.cutoff if least > final.cutoff else float(np.nextafter(least, 0.0))
+            self.threshold_ = max(self.threshold_, float(scores[weights > 0].max()))
         self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
-            (scores, unseen), (weights, unseen <= final.cutoff), (raw.w, 0.0)
+            (scores, unseen), (weights, unseen <= self.threshold_), (raw.w, 0.0)
         )
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
+        elif h is None and self.contamination_ > DOUBTFUL:
+            _warn_of_misfit(rows.X, self._residuals(rows, x) / final.scale, final)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
@@ -285,6 +312,22 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             x = least_trimmed_squares(self._design(rows), rows.t.astype(np.float64), h, rows.s, seed=solver.seed).coef
             starts = [x] if self.penalty is None else [x, "continuation"]
         return solver.trimmed(self._problem(rows, h), h, starts)
+
+    def _smooth(
+        self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool
+    ) -> MMFit | None:
+        """The MM-estimate; None where it is not asked for, where nothing is left to be fitted, or X is too large."""
+        n, q = rows.n, self._parameters
+        if self.efficiency != "mm" or self.penalty is not None or rows.S <= q + 1 or hard[1].scale <= floor:
+            return None
+        if q > COLUMNS or (n * q > WRITTEN_OUT and (is_sparse(rows.X) or self.method is not None)):
+            return None
+        stage("weights that fall smoothly with the residual")
+        c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
+        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
+        (x, by_raw), (y, by_hard) = raw, hard
+        starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
+        return mm_estimate(fit, *starts, trusted)
 
     def _by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
         """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
@@ -331,7 +374,18 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), float(self._strength[0])
-        return fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
+        known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
+        return replace(known, noise=self._noise, bread=self._bread)
+
+
+def _warn_of_misfit(X: Any, scores: np.ndarray, verdict: Verdict) -> None:
+    """UserWarning where the many rows that are flagged may be the model's fault."""
+    if looks_like_misfit(X, scores, verdict.cutoff):
+        warn(
+            f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
+            "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
+            "residuals over the features, or give a contamination.",
+        )
 
 
 def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:
