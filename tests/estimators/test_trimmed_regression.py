@@ -70,7 +70,7 @@ def test_a_classic_is_solved_to_the_best_known_optimum_and_its_outliers_are_flag
     assert known <= set(np.flatnonzero(~model.inlier_mask_))
     auto = TrimmedLinearRegression(efficiency="reweight", random_state=0).fit(X, y)
     assert known <= set(np.flatnonzero(~auto.inlier_mask_))
-    smooth = TrimmedLinearRegression(random_state=0).fit(X, y)  # lmrob keeps what is kept here too
+    smooth = TrimmedLinearRegression(random_state=0).fit(X, y)  # what is kept here has a positive weight in lmrob too
     assert known - KEPT.get(name, set()) <= set(np.flatnonzero(~smooth.inlier_mask_))
 
 

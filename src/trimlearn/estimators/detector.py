@@ -14,7 +14,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.smart.method import Record
 
-__all__ = ["Detector", "concentration_records", "warn_of_doubt"]
+__all__ = ["Detector", "concentration_records", "warn_of_doubt", "warn_of_exact_subspace"]
 
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
@@ -109,6 +109,15 @@ def warn_of_doubt(contamination: float, normal: float, scores: np.ndarray, off: 
         warn(
             f"{contamination:.0%} of the rows lie apart, at very different distances: they may be other groups of "
             "rows, or a tail, rather than errors. The data do not tell which; give contamination if you know.",
+        )
+
+
+def warn_of_exact_subspace(contamination: float, k: int) -> None:
+    """Say so where rows are called bad only because most of the others lie in a subspace exactly."""
+    if contamination > DOUBT:
+        warn(
+            f"{1 - contamination:.0%} of the rows lie exactly in a subspace of {k} dimensions, and the others count as "
+            "bad. A feature of few values, such as 0 and 1, does that: leave it out, or give contamination.",
         )
 
 

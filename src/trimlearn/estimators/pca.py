@@ -17,7 +17,7 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count, check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows, row_names
-from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt
+from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt, warn_of_exact_subspace
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds
@@ -218,7 +218,9 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         freedom = self._law.k * max(1.0, float(data.s @ found.w) - self.n_trimming_components_ - 1.0)
         law = TailLaw(self._law.k, min(self._law.m, freedom))
         self.outlier_probability_ = row_probabilities(law.survival(self.outlier_scores_), data.s)
-        if h is None and not found.exact:
+        if h is None and found.exact:
+            warn_of_exact_subspace(self.contamination_, self.n_trimming_components_)
+        elif h is None:
             off = found.w <= 0
             warn_of_doubt(self.contamination_, found.normal_contamination, self.outlier_scores_, off, data.s)
         if not found.raw.converged:

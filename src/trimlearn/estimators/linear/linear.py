@@ -52,7 +52,7 @@ WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to loo
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
 CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
-DOUBTFUL = 0.35  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
 SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
@@ -278,7 +278,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         if final.scale <= floor:
             warn_of_exact_fit(weights)
         elif h is None and self.contamination_ > DOUBTFUL:
-            _warn_of_misfit(rows.X, self._residuals(rows, x) / final.scale, final)
+            _warn_of_misfit(rows, self._residuals(rows, x) / final.scale, final)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
@@ -378,9 +378,9 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return replace(known, noise=self._noise, bread=self._bread)
 
 
-def _warn_of_misfit(X: Any, scores: np.ndarray, verdict: Verdict) -> None:
+def _warn_of_misfit(rows: Examples, scores: np.ndarray, verdict: Verdict) -> None:
     """UserWarning where the many rows that are flagged may be the model's fault."""
-    if looks_like_misfit(X, scores, verdict.cutoff):
+    if looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
         warn(
             f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
             "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "

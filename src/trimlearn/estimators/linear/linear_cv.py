@@ -95,6 +95,7 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
 
     # What the plain estimator can be told, and this one decides.
     criterion = "lts"
+    efficiency = "reweight"
     method = None
     max_passes = None
     tol = None

@@ -11,71 +11,67 @@ from trimlearn._utils.validation import is_sparse
 
 __all__ = ["looks_like_misfit"]
 
-ROWS = 1_000  # looked at, at most: a limit on time, 10⁶ distances
-NEIGHBOURS = 5  # of which a row is predicted: few enough to be near, and enough to be more than one chance
-FEWEST = 20  # rows on either side: of fewer, the share explained is too much chance
-# Share of the variance that neighbours explain. Of bad rows anywhere it is negative, −1/5 on average, and within 0.3 of
-# that from 30 rows on; of a parabola, of two lines and of a step that a line was fitted to it is 0.6 to 1.
+ROWS = 2_000  # looked at, at most: a limit on time, and enough for any share of variance
+NEIGHBOURS = 2  # on either side along a feature, of which a row is predicted: more would blur the edge of small regions
+FEWEST = 8  # rows on either side: of fewer, a region of their own is chance too often (1 in 70 along a feature)
+# Share of the variance that a feature explains. Of bad rows anywhere, neighbours explain −1/4 on average, within 0.2 of
+# that from 50 rows on; of the two sides of a step, and of two lines, they explain 0.7 to 1.
 EXPLAINED = 0.5
-NEAR = 2.0  # cut-offs: gross errors lie beyond, and what continues the good rows begins within
-SOME = 0.06  # share of the flagged rows that lie within: more than one or two that strayed
-APART = 0.8  # the same as EXPLAINED of where flagged rows lie, if their residuals are far out: a step leaves no doubt
-NEXT, REACH = 0.1, 0.4  # so many flagged rows lie next to good ones: within that share of the latter's usual distance
+# Of the quartiles' distance: the gap between good rows and flagged ones, at most, where the one go on as the others
+# end. In 40 rows of a step it is 0.1; a cluster at 4 σ leaves 0.6.
+GAP = 0.25
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
-def looks_like_misfit(X: Any, scores: NDArray[np.float64], cutoff: float) -> bool:
-    """Whether the rows beyond the cut-off go on where the others end, and their neighbours say where they are.
+def looks_like_misfit(X: Any, y: Any, scores: Floats, cutoff: float) -> bool:
+    """Whether the rows beyond the cut-off have a region of X that begins where the others end, or a line of their own.
 
-    scores: residuals in units of σ, with signs. Gross errors are apart from the good rows, either in their residuals
-    or in X, and errors at random are no function of X. Neither holds for a curve that a line was fitted to, for the
-    second of two lines that cross, for one side of a step and for errors that grow with X.
+    scores: residuals in units of σ, with signs. Errors at random are no function of X; gross errors at leverage points
+    lie apart in X, and their y has nothing to do with it. Neither holds for a curve or a step that a line was fitted
+    to, nor for the second of two lines. The regions looked at are those along one feature.
 
     >>> x = np.linspace(-1, 1, 101)
-    >>> looks_like_misfit(x[:, None], 20 * x**2, cutoff=3.0)
+    >>> looks_like_misfit(x[:, None], 20 * x**2, 20 * x**2, cutoff=3.0)
     True
     >>> y = np.where(np.arange(101) % 3 > 0, 0.0, 20 + np.cos(99 * x))
-    >>> looks_like_misfit(x[:, None], y, cutoff=3.0)
+    >>> looks_like_misfit(x[:, None], y, y, cutoff=3.0)
     False
     """
     chosen = np.linspace(0, len(scores) - 1, min(ROWS, len(scores))).round().astype(np.intp)
-    r = np.asarray(scores, dtype=np.float64)[chosen]
+    r, y = (np.asarray(v, dtype=np.float64)[chosen] for v in (scores, y))
     A = X[chosen]
     A = np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
     flagged = np.abs(r) > cutoff
     if min(flagged.sum(), (~flagged).sum()) < FEWEST:
         return False
-    D = _distances(A)
-    where = _explained(D, flagged.astype(np.float64))
-    if np.mean(np.abs(r[flagged]) < NEAR * cutoff) > SOME:
-        size = _explained(D[np.ix_(flagged, flagged)], r[flagged])
-        return bool(max(where, size, _linear(A[flagged], r[flagged])) > EXPLAINED)
-    good = D[np.ix_(~flagged, ~flagged)]
-    next_to = np.quantile(D[np.ix_(flagged, ~flagged)].min(axis=1), NEXT)
-    return bool(where > APART and next_to <= REACH * np.median(good))
+    if any(_is_region(column, flagged) for column in A.T):
+        return True
+    return all(_by_line(A[flagged], values[flagged]) > EXPLAINED for values in (y, r))
 
 
-def _distances(A: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Squared distances between rows, in units of the spread of each column; inf on the diagonal."""
-    A = A - np.median(A, axis=0)
-    spread = np.median(np.abs(A), axis=0)
-    spread = np.where(spread > 0, spread, A.std(axis=0))
-    A = A / np.where(spread > 0, spread, 1.0)
-    norms = np.sum(A**2, axis=1)
-    D = np.maximum(norms[:, None] + norms - 2 * A @ A.T, 0.0)
-    np.fill_diagonal(D, np.inf)
-    return np.asarray(np.sqrt(D))
+def _is_region(column: Floats, flagged: Bools) -> bool:
+    """Whether who is flagged depends on where a row is along this feature, and there is no gap between the two."""
+    order = np.argsort(column, kind="stable")
+    at, off = column[order], flagged[order].astype(np.float64)
+    near = _neighbours(off)
+    if 1 - np.sum((off - near) ** 2) / np.sum((off - off.mean()) ** 2) <= EXPLAINED:
+        return False
+    most = near + off / (2 * NEIGHBOURS) > 0.5  # a single row among many of the other kind has no edges
+    gaps = np.diff(at)[most[1:] != most[:-1]]
+    return gaps.size > 0 and bool(np.median(gaps) <= GAP * np.subtract(*np.quantile(at[off == 0], (0.75, 0.25))))
 
 
-def _explained(D: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """1 − Σ(value − mean of its neighbours')²/Σ(value − mean)²; 0 where all are equal."""
-    nearest = np.argpartition(D, NEIGHBOURS, axis=1)[:, :NEIGHBOURS]
-    total = float(np.sum((values - values.mean()) ** 2))
-    left = float(np.sum((values - values[nearest].mean(axis=1)) ** 2))
-    return 1 - left / total if total > 0 else 0.0
+def _neighbours(values: Floats) -> Floats:
+    """The mean of those before and after each of the values."""
+    window = np.ones(2 * NEIGHBOURS + 1)
+    window[NEIGHBOURS] = 0.0
+    return np.asarray(np.convolve(values, window, "same") / np.convolve(np.ones(len(values)), window, "same"))
 
 
-def _linear(A: NDArray[np.float64], values: NDArray[np.float64]) -> float:
-    """The same of a linear fit, less what as many columns of noise explain; 0 where there are too few rows for one."""
+def _by_line(A: Floats, values: Floats) -> float:
+    """The share of the variance that a linear fit explains, less what as many columns of noise explain; 0 where there are too few rows for one."""
     A = np.column_stack([np.ones(len(A)), A])
     freedom = len(A) - A.shape[1]
     total = float(np.sum((values - values.mean()) ** 2))

@@ -34,9 +34,9 @@ SPREAD: Final = 0.3  # of log d in a hump, of one row added in thought: a hump o
 # out are as likely a tail as a hump, and a tail would hide them, so that it pays four. Of 50 rows in 3 dimensions with
 # 5 at 6 σ, TrimmedCovariance finds all with four, 66 % with two (means of ten samples; `benchmarks.calibration tails`).
 HUMP, TAIL = 3.0, 4.0
-STEEP: Final = 3.0  # besides, 3/m: the longer a tail, the more it hides; from 0 to 6 the same table changes little
+STEEP: Final = 3.0  # besides, 3/m: the longer a tail, the more it hides. A choice, not measured apart from the others
 # Of the rows that the normal law calls bad, the share that lies apart where a tail of the others costs two halves only:
-# it hides nobody then. Tablets of two weights, 20 of 90 apart, are told by it (`docs/pca.md`); of 0.2 to 0.6 alike.
+# it hides nobody then. Tablets of two weights, 20 of 90 apart, are told by it (`docs/pca.md`), for which it was chosen.
 MOSTLY: Final = 0.3
 VALLEY: Final = 0.7  # of the lower of the two tops of a density: what lies higher is no valley but a shoulder
 WANE: Final = 4.0  # the power of the distance by which rows that only a tail explains count less, see `judge_distances`

@@ -113,8 +113,7 @@ def _cost(c: np.ndarray, flat: Flat, freedom: float, S: float) -> float:
     """How many parameters rows apart pay for besides their own: a flat of few dimensions left out, fitted to the part
     c of all rows, finds a part that it goes through nearly, and then the others seem to lie apart.
 
-    In `benchmarks.calibration subspace`, 20 clean rows in a plane, one in fifteen samples has 40 % of its rows flagged
-    without it.
+    Without it, 40 % of the rows were flagged in some samples of 20 clean rows in a plane.
     """
     missing = 1.0 - float(c.sum()) / S
     return float(2.0 * (flat.U.shape[1] + 1.0) / freedom * min(1.0, 4.0 * missing))
