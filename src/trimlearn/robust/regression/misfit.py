@@ -71,7 +71,7 @@ def _neighbours(values: Floats) -> Floats:
 
 
 def _by_line(A: Floats, values: Floats) -> float:
-    """The share of the variance that a linear fit explains, less what as many columns of noise explain; 0 where there are too few rows for one."""
+    """The share of the variance that a linear fit explains, less what as many columns of noise do; 0 for few rows."""
     A = np.column_stack([np.ones(len(A)), A])
     freedom = len(A) - A.shape[1]
     total = float(np.sum((values - values.mean()) ** 2))
