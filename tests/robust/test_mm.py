@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -100,6 +103,7 @@ def test_units_and_offsets_do_not_matter(rng: np.random.Generator) -> None:
     assert np.allclose(moved.weights_, plain.weights_, atol=1e-4)
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are too few for:UserWarning")
 def test_single_precision_and_few_rows(rng: np.random.Generator) -> None:
     X, y = sample(rng, 50, bad=5)
     model = TrimmedLinearRegression(random_state=0).fit(X.astype(np.float32), y.astype(np.float32))
@@ -163,4 +167,57 @@ def test_misfit_is_warned_of_and_gross_errors_are_not(rng: np.random.Generator) 
 
 
 def test_too_few_rows_are_no_misfit() -> None:
-    assert not looks_like_misfit(np.arange(8.0)[:, None], np.arange(8.0), cutoff=3.0)
+    assert not looks_like_misfit(np.arange(8.0)[:, None], np.arange(8.0), np.arange(8.0), cutoff=3.0)
+
+
+def curve(x: np.ndarray) -> np.ndarray:
+    return x**2
+
+
+def step(x: np.ndarray) -> np.ndarray:
+    return np.where(x > 0.8, 5.0, 0.0)
+
+
+def two_lines(x: np.ndarray) -> np.ndarray:
+    return np.where(np.arange(len(x)) % 5 < 2, -2.0, 2.0) * x
+
+
+@pytest.mark.parametrize("rule", [curve, step, two_lines])
+@pytest.mark.parametrize("n", [60, 300])
+def test_rules_that_no_line_follows_are_warned_of(rule: Callable[[np.ndarray], np.ndarray], n: int) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-3, 3, n)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = TrimmedLinearRegression(random_state=0).fit(x[:, None], rule(x) + 0.2 * rng.standard_normal(n))
+        warned = any("seem to follow a rule of their own" in str(warning.message) for warning in caught)
+        assert warned == (model.contamination_ > 0.1)  # a scale that covers the curve accuses nobody
+
+
+def vertical(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, bad: np.ndarray) -> None:
+    y[bad] += 15
+
+
+def replaced(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, bad: np.ndarray) -> None:
+    y[bad] = 20 * rng.standard_normal(bad.sum())
+
+
+def cluster(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, bad: np.ndarray) -> None:
+    X[bad] = 10 + 0.5 * rng.standard_normal((bad.sum(), X.shape[1]))
+
+
+def block(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, bad: np.ndarray) -> None:
+    X[:, 0] = np.linspace(-2, 2, len(X))  # rows come in time, and those at the beginning are off
+    y[bad] += 40
+
+
+@pytest.mark.parametrize("dirty", [vertical, replaced, cluster, block])
+@pytest.mark.parametrize(("n", "p"), [(60, 1), (200, 5)])
+def test_gross_errors_are_no_misfit(dirty: Callable[..., None], n: int, p: int) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((n, p))
+        y, bad = X.sum(axis=1) + rng.standard_normal(n), np.arange(n) < n // 4
+        dirty(rng, X, y, bad)
+        TrimmedLinearRegression(random_state=0).fit(X, y)  # without a warning, which would be an error here

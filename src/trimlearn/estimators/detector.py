@@ -123,5 +123,5 @@ def warn_of_exact_subspace(contamination: float, k: int) -> None:
 
 def _quartiles(scores: np.ndarray) -> float:
     """The upper quartile over the lower one; 1 where there are none."""
-    low, high = np.quantile(scores, [0.25, 0.75]) if len(scores) else (1.0, 1.0)
-    return float(high / low) if low > 0 else 1.0
+    low, high = np.quantile(scores, [0.25, 0.75], method="lower") if len(scores) else (1.0, 1.0)  # also of infinities
+    return float(high / low) if 0 < low < high else 1.0

@@ -51,7 +51,7 @@ def outlier_table(model: Any, X: Any = None, y: Any = None, sample_weight: Any =
     >>> pipeline = make_pipeline(columns, TrimmedLinearRegression(penalty="l2", random_state=0))
     >>> table = outlier_table(pipeline.fit(X, y), X, y)
     >>> table[0]["row"], table[0]["features"]
-    (8, 'x0 -69%, x1 31%')
+    (8, 'y is 43.4 sigma too high')
     """
     model = getattr(model, "best_estimator_", model)
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model

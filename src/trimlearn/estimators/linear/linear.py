@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf
+from math import inf, sqrt
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
@@ -51,7 +52,8 @@ EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselv
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
-CLEAN_SETS = 9  # simulated data sets, none of which may look as bad: a test at the level 1/(9 + 1) (Barnard 1963)
+CLEAN_SETS = 9  # simulated: a limit on time, enough to tell what a tenth would look like
+LEVEL = 0.01  # of that test: of a hundred clean data sets, one may be called bad (a choice)
 DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
 SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
@@ -333,15 +335,18 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
         well, and the others look wrong.
 
-        Then the scale of all residuals of least squares must exceed the robust one by more than it ever does in clean
-        data on the same design, simulated.
+        Then the scale of all residuals of least squares must exceed the robust one by more than it does in clean data
+        on the same design, simulated: the logarithms of that ratio are taken for normal, and the one seen must lie
+        beyond the interval in which Student's law expects another one.
         """
         n, q = rows.n, self._parameters
         if self.penalty is not None or verdict.inliers.all() or not q < n < FEW_ROWS * q or n * q > SIMULATED:
             return False
         A, draw = self._design(rows), np.random.Generator(np.random.Philox(key=seed))
         seen = _least_squares_scale(A, rows.t.astype(np.float64), rows.s) / verdict.scale
-        return seen <= max(_excess(A, draw.standard_normal(n), half, rows.s) for _ in range(CLEAN_SETS))
+        clean = np.log([_excess(A, draw.standard_normal(n), half, rows.s) for _ in range(CLEAN_SETS)])
+        reach = stdtrit(CLEAN_SETS - 1, 1 - LEVEL) * clean.std(ddof=1) * sqrt(1 + 1 / CLEAN_SETS)
+        return bool(np.log(seen) <= clean.mean() + reach)
 
     @property
     def _strength(self) -> tuple[float, float]:

@@ -39,7 +39,7 @@ class Moments:
 
     >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
     >>> H = Moments(PointPairs(square, 3.0 * square)).minimiser(np.ones(4))
-    >>> (H / H[2, 2]).round(9).tolist()
+    >>> ((H / H[2, 2]).round(9) + 0.0).tolist()
     [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0]]
     """
 

@@ -58,7 +58,7 @@ def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cuto
 
     >>> covariance = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
     >>> cells = deviating_cells([[2.0, 2.1, 0.5], [2.0, -3.0, 0.5]], np.zeros(3), covariance)
-    >>> cells.mask.astype(int).tolist(), cells.expected[1].round(2).tolist()
+    >>> cells.mask.astype(int).tolist(), (cells.expected[1].round(2) + 0.0).tolist()
     ([[0, 0, 0], [0, 1, 0]], [0.0, 1.8, 0.0])
     """
     Sigma, mu = np.asarray(covariance, dtype=np.float64), np.asarray(center, dtype=np.float64)

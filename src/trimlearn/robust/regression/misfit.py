@@ -20,6 +20,9 @@ EXPLAINED = 0.5
 # Of the quartiles' distance: the gap between good rows and flagged ones, at most, where the one go on as the others
 # end. In 40 rows of a step it is 0.1; a cluster at 4 σ leaves 0.6.
 GAP = 0.25
+# Rows within so many cut-offs are near, and of the rows of a curve more than this share is. A block of gross errors, as
+# of a sensor that fails for some time, has none; from the last share on it may be one side of a step (choices).
+NEAR, SOME, STEP = 2.0, 0.06, 0.3
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -46,7 +49,8 @@ def looks_like_misfit(X: Any, y: Any, scores: Floats, cutoff: float) -> bool:
     flagged = np.abs(r) > cutoff
     if min(flagged.sum(), (~flagged).sum()) < FEWEST:
         return False
-    if any(_is_region(column, flagged) for column in A.T):
+    continues = np.mean(np.abs(r[flagged]) < NEAR * cutoff) > SOME or flagged.mean() > STEP
+    if continues and any(_is_region(column, flagged) for column in A.T):
         return True
     return all(_by_line(A[flagged], values[flagged]) > EXPLAINED for values in (y, r))
 

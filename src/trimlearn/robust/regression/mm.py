@@ -52,7 +52,7 @@ class Lqq:
     """ψ(t) = k ψ₁(t/k), ψ₁ linear up to c and 0 from a + b + c on; w(t) = ψ(t)/t.
 
     >>> Lqq().weight(np.array([0.0, 0.5, 3.0, 8.0])).round(2)
-    array([1.  , 1.  , 0.55, 0.  ])
+    array([1.  , 1.  , 0.36, 0.  ])
     """
 
     k: float = FIRM

@@ -106,8 +106,8 @@ def judge_distances(
     >>> rng = np.random.default_rng(0)
     >>> d = np.sqrt(rng.chisquare(3, 200) / rng.chisquare(4, 200) * 4)  # an elliptical t law
     >>> judged = judge_distances(d, 102.0, np.ones(200), 3.0)
-    >>> judged.law.m < 9, round(judged.verdict.contamination, 1), round(judged.normal_contamination, 1)
-    (True, 0.0, 0.1)
+    >>> judged.law.m < 9, round(judged.verdict.contamination, 2), round(judged.normal_contamination, 2)
+    (True, 0.01, 0.04)
     """
     normal = judge(d, h, 1, s, Chi(k), floor=floor)
     y, c = _binned(np.clip(np.abs(d), max(floor, TINY), HUGE), s)
