@@ -60,7 +60,7 @@ class Target:
     @property
     def met(self) -> bool:
         """Whether the measured figure is within the limit; NaN, which says nothing, is not."""
-        return self.measured <= self.limit
+        return bool(self.measured <= self.limit)
 
     def as_json(self) -> dict[str, Any]:
         """For the file; inf has no JSON and becomes null."""
