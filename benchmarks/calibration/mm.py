@@ -29,6 +29,7 @@ TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {  # a constant's module, and 
     "FEW": (mm, (12.5, 50.0)),
     "MANY": (mm, (250.0, 1000.0)),
     "EASY": (mm, (1.25, 2.0)),
+    "GAIN": (mm, (0.8, 1.0)),
     "CLEAR": (scale, (0.05, 0.4)),
     "SPREAD": (scale, (0.0, 3.0)),
     "PRIOR": (scale, (5.0, 80.0)),
