@@ -30,8 +30,8 @@ LAST = (2 * LINEAR + 2 * BEND - BEND * SLOPE) / (SLOPE - 1)  # over which it ris
 # 99.5 % efficient, for rows in which nothing speaks against it (python -m benchmarks.calibration mm).
 FIRM, EASY = 1.0, 1.6
 # Narrower ones, tried where errors have heavy tails: for normal errors the last is 84 % efficient. One is taken if the
-# variance that it promises is smaller by this factor: with 1, clean normal rows would cost 1 % more, and with 0.8 less by
-# as much, but fewer of the heavy tails would be met (python -m benchmarks.calibration mm).
+# variance that it promises is smaller by this factor: with 1, clean normal rows would cost 1 % more, and with 0.8 less
+# by as much, but fewer of the heavy tails would be met (python -m benchmarks.calibration mm).
 NARROWER, GAIN = (1.0, 0.7), 0.93
 # Of 200 clean normal samples of 20 rows one in a hundred reaches the factor of `chance`. Were it 2.5 whatever is
 # flagged, 4 in a hundred would, and their mean squared error would be 1.7 times that of least squares instead of 1.04.
