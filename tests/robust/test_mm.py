@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from scipy.integrate import quad
@@ -105,7 +107,8 @@ def test_single_precision_and_few_rows(rng: np.random.Generator) -> None:
     model = TrimmedLinearRegression(random_state=0).fit(X.astype(np.float32), y.astype(np.float32))
     assert model.coef_.dtype == np.float32 and model.weights_.dtype == np.float32
     for n in (2, 3, 4, 5, 6):
-        small = TrimmedLinearRegression(random_state=0).fit(X[10 : 10 + n, :1], y[10 : 10 + n])
+        with pytest.warns(UserWarning, match="too few for 2") if n < 4 else nullcontext():
+            small = TrimmedLinearRegression(random_state=0).fit(X[10 : 10 + n, :1], y[10 : 10 + n])
         assert np.all(np.isfinite(small.coef_)) and small.inlier_mask_.any()
 
 
@@ -163,4 +166,25 @@ def test_misfit_is_warned_of_and_gross_errors_are_not(rng: np.random.Generator) 
 
 
 def test_too_few_rows_are_no_misfit() -> None:
-    assert not looks_like_misfit(np.arange(8.0)[:, None], np.arange(8.0), cutoff=3.0)
+    assert not looks_like_misfit(np.arange(8.0)[:, None], np.arange(8.0), np.arange(8.0), cutoff=3.0)
+
+
+@pytest.mark.parametrize("p", [1, 3])
+def test_leverage_points_are_no_misfit_though_they_begin_where_good_rows_end(p: int) -> None:
+    rng = np.random.default_rng(p)
+    X, bad = rng.standard_normal((400, p)), slice(0, 100)
+    y = X.sum(axis=1) + rng.standard_normal(400)
+    wide, far = X.copy(), y.copy()
+    wide[bad] *= 10
+    far[bad] = 10 * rng.standard_normal(100)
+    assert TrimmedLinearRegression(random_state=0).fit(wide, far).contamination_ > 0.15
+    X[bad] += 6
+    y[bad] = -10 * p + rng.standard_normal(100)
+    assert TrimmedLinearRegression(random_state=0).fit(X, y).contamination_ > 0.2
+
+
+def test_a_cluster_with_a_few_rows_elsewhere_is_no_line(rng: np.random.Generator) -> None:
+    X, r = rng.standard_normal((100, 2)), rng.standard_normal(100)
+    X[:30], r[:30] = 20 + 0.1 * X[:30], 50 + 0.1 * r[:30]
+    r[30] = -8.0
+    assert not looks_like_misfit(X, r, r, cutoff=3.0)
