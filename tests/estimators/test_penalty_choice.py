@@ -21,6 +21,7 @@ from trimlearn import (
     TrimmedLinearRegressionCV,
     TrimmedLogisticRegressionCV,
 )
+from trimlearn.estimators.penalty_choice import check_grid, check_ratios
 
 
 def sparse_data(n: int, p: int, bad: int, kind: str = "vertical", seed: int = 0) -> tuple[Any, Any, Any, Any]:
@@ -220,3 +221,10 @@ def test_alphas_may_be_given() -> None:
         model = TrimmedGraphicalLassoCV([0.3, 0.01, 0.1], cv=3, random_state=0).fit(X)
     assert model.cv_results_["alphas"].tolist() == [0.3, 0.1, 0.01]
     assert "split3_test_score" not in model.cv_results_
+
+
+def test_text_is_no_grid() -> None:
+    with pytest.raises(ValueError, match="alphas must be a whole number or a list"):
+        check_grid("many", "alphas", np.zeros)
+    with pytest.raises(ValueError, match="l1_ratio must be a number"):
+        check_ratios("half", "l1_ratio")
