@@ -228,3 +228,13 @@ def test_text_is_no_grid() -> None:
         check_grid("many", "alphas", np.zeros)
     with pytest.raises(ValueError, match="l1_ratio must be a number"):
         check_ratios("half", "l1_ratio")
+
+
+def test_targets_of_two_values_overflow_nothing() -> None:
+    for seed in (0, 2):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 5))
+        y = X[:, 0] + 0.3 * rng.standard_normal(60) > 0
+        y[:4] = ~y[:4]
+        with pytest.warns(UserWarning, match="lie exactly on the fit"):
+            TrimmedLinearRegressionCV().fit(X, y.astype(float))

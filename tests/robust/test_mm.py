@@ -188,3 +188,13 @@ def test_a_cluster_with_a_few_rows_elsewhere_is_no_line(rng: np.random.Generator
     X[:30], r[:30] = 20 + 0.1 * X[:30], 50 + 0.1 * r[:30]
     r[30] = -8.0
     assert not looks_like_misfit(X, r, r, cutoff=3.0)
+
+
+@pytest.mark.parametrize("efficiency", ["mm", "reweight"])
+def test_the_threshold_parts_the_rows(efficiency: str) -> None:
+    for seed in range(6):  # in the third, the last of the rounds of readmission moved a row across the cut-off
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((80, 3))
+        y = X @ [1.0, 2.0, 3.0] + 1 + 0.5 * rng.standard_normal(80)
+        model = TrimmedLinearRegression(efficiency=efficiency, random_state=0).fit(X, y)
+        np.testing.assert_array_equal(model.inlier_mask_, model.outlier_scores_ <= model.threshold_)
