@@ -188,3 +188,24 @@ def test_outlier_tables_name_the_wrong_cell(kind: Any) -> None:
     model = TrimmedPCA(1, random_state=0) if kind is TrimmedPCA else kind(random_state=0)
     row = model.fit(X).outlier_table()[0]
     assert row["row"] == 3 and row["features"].startswith("x1 100%")
+
+
+@pytest.mark.parametrize("kind", ["Float64", "Int64", "float32", "int64"])
+def test_frames_of_any_kind_of_number_keep_it(kind: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((60, 1)) + 0.3 * rng.standard_normal((60, 3))
+    frame = pd.DataFrame((100 * x).round(), columns=list("abc")).astype(kind)
+    frame.loc[3, "b"] = 5_000
+    if kind[0].isupper():
+        frame.loc[7, "a"] = pd.NA
+    model = CellwiseOutliers().fit(frame)
+    assert model.cell_mask_[3, 1] and [str(k) for k in model.imputed_.dtypes] == [kind] * 3
+    assert not model.imputed_.isna().any().any() and abs(model.imputed_.loc[3, "b"]) < 1_000
+
+
+def test_a_series_and_numbers_out_of_range_are_refused() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.raises(ValueError, match="to_frame"):
+        CellwiseOutliers().fit(pd.Series(X[:, 0]))
+    with pytest.raises(ValueError, match="out of range"):
+        CellwiseOutliers().fit(1e200 * X)

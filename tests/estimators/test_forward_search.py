@@ -96,3 +96,13 @@ def test_too_few_rows_are_refused(X: Any, y: Any, what: str) -> None:
 def test_a_level_is_a_probability() -> None:
     with pytest.raises(ValueError, match="level must lie"):
         forward_search(*data()).envelope(1.0)
+
+
+def test_what_cannot_be_searched_is_refused() -> None:
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    with pytest.raises(ValueError, match="all rows of X are the same"):
+        forward_search(np.zeros((30, 2)))
+    with pytest.raises(ValueError, match="y holds numbers of about"):
+        forward_search(X, 1e200 * X[:, 0])
+    with pytest.raises(ValueError, match="level must lie"):
+        forward_search(X, X[:, 0] + X[:, 1] ** 2).envelope("a")  # type: ignore[arg-type]

@@ -136,3 +136,8 @@ def test_bad_input() -> None:
     with pytest.warns(UserWarning, match=r"features \[2\] of X do not vary"):
         model = TrimmedGraphicalLasso(alpha=0.1, random_state=0).fit(X)
     assert np.isfinite(model.precision_).all() and model.inlier_mask_.mean() > 0.9
+
+
+def test_rows_that_are_all_the_same_have_no_covariance() -> None:
+    with pytest.raises(ValueError, match="all rows of X are the same"):
+        TrimmedGraphicalLasso().fit(np.ones((20, 2)))

@@ -326,7 +326,10 @@ def test_bad_numbers_of_components(k: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"center": "median"}, "center must be"),
+        ({"center": "median"}, "center must be None or one of"),
+        ({"center": "None"}, "center must be None or one of"),
+        ({"scale": "None"}, "scale must be None or one of .*'mad'"),
+        ({"scale": True}, "scale must be None or one of .* got True"),
         ({"contamination": "automatic"}, "contamination="),
         ({"contamination": 1.0}, "contamination="),
         ({"max_iter": 0}, "max_iter must be"),

@@ -21,6 +21,7 @@ from trimlearn import (
     TrimmedLinearRegressionCV,
     TrimmedLogisticRegressionCV,
 )
+from trimlearn.estimators.penalty_choice import check_grid, check_ratios
 
 
 def sparse_data(n: int, p: int, bad: int, kind: str = "vertical", seed: int = 0) -> tuple[Any, Any, Any, Any]:
@@ -220,3 +221,20 @@ def test_alphas_may_be_given() -> None:
         model = TrimmedGraphicalLassoCV([0.3, 0.01, 0.1], cv=3, random_state=0).fit(X)
     assert model.cv_results_["alphas"].tolist() == [0.3, 0.1, 0.01]
     assert "split3_test_score" not in model.cv_results_
+
+
+def test_text_is_no_grid() -> None:
+    with pytest.raises(ValueError, match="alphas must be a whole number or a list"):
+        check_grid("many", "alphas", np.zeros)
+    with pytest.raises(ValueError, match="l1_ratio must be a number"):
+        check_ratios("half", "l1_ratio")
+
+
+def test_targets_of_two_values_overflow_nothing() -> None:
+    for seed in (0, 2):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 5))
+        y = X[:, 0] + 0.3 * rng.standard_normal(60) > 0
+        y[:4] = ~y[:4]
+        with pytest.warns(UserWarning, match="lie exactly on the fit"):
+            TrimmedLinearRegressionCV().fit(X, y.astype(float))

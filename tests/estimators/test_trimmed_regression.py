@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +69,11 @@ def test_a_classic_is_solved_to_the_best_known_optimum_and_its_outliers_are_flag
     residuals = np.sort((y - X @ model.raw_coef_ - model.raw_intercept_) ** 2)
     assert residuals[: reference["h"]].sum() <= best * (1 + 1e-6)
     assert known <= set(np.flatnonzero(~model.inlier_mask_))
-    auto = TrimmedLinearRegression(efficiency="reweight", random_state=0).fit(X, y)
-    assert known <= set(np.flatnonzero(~auto.inlier_mask_))
-    smooth = TrimmedLinearRegression(random_state=0).fit(X, y)  # what is kept here has a positive weight in lmrob too
+    step = pytest.warns(UserWarning, match="a rule of their own")  # telef: six years in a row count minutes, not calls
+    with step if name == "telef" else nullcontext():
+        auto = TrimmedLinearRegression(efficiency="reweight", random_state=0).fit(X, y)
+        smooth = TrimmedLinearRegression(random_state=0).fit(X, y)
+    assert known <= set(np.flatnonzero(~auto.inlier_mask_))  # what smooth keeps has a positive weight in lmrob too
     assert known - KEPT.get(name, set()) <= set(np.flatnonzero(~smooth.inlier_mask_))
 
 

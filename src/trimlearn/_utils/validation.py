@@ -173,10 +173,12 @@ def check_magnitude(A: Any, name: str) -> None:
             )
 
 
-def check_choice(value: Any, choices: Collection[str], name: str) -> None:
-    """One of a few words."""
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {sorted(choices)}, got {value!r}.")
+def check_choice(value: Any, choices: Collection[str], name: str, or_none: bool = False) -> None:
+    """One of a few words, or None where that is one of the choices too."""
+    if or_none and value is None:
+        return
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be {'None or ' * or_none}one of {sorted(choices)}, got {value!r}.")
 
 
 def is_missing(label: Any) -> bool:

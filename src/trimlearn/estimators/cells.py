@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from trimlearn._utils.intact import intact
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import row_names
 from trimlearn.inference.outlier_table import OutlierTable
@@ -142,6 +142,7 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             self._model = None
             if len(self._used):
                 values = table.values[:, self._used]
+                check_magnitude(np.where(np.isfinite(values), values, 0.0), "X")
                 self._model = TableModel.fit(values, self.transform_columns, level)
                 self._whole = np.array([_is_whole(x) for x in values.T])
             else:
@@ -253,6 +254,8 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             X = check_array(X, dtype=None, ensure_all_finite=False, estimator=self)
             if X.dtype.kind == "c":
                 raise ValueError("Complex data not supported: give real numbers.")
+        elif not hasattr(X, "columns"):
+            raise ValueError("Expected 2D array, got a Series instead: give X.to_frame().")
         elif 0 in X.shape:
             raise ValueError(f"X is empty: shape {X.shape}; give at least one row and one column.")
         validate_data(self, X, reset=reset, skip_check_array=True)
@@ -310,9 +313,10 @@ class _Table:
             x = np.where(where[:, j] & ~np.isnan(expected[:, j]), expected[:, j], self.values[:, j])
             x = np.where(where[:, j] & is_whole, np.rint(x), x)
             if frame:
-                kind = self.given.dtypes.iloc[j]
-                exact = getattr(kind, "kind", "O") in "iu" and is_whole
-                out.isetitem(j, x.astype(kind) if exact or getattr(kind, "kind", "O") == "f" else x)
+                column = self.given.iloc[:, j]
+                kind = getattr(column.dtype, "kind", "O")
+                kept = kind == "f" or (kind in "iu" and is_whole)
+                out.isetitem(j, type(column)(x, index=column.index, dtype=column.dtype if kept else np.float64))
             else:
                 out[:, j] = x
         return out

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from inspect import signature
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
@@ -20,6 +21,18 @@ from trimlearn.inference.table import Origins
 __all__ = ["FormulaModel", "from_formula"]
 
 NAMED = 5  # rows that a warning or an error names: enough to look them up
+# Methods of estimators that take rows, and here those of a table; `outlier_score` of some takes their target as well.
+OF_ROWS = (
+    "decision_function",
+    "mahalanobis",
+    "orthogonal_distance",
+    "outlier_score",
+    "predict_log_proba",
+    "predict_proba",
+    "score_distance",
+    "score_samples",
+    "transform",
+)
 
 
 def from_formula(formula: str, table: Any, estimator: Any = None, *, sample_weight: Any = None) -> FormulaModel:
@@ -63,7 +76,8 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
     """An estimator that takes tables, by a formula.
 
     What it does not have itself (``coef_``, ``summary()``, ``inlier_mask_``, …) is that of ``estimator_``, the fitted
-    estimator, whose rows are those of the table without the dropped ones (``rows_``).
+    estimator, whose rows are those of the table without the dropped ones (``rows_``). Methods that take rows
+    (``predict_proba``, ``outlier_score``, …) take those of a table.
 
     Parameters
     ----------
@@ -104,7 +118,11 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or "estimator_" not in vars(self):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}, or is not fitted yet.")
-        return getattr(self.estimator_, name)
+        found = getattr(self.estimator_, name)
+        if name not in OF_ROWS:
+            return found
+        wants_target = "y" in signature(found).parameters
+        return lambda table, y=None: found(*self._given(table, wants_target))  # y: the target is the formula's
 
     def fit(self, table: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
@@ -126,15 +144,20 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
         with intact(self):
             left, right = _sides(self.formula, table)
             rows = _complete(table, left, right)
-            kept = table.iloc[rows]
+            kept = _without_unused(_plain(table.iloc[rows]))
             matrix = _matrix(lambda: right.get_model_matrix(kept, na_action="ignore"))
             self._spec, self.rows_ = matrix.model_spec, rows
             X = matrix.drop(columns="Intercept", errors="ignore")
+            if not X.shape[1]:
+                raise ValueError(f"formula {self.formula!r} has no feature on its right side: name a column there.")
+            _check_finite(X, kept)
             self._origins = _origins(matrix.model_spec, list(X.columns))
             model = clone(TrimmedLinearRegression() if self.estimator is None else self.estimator)
             if "fit_intercept" in model.get_params(deep=False):
                 model.set_params(fit_intercept="Intercept" in matrix.columns)
-            weights = {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight)[rows]}
+            if left is None and (is_regressor(model) or is_classifier(model)):
+                raise ValueError(f"formula {self.formula!r} has no target: write 'target ~ features'.")
+            weights = {} if sample_weight is None else {"sample_weight": _weights(sample_weight, len(table))[rows]}
             target = () if left is None else (_target(left, kept),)
             self.estimator_ = model.fit(X, *target, **weights)
         return self
@@ -153,18 +176,32 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
             NaN for rows with missing values; a classifier refuses those.
         """
         check_is_fitted(self, "estimator_")
-        X = self._features(table)
-        there = ~np.isnan(X.to_numpy(dtype=np.float64)).any(axis=1)
-        if there.all():
-            return np.asarray(self.estimator_.predict(X))
-        if is_classifier(self.estimator_):
-            raise ValueError(
-                f"the table has missing values in {_some(table, np.flatnonzero(~there))}: drop these rows."
-            )
-        out = np.full(len(X), np.nan)
+        _columns_there(table, self._spec.required_variables)
+        there = _whole(table, self._spec.required_variables)
+        if there.all() or is_classifier(self.estimator_):
+            return np.asarray(self.estimator_.predict(*self._given(table, False)))
+        out = np.full(len(table), np.nan)
         if there.any():
-            out[there] = self.estimator_.predict(X[there])
+            out[there] = self.estimator_.predict(self._features(table[there]))
         return out
+
+    def score(self, table: Any, y: Any = None) -> float:
+        """The estimator's score of the rows of a table.
+
+        Parameters
+        ----------
+        table : DataFrame
+            With all columns of the formula.
+        y : Ignored
+            The target is the formula's.
+
+        Returns
+        -------
+        float
+            R², the share of right labels, or what else the estimator calls its score.
+        """
+        check_is_fitted(self, "estimator_")
+        return float(self.estimator_.score(*self._given(table, True)))
 
     def outlier_table(self, table: Any = None) -> OutlierTable:
         """What is known about each row, worst first, in the table's own words.
@@ -188,7 +225,7 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
         if table is not None:
             left, right = _sides(self.formula, table)
             rows = _complete(table, left, right)
-            kept = table.iloc[rows]
+            kept = _plain(table.iloc[rows])
             X, y = self._features(kept), None if left is None else _target(left, kept)
             names = np.asarray(table.index)[rows]
         elif names is not None and np.array_equal(names, rows):
@@ -197,10 +234,24 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
         columns = {name: found[name] for name in found.columns}
         return OutlierTable(columns | {"row": rows[found["row"]]})
 
+    def _given(self, table: Any, with_target: bool) -> tuple[Any, ...]:
+        """The features of rows without gaps and, if there is one and it is asked for, their target."""
+        left = _sides(self.formula, table)[0] if with_target else None
+        wanted = set(self._spec.required_variables) | set(() if left is None else left.required_variables)
+        _columns_there(table, wanted)
+        gaps = np.flatnonzero(~_whole(table, wanted))
+        if len(gaps):
+            raise ValueError(f"the table has missing values in {_some(table, gaps)}: drop these rows.")
+        X = self._features(table)
+        return (X,) if left is None else (X, _target(left, _plain(table)))
+
     def _features(self, table: Any) -> Any:
         _columns_there(table, self._spec.required_variables)
+        table = _plain(table)
         matrix = _matrix(lambda: self._spec.get_model_matrix(table, na_action="ignore"))
-        return matrix.drop(columns="Intercept", errors="ignore")
+        X = matrix.drop(columns="Intercept", errors="ignore")
+        _check_finite(X, table)
+        return X
 
 
 def _formulaic() -> Any:
@@ -213,21 +264,62 @@ def _formulaic() -> Any:
 
 def _sides(formula: str, table: Any) -> tuple[Any, Any]:
     """The two sides of a formula, the left one None where there is none."""
-    if not hasattr(table, "iloc"):
-        raise TypeError(f"table must be a pandas DataFrame, got {type(table).__name__}.")
+    _check_table(table)
     formulaic = _formulaic()
     try:
-        parsed = formulaic.Formula(formula)
+        parsed = formulaic.Formula(formula, _context={"__formulaic_variables_available__": list(table.columns)})
     except Exception as error:  # formulaic has many kinds of its own
         raise ValueError(f"formula {formula!r} could not be read: {error}") from error
     sides = (parsed.lhs, parsed.rhs) if "~" in formula and not formula.lstrip().startswith("~") else (None, parsed)
     for side in sides:
         if side is not None:
+            if not hasattr(side, "required_variables"):
+                raise ValueError(f"formula {formula!r} has several parts: use + in place of |.")
             _columns_there(table, side.required_variables)
     return sides
 
 
+def _check_table(table: Any) -> None:
+    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
+        raise TypeError(f"table must be a pandas DataFrame, got {type(table).__name__}.")
+
+
+def _plain(table: Any) -> Any:
+    """Text of every kind as objects, which formulaic takes for categories."""
+    text = [name for name, kind in table.dtypes.items() if str(kind).startswith("string")]
+    return table.astype(dict.fromkeys(text, object)) if text else table
+
+
+def _without_unused(table: Any) -> Any:
+    """Categories that no row has are dropped: nothing can be known about them."""
+    unused = [name for name, kind in table.dtypes.items() if str(kind) == "category"]
+    return table.assign(**{name: table[name].cat.remove_unused_categories() for name in unused}) if unused else table
+
+
+def _weights(sample_weight: Any, n: int) -> NDArray[Any]:
+    weights = np.asarray(sample_weight)
+    if weights.shape != (n,):
+        raise ValueError(f"sample_weight must hold one number for each of the {n} rows, got shape {weights.shape}.")
+    return weights
+
+
+def _check_finite(X: Any, table: Any) -> None:
+    """ValueError where the formula makes of numbers something else, such as the logarithm of 0."""
+    numbers = X.select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
+    wrong = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
+    if len(wrong):
+        raise ValueError(
+            f"the formula gives infinite or undefined values in {_some(table, wrong)}: drop these rows, or mend them."
+        )
+
+
+def _whole(table: Any, wanted: Any) -> NDArray[np.bool_]:
+    """Which rows have no missing values in these columns."""
+    return np.asarray(table[sorted(str(name) for name in wanted)].notna().to_numpy().all(axis=1))
+
+
 def _columns_there(table: Any, wanted: Any) -> None:
+    _check_table(table)
     missing = sorted(str(name) for name in wanted if name not in table.columns)
     if missing:
         raise ValueError(f"the table has no column {', '.join(missing)}; it has {', '.join(map(str, table.columns))}.")
@@ -236,8 +328,10 @@ def _columns_there(table: Any, wanted: Any) -> None:
 def _complete(table: Any, left: Any, right: Any) -> NDArray[np.int64]:
     """The numbers of the rows without missing values in the columns of the formula; the others are named."""
     wanted = {str(name) for side in (left, right) if side is not None for name in side.required_variables}
-    whole = table[sorted(wanted)].notna().to_numpy().all(axis=1)
+    whole = _whole(table, wanted)
     gaps = np.flatnonzero(~whole)
+    if not len(table):
+        raise ValueError("the table has no rows.")
     if len(gaps) == len(table):
         raise ValueError(
             "every row of the table has missing values in the columns of the formula: none is left to fit."
@@ -256,7 +350,7 @@ def _some(table: Any, rows: NDArray[np.int64]) -> str:
 def _matrix(make: Any) -> Any:
     """A model matrix; a category that was not there in training is an error, not a row of zeros."""
     errors = _formulaic().errors
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # what is not finite is said by `_check_finite`
         warnings.filterwarnings("ignore", message="Constructing a Categorical")
         warnings.simplefilter("error", errors.DataMismatchWarning)
         try:
@@ -265,6 +359,8 @@ def _matrix(make: Any) -> Any:
             raise ValueError(
                 f"the table holds a category that was not there when the model was fitted: {error}"
             ) from error
+        except Exception as error:  # formulaic has many kinds of its own
+            raise ValueError(f"the formula could not be worked out for this table: {error}") from error
 
 
 def _target(left: Any, table: Any) -> Any:
@@ -275,6 +371,7 @@ def _target(left: Any, table: Any) -> Any:
     found = _matrix(lambda: left.get_model_matrix(table, na_action="ignore"))
     if found.shape[1] != 1:
         raise ValueError(f"the left side of the formula must be one column, got {list(found.columns)}.")
+    _check_finite(found, table)
     return found.iloc[:, 0]
 
 

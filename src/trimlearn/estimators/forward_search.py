@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, check_X_y
 
+from trimlearn._utils.validation import check_magnitude
 from trimlearn.estimators.base import row_names
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.robust.regression.forward import DistanceSearch, RegressionSearch, Search, Trace, signal
@@ -89,7 +91,7 @@ class ForwardSearch:
         ndarray of shape (k,)
             At each size; NaN for the last.
         """
-        if not 0.0 < level < 1.0:
+        if not isinstance(level, Real) or not 0.0 < level < 1.0:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}.")
         n = self._search.n
         return np.append(self._search.upper(self.sizes[:-1], level, n), np.nan)
@@ -158,9 +160,14 @@ def forward_search(X: Any, y: Any = None, *, fit_intercept: bool = True, seed: i
     names = row_names(X)
     if y is None:
         X = check_array(X, dtype=np.float64, ensure_min_samples=4)
+        check_magnitude(X, "X")
+        if not np.any(np.ptp(X, axis=0)):
+            raise ValueError("all rows of X are the same: there are no distances to search by.")
         search, order, unit = _distances(X, seed)
     else:
         X, y = check_X_y(X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=4)
+        check_magnitude(X, "X")
+        check_magnitude(y, "y")
         centre = np.median(X, axis=0) if fit_intercept else np.zeros(X.shape[1])  # or offsets would cost digits
         search, order, unit = _regression(X - centre, np.asarray(y, dtype=np.float64), fit_intercept, seed)
     if search.p + 2 > len(X):

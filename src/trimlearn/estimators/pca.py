@@ -177,8 +177,8 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
             The fitted estimator.
         """
         with intact(self):
-            check_choice(str(self.center), ("trimmed", "mean", "None"), "center")
-            check_choice(str(self.scale), SCALES, "scale")
+            check_choice(self.center, ("trimmed", "mean"), "center", or_none=True)
+            check_choice(self.scale, SCALES, "scale", or_none=True)
             check_count(self.max_iter, "max_iter")
             data = self._validate(X, y, sample_weight, reset=True)
             self._row_names = row_names(X)

@@ -28,10 +28,18 @@ def check_grid(values: Any, name: str, grid: Callable[[int], Any]) -> Floats:
         if values < 1:
             raise ValueError(f"{name} must be at least 1, got {values!r}.")
         return np.asarray(grid(int(values)))
-    found = np.asarray(values, dtype=np.float64)
+    found = _as_floats(values)
     if found.ndim != 1 or not found.size or not np.all(np.isfinite(found) & (found >= 0)):
         raise ValueError(f"{name} must be a whole number or a list of finite numbers >= 0, got {values!r}.")
     return np.sort(found)[::-1]
+
+
+def _as_floats(values: Any) -> Floats:
+    """Numbers, or NaN for what is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.full(1, np.nan)
 
 
 def check_ratios(values: Any, name: str) -> list[float]:
@@ -40,7 +48,7 @@ def check_ratios(values: Any, name: str) -> list[float]:
     >>> check_ratios(0.5, "l1_ratio")
     [0.5]
     """
-    ratios = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    ratios = np.atleast_1d(_as_floats(values))
     if ratios.ndim != 1 or not ratios.size or not np.all((ratios >= 0) & (ratios <= 1)):
         raise ValueError(f"{name} must be a number from 0 to 1 or a list of such, got {values!r}.")
     return [float(ratio) for ratio in ratios]

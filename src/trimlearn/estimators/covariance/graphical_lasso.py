@@ -145,6 +145,8 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         if not isinstance(self.alpha, Real) or isinstance(self.alpha, bool) or not self.alpha >= 0:
             raise ValueError(f"alpha must be a number >= 0, got {self.alpha!r}.")
         kept, s, where = distinct_rows(data.X, data.s)  # neither the order of rows nor how weights are spelled matters
+        if len(kept) < 2:
+            raise ValueError("all rows of X are the same: there is no covariance to be estimated.")
         rows = FeatureRows(data.X[kept], s)
         least = FLOOR * RobustUnits.of(rows.X, s, self.assume_centered).scale ** 2
         options = float(self.alpha), self.tol, self.max_iter

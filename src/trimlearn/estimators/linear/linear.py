@@ -269,10 +269,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         if h is None:
             warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
-        if smooth is not None:  # the last step moved scores a little: the cut-off still parts the rows
+        if self.reweight:  # the last step moved scores a little: the cut-off still parts the rows
             least = scores[weights <= 0].min(initial=inf)
             self.threshold_ = final.cutoff if least > final.cutoff else float(np.nextafter(least, 0.0))
-            self.threshold_ = max(self.threshold_, float(scores[weights > 0].max()))
+            self.threshold_ = max(self.threshold_, float(scores[weights > 0].max(initial=0.0)))
         self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
             (scores, unseen), (weights, unseen <= self.threshold_), (raw.w, 0.0)
         )

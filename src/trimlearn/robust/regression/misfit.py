@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from trimlearn._utils.validation import is_sparse
 
@@ -15,7 +16,8 @@ ROWS = 2_000  # looked at, at most: a limit on time, and enough for any share of
 NEIGHBOURS = 2  # on either side along a feature, of which a row is predicted: more would blur the edge of small regions
 FEWEST = 8  # rows on either side: of fewer, a region of their own is chance too often (1 in 70 along a feature)
 # Share of the variance that a feature explains. Of bad rows anywhere, neighbours explain −1/4 on average, within 0.2 of
-# that from 50 rows on; of the two sides of a step, and of two lines, they explain 0.7 to 1.
+# that from 50 rows on; of the two sides of a step, and of two lines, they explain 0.7 to 1. Of the size of the flagged
+# residuals, they explain 0.8 for a curve or a step; 0.2 where x and y are both replaced by ten times as much noise.
 EXPLAINED = 0.5
 # Of the quartiles' distance: the gap between good rows and flagged ones, at most, where the one go on as the others
 # end. In 40 rows of a step it is 0.1; a cluster at 4 σ leaves 0.6.
@@ -23,6 +25,9 @@ GAP = 0.25
 # Rows within so many cut-offs are near, and of the rows of a curve more than this share is. A block of gross errors, as
 # of a sensor that fails for some time, has none; from the last share on it may be one side of a step (choices).
 NEAR, SOME, STEP = 2.0, 0.06, 0.3
+# The window, a share of the rows, that is laid over an edge and inside a region of flagged rows; the former may be that
+# much wider. Choices: for a curve the two are alike, a cluster 6 σ away leaves a window several times as wide.
+WINDOW, WIDER = 0.04, 3.0
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -50,21 +55,37 @@ def looks_like_misfit(X: Any, y: Any, scores: Floats, cutoff: float) -> bool:
     if min(flagged.sum(), (~flagged).sum()) < FEWEST:
         return False
     continues = np.mean(np.abs(r[flagged]) < NEAR * cutoff) > SOME or flagged.mean() > STEP
-    if continues and any(_is_region(column, flagged) for column in A.T):
+    if continues and any(_is_region(column, r, flagged) for column in A.T):
         return True
-    return all(_by_line(A[flagged], values[flagged]) > EXPLAINED for values in (y, r))
+    ranks = rankdata(A[flagged], axis=0)
+    return all(_by_line(ranks, rankdata(values[flagged])) > EXPLAINED for values in (y, r))
 
 
-def _is_region(column: Floats, flagged: Bools) -> bool:
-    """Whether who is flagged depends on where a row is along this feature, and there is no gap between the two."""
+def _is_region(column: Floats, r: Floats, flagged: Bools) -> bool:
+    """Whether who is flagged, and by how much, depends on where a row is along this feature, and there is no gap
+    between the two."""
     order = np.argsort(column, kind="stable")
-    at, off = column[order], flagged[order].astype(np.float64)
+    at, r, off = column[order], r[order], flagged[order].astype(np.float64)
     near = _neighbours(off)
     if 1 - np.sum((off - near) ** 2) / np.sum((off - off.mean()) ** 2) <= EXPLAINED:
         return False
+    if 1 - off @ np.abs(r - _neighbours(r)) / (off @ np.abs(r)) <= EXPLAINED:
+        return False
     most = near + off / (2 * NEIGHBOURS) > 0.5  # a single row among many of the other kind has no edges
-    gaps = np.diff(at)[most[1:] != most[:-1]]
-    return gaps.size > 0 and bool(np.median(gaps) <= GAP * np.subtract(*np.quantile(at[off == 0], (0.75, 0.25))))
+    edges = np.flatnonzero(most[1:] != most[:-1])
+    if not edges.size or _in_valleys(at, most, edges):
+        return False
+    return bool(np.median(np.diff(at)[edges]) <= GAP * np.subtract(*np.quantile(at[off == 0], (0.75, 0.25))))
+
+
+def _in_valleys(at: Floats, flagged: Bools, edges: NDArray[np.intp]) -> bool:
+    """Whether rows are sparse at the edges, compared with regions of flagged rows: then these are clusters apart."""
+    half = max(3, round(WINDOW * len(at) / 2))
+    rows = np.arange(half - 1, len(at) - half)
+    width = at[rows + half] - at[rows - half + 1]
+    within = np.convolve(flagged, np.ones(2 * half), "valid") == 2 * half
+    on = np.isin(rows, edges)
+    return bool(within.any() and on.any() and np.median(width[on]) > WIDER * width[within].mean())
 
 
 def _neighbours(values: Floats) -> Floats:
@@ -75,7 +96,11 @@ def _neighbours(values: Floats) -> Floats:
 
 
 def _by_line(A: Floats, values: Floats) -> float:
-    """The share of the variance that a linear fit explains, less what as many columns of noise do; 0 for few rows."""
+    """The share of the variance that a linear fit explains, less what as many columns of noise explain; 0 where there
+    are too few rows for one.
+
+    It is asked of ranks: a line from a cluster to a single row far away explains nearly all of the variance.
+    """
     A = np.column_stack([np.ones(len(A)), A])
     freedom = len(A) - A.shape[1]
     total = float(np.sum((values - values.mean()) ** 2))

@@ -202,7 +202,8 @@ def _excess(one: Settled, other: Settled) -> float:
     """The mean of these squares under the first over that under the other, less 1."""
     both = (one.fit.c > 0) & (other.fit.c > 0)
     least = float(np.finfo(np.float64).tiny)
-    return float(_gain(one, other).sum() / max(float(np.sum(other.fit.r[both] ** 2)), least))
+    with np.errstate(over="ignore"):  # ∞ where the other fit is exact
+        return float(_gain(one, other).sum() / max(float(np.sum(other.fit.r[both] ** 2)), least))
 
 
 def settle(

@@ -17,7 +17,7 @@ from trimlearn.robust.subspace.span import sample
 
 __all__ = ["SCALES", "feature_scales"]
 
-SCALES: Final = "auto", "mad", "std", "None"  # what users may ask for
+SCALES: Final = "auto", "mad", "std"  # what users may ask for, beside None
 # How many times the largest scale is the smallest where features have units of their own. Of the fourteen tables of
 # `benchmarks peers anomalies` six lie below 5 and eight above 11: these have several units, or counts and shares.
 UNLIKE: Final = 10.0
