@@ -21,6 +21,7 @@ from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, judge
 from trimlearn.robust.scatter.factors import consistency, small_sample
 from trimlearn.robust.scatter.fit import ScatterFit
+from trimlearn.robust.scatter.steps import FLOOR
 from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances, spread_freedom
 from trimlearn.robust.verdict import Verdict
 
@@ -166,6 +167,8 @@ class DistanceJudge:
         freedom = min(freedom, spread_freedom(unseen, self.s, min(0.5, h / float(self.s.sum()))))
         judged = judge_by_shape(fit, unseen, h, self.s, freedom, self.quantile)
         unit, off = judged.verdict.scale**2, ~judged.verdict.inliers
+        if not self.strict or unit <= FLOOR:  # or an exact fit, from which nobody is off by chance
+            return judged
         drawn = m + freedom  # shrinkage takes away about as much uncertainty as estimating the covariance adds
         chance = self._by_chance(unseen / unit, off, drawn, freedom, CHANCE_SHRUNK)
         if chance is None:
