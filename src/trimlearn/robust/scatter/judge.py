@@ -45,7 +45,7 @@ MANY: Final = 500  # rows per feature from which χ²_p is the law: its mean is 
 # with 0.3 a third of the rows is flagged in one of 100 clean samples of 15 × 3.
 CHANCE: Final = 0.2
 # The same for a shrunk covariance: 0.2 flags 27 % in one of 100 clean samples of 15 × 5; 0.06 finds 88 %, not all, of
-# four bad rows of 20 × 15 at 20 σ.
+# four bad rows of 20 × 15 at 20 σ (by a rule that readmitted more at once).
 CHANCE_SHRUNK: Final = 0.1
 LEAST: Final = 1e-300  # of a tail probability: χ of it is 37 for one feature, and no score needs to be larger
 SURE: Final = 1e-15  # a tail probability whose complement still differs from 1: below it F quantiles are infinite
@@ -135,9 +135,9 @@ class DistanceJudge:
         scores, law, drawn = self._quantiles(fit, d2), Chi(fit.rank), m
         cut = self._cut(scores, max(h, m), law)
         chosen = chosen_rows(m, float(self.s.sum()), fit.rank)
-        chance = self._by_chance(d2, ~cut.verdict.inliers, chosen, fit.rank, CHANCE)
+        chance = self._by_chance(d2, scores, ~cut.verdict.inliers, chosen, fit.rank, CHANCE)
         if chance is not None:
-            drawn, scores = chosen, np.where(cut.verdict.inliers, scores, chance)
+            drawn, scores = chosen, chance
             cut = self._cut(scores, max(h, m), law)
         verdict = cut.verdict
         factor = verdict.scale**2 if cut.law.m == inf else 1.0  # where a tail explains rows, hardly any are missing
@@ -170,23 +170,28 @@ class DistanceJudge:
         if not self.strict or unit <= FLOOR:  # or an exact fit, from which nobody is off by chance
             return judged
         drawn = m + freedom  # shrinkage takes away about as much uncertainty as estimating the covariance adds
-        chance = self._by_chance(unseen / unit, off, drawn, freedom, CHANCE_SHRUNK)
+        chance = self._by_chance(unseen / unit, np.sqrt(unseen / unit), off, drawn, freedom, CHANCE_SHRUNK)
         if chance is None:
             return judged
-        again = judge_by_shape(fit, np.where(off, unit * chance**2, unseen), h, self.s, freedom)
+        again = judge_by_shape(fit, unit * chance**2, h, self.s, freedom)
         return replace(again, reach=unit * _unmapped(sqrt(again.reach / unit), drawn, freedom))
 
-    def _by_chance(self, d2: np.ndarray, off: np.ndarray, m: float, k: float, most: float) -> np.ndarray | None:
-        """Distances as values of χ_k, were they from a fit to m rows drawn at random, if that explains the rows that
-        are ``off``: more than ``most`` clean ones are expected as far out as their median.
+    def _by_chance(
+        self, d2: np.ndarray, scores: np.ndarray, off: np.ndarray, m: float, k: float, most: float
+    ) -> np.ndarray | None:
+        """Other scores for the nearer half of the rows that are ``off``: as if the fit were to m rows drawn at random.
 
+        None where that explains nobody: ``most`` clean ones or fewer are expected as far out as the median of those
+        off. The further half is judged again in the next fit, since bad ones among them would hide behind each other.
         One row alone was hardly left out for the sake of the others.
         """
         if not self.strict or not k < m < MANY * k or float(self.s[off].sum()) <= 1.0:
             return None
-        scores = scores_outside(d2, m, k)
-        middle = weighted_quantile(scores[off], self.s[off], 0.5)
-        return scores if float(self.s.sum()) * Chi(k).survival(middle) > most else None
+        chance = scores_outside(d2, m, k)
+        middle = weighted_quantile(chance[off], self.s[off], 0.5)
+        if float(self.s.sum()) * Chi(k).survival(middle) <= most:
+            return None
+        return np.where(off & (chance <= middle), chance, scores)
 
 
 def chosen_rows(m: float, n: float, p: float) -> float:
