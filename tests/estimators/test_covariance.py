@@ -323,3 +323,25 @@ def test_half_of_the_rows_and_no_weight_at_all() -> None:
         TrimmedCovariance(contamination=0.5, random_state=0).fit(X)
     with pytest.raises(ValueError, match=r"(?i)sample.weight"):
         TrimmedCovariance(random_state=0).fit(X, sample_weight=np.zeros(50))
+
+
+@pytest.mark.parametrize(("n", "p"), [(15, 2), (15, 3), (25, 5), (15, 5), (15, 10)])
+def test_few_clean_rows_are_not_accused(n: int, p: int) -> None:
+    flagged = []
+    for seed in range(60):
+        X = np.random.default_rng(seed).standard_normal((n, p))
+        flagged.append(np.mean(~TrimmedCovariance(random_state=0).fit(X).inlier_mask_))
+    assert np.mean(flagged) <= 0.03
+    assert np.quantile(flagged, 0.95) <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "bad", "away"), [(20, 2, 2, 8.0), (20, 2, 6, 8.0), (50, 3, 15, 6.0), (30, 10, 6, 15)]
+)
+def test_few_rows_with_bad_ones_are_still_told(n: int, p: int, bad: int, away: float) -> None:
+    found = []
+    for seed in range(20):
+        X = np.random.default_rng(1000 + seed).standard_normal((n, p))
+        X[:bad, 0] += away
+        found.append(np.mean(~TrimmedCovariance(random_state=0).fit(X).inlier_mask_[:bad]))
+    assert np.mean(found) >= 0.9

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trimlearn.robust.scatter.judge import DistanceJudge, effective_freedom, judge_by_shape
+from trimlearn.robust.scale import Chi, judge
+from trimlearn.robust.scatter.judge import DistanceJudge, chosen_rows, effective_freedom, judge_by_shape, scores_outside
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import deterministic, normal_scores
 from trimlearn.robust.scatter.steps import DeterminantProblem, Moments, Shrinkage, c_steps
@@ -35,14 +36,14 @@ def test_the_start_by_normal_scores_is_one_of_the_deterministic() -> None:
 
 
 def test_a_trimmed_fit_is_judged_in_units_of_the_untrimmed_covariance() -> None:
-    judge = DistanceJudge(A, ONES, None)
-    judged = judge.trimmed(mcd(A, ONES, 102.0), 102.0)
+    by = DistanceJudge(A, ONES, None)
+    judged = by.trimmed(mcd(A, ONES, 102.0), 102.0)
     d2 = judged.model.squared_distances(A)
     assert not judged.verdict.inliers[:40].any() and judged.verdict.inliers[40:].mean() > 0.97
     assert judged.verdict.contamination == pytest.approx(0.2, abs=0.02)
     assert np.median(d2[40:]) == pytest.approx(2.37, abs=0.6)  # that of χ²₃
     assert d2[:40].min() > judged.reach > 9.0
-    refitted = judge.fitted(judged.model.refitted(A, ONES, judged.verdict.inliers.astype(float), False), 102.0)
+    refitted = by.fitted(judged.model.refitted(A, ONES, judged.verdict.inliers.astype(float), False), 102.0)
     np.testing.assert_allclose(refitted.model.covariance, np.cov(A[40:].T), rtol=0.3)
     assert np.all(refitted.p_values[:40] < 1e-6)
 
@@ -63,3 +64,16 @@ def test_the_freedom_of_a_quadratic_form() -> None:
     S = np.cov(X.T, bias=True)
     assert effective_freedom(np.diag(1 / values), S, 4000.0) == pytest.approx(4.0, rel=0.02)
     assert effective_freedom(np.eye(4), S, 4000.0) == pytest.approx(values.sum() ** 2 / np.sum(values**2), rel=0.05)
+
+
+@pytest.mark.parametrize(("n", "p", "h"), [(20, 2, 11), (25, 5, 15), (50, 5, 39)])
+def test_the_farthest_of_clean_rows_is_as_far_as_chosen_rows_let_expect(n: int, p: int, h: float) -> None:
+    expected, ones, law = [], np.ones(n), Chi(p)
+    for seed in range(40):
+        A = np.random.default_rng(seed).standard_normal((n, p))
+        d = np.sqrt(mcd(A, ones, h, starts=100).squared_distances(A))
+        most = np.array([(d.max() / judge(d, h, 1, ones, law).scale) ** 2])
+        expected.append([n * law.survival(scores_outside(most, m, p)[0]) for m in (h, chosen_rows(h, n, p))])
+    drawn, chosen = np.median(expected, axis=0)
+    assert 0.25 < chosen < 1.4  # log 2 = 0.69, were the law exact
+    assert drawn < 0.8 * chosen

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self, final
 
@@ -13,12 +13,13 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, ROUNDS, TrimmedFit, fit_trimmed
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
 from trimlearn.robust.scatter.mcd import concentrate, mcd
+from trimlearn.robust.verdict import readmit
 
 __all__ = ["TrimmedCovariance"]
 
@@ -142,6 +143,8 @@ class TrimmedCovariance(TrimmedScatter):
         criterion = _Determinant(data, judge, self.assume_centered, self.shrinkage, starts, seed)
         shape = data.S, data.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
+        if h is None and self.reweight and judge.quantile is None:
+            found = _beyond_chance(criterion, found)
         self._publish(data, found, h)
         self.precision_ = self.get_precision() if self.store_precision else None
         self.shrinkage_ = found.raw.shrinkage.rho
@@ -194,6 +197,24 @@ class _Determinant:
         if m <= self.data.X.shape[1] + 2.0 and not near.shrinkage.rho:  # as good as nothing is explained
             return None
         return self.judge_by.fitted(near.refitted(self.data.X, s, w, self.centred), h)
+
+
+def _beyond_chance(criterion: _Determinant, found: TrimmedFit[ScatterFit]) -> TrimmedFit[ScatterFit]:
+    """The same without those rows left out that may be clean: a fit to few rows, chosen for being near, has others far
+    from it in any case.
+
+    Only where all has settled: on the way there rows come back that look no better than that.
+    """
+    last = found.final
+    strict = replace(criterion, judge_by=replace(criterion.judge_by, strict=True))
+    again = strict.refit(last.model.w, last.model, found.h)
+    if again is None or np.array_equal(again.verdict.inliers, last.verdict.inliers):
+        return found
+
+    def refit(rows: np.ndarray, last: JudgedScatter[ScatterFit]) -> JudgedScatter[ScatterFit] | None:
+        return strict.refit(last.weights, last.model, found.h)
+
+    return replace(found, final=readmit(again, again.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0])
 
 
 def _check_cutoff(cutoff: float | str) -> float | None:

@@ -11,7 +11,7 @@ from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "Criterion", "TrimmedFit", "fit_trimmed"]
+__all__ = ["FEW", "ROUNDS", "Criterion", "TrimmedFit", "fit_trimmed"]
 
 Model = TypeVar("Model")
 
