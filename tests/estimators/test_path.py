@@ -78,6 +78,12 @@ def test_the_elbow_finds_the_share_of_bad_rows(share: float, kind: str) -> None:
     assert path.elbow == pytest.approx(TrimmedLinearRegression(random_state=0).fit(X, y).contamination_, abs=0.0126)
 
 
+# Minutes of calls recorded as their number, six years on end (telef), may be one side of a step; the rows that
+# hawkins was made with, a model of their own: that is said.
+RULE = pytest.mark.filterwarnings("ignore:.* seem to follow a rule of their own")
+
+
+@RULE
 @pytest.mark.parametrize("name", ["hbk", "stackloss", "starsCYG", "wood", "salinity", "coleman", "phosphor", "telef"])
 def test_the_elbow_and_auto_agree_on_the_classics(name: str, data_home: Path) -> None:
     table = np.genfromtxt(data_home / "classic_robust" / f"{name}.csv", delimiter=",", skip_header=1)
@@ -88,6 +94,7 @@ def test_the_elbow_and_auto_agree_on_the_classics(name: str, data_home: Path) ->
     assert path.auto == auto and abs(path.elbow - auto) <= 0.05
 
 
+@RULE
 @pytest.mark.parametrize("name", ["hawkins", "hospital"])
 def test_the_elbow_and_auto_agree_on_tables(name: str, data_home: Path) -> None:
     table = np.genfromtxt(data_home / "regression" / f"{name}.csv", delimiter=",", skip_header=1)
