@@ -46,11 +46,11 @@ types: $(VENV)/.dev
 test: $(VENV)/.dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
 
-# What a plain `pip install .` can do: the README's example, and those of every page that needs no images.
+# What a plain `pip install .` can do: the README's example, and those of every page that needs neither images nor pandas.
 base: $(INPUTS)
 	test -x $(BASE)/bin/python || $(PYTHON) -m venv $(BASE)
 	$(BASE)/bin/pip --disable-pip-version-check install --quiet -c constraints.txt .
-	$(BASE)/bin/python tests/blocks.py README.md $(filter-out docs/stitching.md,$(wildcard docs/*.md))
+	$(BASE)/bin/python tests/blocks.py README.md $(filter-out docs/stitching.md docs/formula.md docs/cells.md,$(wildcard docs/*.md))
 
 # The lowest versions that pyproject.toml names ("numpy>=1.26" gives numpy==1.26.*), and tests that take a minute or two.
 lowest: $(INPUTS)
