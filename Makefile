@@ -60,7 +60,7 @@ lowest: $(INPUTS)
 	    > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/pip --disable-pip-version-check install --quiet -c $(LOWEST)/versions.txt -e . \
 	    "pytest==8.*" "pytest-xdist>=3.6" "pytest-timeout>=2.3" "hypothesis>=6.100"
-	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n 2 $(OLD)
+	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n 2 --ignore=src/trimlearn/estimators/formula.py $(OLD)  # it needs pandas
 
 # What is published is whole: every test is found in the unpacked sdist, and those that read other files pass there.
 sdist: $(VENV)/.dev
