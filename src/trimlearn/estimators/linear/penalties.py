@@ -11,7 +11,7 @@ from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, R
 __all__ = ["PENALTIES", "SELECTING", "make_penalty"]
 
 SELECTING = ("l1", "elasticnet", "scad", "mcp", "l0")  # those that set coefficients to zero
-PENALTIES = ("l2", *SELECTING)
+PENALTIES = ("l2", *SELECTING)  # all that estimators take; names as in scikit-learn, where it has them
 
 
 def make_penalty(penalty: str, alpha: Any, l1_ratio: Any, scale: float) -> Regularizer:
