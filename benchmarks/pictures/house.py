@@ -35,10 +35,19 @@ FLOORS = (
     Floor(
         "what a person touches",
         (
-            Room("cli", "trimlearn demo, stitch"),
+            Room("cli", "trimlearn check, predict, stitch, demo"),
             Room("demo", "wrong digits, odd judges"),
+        ),
+        "#f3d9c9",
+    ),
+    Floor(
+        "a table and its page",
+        (
+            Room("checks", "what is wrong with a table"),
+            Room("report", "the page that shows it"),
+            Room("tables", "files and columns"),
             Room("plots", "pictures of fits"),
-            Room("datasets", "data to try things on"),
+            Room("datasets", "data to try"),
         ),
         "#f3d9c9",
     ),

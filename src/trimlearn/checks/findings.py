@@ -1,0 +1,120 @@
+"""What the parts of a check find, as plain data. Rows are numbered from 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "CellFindings",
+    "DuplicateRows",
+    "ModelScore",
+    "OddRow",
+    "RowFindings",
+    "TargetFindings",
+    "Task",
+    "WrongCell",
+]
+
+Task = Literal["regression", "count", "classification"]
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True)
+class WrongCell:
+    """A number that does not fit to the others in its row."""
+
+    row: int
+    column: str
+    value: float
+    expected: float
+    score: float  # (value − expected)/σ
+    probability: float  # that it is wrong, calibrated
+    error: str = ""  # "10 times too large", "sign", "digits swapped"; "" where no such rule explains it
+
+
+@final
+@dataclass(frozen=True)
+class CellFindings:
+    """All wrong cells, and the table with them set right."""
+
+    cells: tuple[WrongCell, ...]
+    mended: pd.DataFrame  # the table's frame; each wrong cell is NaN
+    typical: dict[str, str]  # column → the error most of its wrong cells share, "" where there is none
+    caveats: tuple[str, ...] = ()
+
+
+@final
+@dataclass(frozen=True)
+class OddRow:
+    """A row that is unlike all others as a whole, though no single cell of it is to blame."""
+
+    row: int
+    score: float
+    probability: float
+    columns: tuple[str, ...]  # those that contribute most
+
+
+@final
+@dataclass(frozen=True)
+class RowFindings:
+    """Rows judged as a whole."""
+
+    odd: tuple[OddRow, ...]
+    scores: Floats  # one per row, larger is worse; NaN for a row that was not judged
+    threshold: float
+    contamination: float
+    caveats: tuple[str, ...] = ()
+    fits: dict[str, Any] = field(default_factory=dict)  # the estimators, for charts: "pca", "covariance"
+
+
+@final
+@dataclass(frozen=True)
+class DuplicateRows:
+    """Rows that are the same, or nearly."""
+
+    rows: tuple[int, ...]
+    kind: Literal["exact", "near", "contradictory"]  # contradictory: the same but for the target
+    differs: tuple[str, ...] = ()  # columns in which they are not the same
+
+
+@final
+@dataclass(frozen=True)
+class ModelScore:
+    """How well a model predicts rows that it has not seen."""
+
+    model: str  # "linear", "boosting"
+    fit: Literal["plain", "trimmed"]
+    measure: str  # in words: "median absolute error", "share of labels predicted"
+    value: float  # on rows that were not flagged, cross-validated
+    better: Literal["lower", "higher"]
+
+
+@final
+@dataclass(frozen=True)
+class TargetFindings:
+    """The target, judged by two models. Arrays have one entry per row; rows without a target have NaN and False."""
+
+    name: str
+    task: Task
+    classes: tuple[str, ...]  # of labels; () for numbers
+    probability: Floats  # that the target is wrong, calibrated
+    flagged: Flags  # what the report shows as wrong
+    score: Floats  # larger is worse: of the opinion that decided
+    suggested: NDArray[Any]  # float or str: what the models expect
+    by_linear: Flags  # the linear model's verdict
+    by_boosting: Flags
+    contamination: float  # the estimated share of wrong targets
+    scores: tuple[ModelScore, ...] = ()
+    coefficients: tuple[dict[str, Any], ...] = ()  # name, plain, trimmed, low, high (95 % interval of the trimmed one)
+    noise_matrix: Floats | None = None  # [k, j] = P(labelled j | of class k)
+    caveats: tuple[str, ...] = ()
+    fits: dict[str, Any] = field(default_factory=dict)  # the estimators and their design, for charts and model.json

@@ -1,0 +1,1 @@
+"""The page that shows what a check found: one file, which needs nothing else."""
