@@ -381,7 +381,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), float(self._strength[0])
         known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
-        return replace(known, noise=self._noise, bread=self._bread)
+        return replace(known, noise=self._noise, bread=self._bread, innocence=1 - self.outlier_probability_)
 
 
 def _warn_of_doubt(rows: Examples, scores: np.ndarray, flagged: np.ndarray, verdict: Verdict) -> None:
