@@ -77,8 +77,8 @@ def regression(n: int = 297, bad: int = 24, seed: int = 0) -> Example:
     score = np.abs(rng.normal(size=n))
     score[wrong] = np.exp(rng.uniform(1.4, 4.5, bad))
     flagged = score > 3.2
-    given = table.frame["MPG"].to_numpy()
-    suggested = given + np.where(rng.random(n) < 0.5, 2.0, -2.0) * score
+    suggested = table.frame["MPG"].to_numpy() + 0.3 * rng.normal(size=n)
+    table.frame["MPG"] = suggested + np.where(rng.random(n) < 0.5, 2.0, -2.0) * score
     probability = np.where(flagged, 1 - np.exp(-(score - 2) / 1.5), 0.2 * rng.random(n) ** 6)
     boosting = flagged & (rng.random(n) < 0.8)
     coefficients = tuple(
