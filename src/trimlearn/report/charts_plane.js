@@ -70,7 +70,7 @@
     const nodes = [];
     let [x, y] = [0, top];
     for (const group of groups) {
-      const text = fitted(group.name, width - 16);
+      const text = fitted(group.count === undefined ? group.name : `${group.name} (${say(group.count, 7)})`, width - 16);
       const long = 16 + widthOf(text) + 18;
       if (x && x + long > width) [x, y] = [0, y + 19];
       const square = { class: `chart-bar is-${group.role}`, x, y: y - 9, width: 10, height: 10 };

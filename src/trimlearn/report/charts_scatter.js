@@ -3,6 +3,7 @@
   "use strict";
   const { svg, widthOf, say } = charts;
 
+  const MANY = 400; // marks, from which on their white outlines would hide them
   let clips = 0;
 
   /** Where the axes go: what the margins leave. */
@@ -73,7 +74,7 @@
   /** The text of a point: its name, then its values. */
   function lines(spec, i) {
     const { x, y, name, group, note } = spec.points;
-    const value = (axis, v) => `${axis.label}: ${axis.percent ? `${say(100 * v)} %` : say(v)}`;
+    const value = (axis, v) => `${axis.short || axis.label}: ${axis.percent ? `${say(100 * v)} %` : say(v)}`;
     const told = [value(spec.x, x[i]), value(spec.y, y[i])];
     const said = (note && note[i]) || (spec.groups.length > 1 && spec.groups[group[i]].name);
     const first = name && name[i] ? [name[i]] : [];
@@ -111,7 +112,8 @@
       inside.append(svg("path", { class: `chart-line is-${spec.groups[k].role}`, d: d.join("") }));
     }
     marks.forEach((d, k) => {
-      if (d.length) inside.append(svg("path", { class: `chart-mark is-${spec.groups[k].role}`, d: d.join("") }));
+      const many = d.length > MANY ? " is-many" : "";
+      if (d.length) inside.append(svg("path", { class: `chart-mark is-${spec.groups[k].role}${many}`, d: d.join("") }));
     });
     inside.append(...arrows(spec, frame));
     nodes.push(inside, ...cuts.nodes.filter((node) => node.tagName !== "line"));
