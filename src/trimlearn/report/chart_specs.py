@@ -156,14 +156,13 @@ def chosen(rows: Rows, flagged: NDArray[np.bool_], far: Floats, worst: Floats) -
     bad, good = rows[flagged[rows]], rows[~flagged[rows]]
     notes = []
     if len(bad) > FLAGGED:
-        notes.append(f"Of {len(bad):,} flagged rows {FLAGGED:,} are drawn: the {WORST:,} worst, others by chance.")
+        notes.append(f"{FLAGGED:,} of {len(bad):,} flagged rows")
         bad = _first_and_some(bad, worst, WORST, FLAGGED)
     if len(good) > DRAWN:
-        notes.append(
-            f"Of {len(good):,} rows that are not flagged {DRAWN:,} are drawn: the outermost, others by chance."
-        )
+        notes.append(f"{DRAWN:,} of {len(good):,} others")
         good = _first_and_some(good, np.abs(far), FAR, DRAWN)
-    return np.sort(np.concatenate([bad, good])), " ".join(notes)
+    note = f"Drawn are {' and '.join(notes)}: the outermost, and some by chance." if notes else ""
+    return np.sort(np.concatenate([bad, good])), note
 
 
 def _first_and_some(rows: Rows, size: Floats, first: int, count: int) -> Rows:

@@ -13,7 +13,7 @@
   function stepOf(low, high, count) {
     const raw = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(raw));
-    return power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.999);
+    return power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.75);
   }
 
   function evenTicks(low, high, count) {
