@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from report_sample import sample
 
 DENIED = """Object.defineProperty(window, "localStorage", {
