@@ -175,6 +175,10 @@ def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spe
     }
 
 
+def _times(ratio: float) -> str:
+    return "more than 1,000 times" if ratio > 1000 else f"{say(ratio, 2)} times"
+
+
 def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     """Distances against those of normal rows."""
     if covariance is None:
@@ -191,7 +195,7 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     spec, note = seen.scatter("quantiles", expected, np.where(np.isfinite(expected), score, np.nan), score)
     times = score[order[-1]] / expected[order[-1]]
     yield spec | {
-        "title": f"The furthest row lies {say(float(times), 2)} times as far out as it would among normal rows",
+        "title": f"The furthest row lies {_times(float(times))} as far out as it would among normal rows",
         "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; "
         f"odd rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
         "x": axis("distance of normal rows", expected[rows]),

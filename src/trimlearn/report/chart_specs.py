@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
-WIDE = 30.0  # times the median: from there on, half of the points would share a thirtieth of a linear axis
+WIDE = 10.0  # times the median: from there on, half of the points would share a tenth of a linear axis
 DRAWN = 2_000  # points that fit: more only make the cloud darker, and the file larger
 FLAGGED = 4_000  # points that are flagged and drawn, at most: some 200 kB a chart
 WORST = 1_000  # of these, the worst: those that one looks for by name
@@ -129,7 +129,7 @@ def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
     middle = float(np.median(size[size > 0])) if np.any(size > 0) else 1.0
     if size.size == 0 or size.max() <= WIDE * middle:
         return {"label": label, "shape": "linear", **more}
-    if np.all(v[np.isfinite(v)] > 0) and not more.get("zero"):
+    if np.min(v[np.isfinite(v)]) > middle / WIDE**2 and not more.get("zero"):
         return {"label": label, "shape": "log", **more}
     return {"label": label, "shape": "signed", "unit": numbers([middle])[0], **more}
 

@@ -182,8 +182,10 @@ def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
     score, bad = judged.score, judged.target.flagged
     if judged.cut is None:
         return f"{counted(flagged, 'row', start=True)} of {len(rows):,} {'is' if flagged == 1 else 'are'} flagged"
-    ratio = float(score[rows][bad[rows]].min() / max(score[rows][~bad[rows]].max(), 1e-300))
-    gap = "a clear gap" if ratio > 1.5 else "a small gap" if ratio > 1.1 else "no gap"
+    good = score[rows][~bad[rows]]
+    width = score[rows][bad[rows]].min() - good.max()
+    spread = float(np.median(np.abs(good - np.median(good))))
+    gap = "a clear gap" if width > spread else "a small gap" if width > spread / 4 else "no gap"
     return f"There is {gap} between the {counted(flagged, 'flagged row')} and the others"
 
 
