@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from trimlearn import TrimmedLinearRegression, TrimmedLogisticRegression, trim_path
-from trimlearn.checks.chart_inputs import NUMBERS, SHARES, chart_inputs
+from trimlearn.checks.chart_inputs import SHARES, chart_inputs
 from trimlearn.checks.findings import TargetFindings
 
 
@@ -52,10 +52,11 @@ def test_the_path_is_that_of_trim_path() -> None:
     assert np.mean(path.leaves_at == again.leaves_at) > 0.9
 
 
-def test_what_would_take_long_is_not_done() -> None:
+def test_what_would_take_long_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "path" not in chart_inputs(*judged(labels=True))
-    assert "path" not in chart_inputs(*judged(n=NUMBERS // 2 + 20))
     assert "path" not in chart_inputs(*judged(n=60, missing=0, p=40))
+    monkeypatch.setattr("trimlearn.checks.chart_inputs.NUMBERS", 100)
+    assert "path" not in chart_inputs(*judged())
 
 
 def test_without_a_linear_fit_there_is_nothing() -> None:

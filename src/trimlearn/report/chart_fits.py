@@ -62,7 +62,9 @@ def _number(value: Any) -> float | None:
 def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     known = [c for c in there if _number(c["low"]) is not None and _number(c["high"]) is not None]
     moved = [c for c in known if not c["low"] <= c["plain"] <= c["high"]]
-    turned = [c for c in moved if c["plain"] * c["trimmed"] < 0 < c["low"] * c["high"]]
+    turned = [
+        c for c in moved if c["plain"] * c["trimmed"] < 0 < c["low"] * c["high"] and 2 * abs(c["plain"]) > _width(c)
+    ]
     if not known:
         return "The coefficients with all rows and without the suspects"
     if turned:
@@ -72,6 +74,10 @@ def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     if len(moved) == 1:
         return f"The suspects move the coefficient of {moved[0]['name']} beyond its 95 % interval"
     return f"The suspects move {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
+
+
+def _width(coefficient: dict[str, Any]) -> float:
+    return float(coefficient["high"] - coefficient["low"])
 
 
 def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:

@@ -101,7 +101,7 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     signed = not target.classes
     label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
     lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
-    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, judged.residual[rows])]
+    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, signed)]
     yield {
         "type": "scatter",
         "key": "outlier-map",
@@ -124,10 +124,10 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     }
 
 
-def _cuts(cut: float | None, residual: Floats) -> list[float]:
+def _cuts(cut: float | None, signed: bool) -> list[float]:
     if cut is None:
         return []
-    return [at for at in (cut, -cut) if np.any(np.sign(residual) == np.sign(at))]
+    return [cut, -cut] if signed else [cut]
 
 
 def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
