@@ -54,7 +54,6 @@ def test_the_path_is_that_of_trim_path() -> None:
 
 def test_what_would_take_long_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "path" not in chart_inputs(*judged(labels=True))
-    assert "path" not in chart_inputs(*judged(n=60, missing=0, p=40))
     monkeypatch.setattr("trimlearn.checks.chart_inputs.NUMBERS", 100)
     assert "path" not in chart_inputs(*judged())
 

@@ -105,14 +105,14 @@ def _sorted(seen: Seen) -> Iterator[Spec]:
     verb = "is" if odd == 1 else "are"
     yield spec | {
         "title": f"{counted(odd, 'row', start=True)} of {len(rows):,} {verb} unlike all others as a whole",
-        "description": f"The distance of each row from the bulk of the table, the furthest first. {note}".strip(),
+        "description": f"How far each row lies from the bulk of the table, the furthest first. {note}".strip(),
         "x": {
             "label": "rank of the row, the furthest first",
             "short": "rank",
             "shape": "log" if len(rows) > 100 else "linear",
         },
-        "y": axis("robust distance", score[rows], zero=True),
-        "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
+        "y": axis("score: larger is further from the others", score[rows], zero=True, short="score"),
+        "lines": [{"axis": "y", "at": limit, "label": "cut-off"}] if np.isfinite(limit) else [],
     }
 
 
@@ -133,7 +133,7 @@ def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
         f"do not go together. {note}".strip(),
         "x": axis("distance within the components", within[seen.rows]),
         "y": axis("distance from the components", off[seen.rows], zero=True),
-        "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
+        "lines": [{"axis": "y", "at": limit, "label": "cut-off"}] if np.isfinite(limit) else [],
     }
 
 
