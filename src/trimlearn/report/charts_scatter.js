@@ -4,7 +4,7 @@
   const { svg, widthOf, say } = charts;
 
   const SOME = 50; // marks of a group: of more, outlines would hide the marks behind them
-  const MANY = 400; // and of more than these, each is smaller and pale
+  const MANY = 1000; // and of more than these, each is smaller and pale
   let clips = 0;
 
   /** Where the axes go: what the margins leave. */
