@@ -114,8 +114,8 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     yield {
         "type": "rows",
         "key": "path",
-        "title": f"{counted(before, 'row', start=True)} {'leaves' if before == 1 else 'leave'} before the data say stop, "
-        f"{start} first",
+        "title": f"{counted(before, 'row', start=True)} {'leaves' if before == 1 else 'leave'} before the data say "
+        f"stop, {start} first",
         "description": "The linear model is fitted with more and more rows trimmed: each line ends where its row "
         f"leaves for good.{more}",
         "x": {"label": "share of rows trimmed", "shape": "linear", "percent": True, "zero": True},
