@@ -42,7 +42,7 @@ DATES = tuple(
 )
 SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
 TWICE = 2  # cells: an error made once is no habit
-# How often a value must occur in a column of measurements to be there for a reason: so many times, and this share of it.
+# How often a value must occur in a column of measurements to be there for a reason: so many times, and this share.
 AGAIN, OFTEN = 3, 0.05
 FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
