@@ -15,7 +15,7 @@ from scipy.stats import chi
 
 import chart_examples as examples
 import trimlearn.report
-from trimlearn.checks.findings import CellFindings, DuplicateRows
+from trimlearn.checks.findings import CellFindings, DuplicateRows, WrongCell
 from trimlearn.report.chart_specs import DRAWN, FLAGGED, LISTED, axis, chosen, counted, numbers, share
 from trimlearn.report.charts import charts
 
@@ -193,6 +193,16 @@ def test_a_cell_map_says_what_was_written_and_what_was_expected() -> None:
     assert cell["role"] == ("high" if worst.score > 0 else "low")
     assert len(spec["rows"]) == 30
     assert "of 41" in spec["description"]
+
+
+def test_a_cell_of_words_is_neither_high_nor_low() -> None:
+    words = WrongCell(7, "Fuel", "Deisel", "Diesel", 12.0, 0.99, "spelling")
+    later = WrongCell(8, "Price", "2204-05-31", "2024-05-31", 9.0, 0.99)
+    spec = drawn(replace(regression, cells=CellFindings((words, later), regression.table.frame, {})))["cells"]
+    first, second = (cell for cell in spec["cells"] if cell["role"] != "missing")
+    assert (first["sign"], second["sign"]) == ("≠", "+")
+    assert first["lines"][1].endswith("→ Diesel expected")
+    assert "≠ is another word" in spec["description"]
 
 
 def test_quantiles_are_those_of_normal_rows() -> None:

@@ -46,9 +46,9 @@
       const opacity = cell.role === "missing" ? null : (0.06 + 0.94 * strength).toFixed(2);
       nodes.push(svg("rect", { class: `chart-cell is-${cell.role}`, "fill-opacity": opacity, ...box }));
       const [x, y] = [box.x + box.width / 2, box.y + box.height / 2 + 4];
-      if (cell.sign && side >= 14) nodes.push(svg("text", { class: sign(strength), x, y, "text-anchor": "middle" }, cell.sign));
-      if (cell.text && side > widthOf(cell.text) + 2) {
-        nodes.push(svg("text", { class: sign(strength), x, y, "text-anchor": "middle" }, cell.text));
+      const said = cell.text || cell.sign;
+      if (said && side > widthOf(said) + 2) {
+        nodes.push(svg("text", { class: sign(strength), x, y, "text-anchor": "middle" }, said));
       }
       if (cell.lines) spots.push({ ...box, lines: cell.lines });
     }
