@@ -190,7 +190,8 @@ def test_paper_is_light_and_has_no_controls(visit: Any) -> None:
     tab = visit(sample(), dark=True)
     tab.locator("#rows [data-act=drop]").first.click()
     tab.emulate_media(media="print")
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(250, 248, 244)"
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.evaluate("getComputedStyle(document.body).color") == "rgb(29, 36, 48)"
     for name in ("#filters", "#bar", "#theme", "#bulk"):
         assert not tab.locator(name).is_visible()
     assert tab.locator("#rows .quick button:visible").all_inner_texts() == ["Drop"]

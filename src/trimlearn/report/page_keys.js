@@ -54,10 +54,15 @@ function openEntry(selector) {
   entry.select?.();
 }
 
-// Keep, drop and the like go on to the next row: one key a row.
+// Keep, drop and the like go on to the next row: one key a row. Only of the row that the reader is at: else the key
+// leads there first.
 function decideAndGo(what) {
   const i = state.current;
   if (i === null) return;
+  if (document.activeElement.closest("[data-suspect]")?.dataset.suspect !== String(i)) {
+    focusRow(i);
+    return announce(`This is ${place(suspects[i])}. Press the key again to decide on it.`);
+  }
   if (what === "suggested" && !suggestion(suspects[i]).length) return announce("Nothing is suggested for this row.");
   const before = shown.indexOf(i);
   decide(i, what);
@@ -85,6 +90,7 @@ function onKey(event) {
   }
   if (field && !(field.type === "checkbox" || field.type === "radio")) return;
   if (field?.closest("dialog") || event.altKey) return;
+  if (event.target !== document.body && !event.target.closest("#suspects")) return; // charts have keys of their own
   if (event.ctrlKey || event.metaKey) {
     const which = key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo") : key.toLowerCase() === "y" ? "redo" : null;
     if (which) event.preventDefault(), decisions[which]();
