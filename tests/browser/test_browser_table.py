@@ -101,7 +101,9 @@ def test_a_card_shows_all_that_is_known(visit: Any) -> None:
     for cell in suspect["cells"]:
         assert cell["value"] in said and cell["expected"] in said
     assert "100 times too large" in said and "Boosting: looks wrong" in said and "Linear model: may be right" in said
-    assert card.locator(".comparison thead th").all_inner_texts()[2:] == [f"Line {n['line']}" for n in suspect["neighbours"]]
+    assert card.locator(".comparison thead th").all_inner_texts()[2:] == [
+        f"Line {n['line']}" for n in suspect["neighbours"]
+    ]
     card.get_by_role("button", name="Show all 14 columns").click()
     assert card.locator(".comparison tbody tr").count() == 14
     texts = card.locator(".comparison .own").all_inner_texts()

@@ -28,8 +28,17 @@ function drawKeys() {
   };
   byId("keys").replaceChildren(
     make("h2", { id: "keys-title" }, "Keys"),
-    make("dl", {}, KEYS.map(([key, what]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)))),
-    make("label", { class: "check" }, make("input", { type: "checkbox", checked: singleKeys, on: { change: turn } }), " Single keys are on"),
+    make(
+      "dl",
+      {},
+      KEYS.map(([key, what]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, what))),
+    ),
+    make(
+      "label",
+      { class: "check" },
+      make("input", { type: "checkbox", checked: singleKeys, on: { change: turn } }),
+      " Single keys are on",
+    ),
     make("form", { method: "dialog" }, make("button", { class: "primary" }, "Close")),
   );
 }
@@ -72,7 +81,9 @@ function decideAndGo(what) {
 
 const ACTIONS = {
   j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
-  y: () => decideAndGo("keep"), d: () => decideAndGo("drop"), s: () => decideAndGo("suggested"), x: () => decideAndGo("clear"),
+  y: () => decideAndGo("keep"), d: () => decideAndGo("drop"), s: () => decideAndGo("suggested"), x: () => decideAndGo(
+    "clear",
+  ),
   r: () => openEntry('[data-entry="target"]'), c: () => openEntry('[data-entry="cell"]'),
   u: () => decisions.undo(), U: () => decisions.redo(),
   n: () => turnTo(state.page + 1, "next"), p: () => turnTo(state.page - 1, "previous"),
@@ -92,9 +103,10 @@ function onKey(event) {
   if (field?.closest("dialog") || event.altKey) return;
   if (event.target !== document.body && !event.target.closest("#suspects")) return; // charts have keys of their own
   if (event.ctrlKey || event.metaKey) {
-    const which = key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo") : key.toLowerCase() === "y" ? "redo" : null;
-    if (which) event.preventDefault(), decisions[which]();
-    return;
+    const which = { z: event.shiftKey ? "redo" : "undo", y: "redo" }[key.toLowerCase()];
+    if (!which) return;
+    event.preventDefault();
+    return decisions[which]();
   }
   const arrow = key.startsWith("Arrow");
   if (arrow && !event.target.closest("#rows")) return; // elsewhere arrows scroll
