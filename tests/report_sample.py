@@ -142,7 +142,7 @@ def suspect(k: int, n: int, random_: random.Random, whole: bool, images: bool, r
         "kinds": kinds,
         "probability": None if kinds == ["duplicate"] and k % 4 else probability,
         "score": round(12 - 9 * k / max(1, n), 2),
-        "why": f"Cars of this weight and price are nearly always of the other kind; {int(90 + 9 * probability)} of 100 like it are.",
+        "why": f"Cars of this weight and price are mostly of the other kind: {int(90 + 9 * probability)} of 100.",
         "target": target,
         "cells": cells,
         "odd": {"score": 7.5, "probability": probability, "columns": ["Weight", "Height", "Boot"]}

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from report_sample import sample
 
 DENIED = """Object.defineProperty(window, "localStorage", {

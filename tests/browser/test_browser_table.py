@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from report_sample import HOSTILE, sample
 
 LINES = "[...document.querySelectorAll('#rows .suspect .line')].map((e) => Number(e.textContent.replace(/\\D/g, '')))"
@@ -135,7 +136,7 @@ def test_columns_models_notes_and_gallery(visit: Any) -> None:
 def test_script_and_markup_are_shown_and_never_run(visit: Any) -> None:
     document = sample(40, hostile=True)
     tab = visit(document)
-    for k in range(0, 40):
+    for k in range(40):
         tab.evaluate(f"document.querySelectorAll('#rows .toggle')[{k}].click()")
     assert tab.evaluate("window.ran") is None
     assert tab.locator("main img").count() == 0

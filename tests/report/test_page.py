@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from report_sample import HOSTILE, sample
 
+from report_sample import HOSTILE, sample
 from trimlearn.report.page import BUDGET, SCRIPTS, STYLES, page
 
 SOURCES = [file for file in files("trimlearn.report").iterdir() if re.match(r"page.*\.(js|css|html)$", file.name)]
