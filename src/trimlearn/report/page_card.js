@@ -8,7 +8,7 @@ function card(i) {
   return make(
     "article",
     { class: "card", "aria-label": `${capital(place(s))}${s.id ? `, ${s.id}` : ""}` },
-    asText(s.why) !== "" && make("p", { class: "why" }, datum(s.why)),
+    asText(s.why) !== "" && make("p", { class: "why" }, longDatum(s.why)),
     make(
       "div",
       { class: "card-body" },
@@ -160,11 +160,10 @@ function picture(s) {
 // The row beside its nearest neighbours: a line for each column, suspicious ones first.
 function comparison(i) {
   const s = suspects[i];
-  if (!s.values) return s.row === null ? null : make(
-    "p",
-    { class: "muted comparison" },
-    "The page would grow too heavy with all values of this row: they are in flagged.csv.",
-  );
+  if (!s.values) {
+    const words = "The page would grow too heavy with all values of this row: they are in flagged.csv.";
+    return make("p", { class: "muted comparison" }, words);
+  }
   const suspicious = new Map(s.cells.map((cell) => [cell.column, "wrong"]));
   if (s.target) suspicious.set(data.target.name, "wrong");
   for (const name of s.odd?.columns ?? []) if (!suspicious.has(name)) suspicious.set(name, "unlike");
@@ -219,14 +218,14 @@ function comparisonLine(s, k, mark) {
       "td",
       { class: differs ? "differs" : "same" },
       differs && data.columns[k].kind !== "number" && make("span", { class: "sign" }, "≠ "),
-      datum(near.values[k]),
+      longDatum(near.values[k]),
     );
   };
   return make(
     "tr",
     { class: mark ? `suspicious ${mark}` : null },
     make("th", { scope: "row" }, datum(data.columns[k].name, "name")),
-    make("td", { class: "own" }, datum(own)),
+    make("td", { class: "own" }, longDatum(own)),
     s.neighbours.map(neighbour),
   );
 }
