@@ -102,6 +102,7 @@ function cellMatter(s, cell) {
       { class: "opinions" },
       cell.error && make("li", { class: "against" }, datum(capital(cell.error))),
       make("li", {}, `${percent(cell.probability)} likely wrong`),
+      cell.score !== null && make("li", {}, `${digits(Math.abs(cell.score))} σ from what is expected`),
     ),
     make(
       "div",
