@@ -155,7 +155,10 @@ function duplicateMatter(group) {
 function picture(s) {
   if (!s.image?.startsWith("data:image/")) return null;
   const label = s.target ? `, labelled ${asText(s.target.given)}, rather ${asText(s.target.suggested)}` : "";
-  return make("img", { class: "picture", src: s.image, alt: `${capital(place(s))}${label}` });
+  const image = make("img", { class: "picture", src: s.image, alt: `${capital(place(s))}${label}` });
+  // Few pixels are shown as squares, not blurred.
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 64));
+  return image;
 }
 
 // The row beside its nearest neighbours: a line for each column, suspicious ones first.
