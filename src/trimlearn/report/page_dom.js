@@ -12,12 +12,16 @@ function make(tag, attributes = {}, ...children) {
     if (name === "on") for (const [event, f] of Object.entries(value)) element.addEventListener(event, f);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => ![null, undefined, false].includes(child)));
   return element;
 }
 
 // A button that says by data-act what it does; the table hears of it (page_review.js).
-const act = (name, label, attributes = {}) => make("button", { type: "button", "data-act": name, ...attributes }, label);
+const act = (name, label, attributes = {}) => make(
+  "button",
+  { type: "button", "data-act": name, ...attributes },
+  label,
+);
 
 const asText = (value) => (value === null || value === undefined ? "" : String(value));
 
@@ -29,10 +33,30 @@ function datum(value, kind = "", longest = Infinity) {
   return make("bdi", { class: `value ${kind}` }, short);
 }
 
+// A value that may be long: its beginning, and a button that shows the rest.
+const LONG = 300; // characters: five lines or so
+function longDatum(value, kind = "") {
+  const text = asText(value);
+  if (text.length <= LONG + 100) return datum(value, kind);
+  const whole = make("span", {}, datum(text, kind, LONG), " ");
+  const show = () => whole.replaceChildren(datum(text, kind));
+  whole.append(make("button", { type: "button", class: "link", on: { click: show } }, "all of it"));
+  return whole;
+}
+
 // value → expected. The arrow is read aloud as words.
 function change(from, to, longest) {
-  const arrow = [make("span", { class: "arrow", "aria-hidden": "true" }, " → "), make("span", { class: "unseen" }, ", rather ")];
-  return make("span", { class: "change" }, datum(from, "bad", longest), ...(asText(to) === "" ? [] : [arrow, datum(to, "good", longest)]));
+  const side = (value, kind) => (longest ? datum(value, kind, longest) : longDatum(value, kind));
+  const arrow = [
+    make("span", { class: "arrow", "aria-hidden": "true" }, " → "),
+    make("span", { class: "unseen" }, ", rather "),
+  ];
+  return make(
+    "span",
+    { class: "change" },
+    side(from, "bad"),
+    ...(asText(to) === "" ? [] : [arrow, side(to, "good")]),
+  );
 }
 
 function percent(p) {
