@@ -271,6 +271,24 @@ def test_what_is_not_given_is_left_out(more: dict[str, Any], gone: set[str]) -> 
     assert set(drawn(regression)) - set(drawn(regression, **more)) == gone
 
 
+def test_missing_labels_and_labels_that_are_numbers() -> None:
+    assert classification.target is not None
+    frame = classification.table.frame.copy()
+    frame["Fuel"] = np.where(np.arange(297) % 50 == 0, np.nan, (frame["Fuel"] == "Diesel").astype(float))
+    classes = tuple(str(k) for k in range(40))
+    predicted = np.full((297, 40), 0.01)
+    predicted[:, 1] = 0.61
+    target = replace(classification.target, classes=classes, suggested=np.full(297, "1"))
+    numbered = replace(classification, table=replace(classification.table, frame=frame), target=target)
+    found = drawn(numbered, predicted=predicted)
+    assert found["calibration"]["points"]["name"] == ["291 rows"]
+    assert {row[1] for row in found["scores"]["table"]["rows"]} <= {"0", "1", ""}
+    words = frame.assign(Fuel=np.where(np.arange(297) < 9, None, classification.table.frame["Fuel"]))
+    assert list(drawn(replace(classification, table=replace(classification.table, frame=words)))) == list(
+        drawn(classification)
+    )
+
+
 def test_what_the_fits_hold_need_not_be_given() -> None:
     assert regression.target is not None
     held = replace(regression, target=replace(regression.target, fits={**regression.target.fits, **regression.more}))

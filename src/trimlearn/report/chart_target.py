@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, share, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from trimlearn.checks.findings import TargetFindings
     from trimlearn.tables.table import Table
 
@@ -46,10 +48,11 @@ class Judged:
         thing = "label" if target.classes else target.name
         words = {
             "fits": "not flagged",
-            "doubt": f"{thing} looks wrong to one model",
+            "doubt": f"{thing} looks wrong, the models differ",
             "wrong": f"{thing} looks wrong to both models",
         }
-        given = found.frame[target.name].to_numpy()
+        column = found.frame[target.name]
+        given: NDArray[Any] = _labels(column) if target.classes else column.to_numpy(dtype=np.float64)
         score = np.asarray(target.score, dtype=np.float64)
         endless = np.isposinf(score)
         top = TOP * float(np.max(score[np.isfinite(score)], initial=1.0))
@@ -58,7 +61,7 @@ class Judged:
         residual = score
         if not target.classes:
             expected = np.asarray(target.suggested, dtype=np.float64)
-            residual = np.where(np.asarray(given, dtype=np.float64) < expected, -score, score)
+            residual = np.where(given < expected, -score, score)
         return cls(target, names, Groups(words, role), given, score, residual, note)
 
     @property
@@ -87,6 +90,12 @@ class Judged:
         if self.target.classes:
             return str(given), str(expected)
         return float(given), float(expected)
+
+
+def _labels(values: pd.Series) -> NDArray[np.str_]:
+    """The labels as text, "" where there is none."""
+    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return np.where(values.isna().to_numpy(), "", np.array(words, dtype=np.str_))
 
 
 def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iterator[Spec]:
