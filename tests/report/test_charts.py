@@ -58,7 +58,7 @@ def test_each_kind_of_check_has_its_charts() -> None:
     assert list(drawn(classification)) == [
         "outlier-map", "scores", "probabilities", "calibration", "noise", *shared, "duplicates",
     ]  # fmt: skip
-    assert list(drawn(whole_rows)) == [*shared, "components", "row-map", "row-scores", "quantiles"]
+    assert list(drawn(whole_rows)) == [*shared, "components", "row-scores", "row-map", "quantiles"]
 
 
 def test_scripts_parse_nothing_and_set_no_style_attribute() -> None:
@@ -102,6 +102,7 @@ def test_the_innocent_among_the_suspects_are_counted_by_their_probabilities() ->
     assert said.startswith(
         "If all 10 were called wrong, about 2 of them would be innocent (20 %); about 2.9 wrong ones"
     )
+    assert spec["probabilities"]["title"] == "Of 10 suspects, about 8 are truly wrong, by their probabilities"
     assert sum(bin_["counts"][0] for bin_ in spec["probabilities"]["bins"]) == 10
 
 
@@ -211,6 +212,15 @@ def test_quantiles_are_those_of_normal_rows() -> None:
     n = len(whole_rows.rows.scores)
     assert max(spec["points"]["x"]) == pytest.approx(chi.ppf((n - 0.5) / n, 8), rel=1e-3)
     assert sorted(spec["points"]["y"]) == numbers(np.sort(whole_rows.rows.scores))
+
+
+def test_without_an_odd_row_nothing_alarms() -> None:
+    assert whole_rows.rows is not None
+    spec = drawn(replace(whole_rows, rows=replace(whole_rows.rows, odd=())))
+    assert "row-map" not in spec
+    assert "quantiles" not in spec
+    assert spec["row-scores"]["title"] == "No row of 250 is unlike all others as a whole"
+    assert "10 rows beyond the cut-off are not called odd: not all models agree." in spec["row-scores"]["description"]
 
 
 def test_contradictory_duplicates_come_first() -> None:

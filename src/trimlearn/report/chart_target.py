@@ -22,7 +22,6 @@ __all__ = ["Judged", "outlier_map", "probabilities", "sorted_scores"]
 Floats = NDArray[np.float64]
 
 BINS = 20  # of a histogram of probabilities: 5 % each
-SURE = 0.9  # the probability that a title calls "sure": one in ten is innocent
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 
@@ -214,11 +213,10 @@ def probabilities(judged: Judged) -> Iterator[Spec]:
         for a, b, *c in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)
     ]
     groups = [{"role": "wrong", "name": "flagged"}, {"role": "fits", "name": "not flagged"}]
-    sure = int(np.sum(p >= SURE))
     yield {
         "type": "histogram",
         "key": "probabilities",
-        "title": f"{sure:,} of {len(p):,} suspects are wrong with a probability of {share(SURE)} or more",
+        "title": f"Of {len(p):,} suspects, about {len(p) - innocent:,.0f} are truly wrong, by their probabilities",
         "description": f"If all {len(p):,} were called wrong, about {_about(innocent)} of them would be innocent "
         f"({share(innocent / len(p))}); about {_about(missed)} wrong ones would be missed. "
         f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",
