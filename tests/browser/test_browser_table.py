@@ -225,6 +225,16 @@ def test_nothing_found(visit: Any) -> None:
     tab.keyboard.press("?")
 
 
+def test_a_part_that_fails_takes_no_other_with_it(visit: Any) -> None:
+    document = sample()
+    document["columns"][3]["examples"] = 5
+    document["models"] = [None]
+    tab = visit(document)
+    assert tab.locator("main .notice", has_text="This part failed").count() == 2
+    tab.locator("#rows .toggle").first.click()
+    assert tab.locator("article.card").is_visible()
+
+
 def test_a_thousand_suspects_are_usable_soon(visit: Any) -> None:
     from trimlearn.report.page import page
 
