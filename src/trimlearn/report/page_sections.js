@@ -127,6 +127,7 @@ function modelsSection() {
     const key = `${entry.model}\n${entry.measure}`;
     groups.set(key, { ...groups.get(key), [entry.fit]: entry });
   }
+  const head = heads("Model", "Measure", "Plain", "Trimmed", "Comparison");
   const body = make("tbody", {}, [...groups.values()].map(modelLine));
   return section(
     "models",
@@ -137,7 +138,7 @@ function modelsSection() {
       "How well each model predicts rows that it has not seen, ",
       "fitted to all rows (plain) and without those that look wrong (trimmed).",
     ),
-    scrolled("Table of models", make("table", { class: "models" }, heads("Model", "Measure", "Plain", "Trimmed", "Comparison"), body)),
+    scrolled("Table of models", make("table", { class: "models" }, head, body)),
   );
 }
 
