@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 WIDE = 12.0  # times its unit: an axis that reaches further is logarithmic beyond the unit (a choice: a decade fits)
+NEAR = 3.0  # times its unit, up to where an axis is all but linear: half a decade
 FEW_DECADES = 2  # up to which an axis has ticks at 1, 2 and 5, and only powers of ten beyond: more would touch
 MANY_DECADES = 9  # from which on powers of ten are left out: ten ticks fit on an axis of a small picture
 LONGEST = 28  # letters of a name: a third of a small picture (a choice)
@@ -69,9 +70,13 @@ def describe(ax: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> No
 
 def legend(ax: Any) -> None:
     """Between the title and the picture, where it covers no point."""
+    from matplotlib.ticker import ScalarFormatter
+
     handles, labels = ax.get_legend_handles_labels()
     if not labels:
         return
+    if isinstance(ax.yaxis.get_major_formatter(), ScalarFormatter):  # which writes "1e6" where the legend goes
+        ax.yaxis.set_major_formatter(lambda t, _: f"{t:.10g}".replace("-", "−"))
     ax.legend(
         handles, [tick_text(label) for label in labels], loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4,
         frameon=False, fontsize="small", borderaxespad=0.1, borderpad=0.1, handletextpad=0.4, columnspacing=1.2,
@@ -97,21 +102,27 @@ def drawn(values: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
     return np.where(beyond, np.sign(values) * 1.5 * top, values), beyond
 
 
-def wide(ax: Any, which: str, values: np.ndarray, unit: float) -> None:
-    """Make an axis linear up to ``unit`` and logarithmic beyond, if the values reach far beyond it."""
-    size = np.abs(np.asarray(values, dtype=np.float64))
-    size = size[np.isfinite(size)]
+def wide(ax: Any, which: str, values: np.ndarray, unit: float, decided_by: np.ndarray | None = None) -> None:
+    """Make an axis linear up to ``unit`` and logarithmic beyond, if the values, or those that it is ``decided_by``,
+    reach far beyond it."""
+    top, size = _top(values)
     unit = unit if isfinite(unit) and unit > 0 else 3.0 * _positive(float(np.median(size)) if len(size) else 0.0)
-    top = float(size.max(initial=0.0))
-    if top <= WIDE * unit:
+    if (top if decided_by is None else _top(decided_by)[0]) <= WIDE * unit:
         return
     axis, set_scale = (ax.xaxis, ax.set_xscale) if which == "x" else (ax.yaxis, ax.set_yscale)
     set_scale("symlog", linthresh=unit, linscale=1.0)
     ticks = _ticks(unit, top)
     signed = bool(np.any(np.asarray(values) < 0))
-    axis.set_ticks(sorted({-t for t in ticks} | set(ticks)) if signed else ticks)
+    axis.set_ticks(sorted({-t for t in ticks if t > 0} | set(ticks)) if signed else ticks)
     axis.set_major_formatter(lambda t, _: _number(t))
     axis.set_minor_locator(_no_ticks())
+
+
+def _top(values: np.ndarray) -> tuple[float, np.ndarray]:
+    """The largest size of finite values, and the sizes."""
+    size = np.abs(np.asarray(values, dtype=np.float64))
+    size = size[np.isfinite(size)]
+    return float(size.max(initial=0.0)), size
 
 
 def short(text: Any) -> str:
@@ -130,13 +141,17 @@ def tick_text(text: Any) -> str:
 
 
 def _ticks(unit: float, top: float) -> list[float]:
-    """0, and round numbers from about the unit to the top."""
+    """0, and round numbers from about the unit to the top; evenly, where the top is not far beyond the unit."""
+    if top < NEAR * unit:
+        from matplotlib.ticker import MaxNLocator
+
+        return [float(t) for t in MaxNLocator(5, steps=[1, 2, 5, 10]).tick_values(0.0, top)]
     low, high = floor(log10(unit)), floor(log10(top)) + 1
     decades = log10(top / unit)
     step = max(1, round((high - low) / MANY_DECADES))
     digits = (1.0, 2.0, 5.0) if decades <= FEW_DECADES else (1.0,)
     powers = range(low, high + 1, step)
-    return [0.0, *(d * 10.0**k for k in powers for d in digits if unit / 3 <= d * 10.0**k < inf)]
+    return [0.0, *(d * 10.0**k for k in powers for d in digits if unit / 4 <= d * 10.0**k < inf)]
 
 
 def _number(t: float) -> str:

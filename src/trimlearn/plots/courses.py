@@ -9,7 +9,7 @@ import numpy as np
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.forward_search import ForwardSearch
 from trimlearn.estimators.path import TrimPath, trim_path
-from trimlearn.plots.canvas import axes, colours, describe, legend, panels, short
+from trimlearn.plots.canvas import axes, colours, describe, legend, panels, short, wide
 from trimlearn.plots.names import chosen_rows, name_points, row_text
 from trimlearn.plots.subject import check_picture, subject
 from trimlearn.solution import Solution
@@ -17,7 +17,10 @@ from trimlearn.solution import Solution
 __all__ = ["plot_convergence", "plot_forward_search", "plot_trim_path"]
 
 LEVELS = (0.01, 0.5, 0.99)  # of the envelopes of a forward search, those of Atkinson and Riani (2000)
+LEFT = ((-1, 0), (-1, 1), (-1, -1))  # where the name of a line stands that begins at the left: see `names.SIDES`
 MOST_LINES = 12  # coefficients that have colours of their own and names: more cannot be told apart
+RATIO = 30.0  # of the largest to the least objective, from which on its axis is logarithmic (a choice)
+SAME = 1e-6  # of an objective: a difference that nobody would see (a choice)
 TINY = 1e-16  # where a logarithmic axis of relative numbers ends: rounding
 
 
@@ -58,6 +61,7 @@ def plot_trim_path(path: Any, X: Any = None, y: Any = None, *, label: Any = 5, a
     objective, coefficients, leaving = shown
     ink, c = colours(objective), path.contamination
     objective.plot(c, path.objective, color=ink.accent, marker=".")
+    _level_axis(objective, path.objective)
     _draw_coefficients(coefficients, path)
     _draw_leaving(leaving, path, label)
     words = {
@@ -67,6 +71,7 @@ def plot_trim_path(path: Any, X: Any = None, y: Any = None, *, label: Any = 5, a
     }
     for panel, (title, ylabel) in zip(shown, words.items(), strict=True):
         describe(panel, "share of the rows that is trimmed", ylabel, title)
+        panel.set_xlim(left=path.contamination[0] - 0.02)
         panel.axvline(path.elbow, color=ink.muted, linestyle=":", zorder=1)
     return shown
 
@@ -113,9 +118,11 @@ def plot_forward_search(search: ForwardSearch, *, label: Any = 8, ax: Any = None
     many = n > 500  # lines are drawn as pixels then, in a file of lines as well
     lines.plot(search.monitored, search.residuals[:, ~red], color=ink.accent, linewidth=0.5, alpha=0.4, rasterized=many)
     lines.plot(search.monitored, search.residuals[:, red], color=ink.bad, linewidth=0.9)
-    lines.margins(x=0.12)
-    start = np.full(n, float(search.monitored[0]))
-    name_points(lines, start, search.residuals[0], rows, [row_text(r, search.names) for r in rows.tolist()], red)
+    first, last = float(search.monitored[0]), float(search.monitored[-1])
+    lines.set_xlim(first - 0.3 * (last - first), last + 0.03 * (last - first))  # names stand at the left
+    start = np.full(n, first)
+    words = [row_text(row, search.names) for row in rows.tolist()]
+    name_points(lines, start, search.residuals[0], rows, words, red, sides=LEFT)
     count = len(search.outliers)
     describe(lines, "rows in the subset", "residual / final scale", f"{count} outlier{'' if count == 1 else 's'}")
     deletion.plot(search.sizes, search.min_deletion_residual, color=ink.accent)
@@ -131,8 +138,8 @@ def plot_forward_search(search: ForwardSearch, *, label: Any = 8, ax: Any = None
 def plot_convergence(estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
     """Draw how a fit came to its end: the objective, and how far model and weights were from stationary.
 
-    All are relative: the objective above its last value is 1 at the start. What fits by concentration steps has no
-    measures of stationarity.
+    The measures of stationarity are on the right axis, relative to the start of the fit; what fits by concentration
+    steps has none. While the share that is trimmed still grows, the objective falls for that reason too.
 
     Parameters
     ----------
@@ -156,30 +163,20 @@ def plot_convergence(estimator: Any, X: Any = None, y: Any = None, *, ax: Any = 
     >>> plot_convergence(TrimmedPCA(2, random_state=0).fit(X)).get_xlabel()
     'passes over the data'
     """
-    known = isinstance(estimator, Solution)
-    history = estimator.history if known else subject("plot_convergence", estimator).model.history_
-    name = "solve" if known else type(subject("plot_convergence", estimator).model).__name__
+    if isinstance(estimator, Solution):
+        history, name = estimator.history, "solve"
+    else:
+        model = subject("plot_convergence", estimator).model
+        history, name = model.history_, type(model).__name__
     ax = axes(ax)
     ink = colours(ax)
-    passes = np.array([record.passes for record in history], dtype=np.float64)
-    F = np.array([record.objective for record in history], dtype=np.float64)
-    curves = {
-        "objective above its end": (_above_end(F), ink.accent, "-"),
-        "model: how far from stationary": (_trace(history, "stationarity_x"), ink.doubt, "--"),
-        "weights: how far from stationary": (_trace(history, "stationarity_w"), ink.good, ":"),
-    }
-    for label, (values, color, style) in curves.items():
-        there = np.isfinite(values) & (values > TINY)
-        if there.any():
-            ax.plot(passes[there], values[there], color=color, linestyle=style, marker=".", label=label)
-    if ax.lines:
-        ax.set_yscale("log")
-    else:
-        ax.text(0.5, 0.5, "at its end from the first step", transform=ax.transAxes, ha="center", color=ink.muted)
-        ax.set_yticks([])
+    passes, F = _trace(history, "passes"), _trace(history, "objective")
+    ax.plot(passes, F, color=ink.accent, marker=".", label="objective")
+    _level_axis(ax, F)
+    _draw_stationarity(ax, passes, history)
     end = f", F = {F[-1]:.4g}" if len(F) and np.isfinite(F[-1]) else ""
     steps = f"{len(F)} step{'' if len(F) == 1 else 's'}"
-    describe(ax, "passes over the data", "relative to the start", f"{name}: {steps}{end}")
+    describe(ax, "passes over the data", "objective", f"{name}: {steps}{end}")
     legend(ax)
     return ax
 
@@ -203,13 +200,16 @@ def _draw_coefficients(ax: Any, path: TrimPath) -> None:
         ax.plot(
             path.contamination, path.coef[:, j], color=color, alpha=1.0 if few else 0.4, linewidth=1.3 if few else 0.7
         )
+    wide(ax, "y", path.coef, np.nan)
     if not count:
         ax.text(0.5, 0.5, "it has no coefficients", transform=ax.transAxes, ha="center", color=ink.muted)
         return
     if few and path.features is not None:
         ends = np.full(count, path.contamination[-1])
-        ax.margins(x=0.15)
-        name_points(ax, ends, path.coef[-1], range(count), [short(name) for name in path.features])
+        ax.margins(x=0.02)
+        ax.set_xlim(right=path.contamination[-1] * 1.25)  # names stand at the right
+        words = [short(name) for name in path.features]
+        name_points(ax, ends, path.coef[-1], range(count), words, sides=[(-x, y) for x, y in LEFT])
 
 
 def _draw_leaving(ax: Any, path: TrimPath, label: Any) -> None:
@@ -229,9 +229,29 @@ def _trace(history: Any, name: str) -> np.ndarray:
     return np.array([getattr(record, name) for record in history], dtype=np.float64)
 
 
-def _above_end(F: np.ndarray) -> np.ndarray:
-    """(F − its last value)/(the first − the last), NaN where that is no course."""
+def _level_axis(ax: Any, F: np.ndarray) -> None:
+    """Logarithmic where objectives are of very different size; not of rounding errors where they are all the same."""
     known = F[np.isfinite(F)]
-    if len(known) < 2 or known[0] <= known[-1]:
-        return np.full(len(F), np.nan)
-    return np.asarray((F - known[-1]) / (known[0] - known[-1]))
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    if 0 < RATIO * low < high:
+        ax.set_yscale("log")
+    elif high - low <= SAME * abs(high):
+        ax.set_ylim(*sorted((0.9 * high, 1.1 * high)) if high else (-1.0, 1.0))
+
+
+def _draw_stationarity(ax: Any, passes: np.ndarray, history: Any) -> None:
+    """On an axis of its own at the right, where it is known."""
+    ink = colours(ax)
+    curves = (("model", "stationarity_x", ink.doubt, "--"), ("weights", "stationarity_w", ink.good, ":"))
+    known = [(word, _trace(history, name), color, style) for word, name, color, style in curves]
+    known = [(word, np.where(values > TINY, values, np.nan), color, style) for word, values, color, style in known]
+    known = [curve for curve in known if np.isfinite(curve[1]).any()]
+    if not known:
+        return
+    right = ax.twinx()
+    right.set_yscale("log")
+    right.set_ylabel("how far from stationary")
+    for word, values, color, style in known:
+        there = np.isfinite(values)
+        right.plot(passes[there], values[there], color=color, linestyle=style, marker=".", markersize=4)
+        ax.plot([], [], color=color, linestyle=style, marker=".", markersize=4, label=f"{word} (right)")

@@ -58,8 +58,8 @@ def plot_qq(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5, ax:
     expected[np.argsort(of.scores, kind="stable")] = [law.upper(1 - (i + 0.5) / n) * unit for i in range(n)]
     ax = axes(ax)
     level(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
-    draw_rows(ax, of, expected, of.scores, label, (None, of.threshold))
-    ax.axline((0.0, 0.0), (unit, unit), color=colours(ax).muted, linewidth=1.0, zorder=1)
+    draw_rows(ax, of, expected, of.scores, label, (of.threshold, of.threshold), together=True)
+    _diagonal(ax, float(expected.max(initial=unit)))
     what = "match" if of.kind == "matches" else "row"
     describe(ax, f"{'residual' if of.kind == 'numbers' else 'distance'} expected of a good {what}",
              SCORES[of.kind], of.title)  # fmt: skip
@@ -108,13 +108,17 @@ def plot_distances(estimator: Any, X: Any = None, y: Any = None, *, label: Any =
     ax = axes(ax)
     level(ax, "x", limit)
     level(ax, "y", limit)
-    top = float(np.max(classical, initial=limit))
-    ax.plot(np.linspace(0.0, top, 200), np.linspace(0.0, top, 200), color=colours(ax).muted, linewidth=1.0, zorder=1)
-    draw_rows(ax, of, classical, robust, label, (limit, limit))
+    draw_rows(ax, of, classical, robust, label, (limit, limit), together=True)
+    _diagonal(ax, float(np.max(classical, initial=limit)))
     words = "distance" if of.kind == "scatter" else "distance of the features"
     describe(ax, f"classical {words}", f"robust {words}", of.title)
     legend(ax)
     return ax
+
+
+def _diagonal(ax: Any, top: float) -> None:
+    """Where both distances are the same."""
+    ax.plot([0.0, top], [0.0, top], color=colours(ax).muted, linewidth=1.0, zorder=1, scalex=False, scaley=False)
 
 
 def _classical(X: Floats, s: Floats | None) -> Floats:

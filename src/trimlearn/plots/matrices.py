@@ -18,6 +18,7 @@ __all__ = ["plot_cell_map", "plot_noise_matrix"]
 SHOWN = 40  # rows of a cell map: more are too thin to be read
 PALE = 0.12  # of the full colour, for cells that do not deviate: one sees the sign, and no alarm (a choice)
 MOST_NUMBERS = 15  # classes up to which the noise matrix has numbers: more would touch
+RARE = 0.1  # a share of mistakes that has the full colour, unless there are larger ones: rare ones are pale (a choice)
 DARK_CELL = 0.6  # of the full colour, from which on numbers are written in light letters: then they have contrast
 
 
@@ -59,7 +60,7 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     names = of.features(mask.shape[1])
     used = [j for j, name in enumerate(names) if name not in {str(out) for out in model.left_out_}]
     chosen = _rows(rows, np.max(np.where(mask, np.abs(scores), 0.0), axis=1, initial=0.0))
-    size = (2.2 + 0.55 * max(len(used), 3), 1.5 + 0.2 * max(len(chosen), 5))
+    size = (2.2 + 0.55 * max(len(used), 5), 1.5 + 0.2 * max(len(chosen), 5))
     ax = axes(ax, size)
     strong = np.where(mask, np.clip(scores / model.threshold_ / 2.0, -1.0, 1.0), PALE * np.sign(scores))
     ink = colours(ax)
@@ -109,10 +110,10 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any =
     T: NDArray[np.float64] = np.asarray(of.model.noise_matrix_, dtype=np.float64)
     classes = [short(name) for name in of.model.classes_]
     K = len(T)
-    side = 2.2 + 0.42 * min(max(K, 4), 25)
-    ax = axes(ax, (side, side))
+    side = 2.4 + 0.42 * min(max(K, 4), 25)
+    ax = axes(ax, (side + 0.6, side))
     wrong = np.where(np.eye(K, dtype=bool), 0.0, T)
-    top = max(float(wrong.max()), 0.01)
+    top = max(float(wrong.max()), RARE)
     ink = colours(ax)
     ax.imshow(wrong, cmap=_shades(ink.raised, ink.bad), vmin=0.0, vmax=top)
     for k, j in np.ndindex(K, K) if K <= MOST_NUMBERS else ():
@@ -127,7 +128,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any =
     ax.set_yticks(range(0, K, step), texts[::step], fontsize=8)
     _grid(ax, T.shape, ink.line)
     share = float(of.model.contamination_)
-    describe(ax, "labelled", "is in truth", f"{100 * share:.3g} % of the labels are wrong by estimate")
+    describe(ax, "labelled", "is in truth", f"{100 * share:.3g} % of the labels look wrong")
     return ax
 
 

@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 MOST = 20  # coefficients in one picture: more lines are too thin to be read
 ARROWS = 12  # features of a biplot that are drawn, the longest arrows: more names cover one another
 REACH = 0.85  # of the picture, that the longest arrow takes (a choice)
+TINY = 1e-300  # a length that one may divide by
 QUARTILES = 1.349  # between the quartiles of a normal law, in standard deviations
 
 
@@ -74,7 +75,6 @@ def plot_coefficients(
     ink = colours(ax)
     ax.axvline(0.0, color=ink.line, zorder=0)
     b, a = before.ravel()[shown], after.ravel()[shown]
-    ax.hlines(place, b, a, color=ink.line, linewidth=2.0, zorder=1)
     for fit, values, shift, color, marker, word in (
         (plain, b, -0.14, ink.muted, "o", "plain fit"), (model, a, 0.14, ink.accent, "D", "trimmed fit"),
     ):  # fmt: skip
@@ -137,24 +137,21 @@ def plot_biplot(
         z = np.asarray(model.transform(of.data.X), dtype=np.float64)[:, [i, j]]
     ax = axes(ax)
     ink = colours(ax)
-    draw_rows(ax, of, z[:, 0], z[:, 1], label, (None, None))
     arrows = (model.components_[[i, j]] * np.sqrt(model.explained_variance_[[i, j]])[:, None]).T
     length = np.hypot(*arrows.T)
     chosen = np.argsort(-length, kind="stable")[:ARROWS]
     kept = z[of.kept] if of.kept.any() else z
-    scale = REACH * float(np.abs(kept).max(initial=0.0)) / max(float(length.max(initial=0.0)), 1e-300)
-    tips = arrows * scale
-    for feature in chosen:
+    tips = arrows * REACH * float(np.abs(kept).max(initial=0.0)) / max(float(length.max(initial=0.0)), TINY)
+    for tip in tips[chosen]:
         ax.annotate(
-            "",
-            tips[feature],
-            (0.0, 0.0),
-            zorder=3,
-            arrowprops={"arrowstyle": "->", "color": ink.doubt, "linewidth": 1.1},
+            "", tip, (0.0, 0.0), zorder=3, arrowprops={"arrowstyle": "->", "color": ink.doubt, "linewidth": 1.1}
         )
-    names = of.features(len(arrows))
-    ax.update_datalim(np.vstack([tips[chosen], -0.0 * tips[chosen]]))
-    name_points(ax, tips[:, 0], tips[:, 1], chosen, [short(names[feature]) for feature in chosen], color=ink.doubt)
+    ax.update_datalim(tips[chosen])
+    along = np.concatenate([np.linspace(0.0, tip, 40) for tip in tips[chosen]])
+    draw_rows(ax, of, z[:, 0], z[:, 1], label, (None, None), avoid=along)
+    names = [short(name) for name in of.features(len(arrows))]
+    words = [names[feature] for feature in chosen]
+    name_points(ax, tips[:, 0], tips[:, 1], chosen, words, color=ink.doubt, avoid=np.vstack([along, z]))
     part = 100 * model.explained_variance_ratio_
     describe(ax, f"component {i + 1} ({part[i]:.2g} %)", f"component {j + 1} ({part[j]:.2g} %)", of.title)
     legend(ax)

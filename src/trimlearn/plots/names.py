@@ -22,10 +22,12 @@ SIZE = 8.0  # points of the letters: the size of matplotlib's "small", rounded
 RINGS = (4.0, 12.0, 24.0, 40.0, 60.0, 85.0, 115.0)  # points from a point to its name: growing steps (a choice)
 # Which way a name lies from its point: first the corners, which cover least.
 SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0))
+FAR = 10.0  # points from which on a line leads from a point to its name: one letter (a choice)
 RING_COST = 2.0  # points covered that a ring nearer is worth (a choice)
-CROSSING = 5.0  # points covered that a line across another name is worth (a choice)
+CROSSING = 8.0  # points covered that a line across another name is worth (a choice)
 MOST_COVERED = 6.0  # beyond, a crowd is a crowd (a choice)
 SEEN = 20_000  # points that names try not to cover: a limit on time, 0.1 s
+STEP = 4.0  # points between the places along a line: half a letter
 GAP = 1.0  # points between two names: they read as two
 
 
@@ -56,34 +58,50 @@ def row_text(row: int, names: Sequence[Any] | NDArray[Any] | None) -> str:
 
 
 def name_points(
-    ax: Any, x: Floats, y: Floats, rows: Iterable[int], texts: Sequence[str], bad: Any = None, color: str | None = None
+    ax: Any,
+    x: Floats,
+    y: Floats,
+    rows: Iterable[int],
+    texts: Sequence[str],
+    bad: Any = None,
+    *,
+    color: str | None = None,
+    avoid: Floats | None = None,
+    sides: Sequence[tuple[int, int]] = SIDES,
 ) -> None:
     """Write texts beside the points of some rows, those of ``bad`` ones in the colour of what is flagged; or all in
-    one colour. Texts that are there already are not covered."""
+    one ``color``. They cover no text that is there already, and as few points, lines and places to ``avoid`` as can be.
+    ``sides``: where a text may lie."""
     ax.autoscale_view()
     unit = 72.0 / ax.figure.dpi
-    with np.errstate(all="ignore"):
-        places = np.asarray(ax.transData.transform(np.column_stack([x, y]).astype(np.float64))) * unit
+    places = _in_points(ax, np.column_stack([x, y]), unit)
     frame = np.asarray(ax.get_window_extent().extents, dtype=np.float64) * unit
-    step = max(1, len(places) // SEEN)
-    sheet = _Sheet(frame, places[::step][np.isfinite(places[::step]).all(axis=1)])
+    dots = [places[:: max(1, len(places) // SEEN)], *_across(ax, frame, unit)]
+    if avoid is not None:
+        dots.append(_in_points(ax, avoid, unit))
+    seen = np.concatenate(dots)
+    sheet = _Sheet(frame, seen[np.isfinite(seen).all(axis=1)], tuple(sides), _written(ax, unit))
     ink = colours(ax)
-    sheet.boxes += _written(ax, unit)
     for row, text in zip(rows, texts, strict=True):
-        at = places[row]
-        if not np.isfinite(at).all():
-            continue
-        offset = sheet.place(at, _text_size(text))
+        size = _text_size(text)
+        offset = sheet.place(places[row], size) if np.isfinite(places[row]).all() else None
         if offset is None:  # no room that is free: no name is better than two that cannot be read
             continue
-        far = float(np.hypot(*_nearest(offset, _text_size(text)))) > RINGS[1] * 0.9
+        far = float(np.hypot(*_nearest(offset, size))) > FAR
         line = {"arrowstyle": "-", "color": ink.muted, "linewidth": 0.6, "shrinkA": 0.0, "shrinkB": 2.0}
         ax.annotate(
-            text, (x[row], y[row]), xytext=(float(offset[0]), float(offset[1])), textcoords="offset points",
-            ha="left", va="bottom", fontsize=SIZE, parse_math=False, zorder=5, annotation_clip=False,
+            text,
+            (x[row], y[row]),
+            xytext=(float(offset[0]), float(offset[1])),
+            textcoords="offset points",
+            ha="left",
+            va="bottom",
+            fontsize=SIZE,
+            parse_math=False,
+            zorder=5,
             color=color or (ink.bad if bad is not None and bad[row] else ink.muted),
-            arrowprops={**line, "relpos": _towards(offset, _text_size(text))} if far else None,
-        )  # fmt: skip
+            arrowprops={**line, "relpos": _towards(offset, size)} if far else None,
+        )
 
 
 @final
@@ -93,24 +111,31 @@ class _Sheet:
 
     frame: Floats
     dots: Floats
-    boxes: list[Floats] = field(default_factory=list)
+    sides: tuple[tuple[int, int], ...]
+    boxes: list[Floats]
     lines: list[Floats] = field(default_factory=list)  # (10, 2) points along each
 
     def place(self, at: Floats, size: tuple[float, float]) -> Floats | None:
         """Where the lower left corner of a text goes, from its point; None where there is no room."""
+        best = self._best(at, size, self.sides)
+        if best is None:
+            best = self._best(at, size, SIDES)
+        if best is not None:
+            self.boxes.append(np.concatenate([at + best, at + best + size]))
+            self.lines.append(np.linspace(at, at + _nearest(best, size), 10))
+        return best
+
+    def _best(self, at: Floats, size: tuple[float, float], sides: tuple[tuple[int, int], ...]) -> Floats | None:
         best, least = None, np.inf
-        for ring, (reach, side) in enumerate(product(RINGS, SIDES)):
+        for number, (reach, side) in enumerate(product(RINGS, sides)):
             offset = _offset(side, reach, size)
             box = np.concatenate([at + offset, at + offset + size])
-            cost = RING_COST * (ring // len(SIDES))
+            cost = RING_COST * (number // len(sides))
             if cost >= least or self._taken(box):
                 continue
             cost += self._covered(box, at, at + _nearest(offset, size))
             if cost < least:
                 best, least = offset, cost
-        if best is not None:
-            self.boxes.append(np.concatenate([at + best, at + best + size]))
-            self.lines.append(np.linspace(at, at + _nearest(best, size), 10))
         return best
 
     def _taken(self, box: Floats) -> bool:
@@ -126,13 +151,34 @@ class _Sheet:
         return cost + CROSSING * (crossed + sum(bool(_inside(other, box).any()) for other in self.lines))
 
 
+def _in_points(ax: Any, places: Floats, unit: float) -> Floats:
+    """Places of the picture, in points of the page."""
+    with np.errstate(all="ignore"):
+        return np.asarray(ax.transData.transform(np.asarray(places, dtype=np.float64)), dtype=np.float64) * unit
+
+
+def _across(ax: Any, frame: Floats, unit: float) -> list[Floats]:
+    """Places along the lines that go across the picture: `canvas.level`."""
+    found = []
+    for line in ax.lines:
+        x, y = (np.asarray(values) for values in line.get_data())
+        if line.get_transform() == ax.transData or len(x) != 2:
+            continue
+        at = _in_points(ax, np.array([[x[0], y[0]]]), unit)[0]
+        upright = x[0] == x[1]
+        along = np.arange(frame[1], frame[3], STEP) if upright else np.arange(frame[0], frame[2], STEP)
+        across = np.full(len(along), at[0] if upright else at[1])
+        found.append(np.column_stack([across, along] if upright else [along, across]))
+    return found
+
+
 def _written(ax: Any, unit: float) -> list[Floats]:
-    """The boxes of the names that `name_points` has written before."""
+    """The boxes of the names that were written before."""
     found = []
     for text in ax.texts:
         at = getattr(text, "xyann", None)  # of an annotation, the offset of its text
         if at is not None and text.get_text():
-            corner = np.asarray(ax.transData.transform(text.xy)) * unit + at
+            corner = _in_points(ax, np.array([text.xy]), unit)[0] + at
             found.append(np.concatenate([corner, corner + _text_size(text.get_text())]))
     return found
 

@@ -20,8 +20,19 @@ MANY = 5_000  # points from which on they are drawn as pixels in a vector file, 
 SMALLER = 1_000  # points from which on they are drawn smaller, so that they can be told apart (a choice)
 
 
-def draw_rows(ax: Any, of: Subject, x: Floats, y: Floats, label: Any, units: tuple[float | None, float | None]) -> None:
-    """Draw rows at (x, y), and name some. ``units``: up to where each axis is linear for certain; None: all of it."""
+def draw_rows(
+    ax: Any,
+    of: Subject,
+    x: Floats,
+    y: Floats,
+    label: Any,
+    units: tuple[float | None, float | None],
+    *,
+    together: bool = False,
+    avoid: Floats | None = None,
+) -> None:
+    """Draw rows at (x, y), and name some. ``units``: up to where each axis is linear for certain; None: all of it.
+    ``together``: both axes are logarithmic if one has to be. ``avoid``: places that no name shall cover."""
     scores, kept = of.scores, of.kept
     rows = chosen_rows(label, scores, of.names)
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
@@ -39,6 +50,6 @@ def draw_rows(ax: Any, of: Subject, x: Floats, y: Floats, label: Any, units: tup
             ax.scatter(x[these], y[these], label=name, linewidths=0, rasterized=crowd, zorder=2, **look)
     for which, values, unit in (("x", x, units[0]), ("y", y, units[1])):
         if unit is not None:
-            wide(ax, which, values, unit)
+            wide(ax, which, values, unit, np.concatenate([x, y]) if together else None)
     ax.margins(0.08)
-    name_points(ax, x, y, rows, [row_text(row, of.names) for row in rows.tolist()], ~kept)
+    name_points(ax, x, y, rows, [row_text(row, of.names) for row in rows.tolist()], ~kept, avoid=avoid)

@@ -62,7 +62,7 @@ def robust_distances(of: Subject) -> tuple[Distances, Floats]:
     found = feature_distances(X, s, of.model.random_state)
     if found is None:
         raise ValueError(
-            "there are no robust distances of the features: X is sparse, has too few rows, or all of its columns are "
-            "categories. Use plot_residuals or plot_scores."
+            "there are no robust distances of the features: X is sparse, has too few rows, or is all categories. Use "
+            "plot_residuals or plot_scores."
         )
     return found, found.of(np.asarray(X))

@@ -47,7 +47,7 @@ def plot_scores(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5,
     rank = np.empty(len(of.scores))
     rank[np.argsort(of.scores, kind="stable")] = np.arange(1, len(rank) + 1)
     level(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
-    draw_rows(ax, of, rank, of.scores, label, (None, abs(of.threshold)))
+    draw_rows(ax, of, rank, of.scores, label, (None, None if of.kind == "labels" else of.threshold))
     describe(ax, f"{of.model._examples if of.kind == 'matches' else 'rows'}, from best to worst",
              f"outlier score: {SCORES[of.kind]}", of.title)  # fmt: skip
     legend(ax)
