@@ -124,7 +124,7 @@ def test_pictures_that_apply_are_drawn_and_others_are_named(name: str) -> None:
         if picture.removeprefix("plot_") in drawn:
             ax = draw(model)
             ax.figure.savefig(io.BytesIO(), dpi=30)  # nothing that a renderer stumbles over
-            assert ax.get_title(loc="left"), picture
+            assert ax.get_title(), picture
             pyplot.close("all")
         elif (name, picture) != ("label errors", "plot_gallery"):
             with pytest.raises(ValueError, match=r"is for .*, not for .*, which has plot_scores"):
@@ -192,7 +192,7 @@ def test_a_path_from_an_estimator_has_the_names_of_the_table() -> None:
 def test_a_solution_converges_too() -> None:
     X, y = rows()
     ax = plots.plot_convergence(solve(Problem(LeastSquares(X, y), CappedSimplex(50))))
-    assert ax.get_ylabel() == "objective" and ax.get_title(loc="left").startswith("solve: ")
+    assert ax.get_ylabel() == "objective" and ax.get_title().startswith("solve: ")
 
 
 def test_the_gallery_shows_given_and_suggested_labels() -> None:

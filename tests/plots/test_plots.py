@@ -77,7 +77,7 @@ def test_scores_are_sorted_and_the_cutoff_parts_them() -> None:
     np.testing.assert_allclose(together[np.argsort(together[:, 0]), 1], np.sort(model.outlier_scores_))
     (cutoff,) = {line.get_ydata()[0] for line in ax.lines}
     assert seen["kept"][:, 1].max() <= cutoff * (1 + 1e-9) and cutoff <= seen["flagged"][:, 1].min()
-    assert ax.get_title(loc="left") == f"TrimmedLinearRegression: {(~model.inlier_mask_).sum()} of 100 rows flagged"
+    assert ax.get_title() == f"TrimmedLinearRegression: {(~model.inlier_mask_).sum()} of 100 rows flagged"
 
 
 def test_the_map_of_a_regression_tells_outliers_from_leverage() -> None:

@@ -27,6 +27,7 @@ WIDE = 12.0  # times its unit: an axis that reaches further is logarithmic beyon
 NEAR = 3.0  # times its unit, up to where an axis is all but linear: half a decade
 FEW_DECADES = 2  # up to which an axis has ticks at 1, 2 and 5, and only powers of ten beyond: more would touch
 MANY_DECADES = 9  # from which on powers of ten are left out: ten ticks fit on an axis of a small picture
+BELOW = 3.7  # lines of text from the lower edge of a picture to its legend: the numbers and words at the axis
 LONGEST = 28  # letters of a name: a third of a small picture (a choice)
 MIDDLE = 0.5  # lightness below which a background is dark: halfway
 
@@ -65,23 +66,23 @@ def describe(ax: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> No
     """Words at the axes and above; what comes from data is shown as it is, never as a formula."""
     ax.set_xlabel(xlabel, parse_math=False)
     ax.set_ylabel(ylabel, parse_math=False)
-    ax.set_title(title, loc="left", fontsize="medium", parse_math=False)
+    ax.set_title(title, fontsize="medium", parse_math=False)
 
 
-def legend(ax: Any) -> None:
-    """Between the title and the picture, where it covers no point."""
-    from matplotlib.ticker import ScalarFormatter
+def legend(ax: Any, below: float = BELOW) -> None:
+    """Below the picture, where it covers no point and leaves room for another title. ``below``: lines of text."""
+    from matplotlib import rcParams
+    from matplotlib.transforms import ScaledTranslation
 
     handles, labels = ax.get_legend_handles_labels()
     if not labels:
         return
-    if isinstance(ax.yaxis.get_major_formatter(), ScalarFormatter):  # which writes "1e6" where the legend goes
-        ax.yaxis.set_major_formatter(lambda t, _: f"{t:.10g}".replace("-", "−"))
+    down = ScaledTranslation(0.0, -below * rcParams["font.size"] / 72.0, ax.figure.dpi_scale_trans)
     ax.legend(
-        handles, [tick_text(label) for label in labels], loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=4,
-        frameon=False, fontsize="small", borderaxespad=0.1, borderpad=0.1, handletextpad=0.4, columnspacing=1.2,
+        handles, [tick_text(label) for label in labels], loc="upper left", bbox_to_anchor=(0.0, 0.0), ncols=4,
+        bbox_transform=ax.transAxes + down, frameon=False, fontsize="small", borderaxespad=0.0, borderpad=0.0,
+        handletextpad=0.4, columnspacing=1.2,
     )  # fmt: skip
-    ax.set_title(ax.get_title(loc="left"), loc="left", fontsize="medium", parse_math=False, pad=20)
 
 
 def level(ax: Any, which: str, at: float, label: str | None = None) -> None:

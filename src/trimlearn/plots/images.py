@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 COLUMNS = 8  # of a gallery: as many as can be read in a notebook
 CAPTION = 0.32  # of the height of an image, above it (a choice)
 GAP = 0.12  # of the width of an image, between two (a choice)
-MOST_LINES = 150  # matches of each kind that are drawn: more hide the photographs
+MOST_LINES = 100  # matches of each kind that are drawn: more hide the photographs
 APART = 0.03  # of the width of the first photograph, between the two (a choice)
 
 
@@ -83,8 +83,8 @@ def plot_gallery(
     ax.set_ylim(down * (height + CAPTION) - CAPTION + 0.05, -CAPTION)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    words = " (given → suggested)" if of.kind == "labels" else ""
-    describe(ax, title=f"{of.title}{words}")
+    count = f"{int(np.count_nonzero(~of.kept)):,} of {len(of.kept):,} rows flagged"
+    describe(ax, title=f"{count}: given → suggested" if of.kind == "labels" else of.title)
     return ax
 
 
@@ -124,7 +124,7 @@ def plot_matches(
     >>> rng = np.random.default_rng(0)
     >>> src, dst = rng.uniform(0, 1000, (2, 200, 2))
     >>> dst[:60] = src[:60] + 10.0 + rng.standard_normal((60, 2))
-    >>> plot_matches(TrimmedHomography().fit(src, dst)).get_title(loc="left")
+    >>> plot_matches(TrimmedHomography().fit(src, dst)).get_title()
     'TrimmedHomography: 141 of 200 matches flagged'
     """
     of = subject("plot_matches", estimator, X, y)
@@ -151,7 +151,7 @@ def plot_matches(
     count = f"{int((~kept).sum()):,} of {len(kept):,} matches flagged"
     some = f" ({drawn} drawn)" if drawn < len(kept) else ""
     describe(ax, title=f"{type(of.model).__name__}: {count}{some}")
-    legend(ax)
+    legend(ax, below=0.4)
     return ax
 
 

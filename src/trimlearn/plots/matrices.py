@@ -51,7 +51,7 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     >>> from trimlearn import CellwiseOutliers
     >>> X = np.random.default_rng(0).normal(size=(50, 3)) + np.arange(50.0)[:, None]
     >>> X[4, 1] = 400.0
-    >>> plot_cell_map(CellwiseOutliers().fit(X)).get_title(loc="left")
+    >>> plot_cell_map(CellwiseOutliers().fit(X)).get_title()
     'CellwiseOutliers: 1 of 150 cells deviates'
     """
     of = subject("plot_cell_map", estimator, X, y)

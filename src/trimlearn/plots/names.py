@@ -23,9 +23,9 @@ RINGS = (4.0, 12.0, 24.0, 40.0, 60.0, 85.0, 115.0)  # points from a point to its
 # Which way a name lies from its point: first the corners, which cover least.
 SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0))
 FAR = 10.0  # points from which on a line leads from a point to its name: one letter (a choice)
-RING_COST = 2.0  # points covered that a ring nearer is worth (a choice)
+RING_COST = 0.8  # points covered that a ring nearer is worth (a choice)
 CROSSING = 8.0  # points covered that a line across another name is worth (a choice)
-MOST_COVERED = 6.0  # beyond, a crowd is a crowd (a choice)
+MOST_COVERED = 10.0  # beyond, a crowd is a crowd (a choice)
 SEEN = 20_000  # points that names try not to cover: a limit on time, 0.1 s
 STEP = 4.0  # points between the places along a line: half a letter
 GAP = 1.0  # points between two names: they read as two

@@ -39,7 +39,7 @@ def plot_scores(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5,
     >>> x = np.arange(20.0)
     >>> y = np.where(x == 3, 99.0, x + np.sin(x**2))
     >>> ax = plot_scores(TrimmedLinearRegression(random_state=0).fit(x[:, None], y), label=1)
-    >>> ax.get_title(loc="left"), ax.texts[0].get_text()
+    >>> ax.get_title(), ax.texts[0].get_text()
     ('TrimmedLinearRegression: 1 of 20 rows flagged', '3')
     """
     of = subject("plot_scores", estimator, X, y)
