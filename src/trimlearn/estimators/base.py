@@ -63,6 +63,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     threshold_: float
     _table: OutlierTable  # of the training data, once it was asked for
     _doubts: list[str]  # what the fit warned of
+    _asked: float | int | str  # the contamination of the last fit, by `rethreshold` as well
     _examples: str = "rows"  # what the model is fitted to
 
     def __getstate__(self) -> dict[str, Any]:
@@ -142,7 +143,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
             return None
         n, flagged = len(self.weights_), int(np.count_nonzero(~self.inlier_mask_))
         wrong = share(self.contamination_)
-        known = "are wrong by estimate" if self.contamination == "auto" else "were to be trimmed"
+        known = "are wrong by estimate" if vars(self).get("_asked", "auto") == "auto" else "were to be trimmed"
         sentence = f"{flagged:,} of {n:,} {self._examples} flagged ({share(flagged / n)}); {wrong} {known}."
         caveats = list(vars(self).get("_doubts", []))
         if self.contamination_ > MANY:
@@ -188,14 +189,14 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
             yield
-            self._doubts = doubts
+            self._doubts, self._asked = doubts, self.contamination
 
     def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:
         """`_fit` for a contamination as users say it. What was found out about the last fit is forgotten."""
         self.__dict__.pop("_table", None)
         with watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             fitted = self._fit(data, self._h(contamination, data.S), warm)
-        self._doubts = doubts
+        self._doubts, self._asked = doubts, contamination
         return fitted
 
     def _h(self, contamination: Any, S: float) -> float | None:

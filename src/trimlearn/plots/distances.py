@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, fdtri
 
+from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 from trimlearn.plots.canvas import axes, colours, describe, legend, level
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import robust_distances
@@ -55,7 +58,7 @@ def plot_qq(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5, ax:
     law, unit = _law(of)
     n = len(of.scores)
     expected = np.empty(n)
-    expected[np.argsort(of.scores, kind="stable")] = [law.upper(1 - (i + 0.5) / n) * unit for i in range(n)]
+    expected[np.argsort(of.scores, kind="stable")] = unit * _quantiles(law, 1 - (np.arange(n) + 0.5) / n)
     ax = axes(ax)
     level(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
     draw_rows(ax, of, expected, of.scores, label, (of.threshold, of.threshold), together=True)
@@ -129,10 +132,20 @@ def _classical(X: Floats, s: Floats | None) -> Floats:
     return np.asarray(np.sqrt(np.maximum(np.sum(Z @ np.linalg.pinv(S, hermitian=True) * Z, axis=1), 0.0)))
 
 
+def _quantiles(law: Chi | TailLaw, beyond: Floats) -> Floats:
+    """``law.upper`` of many shares at once."""
+    if isinstance(law, TailLaw) and isfinite(law.m):
+        return np.asarray(np.sqrt(law.k * fdtri(law.k, law.m, 1.0 - beyond)))
+    return np.asarray(np.sqrt(chdtri(law.k, beyond)))
+
+
 def _law(of: Subject) -> tuple[Chi | TailLaw, float]:
     """The law of a good row's score, and its unit."""
     if of.kind == "subspace":
         return of.model._law, 1.0
     if of.kind == "scatter":
         return Chi(of.model.n_features_in_), 1.0
-    return (Chi(2), float(of.model.scale_)) if of.kind == "matches" else (Chi(), 1.0)
+    if of.kind == "matches":
+        return Chi(2), float(of.model.scale_)
+    targets = np.shape(of.model._P)[1:] if isinstance(of.model, TrimmedEstimator) else ()
+    return Chi(float(np.prod(targets))), 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import ceil
 from numbers import Integral
 from typing import Any
 
@@ -16,6 +17,8 @@ from trimlearn.plots.subject import subject
 __all__ = ["plot_cell_map", "plot_noise_matrix"]
 
 SHOWN = 40  # rows of a cell map: more are too thin to be read
+LARGEST = 12.0  # inches of a new figure: what fits on a screen
+MOST_NAMES = 60  # at an axis of the largest figure: more would touch
 PALE = 0.12  # of the full colour, for cells that do not deviate: one sees the sign, and no alarm (a choice)
 MOST_NUMBERS = 15  # classes up to which the noise matrix has numbers: more would touch
 RARE = 0.1  # a share of mistakes that has the full colour, unless there are larger ones: rare ones are pale (a choice)
@@ -60,15 +63,16 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     names = of.features(mask.shape[1])
     used = [j for j, name in enumerate(names) if name not in {str(out) for out in model.left_out_}]
     chosen = _rows(rows, np.max(np.where(mask, np.abs(scores), 0.0), axis=1, initial=0.0))
+    if not used:
+        raise ValueError("no column was judged, see left_out_: there are no cells to draw.")
     size = (2.2 + 0.55 * max(len(used), 5), 1.5 + 0.2 * max(len(chosen), 5))
-    ax = axes(ax, size)
+    ax = axes(ax, (min(size[0], LARGEST), min(size[1], LARGEST)))
     strong = np.where(mask, np.clip(scores / model.threshold_ / 2.0, -1.0, 1.0), PALE * np.sign(scores))
     ink = colours(ax)
     shown = strong[chosen][:, used]
     ax.imshow(shown, cmap=_shades(ink.accent, ink.raised, ink.bad), vmin=-1.0, vmax=1.0, aspect="auto")
-    ax.set_xticks(range(len(used)), [tick_text(short(names[j])) for j in used], rotation=60, ha="right", fontsize=8,
-                  rotation_mode="anchor")  # fmt: skip
-    ax.set_yticks(range(len(chosen)), [tick_text(row_text(int(row), of.names)) for row in chosen], fontsize=8)
+    _ticks(ax, "x", [short(names[j]) for j in used], turned=True)
+    _ticks(ax, "y", [row_text(int(row), of.names) for row in chosen])
     _grid(ax, shown.shape, ink.paper)
     count, total = int(mask.sum()), mask[:, used].size
     title = f"CellwiseOutliers: {count:,} of {total:,} cells deviate{'s' if count == 1 else ''}"
@@ -110,7 +114,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any =
     T: NDArray[np.float64] = np.asarray(of.model.noise_matrix_, dtype=np.float64)
     classes = [short(name) for name in of.model.classes_]
     K = len(T)
-    side = 2.4 + 0.42 * min(max(K, 4), 25)
+    side = min(2.4 + 0.42 * max(K, 4), LARGEST)
     ax = axes(ax, (side + 0.6, side))
     wrong = np.where(np.eye(K, dtype=bool), 0.0, T)
     top = max(float(wrong.max()), RARE)
@@ -120,12 +124,8 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any =
         if T[k, j] >= 0.0005:
             color = ink.muted if k == j else ink.raised if wrong[k, j] > DARK_CELL * top else ink.ink
             ax.text(j, k, f"{100 * T[k, j]:.2g}", ha="center", va="center", fontsize=8, color=color)
-    step = max(1, K // 25)
-    texts = [tick_text(name) for name in classes]
-    long = max(len(name) for name in classes) > 3
-    turn = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if long else {}
-    ax.set_xticks(range(0, K, step), texts[::step], fontsize=8, **turn)
-    ax.set_yticks(range(0, K, step), texts[::step], fontsize=8)
+    _ticks(ax, "x", classes, turned=max(len(name) for name in classes) > 2)
+    _ticks(ax, "y", classes)
     _grid(ax, T.shape, ink.line)
     share = float(of.model.contamination_)
     describe(ax, "labelled", "is in truth", f"{100 * share:.3g} % of the labels look wrong")
@@ -146,6 +146,14 @@ def _rows(rows: Any, worst: NDArray[np.float64]) -> NDArray[np.int64]:
     return (chosen % len(worst)).astype(np.int64)
 
 
+def _ticks(ax: Any, which: str, texts: list[str], turned: bool = False) -> None:
+    """Names at the cells; of many cells at every second, third, …"""
+    step = ceil(len(texts) / MOST_NAMES)
+    look: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if turned else {}
+    place = ax.set_xticks if which == "x" else ax.set_yticks
+    place(range(0, len(texts), step), [tick_text(text) for text in texts[::step]], fontsize=8, **look)
+
+
 def _shades(*ends: str) -> Any:
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -156,7 +164,7 @@ def _grid(ax: Any, shape: tuple[int, ...], color: str) -> None:
     """Lines between the cells."""
     ax.set_xticks(np.arange(-0.5, shape[1]), minor=True)
     ax.set_yticks(np.arange(-0.5, shape[0]), minor=True)
-    ax.grid(which="minor", color=color, linewidth=0.8)
+    ax.grid(which="minor", color=color, linewidth=0.8 if max(shape) <= MOST_NAMES else 0.0)
     ax.tick_params(which="both", length=0)
     for side in ax.spines.values():
         side.set_visible(False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -48,13 +49,15 @@ def chosen_rows(label: Any, scores: Floats, names: Sequence[Any] | NDArray[Any] 
         return np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")[: int(label)].astype(np.int64)
     if isinstance(label, (bool, str)) or not isinstance(label, Iterable):
         raise ValueError(f"label must be how many rows to name, or a list of them, got {label!r}.")
-    known = {} if names is None else {name: row for row, name in reversed(list(enumerate(names)))}
+    known: dict[Any, int] = {}
+    for row, name in reversed(list(enumerate(() if names is None else names))):
+        known[name] = known[written(name)] = row
     return np.array([_row(entry, known, n) for entry in label], dtype=np.int64)
 
 
 def row_text(row: int, names: Sequence[Any] | NDArray[Any] | None) -> str:
     """What a row is called: by its name, or by its number."""
-    return short(row if names is None else written(names[row]))
+    return ("" if names is None else short(written(names[row]))) or str(row)
 
 
 def name_points(
@@ -218,5 +221,7 @@ def _text_size(text: str) -> tuple[float, float]:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    width, height, _ = text_to_path.get_text_width_height_descent(text or " ", FontProperties(size=SIZE), False)
+    with warnings.catch_warnings():  # of letters that the font does not have: to be drawn, they warn again
+        warnings.simplefilter("ignore")
+        width, height, _ = text_to_path.get_text_width_height_descent(text or " ", FontProperties(size=SIZE), False)
     return float(width) + 1.0, max(float(height), SIZE) + 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 from trimlearn.plots.canvas import axes, describe, legend, level
@@ -107,7 +108,7 @@ def plot_residuals(estimator: Any, X: Any = None, y: Any = None, *, label: Any =
     for line in (-of.threshold, of.threshold):
         level(ax, "y", line, f"cut-off ±{of.threshold:.3g}" if line > 0 else None)
     level(ax, "y", 0.0)
-    draw_rows(ax, of, expected, off, label, (None, of.threshold))
+    draw_rows(ax, of, expected, off, label, (nan, of.threshold))
     describe(ax, "predicted", SCORES[of.kind], of.title)
     legend(ax)
     return ax

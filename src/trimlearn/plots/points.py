@@ -31,7 +31,8 @@ def draw_rows(
     together: bool = False,
     avoid: Floats | None = None,
 ) -> None:
-    """Draw rows at (x, y), and name some. ``units``: up to where each axis is linear for certain; None: all of it.
+    """Draw rows at (x, y), and name some. ``units``: up to where each axis is linear for certain; None: all of it, NaN:
+    some times the median.
     ``together``: both axes are logarithmic if one has to be. ``avoid``: places that no name shall cover."""
     scores, kept = of.scores, of.kept
     rows = chosen_rows(label, scores, of.names)
