@@ -150,7 +150,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
             caveats.append(
                 f"{wrong} is close to one half: beyond, nobody can tell the right {self._examples} from the wrong ones."
             )
-        return Verdict(sentence, self._worst(), f"The worst {self._examples}:", tuple(caveats))
+        caption = f"The worst {self._examples}:" if flagged else "None is flagged; the most unusual ones:"
+        return Verdict(sentence, self._worst(), caption, tuple(caveats))
 
     def _worst(self) -> OutlierTable:
         """The worst rows, with as much as is quickly told."""
