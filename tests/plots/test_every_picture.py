@@ -107,7 +107,6 @@ MODELS = {
     "label errors": "scores noise_matrix",
     "homography": "scores qq matches convergence",
     "panorama": "scores qq matches convergence",
-    "pipeline": "scores outlier_map residuals qq distances gallery coefficients convergence",
 }
 
 
@@ -147,6 +146,7 @@ def test_signatures_are_alike() -> None:
         assert (X.name, X.default, y.name, y.default) == ("X", None, "y", None), name
         assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in rest)
         assert rest[-1].name == "ax" and rest[-1].default is None
+        assert name == "plot_convergence" or "label" in [parameter.name for parameter in rest]  # it has nothing to name
 
 
 def test_axes_go_in_and_come_out() -> None:
@@ -164,6 +164,7 @@ def test_a_pipeline_is_drawn_as_its_last_step_sees_it() -> None:
     for kept, other in zip(a.collections, b.collections, strict=True):
         np.testing.assert_allclose(kept.get_offsets(), other.get_offsets(), atol=1e-6)
     assert [t.get_text() for t in plots.plot_coefficients(inside).get_yticklabels()] == ["x0", "x1", "x2", "x3"]
+    assert [t.get_text() for t in plots.plot_coefficients(inside, label=["x2"]).get_yticklabels()] == ["x2"]
 
 
 def test_other_rows_are_judged_as_new_ones() -> None:
@@ -210,11 +211,15 @@ def test_the_noise_matrix_is_written_in_per_cent() -> None:
     ax = plots.plot_noise_matrix(fitted("logistic"))
     T = fitted("logistic").noise_matrix_
     assert {text.get_text() for text in ax.texts} == {f"{100 * t:.2g}" for t in T.ravel() if t >= 0.0005}
+    assert [text.get_text() for text in plots.plot_noise_matrix(fitted("logistic"), label=1).texts] == [
+        f"{100 * max(T[0, 1], T[1, 0]):.2g}"
+    ]
 
 
 def test_matches_of_a_panorama_are_those_of_one_pair() -> None:
     ax = plots.plot_matches(fitted("panorama"), pair=(0, 1))
     assert sum(len(lines.get_segments()) for lines in ax.collections) == 60
+    assert len(plots.plot_matches(fitted("panorama"), label=3).texts) == 3
     with pytest.raises(ValueError, match="two images that overlap"):
         plots.plot_matches(fitted("panorama"), pair=(0, 2))
     photographs = [np.zeros((511, 511, 3), np.uint8)] * 2
@@ -235,6 +240,8 @@ def test_cells_are_drawn_for_the_rows_that_are_asked_for() -> None:
     model, X = fitted("cells"), rows()[0]
     assert len(plots.plot_cell_map(model, rows=7).get_yticks()) == 7
     assert len(plots.plot_cell_map(model, X[:5]).get_yticks()) == 5
+    names = [text.get_text() for text in plots.plot_cell_map(model, rows=7, label=[0]).get_yticklabels()]
+    assert "0" in names and sum(name != "" for name in names) == 1
     for wrong in (0, [60], [[1]], ["a"]):
         with pytest.raises(ValueError, match="rows must be"):
             plots.plot_cell_map(model, rows=wrong)

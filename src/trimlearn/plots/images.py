@@ -13,7 +13,7 @@ from trimlearn.estimators.wrong_labels import LabelErrors
 from trimlearn.geometry.mosaic.images import read_image
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.plots.canvas import axes, colours, describe, legend, short
-from trimlearn.plots.names import chosen_rows, row_text
+from trimlearn.plots.names import chosen_rows, name_points, row_text
 from trimlearn.plots.regression import dense
 from trimlearn.plots.subject import Subject, subject
 
@@ -95,6 +95,7 @@ def plot_matches(
     *,
     images: Any = None,
     pair: tuple[int, int] | None = None,
+    label: Any = 0,
     ax: Any = None,
 ) -> Any:
     """Draw two photographs side by side, with lines between the matches: those that agree, and those that do not.
@@ -109,6 +110,8 @@ def plot_matches(
         The two photographs; of a panorama, all of them. None: the points alone.
     pair : tuple of two ints, optional
         Which two images of a panorama; None for those with most matches.
+    label : int or list, default=0
+        How many of the worst matches are numbered, or which ones, among those of the two images.
     ax : Axes, optional
         Where to draw; None makes a new figure.
 
@@ -128,7 +131,8 @@ def plot_matches(
     'TrimmedHomography: 141 of 200 matches flagged'
     """
     of = subject("plot_matches", estimator, X, y)
-    src, dst, kept, which, sizes = _pair(of, pair)
+    src, dst, these, which, sizes = _pair(of, pair)
+    kept = of.kept[these]
     left, right = _photographs(images, which, (src, dst), sizes)
     (h1, w1), (h2, w2) = left[0], right[0]
     shift = np.array([w1 * (1 + APART), 0.0])
@@ -142,12 +146,14 @@ def plot_matches(
             ax.plot([extent[0], extent[1], extent[1], extent[0], extent[0]],
                     [extent[2], extent[2], extent[3], extent[3], extent[2]], color=ink.line, linewidth=1.0)  # fmt: skip
     drawn = 0
-    for word, these, color, alpha in (("flagged", ~kept, ink.bad, 0.5), ("kept", kept, ink.categories[5], 0.8)):
-        drawn += _lines(ax, src[these], dst[these] + shift, color, alpha, word)
+    for word, chosen, color, alpha in (("flagged", ~kept, ink.bad, 0.5), ("kept", kept, ink.categories[5], 0.8)):
+        drawn += _lines(ax, src[chosen], dst[chosen] + shift, color, alpha, word)
     ax.set_xlim(-1.0, float(shift[0]) + w2)
     ax.set_ylim(max(h1, h2), -1.0)
     ax.set_aspect("equal")
     ax.set_axis_off()
+    rows = chosen_rows(label, of.scores[these], None)
+    name_points(ax, *src.T, rows, [str(row) for row in rows], ~kept)
     count = f"{int((~kept).sum()):,} of {len(kept):,} matches flagged"
     some = f" ({drawn} drawn)" if drawn < len(kept) else ""
     describe(ax, title=f"{type(of.model).__name__}: {count}{some}")
@@ -191,9 +197,9 @@ def _captions(of: Subject, rows: NDArray[np.int64]) -> list[str]:
 
 
 def _pair(of: Subject, pair: tuple[int, int] | None) -> tuple[Floats, Floats, NDArray[np.bool_], tuple[int, int], Any]:
-    """src, dst, which are kept, the numbers of the two images, and their sizes (w, h) where they are known."""
+    """src, dst, which of all matches these are, the numbers of the two images, and their sizes (w, h) if known."""
     if not isinstance(of.model, TrimmedPanorama):
-        return of.data.src, of.data.dst, of.kept, (0, 1), None
+        return of.data.src, of.data.dst, np.ones(len(of.kept), dtype=bool), (0, 1), None
     pairs = of.data.pairs
     edges = pairs.edges
     if pair is None:
@@ -203,13 +209,8 @@ def _pair(of: Subject, pair: tuple[int, int] | None) -> tuple[Floats, Floats, ND
     else:
         raise ValueError(f"pair must be two images that overlap, one of {edges}, got {pair!r}.")
     found = pairs.pairs[number]
-    return (
-        found.src,
-        found.dst,
-        of.kept[of.data.pair == number],
-        edges[number],
-        (pairs.sizes[found.i], pairs.sizes[found.j]),
-    )
+    sizes = pairs.sizes[found.i], pairs.sizes[found.j]
+    return found.src, found.dst, of.data.pair == number, edges[number], sizes
 
 
 def _photographs(images: Any, which: tuple[int, int], points: tuple[Floats, Floats], sizes: Any) -> list[Any]:

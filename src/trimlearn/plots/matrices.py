@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.plots.canvas import axes, colours, describe, short, tick_text
-from trimlearn.plots.names import row_text
+from trimlearn.plots.names import chosen_rows, row_text
 from trimlearn.plots.subject import subject
 
 __all__ = ["plot_cell_map", "plot_noise_matrix"]
@@ -25,7 +25,9 @@ RARE = 0.1  # a share of mistakes that has the full colour, unless there are lar
 DARK_CELL = 0.6  # of the full colour, from which on numbers are written in light letters: then they have contrast
 
 
-def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = SHOWN, ax: Any = None) -> Any:
+def plot_cell_map(
+    estimator: Any, X: Any = None, y: Any = None, *, rows: Any = SHOWN, label: Any = None, ax: Any = None
+) -> Any:
     """Draw the cells of a table: red where a value is too high, blue where it is too low, the more so the further off.
 
     Cells that do not deviate are pale, those of columns left out are not drawn (Rousseeuw and Van den Bossche 2018).
@@ -39,7 +41,9 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     y : Ignored
         Not used, present for scikit-learn's pipelines.
     rows : int or array-like of int, default=40
-        How many rows to draw, those with the worst cells in the order of the table; or which ones. All are named.
+        How many rows to draw, those with the worst cells in the order of the table; or which ones.
+    label : int or list, optional
+        How many of these are named, those with the worst cells; or which ones. None: all.
     ax : Axes, optional
         Where to draw; None makes a new figure.
 
@@ -62,7 +66,8 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     scores, mask = of.cells
     names = of.features(mask.shape[1])
     used = [j for j, name in enumerate(names) if name not in {str(out) for out in model.left_out_}]
-    chosen = _rows(rows, np.max(np.where(mask, np.abs(scores), 0.0), axis=1, initial=0.0))
+    worst = np.max(np.where(mask, np.abs(scores), 0.0), axis=1, initial=0.0)
+    chosen = _rows(rows, worst)
     if not used:
         raise ValueError("no column was judged, see left_out_: there are no cells to draw.")
     size = (2.2 + 0.55 * max(len(used), 5), 1.5 + 0.2 * max(len(chosen), 5))
@@ -72,7 +77,8 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     shown = strong[chosen][:, used]
     ax.imshow(shown, cmap=_shades(ink.accent, ink.raised, ink.bad), vmin=-1.0, vmax=1.0, aspect="auto")
     _ticks(ax, "x", [short(names[j]) for j in used], turned=True)
-    _ticks(ax, "y", [row_text(int(row), of.names) for row in chosen])
+    named = chosen if label is None else chosen_rows(label, worst, of.names)
+    _ticks(ax, "y", [row_text(int(row), of.names) if row in named else "" for row in chosen], every=label is not None)
     _grid(ax, shown.shape, ink.paper)
     count, total = int(mask.sum()), mask[:, used].size
     title = f"CellwiseOutliers: {count:,} of {total:,} cells deviate{'s' if count == 1 else ''}"
@@ -80,7 +86,7 @@ def plot_cell_map(estimator: Any, X: Any = None, y: Any = None, *, rows: Any = S
     return ax
 
 
-def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
+def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, label: int | None = None, ax: Any = None) -> Any:
     """Draw which labels are mistaken for which: P(labelled so | of that class), in per cent.
 
     The diagonal, labels that are right, is left white: the shades are for the mistakes.
@@ -91,6 +97,8 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any =
         After fit; also what `trimlearn.label_errors` returned.
     X, y : Ignored
         Not used: the matrix is that of the fit.
+    label : int, optional
+        How many mistakes are written as numbers, the most frequent ones; None: all shares, of up to 15 classes.
     ax : Axes, optional
         Where to draw; None makes a new figure.
 
@@ -120,7 +128,11 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, ax: Any =
     top = max(float(wrong.max()), RARE)
     ink = colours(ax)
     ax.imshow(wrong, cmap=_shades(ink.raised, ink.bad), vmin=0.0, vmax=top)
-    for k, j in np.ndindex(K, K) if K <= MOST_NUMBERS else ():
+    if label is None:
+        numbered = np.full((K, K), K <= MOST_NUMBERS)
+    else:
+        numbered = np.isin(np.arange(K * K), chosen_rows(label, wrong.ravel(), None)).reshape(K, K)
+    for k, j in np.argwhere(numbered).tolist():
         if T[k, j] >= 0.0005:
             color = ink.muted if k == j else ink.raised if wrong[k, j] > DARK_CELL * top else ink.ink
             ax.text(j, k, f"{100 * T[k, j]:.2g}", ha="center", va="center", fontsize=8, color=color)
@@ -146,9 +158,9 @@ def _rows(rows: Any, worst: NDArray[np.float64]) -> NDArray[np.int64]:
     return (chosen % len(worst)).astype(np.int64)
 
 
-def _ticks(ax: Any, which: str, texts: list[str], turned: bool = False) -> None:
-    """Names at the cells; of many cells at every second, third, …"""
-    step = ceil(len(texts) / MOST_NAMES)
+def _ticks(ax: Any, which: str, texts: list[str], turned: bool = False, every: bool = False) -> None:
+    """Names at the cells; of many cells at every second, third, …, unless ``every`` name was asked for."""
+    step = 1 if every else ceil(len(texts) / MOST_NAMES)
     look: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"} if turned else {}
     place = ax.set_xticks if which == "x" else ax.set_yticks
     place(range(0, len(texts), step), [tick_text(text) for text in texts[::step]], fontsize=8, **look)

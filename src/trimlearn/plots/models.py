@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from trimlearn.plots.canvas import axes, colours, describe, legend, short, tick_text
-from trimlearn.plots.names import name_points
+from trimlearn.plots.names import chosen_rows, name_points
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import dense, nameless
 from trimlearn.plots.subject import Subject, subject
@@ -27,7 +27,7 @@ QUARTILES = 1.349  # between the quartiles of a normal law, in standard deviatio
 
 
 def plot_coefficients(
-    estimator: Any, X: Any = None, y: Any = None, *, most: int = MOST, level: float = 0.95, ax: Any = None
+    estimator: Any, X: Any = None, y: Any = None, *, label: Any = MOST, level: float = 0.95, ax: Any = None
 ) -> Any:
     """Draw the coefficients of the trimmed fit beside those of the plain one, which trusts every row.
 
@@ -41,8 +41,8 @@ def plot_coefficients(
         After fit.
     X, y : array-like, optional
         The training data again, for an estimator that was unpickled.
-    most : int, default=20
-        How many coefficients are drawn at most: those that moved most.
+    label : int or list, default=20
+        How many coefficients are drawn at most, those that moved most; or which ones: by number, or by name.
     level : float, default=0.95
         Of the intervals.
     ax : Axes, optional
@@ -69,7 +69,9 @@ def plot_coefficients(
     spread = _spread(data.X)
     before, after = (np.atleast_2d(fit.coef_) * spread for fit in (plain, model))
     names = _coefficient_names(of, after.shape)
-    shown = np.sort(np.argsort(-np.abs(after - before).ravel(), kind="stable")[:most])
+    shown = np.sort(chosen_rows(label, np.abs(after - before).ravel(), names))
+    if not len(shown):
+        raise ValueError("label names no coefficient: a picture shows one at least.")
     place = np.arange(len(shown))[::-1]
     ax = axes(ax, (6.4, 1.6 + 0.28 * max(len(shown), 3)))
     ink = colours(ax)
@@ -85,7 +87,7 @@ def plot_coefficients(
         ax.plot(values, place + shift, linestyle="none", marker=marker, markersize=4.5, color=color, label=word)
     ax.set_yticks(place, [tick_text(names[j]) for j in shown], fontsize=8)
     ax.set_ylim(-0.7, len(shown) - 0.3)
-    left = f", the {len(shown)} of {after.size} that moved most" if len(shown) < after.size else ""
+    left = f", {len(shown)} of {after.size}" if len(shown) < after.size else ""
     describe(ax, "coefficient × spread of its feature", title=f"{type(model).__name__}: coefficients{left}")
     legend(ax)
     return ax
