@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import pickle
 from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
@@ -121,6 +122,10 @@ def test_infinite_scores_are_drawn_at_the_edge() -> None:
     (beyond,) = [dots for dots in ax.collections if dots.get_label() == "infinitely far"]
     assert np.isfinite(beyond.get_offsets()).all() and len(beyond.get_offsets()) == 1
     assert beyond.get_offsets()[0, 1] > model.outlier_scores_[np.isfinite(model.outlier_scores_)].max()
+
+
+def test_a_figure_can_be_pickled() -> None:
+    assert len(pickle.loads(pickle.dumps(plot_outlier_map(pca()).figure)).axes) == 1
 
 
 def test_colours_follow_the_ground() -> None:

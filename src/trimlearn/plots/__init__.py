@@ -1,6 +1,7 @@
 """Pictures of what a trimmed fit found. They need matplotlib, and take and return its Axes."""
 
-from trimlearn.plots.courses import plot_convergence, plot_forward_search, plot_trim_path
+from trimlearn.plots.convergence import plot_convergence
+from trimlearn.plots.courses import plot_forward_search, plot_trim_path
 from trimlearn.plots.distances import plot_distances, plot_qq
 from trimlearn.plots.images import plot_gallery, plot_matches
 from trimlearn.plots.matrices import plot_cell_map, plot_noise_matrix

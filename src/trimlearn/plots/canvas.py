@@ -15,6 +15,7 @@ __all__ = [
     "colours",
     "describe",
     "drawn",
+    "even_axis",
     "legend",
     "level",
     "panels",
@@ -28,6 +29,8 @@ NEAR = 3.0  # times its unit, up to where an axis is all but linear: half a deca
 FEW_DECADES = 2  # up to which an axis has ticks at 1, 2 and 5, and only powers of ten beyond: more would touch
 MANY_DECADES = 9  # from which on powers of ten are left out: ten ticks fit on an axis of a small picture
 BELOW = 3.7  # lines of text from the lower edge of a picture to its legend: the numbers and words at the axis
+RATIO = 30.0  # of the largest to the least objective, from which on its axis is logarithmic (a choice)
+SAME = 1e-6  # of an objective: a difference that nobody would see (a choice)
 LONGEST = 28  # letters of a name: a third of a small picture (a choice)
 MIDDLE = 0.5  # lightness below which a background is dark: halfway
 
@@ -115,7 +118,7 @@ def wide(ax: Any, which: str, values: np.ndarray, unit: float, decided_by: np.nd
     ticks = _ticks(unit, top)
     signed = bool(np.any(np.asarray(values) < 0))
     axis.set_ticks(sorted({-t for t in ticks if t > 0} | set(ticks)) if signed else ticks)
-    axis.set_major_formatter(lambda t, _: _number(t))
+    axis.set_major_formatter(_number)  # by name: a figure can be pickled
     axis.set_minor_locator(_no_ticks())
 
 
@@ -124,6 +127,16 @@ def _top(values: np.ndarray) -> tuple[float, np.ndarray]:
     size = np.abs(np.asarray(values, dtype=np.float64))
     size = size[np.isfinite(size)]
     return float(size.max(initial=0.0)), size
+
+
+def even_axis(ax: Any, F: np.ndarray) -> None:
+    """Logarithmic where objectives are of very different size; not of rounding errors where they are all the same."""
+    known = F[np.isfinite(F)]
+    low, high = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    if 0 < RATIO * low < high:
+        ax.set_yscale("log")
+    elif high - low <= SAME * abs(high):
+        ax.set_ylim(*sorted((0.9 * high, 1.1 * high)) if high else (-1.0, 1.0))
 
 
 def short(text: Any) -> str:
@@ -155,7 +168,7 @@ def _ticks(unit: float, top: float) -> list[float]:
     return [0.0, *(d * 10.0**k for k in powers for d in digits if unit / 4 <= d * 10.0**k < inf)]
 
 
-def _number(t: float) -> str:
+def _number(t: float, _: int = 0) -> str:
     size = abs(t)
     if size == 0 or 1e-3 <= size < 1e5:
         return f"{t:,.10g}".replace("-", "−")

@@ -125,10 +125,10 @@ def plot_matches(
     >>> import numpy as np
     >>> from trimlearn.geometry import TrimmedHomography
     >>> rng = np.random.default_rng(0)
-    >>> src, dst = rng.uniform(0, 1000, (2, 200, 2))
+    >>> src, dst = rng.uniform(0, 1000, (2, 100, 2))
     >>> dst[:60] = src[:60] + 10.0 + rng.standard_normal((60, 2))
     >>> plot_matches(TrimmedHomography().fit(src, dst)).get_title()
-    'TrimmedHomography: 141 of 200 matches flagged'
+    'TrimmedHomography: 41 of 100 matches flagged'
     """
     of = subject("plot_matches", estimator, X, y)
     src, dst, these, which, sizes = _pair(of, pair)
@@ -153,7 +153,7 @@ def plot_matches(
     ax.set_aspect("equal")
     ax.set_axis_off()
     rows = chosen_rows(label, of.scores[these], None)
-    name_points(ax, *src.T, rows, [str(row) for row in rows], ~kept)
+    name_points(ax, src[:, 0], src[:, 1], rows, [str(row) for row in rows], ~kept)
     count = f"{int((~kept).sum()):,} of {len(kept):,} matches flagged"
     some = f" ({drawn} drawn)" if drawn < len(kept) else ""
     describe(ax, title=f"{type(of.model).__name__}: {count}{some}")
