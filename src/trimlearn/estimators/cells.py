@@ -16,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import row_names
+from trimlearn.estimators.base import SHOWN, row_names
+from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.robust.cells.table import FEWEST, TableModel, common_value
+from trimlearn.robust.cells.table import TableModel, why_left_out
 
 __all__ = ["CellwiseOutliers"]
 
-FEW_VALUES = 4  # different values that a column must have: three make a category, as for DetectDeviatingCells
 WHOLE = 0.9  # of the values of a column of whole numbers are whole: 0.1 of a wrong cell need not be
 READ = 0.8  # of the entries of a text column must read as numbers for it to be one: a few may be "n/a" or dirt
 NUMBER = re.compile(
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Which cells of a table do not fit to the others in their row, and what was to be expected there.
 
     Real tables have wrong cells, not wrong rows: a comma that slipped, a sign, two digits swapped. Each column is
@@ -224,6 +224,19 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
         table = self._read(X, reset=False)
         return self._listed(table, self._judged(table))
 
+    def _verdict(self) -> Verdict | None:
+        if "cell_mask_" not in vars(self):
+            return None
+        wrong, rows = int(self.cell_mask_.sum()), int(self.cell_mask_.any(axis=1).sum())
+        judged = len(self.cell_mask_) * len(self._used)
+        part = f" ({share(wrong / judged)})" if judged else ""
+        sentence = f"{wrong:,} of {judged:,} cells deviate{part}, in {rows:,} of {len(self.cell_mask_):,} rows."
+        names = [name for name in ("column", "value", "expected", "score") if name in self._table]
+        row = self._table["name" if "name" in self._table else "row"]
+        worst = OutlierTable({"row": row, **{name: self._table[name] for name in names}}).head(SHOWN)
+        caveats = (f"columns that were not judged: {_reasons(self.left_out_)}.",) if self.left_out_ else ()
+        return Verdict(sentence, worst, "The worst cells:", caveats)
+
     def _judged(self, table: _Table) -> _Found:
         """All columns, those left out with neither scores nor expectations."""
         shape = table.values.shape
@@ -302,7 +315,7 @@ class _Table:
         names = list(X.columns) if frame else [f"x{j}" for j in range(X.shape[1])]
         read = [_numbers(X.iloc[:, j] if frame else X[:, j]) for j in range(X.shape[1])]
         values = np.column_stack([x if x is not None else np.full(X.shape[0], np.nan) for x in read])
-        left_out = ["no numbers" if x is None else _why_not(x) for x in read]
+        left_out = ["no numbers" if x is None else why_left_out(x) for x in read]
         return cls(X, values, names, row_names(X), left_out)
 
     def like(self, used: NDArray[np.int64], expected: Floats, whole: Flags, where: Flags) -> Any:
@@ -351,19 +364,6 @@ def _number(entry: Any) -> float:
         return np.nan
     sign, digits, rest, exponent = (part or "" for part in found.groups())
     return float(f"{sign}{digits.replace(',', '')}{rest}{exponent}")
-
-
-def _why_not(x: Floats) -> str:
-    """Why no cell of a column can be told to be odd, "" where one can."""
-    known = x[np.isfinite(x)]
-    distinct = np.unique(known)
-    if len(distinct) <= 1:
-        return "constant" if len(distinct) else "no values"
-    if len(distinct) < FEW_VALUES:
-        return f"{len(distinct)} different values only"
-    if np.count_nonzero(known != common_value(known)) < FEWEST:
-        return f"fewer than {FEWEST} values apart from the commonest"
-    return ""
 
 
 def _is_whole(x: Floats) -> bool:

@@ -1,0 +1,233 @@
+"""Charts of the target: how far each row is from what the models expect, and how sure that it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, share, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trimlearn.checks.findings import TargetFindings
+    from trimlearn.tables.table import Table
+
+__all__ = ["Judged", "outlier_map", "probabilities", "sorted_scores"]
+
+Floats = NDArray[np.float64]
+
+BINS = 20  # of a histogram of probabilities: 5 % each
+TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
+FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
+
+
+@final
+@dataclass(frozen=True)
+class Judged:
+    """A target that was judged, with what its charts share."""
+
+    target: TargetFindings
+    names: Names
+    groups: Groups
+    given: NDArray[Any]  # as the table has it: numbers or labels
+    score: Floats  # finite, or NaN for rows that were not judged
+    residual: Floats  # the score; negative where a number is smaller than expected
+    note: str  # on scores that are infinite
+
+    @classmethod
+    def of(cls, found: Table, target: TargetFindings, names: Names) -> Self:
+        """The target of a table."""
+        both = target.by_linear & target.by_boosting
+        role = np.where(target.flagged, np.where(both, "wrong", "doubt"), "fits")
+        thing = "label" if target.classes else target.name
+        words = {
+            "fits": "not flagged",
+            "doubt": f"{thing} looks wrong, the models differ",
+            "wrong": f"{thing} looks wrong to both models",
+        }
+        column = found.frame[target.name]
+        given: NDArray[Any] = _labels(column) if target.classes else column.to_numpy(dtype=np.float64)
+        score = np.asarray(target.score, dtype=np.float64)
+        endless = np.isposinf(score)
+        top = TOP * float(np.max(score[np.isfinite(score)], initial=1.0))
+        note = f" Infinite scores ({int(endless.sum()):,}) are drawn as {top:.3g}." if endless.any() else ""
+        score = np.where(endless, top, score)
+        residual = score
+        if not target.classes:
+            expected = np.asarray(target.suggested, dtype=np.float64)
+            residual = np.where(given < expected, -score, score)
+        return cls(target, names, Groups(words, role), given, score, residual, note)
+
+    @property
+    def cut(self) -> float | None:
+        """The score between rows that are flagged and rows that are not, if there is one."""
+        score, flagged = self.score, self.target.flagged
+        there = np.isfinite(score)
+        bad, good = score[there & flagged], score[there & ~flagged]
+        if len(bad) == 0 or len(good) == 0 or bad.min() <= good.max():
+            return None
+        return float((bad.min() + good.max()) / 2)
+
+    def listed(self, rows: Rows) -> Spec:
+        """The suspects among these rows, most probable first, as a table."""
+        flagged = rows[self.target.flagged[rows]]
+        order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
+        lines = [
+            [self.names.of(i), *self.words(i), share(float(self.target.probability[i])), float(self.target.score[i])]
+            for i in order[:100].tolist()
+        ]
+        return table(["row", "given", "expected", "probability", "score"], lines, len(order))
+
+    def words(self, row: int) -> tuple[Any, Any]:
+        """What is given and what is expected, as a table shows them."""
+        given, expected = self.given[row], self.target.suggested[row]
+        if self.target.classes:
+            return str(given), str(expected)
+        return float(given), float(expected)
+
+
+def _labels(values: pd.Series) -> NDArray[np.str_]:
+    """The labels as text, "" where there is none."""
+    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return np.where(values.isna().to_numpy(), "", np.array(words, dtype=np.str_))
+
+
+def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iterator[Spec]:
+    """How badly a row is explained against how far out its predictors lie (Rousseeuw and Van Zomeren 1990)."""
+    target = judged.target
+    if far is None or len(far) != len(judged.score):
+        return
+    rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
+    if len(rows) < FEWEST:
+        return
+    drawn, note = chosen(rows, target.flagged, far, judged.score)
+    signed = not target.classes
+    label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
+    lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
+    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, signed)]
+    yield {
+        "type": "scatter",
+        "key": "outlier-map",
+        "title": _map_title(judged, rows, far, limit),
+        "description": " ".join(
+            [
+                "Each point is a row: across, how unusual its predictors are; up and down, how far its",
+                f"{'label' if target.classes else target.name} is from what the models expect.",
+                "Rows far to the right weigh most in a plain fit.",
+                note + judged.note,
+            ]
+        ).strip(),
+        "x": axis("distance of the predictors from the other rows", far[rows], short="distance"),
+        "y": axis(
+            label, judged.residual[rows], **({"short": "residual"} if signed else {"short": "score", "zero": True})
+        ),
+        "lines": lines,
+        **points(far[drawn], judged.residual[drawn], drawn, judged.groups, judged.names, judged.score),
+        "table": judged.listed(rows),
+    }
+
+
+def _cuts(cut: float | None, signed: bool) -> list[float]:
+    if cut is None:
+        return []
+    return [cut, -cut] if signed else [cut]
+
+
+def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
+    flagged = rows[judged.target.flagged[rows]]
+    thing = "label" if judged.target.classes else judged.target.name
+    if len(flagged) == 0:
+        return f"No row has a {thing} far from what the models expect"
+    outside = 0 if limit is None else int(np.sum(far[flagged] > limit))
+    start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
+    if outside == 0:
+        return f"{start}, none of them with unusual predictors" if limit is not None else start
+    which = (
+        "and"
+        if len(flagged) == 1
+        else "all of them with"
+        if outside == len(flagged)
+        else f"{counted(outside, 'of them', 'of them')} with"
+    )
+    return f"{start}, {which} unusual predictors too"
+
+
+def sorted_scores(judged: Judged) -> Iterator[Spec]:
+    """The scores from the worst on, with the cut."""
+    target = judged.target
+    score = judged.score
+    rows = np.flatnonzero(np.isfinite(score))
+    if len(rows) < FEWEST:
+        return
+    rank = np.full(len(score), np.nan)
+    rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+    drawn, note = chosen(rows, target.flagged, score, score)
+    cut = judged.cut
+    flagged = int(target.flagged[rows].sum())
+    shape = "log" if len(rows) > 100 else "linear"  # else the first ones, which matter, share a few pixels
+    yield {
+        "type": "scatter",
+        "key": "scores",
+        "title": _scores_title(judged, rows, flagged),
+        "description": f"The scores of {len(rows):,} rows, from the worst on: a gap between the flagged and the others "
+        f"says that they are two kinds of rows. {note}{judged.note}".strip(),
+        "x": {"label": "rank of the row, the worst first", "short": "rank", "shape": shape},
+        "y": axis("score: larger is worse", score[rows], zero=True, short="score"),
+        "lines": [] if cut is None else [{"axis": "y", "at": cut, "label": "flagged above"}],
+        **points(rank[drawn], score[drawn], drawn, judged.groups, judged.names, judged.score),
+        "table": judged.listed(rows),
+    }
+
+
+def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
+    if flagged == 0:
+        return "No score stands out"
+    score, bad = judged.score, judged.target.flagged
+    if judged.cut is None:
+        return f"{counted(flagged, 'row', start=True)} of {len(rows):,} {'is' if flagged == 1 else 'are'} flagged"
+    good = score[rows][~bad[rows]]
+    width = score[rows][bad[rows]].min() - good.max()
+    spread = float(np.median(np.abs(good - np.median(good))))
+    gap = "a clear gap" if width > spread else "a small gap" if width > spread / 4 else "no gap"
+    return f"There is {gap} between the {counted(flagged, 'flagged row')} and the others"
+
+
+def probabilities(judged: Judged) -> Iterator[Spec]:
+    """How sure it is that the suspects are wrong, and how many of them are innocent."""
+    target = judged.target
+    p = target.probability[target.flagged & np.isfinite(target.probability)]
+    if len(p) < FEWEST:
+        return
+    others = target.probability[~target.flagged & np.isfinite(target.probability)]
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    near = others[others >= edges[1]]
+    counts = [np.histogram(v, edges)[0].tolist() for v in (p, near)]
+    innocent, missed = float(np.sum(1 - p)), float(np.sum(others))
+    bins = [
+        {"from": round(a, 2), "to": round(b, 2), "counts": list(c)}
+        for a, b, *c in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)
+    ]
+    groups = [{"role": "wrong", "name": "flagged"}, {"role": "fits", "name": "not flagged"}]
+    yield {
+        "type": "histogram",
+        "key": "probabilities",
+        "title": f"Of {len(p):,} suspects, about {len(p) - innocent:,.0f} are truly wrong, by their probabilities",
+        "description": f"If all {len(p):,} were called wrong, about {_about(innocent)} of them would be innocent "
+        f"({share(innocent / len(p))}); about {_about(missed)} wrong ones would be missed. "
+        f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",
+        "x": {"label": "probability that the target is wrong", "shape": "linear", "percent": True},
+        "y": {"label": "rows", "shape": "linear"},
+        "groups": groups,
+        "bins": bins,
+        "table": table(["probability", "flagged", "not flagged"],
+                       [[f"{share(b['from'])} to {share(b['to'])}", *b["counts"]] for b in bins if sum(b["counts"])]),
+    }  # fmt: skip
+
+
+def _about(value: float) -> str:
+    return str(numbers([round(value, 1)])[0]) if value < 10 else f"{value:,.0f}"
