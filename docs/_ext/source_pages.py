@@ -45,6 +45,8 @@ def on_site(target: str, fragment: str) -> str:
     path = ROOT / target
     if target in ELSEWHERE:
         return ELSEWHERE[target] + fragment
+    if path.parent == ROOT / "examples":
+        return f"gallery/{path.stem}.rst"
     if path.is_dir():
         path = path / "__init__.py"
     if path.suffix == ".py" and path.is_file():
