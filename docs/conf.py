@@ -17,7 +17,7 @@ from sphinx_gallery.sorting import FileNameSortKey  # noqa: E402
 
 from trimlearn import __version__  # noqa: E402
 
-REPOSITORY = "https://github.com/trimlearn/trimlearn"  # also in pyproject.toml, project.urls
+repository = "https://github.com/trimlearn/trimlearn"  # also in pyproject.toml, project.urls
 
 project = "trimlearn"
 author = "trimlearn authors"
@@ -38,7 +38,7 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "_templates"]
 templates_path = ["_templates"]
-nitpicky = False
+toc_object_entries_show_parents = "hide"  # fit(), not TrimmedPCA.fit()
 highlight_language = "text"  # the formulas are indented blocks; code says that it is Python
 suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds a class, which Sphinx cannot keep between builds
 
@@ -85,7 +85,7 @@ html_show_sourcelink = False
 html_copy_source = False
 html_theme_options: dict[str, Any] = {
     "logo": {"text": "trimlearn", "image_light": "_static/logo.svg", "image_dark": "_static/logo.svg"},
-    "github_url": REPOSITORY,
+    "github_url": repository,
     "navbar_align": "left",
     "header_links_before_dropdown": 6,
     "show_toc_level": 2,
@@ -96,7 +96,8 @@ html_theme_options: dict[str, Any] = {
     "pygments_light_style": "tango",
     "pygments_dark_style": "monokai",
 }
-html_sidebars = {"index": [], "which_estimator": [], "comparison": []}
+html_context = {"default_mode": "auto"}
+html_sidebars = {"index": [], "which_estimator": [], "comparison": [], "gallery/*": []}
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 

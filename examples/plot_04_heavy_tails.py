@@ -44,7 +44,7 @@ for name, errors in (("normal", rng.standard_normal), ("exponential", rng.standa
 # ----------
 # With 50 rows a tail and a group of errors can look the same, and now and then a large part of a clean sample is called
 # wrong. A warning says so where it can be seen. Look at the scores before you throw anything away: errors stand apart, a tail is a slope without a gap.
-# If you know that nothing is wrong, say ``contamination=0``.
+# The left picture is such a sample. If you know that nothing is wrong, say ``contamination=0``.
 
 X = rng.standard_normal((200, 2))
 tail = X @ [1.0, -1.0] + rng.standard_exponential(200)

@@ -25,10 +25,17 @@ from sphinx.application import Sphinx
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src/trimlearn", "paper", "benchmarks")  # what pages link to
 LINK = re.compile(r"\]\(\.\./([^)\s#]+)(#[^)\s]+)?\)")  # a Markdown link to a file above docs/
-ELSEWHERE = {"README.md": "index.md", "CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}  # pages
+LOCAL = re.compile(r"\]\((?!https?:|#|\.\./)")  # a link to a file, of a page that lies above docs/
+ABOVE = {"changelog": "CHANGELOG.md", "contributing": "CONTRIBUTING.md"}  # pages of the site that lie above docs/
+PAGES = {name: f"{page}.md" for page, name in ABOVE.items()} | {
+    "README.md": "index.md",
+    "examples": "gallery/index.rst",
+    "src/trimlearn/__init__.py": "api/index.rst",
+}
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    app.add_config_value("repository", "", "env")
     app.connect("source-read", rewrite)
     app.connect("html-collect-pages", pages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
@@ -36,22 +43,25 @@ def setup(app: Sphinx) -> dict[str, Any]:
 
 def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
     """Let links of a Markdown page to source files lead to their pages on the site."""
+    if docname in ABOVE:
+        text = (ROOT / ABOVE[docname]).read_text(encoding="utf-8")
+        source[0] = LOCAL.sub("](../", text).replace("](../docs/", "](")
     if app.env.doc2path(docname).suffix == ".md":
-        source[0] = LINK.sub(lambda found: f"]({on_site(found[1], found[2] or '')})", source[0])
+        source[0] = LINK.sub(lambda link: f"]({on_site(link[1], link[2] or '', app.config.repository)})", source[0])
 
 
-def on_site(target: str, fragment: str) -> str:
-    """Where a file of the repository is on the site; what has no page there is named as it is."""
+def on_site(target: str, fragment: str, repository: str) -> str:
+    """Where a file of the repository is on the site, or else in the repository."""
     path = ROOT / target
-    if target in ELSEWHERE:
-        return ELSEWHERE[target] + fragment
+    if target.rstrip("/") in PAGES:
+        return PAGES[target.rstrip("/")] + fragment
     if path.parent == ROOT / "examples":
         return f"gallery/{path.stem}.rst"
     if path.is_dir():
         path = path / "__init__.py"
-    if path.suffix == ".py" and path.is_file():
+    if any(path.is_relative_to(ROOT / folder) for folder in FOLDERS) and path.suffix == ".py":
         return f"source:{page_of(path).removeprefix('source/')}{fragment}"  # a scheme of conf.py
-    return f"../{target}{fragment}"
+    return f"{repository}/blob/main/{target}"
 
 
 def page_of(path: Path) -> str:
