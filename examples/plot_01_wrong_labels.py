@@ -2,13 +2,15 @@
 Wrong labels among digits
 =========================
 
-A fifth of the labels of scikit-learn's digits is made wrong. Nobody tells the model how many, or which.
+A fifth of the labels of scikit-learn's digits is made wrong. Nobody tells the model how many,
+or which.
 """
 
 # %%
 # Fit it as it comes
 # ------------------
-# `load_digits_contaminated` returns the images, the labels as given, and the truth, which the model does not see.
+# `load_digits_contaminated` returns the images, the labels as given, and the truth, which the
+# model does not see.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -23,22 +25,25 @@ model = TrimmedLogisticRegression(random_state=0).fit(digits.X[train], digits.y[
 
 found, wrong = ~model.inlier_mask_, digits.is_wrong[train]
 print(f"It says that {model.contamination_:.0%} of the labels are wrong.")
-print(f"It finds {found[wrong].mean():.0%} of the wrong ones, and doubts {found[~wrong].mean():.1%} of the right ones.")
+print(f"It finds {found[wrong].mean():.0%} of the wrong ones,")
+print(f"and doubts {found[~wrong].mean():.1%} of the right ones.")
 
 # %%
 # What that is worth
 # ------------------
-# On digits it has not seen, with labels that are right, beside plain logistic regression on the same labels:
+# On digits it has not seen, with labels that are right, beside plain logistic regression on the
+# same labels:
 
 plain = LogisticRegression(max_iter=1000).fit(digits.X[train], digits.y[train])
 truth = digits.y_true[test]
-print(f"trimmed {model.score(digits.X[test], truth):.1%}, plain {plain.score(digits.X[test], truth):.1%} of new digits read")
+for name, reader in (("trimmed", model), ("plain", plain)):
+    print(f"{name}: {reader.score(digits.X[test], truth):.1%} of new digits read")
 
 # %%
 # The most suspicious labels
 # --------------------------
-# Worst first, with the label given and the one suggested. `outlier_probability_` means what it says: of labels given
-# 0.9, nine in ten are wrong.
+# Worst first, with the label given and the one suggested. `outlier_probability_` means what it
+# says: of labels given 0.9, nine in ten are wrong.
 
 worst = np.argsort(-model.outlier_probability_, kind="stable")[:12]
 figure, axes = plt.subplots(2, 6, figsize=(9, 3.6), layout="constrained")

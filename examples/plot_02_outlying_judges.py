@@ -2,8 +2,9 @@
 Judges who are judged differently
 =================================
 
-Lawyers rated 43 judges of the US Superior Court on twelve qualities (New Haven Register, 14 January 1977). Two principal
-components explain nearly all judges; some are not explained, and the outlier map shows who, and how.
+Lawyers rated 43 judges of the US Superior Court on twelve qualities (New Haven Register, 14
+January 1977). Two principal components explain nearly all judges; some are not explained, and
+the outlier map shows who, and how.
 """
 
 import matplotlib.pyplot as plt
@@ -18,8 +19,9 @@ ratings = pd.DataFrame(judges.data, columns=judges.feature_names, index=judges.n
 model = TrimmedPCA(n_components=2, random_state=0).fit(ratings)
 
 # %%
-# Up: far from the plane of the two components. To the right: far out within it. Up and to the right is bad leverage, rows
-# that would turn the components of a plain PCA; far right alone is good leverage.
+# Up: far from the plane of the two components. To the right: far out within it. Up and to the
+# right is bad leverage, rows that would turn the components of a plain PCA; far right alone is
+# good leverage.
 
 figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
 plot_outlier_map(model, ax=ax)
@@ -27,4 +29,5 @@ plot_outlier_map(model, ax=ax)
 # %%
 # The same in words, worst first, with the ratings that say so:
 
-model.outlier_table().to_pandas()[["name", "kind", "score", "probability", "features"]].head(6).round(2)
+columns = ["name", "kind", "score", "probability", "features"]
+model.outlier_table().to_pandas()[columns].head(6).round(2)

@@ -2,9 +2,10 @@
 A few rows that turn a regression
 =================================
 
-In a star cluster, hot stars are bright, but for a handful of giants: cool and brighter than all others. They are few, but
-they lie far out along the axis, and that gives them leverage: least squares says that hot stars are dim. The stars here are
-made up after the well-known cluster CYG OB1 (Rousseeuw and Leroy 1987).
+In a star cluster, hot stars are bright, but for a handful of giants: cool and brighter than all
+others. They are few, but they lie far out along the axis, and that gives them leverage: least
+squares says that hot stars are dim. The stars here are made up after the well-known cluster CYG
+OB1 (Rousseeuw and Leroy 1987).
 """
 
 import matplotlib.pyplot as plt
@@ -26,8 +27,8 @@ print("not explained:", np.flatnonzero(~trimmed.inlier_mask_))
 print(f"slope {trimmed.coef_[0]:.2f}, and 3 is right")
 
 # %%
-# Huber's loss does not help: it guards against rows whose *light* is wild, not against those that lie far out along the
-# axis.
+# Huber's loss does not help: it guards against rows whose *light* is wild, not against those that
+# lie far out along the axis.
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 kept = trimmed.inlier_mask_
@@ -45,7 +46,8 @@ ax.set(xlabel="log temperature", ylabel="log light intensity", ylim=(3.5, 6.5))
 ax.legend(frameon=False)
 
 # %%
-# The outlier map tells the two kinds of outliers apart: far off the fit (up and down), and far out among the features (right).
+# The outlier map tells the two kinds of outliers apart: far off the fit (up and down), and far
+# out among the features (right).
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 plot_outlier_map(trimmed, ax=ax)

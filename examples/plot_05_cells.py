@@ -2,8 +2,9 @@
 Which cells are wrong
 =====================
 
-Tables have wrong cells, not wrong rows: a comma that slipped, a sign. Throwing away whole rows would lose nearly all of a
-table of which 3 % of the cells are wrong. `CellwiseOutliers` names the cells, and says what was expected there.
+Tables have wrong cells, not wrong rows: a comma that slipped, a sign. Throwing away whole rows
+would lose nearly all of a table of which 3 % of the cells are wrong. `CellwiseOutliers` names
+the cells, and says what was expected there.
 """
 
 import matplotlib.pyplot as plt
@@ -21,7 +22,8 @@ cars[wrong] *= rng.choice([10, 0.1, -1], size=wrong.sum())
 
 model = CellwiseOutliers().fit(cars)
 found = model.cell_mask_
-print(f"{wrong.sum()} cells are wrong; {found[wrong].sum()} of them are found, and {found[~wrong].sum()} others flagged")
+print(f"{wrong.sum()} cells are wrong; {found[wrong].sum()} of them are found")
+print(f"and {found[~wrong].sum()} of {(~wrong).sum()} others flagged")
 off = np.abs(model.expected_[wrong] / truth[wrong] - 1)
 print(f"what was expected there is off by {np.median(off):.0%} in the median")
 

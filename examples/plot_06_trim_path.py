@@ -2,7 +2,8 @@
 How much to trim
 ================
 
-One model for every contamination from 0 to 45 %: what is left to explain, how the coefficients move, and who leaves when.
+One model for every contamination from 0 to 45 %: what is left to explain, how the coefficients
+move, and who leaves when.
 """
 
 import numpy as np
@@ -20,7 +21,8 @@ print(f'"auto" says {path.auto:.3f}; the nearest point of the path is {path.elbo
 print(f"at that point {np.sum(path.leaves_at[:40] <= path.elbow)} of the 40 wrong rows have left")
 
 # %%
-# Left of the elbow the coefficients are those of a compromise; right of it they stand still: more trimming changes nothing,
-# and costs a little precision. That plateau is what to look for in data of your own.
+# Left of the elbow the coefficients are those of a compromise; right of it they stand still: more
+# trimming changes nothing, and costs a little precision. That plateau is what to look for in data
+# of your own.
 
 _ = plot_trim_path(path)

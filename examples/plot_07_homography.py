@@ -2,8 +2,9 @@
 The map between two images when most matches are wrong
 ======================================================
 
-A detector has matched 600 points of two images. Seven of ten matches are random. `TrimmedHomography` finds the projective
-map that the others agree on, and the threshold, by itself.
+A detector has matched 600 points of two images. Seven of ten matches are random.
+`TrimmedHomography` finds the projective map that the others agree on, and the threshold, by
+itself.
 """
 
 import matplotlib.pyplot as plt
@@ -15,8 +16,9 @@ from trimlearn.geometry.homography.synthetic import corner_error, random_scene
 scene = random_scene(np.random.default_rng(1), n=600, contamination=0.7)
 model = TrimmedHomography().fit(scene.src, scene.dst)
 kept = model.inlier_mask_
-print(f"{model.contamination_:.0%} of the matches are wrong, it says, beyond {model.threshold_:.1f} pixels")
-print(f"kept {np.sum(kept & scene.good)} of {scene.good.sum()} good matches, and {np.sum(kept & ~scene.good)} wrong ones")
+print(f"{model.contamination_:.0%} of the matches are wrong, beyond {model.threshold_:.1f} pixels")
+print(f"kept {np.sum(kept & scene.good)} of {scene.good.sum()} good matches,")
+print(f"and {np.sum(kept & ~scene.good)} wrong ones")
 print(f"the corners are off by {corner_error(model.homography_, scene.H):.2f} pixels in the mean")
 
 # %%

@@ -2,8 +2,8 @@
 Any scikit-learn model, trimmed
 ===============================
 
-Boosted trees learn whatever they are given. Here a fifth of the targets is wrong. `TrimmedEstimator` fits the same
-trees to the rows that models of *other* rows explain.
+Boosted trees learn whatever they are given. Here a fifth of the targets is wrong.
+`TrimmedEstimator` fits the same trees to the rows that models of *other* rows explain.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Counts, some of which were never reset
 ======================================
 
-Poisson regression, where a sixth of the counters was not reset: their counts are too large by 40. Deviance residuals judge
-rows with large and with small means alike.
+Poisson regression, where a sixth of the counters was not reset: their counts are too large by
+40. Deviance residuals judge rows with large and with small means alike.
 """
 
 import matplotlib.pyplot as plt

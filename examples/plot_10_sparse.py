@@ -2,9 +2,9 @@
 More columns than rows
 ======================
 
-80 rows, 120 columns, of which three matter, and 12 rows that are wrong. Cross-validation of a lasso is misled twice: by the
-fit, and by the held-out errors that choose the penalty. `TrimmedLinearRegressionCV` decides which rows are good and which
-penalty is best together.
+80 rows, 120 columns, of which three matter, and 12 rows that are wrong. Cross-validation of a
+lasso is misled twice: by the fit, and by the held-out errors that choose the penalty.
+`TrimmedLinearRegressionCV` decides which rows are good and which penalty is best together.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,8 @@ y[:12] += 30
 
 model = TrimmedLinearRegressionCV(random_state=0, cv=3).fit(X, y)
 plain = LassoCV(cv=3, random_state=0).fit(X, y)
-print(f"{(~model.inlier_mask_[:12]).sum()} of the 12 wrong rows are found, {(~model.inlier_mask_[12:]).sum()} others flagged")
+flagged = ~model.inlier_mask_
+print(f"{flagged[:12].sum()} of the 12 wrong rows are found, {flagged[12:].sum()} others flagged")
 
 # %%
 # The plain lasso spends its coefficients on the wrong rows:

@@ -2,8 +2,9 @@
 A loss of your own
 ==================
 
-Any loss that knows its values and its gradients can be trimmed. Here: a sine wave of unknown amplitude and phase, which is
-linear in two numbers, with the loss log cosh, and then trimmed by `solve`.
+Any loss that knows its values and its gradients can be trimmed. Here: a sine wave of unknown
+amplitude and phase, which is linear in two numbers, with the loss log cosh, and then trimmed by
+`solve`.
 """
 
 import matplotlib.pyplot as plt

@@ -46,8 +46,8 @@ HEAD = """\
 API reference
 =============
 
-Every public name, from its docstring; every example in them is run as a test. :doc:`Which estimator? <../which_estimator>`
-helps to choose.
+Every public name, from its docstring; every example in them is run as a test.
+:doc:`Which estimator? <../which_estimator>` helps to choose.
 """
 
 

@@ -1,7 +1,8 @@
 """Docstrings are written to be read in the source: |u| is an absolute value there and ``scale_`` an attribute.
 
-reStructuredText would take the first for a substitution and the second for a link. Both are escaped before it sees them.
-What scikit-learn's base classes add to every estimator (metadata routing, `get_params`) is left to its own documentation.
+reStructuredText would take the first for a substitution and the second for a link. Both are escaped before it sees
+them. What scikit-learn's base classes add to every estimator (metadata routing, `get_params`) is left to its own
+documentation.
 """
 
 from __future__ import annotations

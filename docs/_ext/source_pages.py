@@ -1,8 +1,8 @@
 """The source of the package as pages of the site, so that every link from a page to a file leads somewhere offline.
 
 A page writes ``[smart/algorithm.py](../src/trimlearn/smart/algorithm.py)``, which is right in the repository; on the
-site it leads to ``source/src/trimlearn/smart/algorithm.html``. A fragment is a line (``#L40``) or the name of a function
-or class (``#Algorithm1.x_step``).
+site it leads to ``source/src/trimlearn/smart/algorithm.html``. A fragment is a line (``#L40``) or the name of a
+function or class (``#Algorithm1.x_step``).
 """
 
 from __future__ import annotations
