@@ -36,7 +36,7 @@ extensions = [
     "plain_docstrings",
     "source_pages",
 ]
-exclude_patterns = ["_ext", "_templates"]
+exclude_patterns = ["_ext", "_pictures", "_templates"]
 templates_path = ["_templates"]
 toc_object_entries_show_parents = "hide"  # fit(), not TrimmedPCA.fit()
 highlight_language = "text"  # the formulas are indented blocks; code says that it is Python
