@@ -38,6 +38,7 @@ from trimlearn.progress import stage
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
+from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
@@ -279,8 +280,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
-        elif h is None and self.contamination_ > DOUBTFUL:
-            _warn_of_misfit(rows, self._residuals(rows, x) / final.scale, final)
+        elif h is None:
+            _warn_of_doubt(rows, self._residuals(rows, x) / final.scale, weights <= 0, final)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
@@ -383,13 +384,20 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return replace(known, noise=self._noise, bread=self._bread)
 
 
-def _warn_of_misfit(rows: Examples, scores: np.ndarray, verdict: Verdict) -> None:
-    """UserWarning where the many rows that are flagged may be the model's fault."""
-    if looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
+def _warn_of_doubt(rows: Examples, scores: np.ndarray, flagged: np.ndarray, verdict: Verdict) -> None:
+    """UserWarning where the rows that are flagged may be the model's fault: a curve, or skewed errors."""
+    if verdict.contamination > DOUBTFUL and looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
         warn(
             f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
             "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
             "residuals over the features, or give a contamination.",
+        )
+    elif looks_skewed(scores, flagged):
+        cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
+        warn(
+            f"{flagged.mean():.0%} of the rows are flagged on one side of the linear fit, but one skewed law explains "
+            f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
+            "a contamination.",
         )
 
 
