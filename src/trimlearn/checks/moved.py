@@ -1,0 +1,53 @@
+"""How a fit moved when a person's decisions were put into it."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from trimlearn.checks.findings import TargetFindings
+
+if TYPE_CHECKING:
+    from trimlearn.checks.parts import Parts
+
+__all__ = ["how_it_moved"]
+
+
+def how_it_moved(before: Parts, after: Parts, flagged: tuple[int, int]) -> list[str]:
+    """Sentences on what changed. ``flagged``: the suspects before and after."""
+    sentences = [f"Before your decisions {flagged[0]} rows were suspect; now {flagged[1]} are."]
+    if before.target is not None and after.target is not None:
+        sentences += _errors(before.target, after.target)
+        sentences += _coefficients(before.target, after.target)
+    return sentences
+
+
+def _errors(before: TargetFindings, after: TargetFindings) -> list[str]:
+    """One sentence for each trimmed model."""
+    was = {(score.model, score.measure): score.value for score in before.scores if score.fit == "trimmed"}
+    sentences = []
+    for score in after.scores:
+        old = was.get((score.model, score.measure))
+        if score.fit == "trimmed" and old is not None and isfinite(old) and isfinite(score.value):
+            how = f"went from {old:.3g} to {score.value:.3g}" if f"{old:.3g}" != f"{score.value:.3g}" else f"stayed at {old:.3g}"
+            sentences.append(f"The {score.measure} of the {score.model} model {how}.")
+    return sentences
+
+
+def _coefficients(before: TargetFindings, after: TargetFindings) -> list[str]:
+    """The coefficient that moved most, in units of the width of its interval where that is known."""
+    was = {entry["name"]: entry["trimmed"] for entry in before.coefficients}
+    moved = []
+    for entry in after.coefficients:
+        old, new = was.get(entry["name"]), entry["trimmed"]
+        if old is None or new is None or not (isfinite(old) and isfinite(new)):
+            continue
+        low, high = entry.get("low"), entry.get("high")
+        known = low is not None and high is not None and isfinite(low) and isfinite(high) and high > low
+        moved.append((abs(new - old) / (high - low if known else max(abs(old), 1e-300)), entry["name"], old, new))
+    if not moved:
+        return []
+    size, name, old, new = max(moved)
+    if size == 0 or f"{old:.3g}" == f"{new:.3g}":
+        return ["The coefficients of the linear model stayed as they were."]
+    return [f"The coefficient that moved most is that of {name}: from {old:.3g} to {new:.3g}."]

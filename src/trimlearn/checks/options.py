@@ -1,0 +1,73 @@
+"""What a check may be told, looked at before the work begins: each mistake is one line that names the nearest right word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, get_args
+
+from trimlearn.checks.findings import Task
+
+if TYPE_CHECKING:
+    from trimlearn.tables.table import Table
+
+__all__ = ["OptionError", "check_target", "check_task", "names", "no_more_options", "one_of"]
+
+LISTED = 8  # names that one line of an error holds, as many as a reader takes in
+
+
+class OptionError(ValueError):
+    """An argument that cannot be right for this table: the caller can mend it, whatever the data hold."""
+
+
+def names(value: str | Sequence[str] | None) -> tuple[str, ...]:
+    """One name or several, as a tuple.
+
+    >>> names("Price"), names(["a", "b"]), names(None)
+    (('Price',), ('a', 'b'), ())
+    """
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
+
+
+def one_of(known: Iterable[str], name: str) -> str:
+    """The end of a sentence about a name that is not known: the nearest known ones, else the first few.
+
+    >>> one_of(["Price", "Weight"], "price")
+    'did you mean Price?'
+    >>> one_of(["Price", "Weight"], "xyz")
+    'there are Price, Weight.'
+    """
+    known = list(known)
+    folded = {word.casefold().strip(): word for word in reversed(known)}
+    near = get_close_matches(name.casefold().strip(), folded, n=3)
+    if near:
+        return f"did you mean {' or '.join(folded[word] for word in near)}?"
+    shown = ", ".join(known[:LISTED])
+    return f"there are {shown}{f' and {len(known) - LISTED} more' if len(known) > LISTED else '.'}"
+
+
+def no_more_options(unknown: dict[str, Any], known: Iterable[str]) -> None:
+    """Raise for a keyword that no option has."""
+    for name in unknown:
+        raise TypeError(f"check has no option {name!r}: {one_of(known, name)}")
+
+
+def check_task(task: str | None) -> None:
+    """Raise for a task that is none."""
+    if task is not None and task not in get_args(Task):
+        raise OptionError(f"task must be one of {', '.join(get_args(Task))}, got {task!r}.")
+
+
+def check_target(table: Table, target: str | None) -> None:
+    """Raise where the target cannot be judged, whatever its cells say."""
+    if target is None:
+        return
+    kinds = {column.name: column.kind for column in table.columns}
+    if target not in kinds:
+        raise OptionError(f"target: {table.source} has no column {target!r}; {one_of(kinds, target)}")
+    if kinds[target] == "empty":
+        raise ValueError(f"target: column {target!r} is empty, so that there is nothing to judge.")
+    if kinds[target] == "constant":
+        raise ValueError(f"target: column {target!r} has one value only, so that no row can be told from another.")
