@@ -13,8 +13,9 @@ from trimlearn.robust.cells.tails import adaptive_level
 from trimlearn.robust.cells.transform import Column
 from trimlearn.robust.scale import Chi
 
-__all__ = ["FEWEST", "TableCells", "TableModel", "common_value"]
+__all__ = ["TableCells", "TableModel", "common_value", "why_left_out"]
 
+FEW_VALUES = 4  # different values that a column must have: three make a category, as for DetectDeviatingCells
 FEWEST = 5  # values that differ from the commonest one: of fewer, none can be told to be odd
 # Rows that a model is fitted to: more hardly change it, and all are judged by it. At most so many, and fewer where a
 # round with n p³ operations would take more than half a second; but 10 for each column, and 200.
@@ -27,12 +28,15 @@ Flags = NDArray[np.bool_]
 @final
 @dataclass(frozen=True)
 class TableCells:
-    """Of each cell: whether it deviates, what was expected, the score, and the row's own score."""
+    """Of each cell: whether it deviates, what was expected, the score, and the row's own score; ``centre`` and ``sigma``
+    are what is expected of the transformed value, and the σ by which that is missed."""
 
     mask: Flags
     expected: Floats
     scores: Floats
     row_scores: Floats
+    centre: Floats
+    sigma: Floats
 
 
 @final
@@ -90,6 +94,8 @@ class TableModel:
             np.where(X == self.common, X, expected),
             np.where(np.isnan(X), 0.0, scores),
             row_scores,
+            inside,
+            found.sigma,
         )
 
     def _row_scores(self, scores: Floats, known: Flags) -> Floats:
@@ -113,6 +119,23 @@ def common_value(x: Floats) -> float:
         return np.nan
     middle = float(np.partition(x, len(x) // 2)[len(x) // 2])
     return middle if 2 * np.count_nonzero(x == middle) > len(x) else np.nan
+
+
+def why_left_out(x: Floats) -> str:
+    """Why no cell of a column can be told to be odd, "" where one can.
+
+    >>> why_left_out(np.array([3.0, 3.0, np.nan])), why_left_out(np.arange(9.0))
+    ('constant', '')
+    """
+    known = x[np.isfinite(x)]
+    distinct = np.unique(known)
+    if len(distinct) <= 1:
+        return "constant" if len(distinct) else "no values"
+    if len(distinct) < FEW_VALUES:
+        return f"{len(distinct)} different values only"
+    if np.count_nonzero(known != common_value(known)) < FEWEST:
+        return f"fewer than {FEWEST} values apart from the commonest"
+    return ""
 
 
 def _sample(X: Floats) -> Floats:

@@ -1,0 +1,164 @@
+"""The errors that people make when they write numbers down, and what a number was before one of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.checks.findings import WrongCell
+
+__all__ = ["MISSING", "RULES", "SWAPPED", "Origins", "missing_codes", "origins", "typical_errors"]
+
+# What a value was multiplied by, and what that is called. A slip of the comma, or grams for kilograms.
+FACTORS = {
+    "10 times too large": 10.0,
+    "100 times too large": 100.0,
+    "1000 times too large": 1000.0,
+    "10 times too small": 0.1,
+    "100 times too small": 0.01,
+    "1000 times too small": 0.001,
+    "sign": -1.0,
+}
+SWAPPED = "digits swapped"
+MISSING = "stands for missing"
+RULES = (*FACTORS, SWAPPED)
+DIGITS = 9  # of a number that may be swapped: beyond, floats have rounding errors among them
+DECIMALS = 4  # of a column that are looked for: measured values have no more
+FEW = 10  # different values: a column of fewer has no codes that could be told from them
+WILD = 0.01  # of the values of a column at either end: wrong ones may be among them
+MOST = 0.9  # of the values of a column: of the others, some are wrong
+# Values that people write for "not known": what SPSS, SAS and survey codebooks recommend, and what databases fill in.
+CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 0.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0)
+SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
+TWICE = 2  # cells: an error made once is no habit
+WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
+
+Floats = NDArray[np.float64]
+
+
+@final
+@dataclass(frozen=True)
+class Origins:
+    """What values were before an error. ``truths`` and ``weights``: (candidates, n); ``rules``: a rule per candidate.
+
+    A weight is the density of the written value beside that of the truth, |d truth/d written| times the probability
+    of this slip among those of its kind; 0 where the rule does not apply.
+    """
+
+    rules: tuple[int, ...]
+    truths: Floats
+    weights: Floats
+
+
+def origins(x: Floats, decimals: int, negative: bool, expected: Floats) -> Origins:
+    """What each of the values x, finite ones, may have been.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        Values of a column.
+    decimals : int
+        How many decimals the column has.
+    negative : bool
+        Whether negative values are ordinary in it.
+    expected : ndarray of shape (n,)
+        What the others in the row expect: it fills in decimals that were lost.
+
+    Returns
+    -------
+    Origins
+        One candidate for each factor and each place at which two digits may have been swapped.
+
+    Examples
+    --------
+    >>> found = origins(np.array([120.0]), 0, False, np.array([205.0]))
+    >>> [(RULES[rule], float(t)) for rule, t, w in zip(found.rules, found.truths[:, 0], found.weights[:, 0]) if w][-3:]
+    [('digits swapped', 102.0), ('digits swapped', 210.0), ('digits swapped', 1020.0)]
+    """
+    rules, truths, weights = [], [], []
+    for rule, factor in enumerate(FACTORS.values()):
+        rules.append(rule)
+        truths.append(np.round(x / factor, DIGITS) if abs(factor) > 1 else x / factor)
+        weights.append(np.where(x != 0, 1.0 / abs(factor), 0.0))
+    for truth, weight in _swaps(x, decimals, negative, expected):
+        rules.append(len(FACTORS))
+        truths.append(truth)
+        weights.append(weight)
+    return Origins(tuple(rules), np.array(truths), np.array(weights))
+
+
+def _swaps(x: Floats, decimals: int, negative: bool, expected: Floats) -> Iterable[tuple[Floats, Floats]]:
+    """Each swap of two neighbouring digits; also of whole parts whose decimals were lost, or the sign."""
+    unit = 10.0**decimals
+    whole = np.rint(np.abs(x) * unit)
+    usable = (whole > 0) & (whole < 10.0**DIGITS) & (np.abs(whole - np.abs(x) * unit) <= WRITTEN * np.maximum(whole, 1))
+    digits = np.where(usable, whole, 0.0).astype(np.int64)
+    length = np.floor(np.log10(np.maximum(digits, 1))).astype(np.int64) + 1
+    lost = digits % 10**decimals == 0
+    for k in range(int(length.max(initial=1))):
+        low, high = digits // 10**k % 10, digits // 10 ** (k + 1) % 10
+        there = usable & (low != high) & (k < length) & ((high > 0) | (low > 0))
+        swapped = (digits + (high - low) * (10**k - 10 ** (k + 1))) / unit
+        weight = there / np.maximum(length - (k < length - 1), 1)
+        most = swapped + (1.0 - 1.0 / unit) * (lost & (k >= decimals))
+        for sign in (np.sign(x), -np.sign(x)) if negative else (np.sign(x),):
+            yield sign * np.clip(sign * expected, swapped, most), weight
+
+
+def decimals_of(x: Floats) -> int:
+    """How many decimals nine tenths of the values have at most.
+
+    >>> decimals_of(np.array([1.5, 2.25, 3.0] * 10)), decimals_of(np.array([4.0, 7.0]))
+    (2, 0)
+    """
+    for k in range(DECIMALS):
+        scaled = x * 10.0**k
+        if np.mean(np.abs(scaled - np.rint(scaled)) <= WRITTEN * np.maximum(np.abs(scaled), 1.0)) >= MOST:
+            return k
+    return DECIMALS
+
+
+def missing_codes(x: Floats) -> list[float]:
+    """The values that stand for missing ones: codes such as −999, far from all others.
+
+    A negative code counts where the others are not negative, a positive one where it is twice the largest of them, a
+    few wild ones apart, and where no other value is likely to be written so.
+
+    >>> missing_codes(np.append(np.linspace(3.0, 80.0, 200), [-999.0, 999.0, 999.0, -1.0]))
+    [-999.0, 999.0]
+    """
+    known = x[np.isfinite(x)]
+    found = []
+    for code in CODES:
+        count = np.count_nonzero(known == code)
+        others = known[~np.isin(known, CODES)]
+        if count < (1 if code < 0 else TWICE) or count > SHARED * len(known) or len(np.unique(others)) <= FEW:
+            continue
+        low, middle, high = np.quantile(others, [WILD, 0.5, 1.0 - WILD])
+        spread = max(high - middle, middle - low)
+        apart = code < low - spread if code < 0 else code > 2 * high and code > high + spread
+        if apart and (code >= 0 or low >= 0 or abs(code) > 2 * abs(low)):
+            found.append(code)
+    return found
+
+
+def typical_errors(cells: Iterable[WrongCell]) -> dict[str, str]:
+    """Of each column with wrong cells the error that more than half of them share, "" where there is none.
+
+    >>> cells = [WrongCell(k, "price", 10.0, 1.0, 9.0, 1.0, "10 times too large") for k in range(3)]
+    >>> typical_errors(cells)
+    {'price': '10 times too large'}
+    """
+    errors: dict[str, list[str]] = {}
+    for cell in cells:
+        errors.setdefault(cell.column, []).append(cell.error)
+    found = {}
+    for column, named in errors.items():
+        error, count = Counter(named).most_common(1)[0]
+        found[column] = error if count >= TWICE and count > SHARED * len(named) else ""
+    return found
