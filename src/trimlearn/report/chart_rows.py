@@ -1,0 +1,172 @@
+"""Charts of rows as a whole: their distances, beside what clean rows would have, and principal components."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, points, share, table
+
+if TYPE_CHECKING:
+    from trimlearn.checks.findings import RowFindings
+
+__all__ = ["row_charts"]
+
+Floats = NDArray[np.float64]
+
+FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
+ARROWS = 8  # columns of a biplot: more arrows hide each other and the points
+REACH = 0.8  # of the half width of the cloud of points that the longest arrow of a biplot has
+
+
+@final
+@dataclass(frozen=True)
+class Seen:
+    """The rows that were judged, with what their charts share."""
+
+    found: RowFindings
+    names: Names
+    flagged: NDArray[np.bool_]
+    groups: Groups
+    rows: Rows  # those that have a score
+    worst: Floats  # the score of each row of the table, 0 for those without
+
+    @classmethod
+    def of(cls, found: RowFindings, names: Names) -> Self:
+        """The rows of a table."""
+        flagged = np.zeros(len(found.scores), dtype=bool)
+        flagged[[odd.row for odd in found.odd]] = True
+        groups = Groups({"fits": "like the others", "wrong": "odd as a whole"}, np.where(flagged, "wrong", "fits"))
+        there = np.flatnonzero(np.isfinite(found.scores))
+        return cls(found, names, flagged, groups, there, np.nan_to_num(found.scores, nan=0.0))
+
+    def of_fit(self, values: Any) -> Floats | None:
+        """What a fit knows of its rows, for all rows of the table; None where it is not known which rows it saw."""
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape[0] == len(self.worst):
+            return values
+        if values.shape[0] != len(self.rows):
+            return None
+        spread = np.full((len(self.worst), *values.shape[1:]), np.nan)
+        spread[self.rows] = values
+        return spread
+
+    def scatter(self, key: str, x: Floats, y: Floats, far: Floats) -> tuple[Spec, str]:
+        """The points of a chart, and what was left out."""
+        rows = self.rows[np.isfinite(x[self.rows]) & np.isfinite(y[self.rows])]
+        drawn, note = chosen(rows, self.flagged, far, self.worst)
+        spec = points(x[drawn], y[drawn], drawn, self.groups, self.names, self.worst)
+        return {"type": "scatter", "key": key, **spec, "table": self.listed()}, note
+
+    def listed(self) -> Spec:
+        """The odd rows, most probable first."""
+        order = sorted(self.found.odd, key=lambda odd: (-odd.probability, -odd.score))
+        lines = [
+            [self.names.of(o.row), share(o.probability), float(o.score), ", ".join(o.columns)] for o in order[:100]
+        ]
+        return table(["row", "probability", "score", "columns"], lines, len(order))
+
+
+def row_charts(found: RowFindings, names: Names) -> Iterator[Spec]:
+    """All charts that the fits allow."""
+    seen = Seen.of(found, names)
+    if len(seen.rows) < FEWEST:
+        return
+    yield from _components(seen, found.fits.get("pca"), found.fits.get("matrix"), found.fits.get("columns"))
+    yield from _distances(seen, found.fits.get("pca"))
+    yield from _sorted(seen)
+    yield from _quantiles(seen, found.fits.get("covariance"))
+
+
+def _sorted(seen: Seen) -> Iterator[Spec]:
+    """The scores from the worst on, with the cut."""
+    score, rows = seen.worst, seen.rows
+    rank = np.full(len(score), np.nan)
+    rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+    spec, note = seen.scatter("row-scores", rank, np.where(np.isfinite(rank), score, np.nan), -rank)
+    limit, odd = seen.found.threshold, len(seen.found.odd)
+    verb = "is" if odd == 1 else "are"
+    yield spec | {
+        "title": f"{counted(odd, 'row', start=True)} of {len(rows):,} {verb} unlike all others as a whole",
+        "description": f"The distance of each row from the bulk of the table, the furthest first. {note}".strip(),
+        "x": {"label": "rank of the row, the furthest first", "shape": "log" if len(rows) > 100 else "linear"},
+        "y": axis("robust distance", score[rows], zero=True),
+        "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
+    }
+
+
+def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
+    """Distance from the plane of the components against distance within it (Hubert, Rousseeuw, Vanden Branden 2005)."""
+    if pca is None:
+        return
+    within, off = seen.of_fit(pca.score_distances_), seen.of_fit(pca.outlier_scores_)
+    if within is None or off is None:
+        return
+    spec, note = seen.scatter("row-map", within, off, within)
+    limit = float(pca.threshold_)
+    beyond = int(np.sum(off[seen.rows] > limit))
+    yield spec | {
+        "title": f"{counted(beyond, 'row', start=True)} {'breaks' if beyond == 1 else 'break'} the pattern that the columns "
+        "share",
+        "description": f"Across, how far out a row lies within the {counted(int(pca.n_components_), 'principal component')}; "
+        f"up, how far off them: high points have values that do not go together. {note}".strip(),
+        "x": axis("distance within the components", within[seen.rows]),
+        "y": axis("distance from the components", off[seen.rows], zero=True),
+        "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
+    }
+
+
+def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spec]:
+    """The rows by their first two components, and which columns these are made of (Gabriel 1971)."""
+    if pca is None or matrix is None or pca.n_components_ < 2:
+        return
+    scores = seen.of_fit(pca.transform(matrix)[:, :2])
+    if scores is None:
+        return
+    x, y = scores.T
+    spec, note = seen.scatter("components", x, y, np.hypot(x, y))
+    arrows = pca.components_[:2].T
+    names = [str(name) for name in (columns if columns is not None else range(len(arrows)))]
+    longest = np.argsort(-np.hypot(*arrows.T), kind="stable")[: min(ARROWS, len(arrows))]
+    centre = np.abs(scores[seen.rows][~seen.flagged[seen.rows]])
+    reach = float(np.quantile(centre.max(axis=1), 0.99)) if len(centre) else 1.0
+    by = REACH * reach / max(float(np.hypot(*arrows.T).max()), 1e-300)
+    first = names[int(longest[0])]
+    yield spec | {
+        "title": f"The two main directions of the table: {first} varies most along them",
+        "description": "Each point is a row, placed by its first two principal components; the arrows say in which "
+        f"direction a column grows. {note}".strip(),
+        "x": axis("first component", x[seen.rows]),
+        "y": axis("second component", y[seen.rows]),
+        "arrows": [{"x": float(by * arrows[j, 0]), "y": float(by * arrows[j, 1]), "name": names[j]} for j in longest],
+    }
+
+
+def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
+    """Distances against those of normal rows."""
+    if covariance is None:
+        return
+    from scipy.stats import chi
+
+    p = int(covariance.n_features_in_)
+    score, rows = seen.worst, seen.rows
+    order = rows[np.argsort(score[rows], kind="stable")]
+    expected = np.full(len(score), np.nan)
+    expected[order] = chi.ppf((np.arange(len(order)) + 0.5) / len(order), p)
+    spec, note = seen.scatter("quantiles", expected, np.where(np.isfinite(expected), score, np.nan), score)
+    kept = rows[~seen.flagged[rows]]
+    ratio = float(np.median(score[kept] / expected[kept])) if len(kept) else float("nan")
+    tail = float(np.max(score[kept]) / np.max(expected[kept])) if len(kept) else float("nan")
+    straight = "follow" if 0.7 < ratio < 1.4 and 0.6 < tail < 1.7 else "do not follow"
+    yield spec | {
+        "title": f"The distances of the other rows {straight} the normal law",
+        "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; odd "
+        f"rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
+        "x": axis("distance of normal rows", expected[rows]),
+        "y": axis("robust distance", score[rows]),
+        "diagonal": True,
+    }

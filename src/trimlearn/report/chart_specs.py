@@ -1,0 +1,184 @@
+"""What all charts of the report share: words, numbers that are short, axes, and points that are few enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["Groups", "Names", "Spec", "axis", "chosen", "counted", "numbers", "points", "say", "share", "table"]
+
+Spec = dict[str, Any]
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
+WIDE = 30.0  # times the median: from there on, half of the points would share a thirtieth of a linear axis
+DRAWN = 2_000  # points that fit: more only make the cloud darker, and the file larger
+FLAGGED = 4_000  # points that are flagged and drawn, at most: some 200 kB a chart
+FAR = 100  # of the points that fit, the furthest out: each can be seen alone, and a sample would miss most of them
+NAMED = 40  # points that may be named: a screen has room for about 15 of them
+LISTED = 50  # lines of the table of a chart: more are not read, and the page has the whole list of suspects
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")  # numbers spelled out in English
+
+
+def say(value: float | None, digits: int = 3) -> str:
+    """A number for people.
+
+    >>> say(21995.4), say(0.01234), say(-2.5), say(None)
+    ('21,995', '0.0123', '−2.5', '–')
+    """
+    if value is None or not np.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size != 0 and not 1e-4 <= size < 1e9:
+        text = f"{value:.{digits - 1}e}"
+    else:
+        text = f"{value:,.0f}" if size >= 10 ** (digits - 1) else f"{float(f'{value:.{digits}g}'):,.12g}"
+    return text.replace("-", "−")
+
+
+def share(value: float) -> str:
+    """A share in percent.
+
+    >>> share(0.125), share(0.004), share(1.0), share(0.0001), share(0.9999)
+    ('12 %', '0.4 %', '100 %', 'under 0.1 %', 'over 99.9 %')
+    """
+    if 0 < value < 0.001:
+        return "under 0.1 %"
+    if 0.999 < value < 1:
+        return "over 99.9 %"
+    return f"{100 * value:.1f} %" if 0 < value < 0.0095 or 0.9905 < value < 1 else f"{100 * value:.0f} %"
+
+
+def counted(count: int, one: str, many: str | None = None, *, start: bool = False) -> str:
+    """A number of things in words; ``start``: at the start of a sentence.
+
+    >>> counted(1, "cell"), counted(2, "row", start=True), counted(1200, "cell"), counted(0, "row", start=True)
+    ('one cell', 'Two rows', '1,200 cells', 'No row')
+    """
+    word = WORDS[count] if count < len(WORDS) else f"{count:,}"
+    thing = one if count <= 1 else many or f"{one}s"
+    return f"{word[0].upper()}{word[1:]} {thing}" if start else f"{word} {thing}"
+
+
+def numbers(values: ArrayLike) -> list[float | int | None]:
+    """Numbers as JSON has them, rounded to the digits that can be seen; None for what is not finite.
+
+    >>> numbers([1 / 3, np.nan, 123456.0, 2.0])
+    [0.3333, None, 123500, 2]
+    """
+    rounded = [float(f"{value:.{DIGITS}g}") for value in np.asarray(values, dtype=np.float64).ravel().tolist()]
+    return [None if not np.isfinite(v) else int(v) if v.is_integer() and abs(v) < 1e15 else v for v in rounded]
+
+
+@final
+@dataclass(frozen=True)
+class Names:
+    """What the rows are called: by their id where they have one, else by their number as the user counts."""
+
+    known: Mapping[int, str]
+    first_line: int
+
+    def of(self, row: int) -> str:
+        """The name of a row."""
+        word = "line" if self.first_line else "row"
+        return self.known.get(row) or f"{word} {row + self.first_line}"
+
+    def all(self, rows: Iterable[int]) -> list[str]:
+        """The names of rows."""
+        return [self.of(int(row)) for row in rows]
+
+
+@final
+@dataclass(frozen=True)
+class Groups:
+    """What a mark means: a name for each role that occurs among the rows."""
+
+    names: Mapping[str, str]  # role → what it says; the order is that of the key
+    role: NDArray[np.str_]  # of each row
+
+    def spec(self, rows: Rows) -> tuple[list[dict[str, str]], list[int]]:
+        """The groups that occur among these rows, and the group of each."""
+        there = [role for role in self.names if np.any(self.role[rows] == role)]
+        groups = [{"role": role, "name": self._named(role)} for role in there]
+        return groups, [there.index(str(role)) for role in self.role[rows]]
+
+    def _named(self, role: str) -> str:
+        return f"{self.names[role]} ({int(np.sum(self.role == role)):,})"
+
+
+def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
+    """An axis for these values: logarithmic, or so on both sides of 0, where few of them are far beyond the others.
+
+    >>> axis("price", [1.0, 2.0, 3.0])["shape"], axis("price", [1.0, 2.0, 900.0])["shape"]
+    ('linear', 'log')
+    >>> axis("residual", [-1.0, 0.5, 900.0])
+    {'label': 'residual', 'shape': 'signed', 'unit': 1}
+    """
+    v = np.asarray(values, dtype=np.float64)
+    size = np.abs(v[np.isfinite(v)])
+    middle = float(np.median(size[size > 0])) if np.any(size > 0) else 1.0
+    if size.size == 0 or size.max() <= WIDE * middle:
+        return {"label": label, "shape": "linear", **more}
+    if np.all(v[np.isfinite(v)] > 0):
+        return {"label": label, "shape": "log", **more}
+    return {"label": label, "shape": "signed", "unit": numbers([middle])[0], **more}
+
+
+def chosen(rows: Rows, flagged: NDArray[np.bool_], far: Floats, worst: Floats) -> tuple[Rows, str]:
+    """The rows to draw, and a sentence on those that are not, "" where all are.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Those that could be drawn.
+    flagged : ndarray of bool, one per row of the table
+        All of them are drawn, unless they are more than a page can hold: then the worst.
+    far, worst : ndarray of float, one per row of the table
+        How far out a row lies, and how bad it is.
+
+    Returns
+    -------
+    rows : ndarray of int
+        Increasing.
+    note : str
+        What was left out.
+    """
+    bad, good = rows[flagged[rows]], rows[~flagged[rows]]
+    notes = []
+    if len(bad) > FLAGGED:
+        notes.append(f"Of {len(bad):,} flagged rows the {FLAGGED:,} worst are drawn.")
+        bad = bad[np.argsort(-worst[bad], kind="stable")[:FLAGGED]]
+    if len(good) > DRAWN:
+        notes.append(
+            f"Of {len(good):,} rows that are not flagged {DRAWN:,} are drawn: the outermost, others by chance."
+        )
+        order = np.argsort(-np.abs(far[good]), kind="stable")
+        lot = np.random.default_rng(0).choice(order[FAR:], DRAWN - FAR, replace=False)
+        good = good[np.concatenate([order[:FAR], lot])]
+    return np.sort(np.concatenate([bad, good])), " ".join(notes)
+
+
+def points(x: ArrayLike, y: ArrayLike, rows: Rows, groups: Groups, names: Names, worst: Floats) -> Spec:
+    """Points as a chart wants them: the columns, the groups, and which to name, the worst first.
+
+    ``x`` and ``y``: of the rows drawn; ``groups`` and ``worst``: of all rows of the table.
+    """
+    kinds, group = groups.spec(rows)
+    marked = np.flatnonzero(groups.role[rows] != "fits")
+    label = marked[np.argsort(-worst[rows][marked], kind="stable")][:NAMED]
+    drawn = {"x": numbers(x), "y": numbers(y), "group": group, "name": names.all(rows)}
+    return {"points": drawn, "groups": kinds, "label": label.tolist()}
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], total: int | None = None) -> Spec:
+    """The numbers of a chart, as text; no more lines than anybody reads."""
+    shown = [[say(cell) if isinstance(cell, float) else str(cell) for cell in row] for row in rows[:LISTED]]
+    spec: Spec = {"head": list(head), "rows": shown}
+    if (total or len(rows)) > len(shown):
+        spec["note"] = f"The first {len(shown)} of {total or len(rows):,}."
+    return spec

@@ -1,0 +1,207 @@
+"""Charts of the target: how far each row is from what the models expect, and how sure that it is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, share, table
+
+if TYPE_CHECKING:
+    from trimlearn.checks.findings import TargetFindings
+    from trimlearn.tables.table import Table
+
+__all__ = ["Judged", "outlier_map", "probabilities", "sorted_scores"]
+
+Floats = NDArray[np.float64]
+
+BINS = 20  # of a histogram of probabilities: 5 % each
+SURE = 0.9  # the probability that a title calls "sure": one in ten is innocent
+FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
+
+
+@final
+@dataclass(frozen=True)
+class Judged:
+    """A target that was judged, with what its charts share."""
+
+    target: TargetFindings
+    names: Names
+    groups: Groups
+    given: NDArray[Any]  # as the table has it: numbers or labels
+    residual: Floats  # the score; negative where a number is smaller than expected
+
+    @classmethod
+    def of(cls, found: Table, target: TargetFindings, names: Names) -> Self:
+        """The target of a table."""
+        both = target.by_linear & target.by_boosting
+        role = np.where(target.flagged, np.where(both, "wrong", "doubt"), "fits")
+        thing = "label" if target.classes else target.name
+        words = {
+            "fits": "not flagged",
+            "doubt": f"{thing} looks wrong to one model",
+            "wrong": f"{thing} looks wrong to both models",
+        }
+        given = found.frame[target.name].to_numpy()
+        residual = np.asarray(target.score, dtype=np.float64)
+        if not target.classes:
+            expected = np.asarray(target.suggested, dtype=np.float64)
+            residual = np.where(np.asarray(given, dtype=np.float64) < expected, -residual, residual)
+        return cls(target, names, Groups(words, role), given, residual)
+
+    @property
+    def cut(self) -> float | None:
+        """The score between rows that are flagged and rows that are not, if there is one."""
+        score, flagged = self.target.score, self.target.flagged
+        there = np.isfinite(score)
+        bad, good = score[there & flagged], score[there & ~flagged]
+        if len(bad) == 0 or len(good) == 0 or bad.min() <= good.max():
+            return None
+        return float((bad.min() + good.max()) / 2)
+
+    def listed(self, rows: Rows) -> Spec:
+        """The suspects among these rows, most probable first, as a table."""
+        flagged = rows[self.target.flagged[rows]]
+        order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
+        lines = [
+            [self.names.of(i), *self.words(i), share(float(self.target.probability[i])), float(self.target.score[i])]
+            for i in order[:100].tolist()
+        ]
+        return table(["row", "given", "expected", "probability", "score"], lines, len(order))
+
+    def words(self, row: int) -> tuple[Any, Any]:
+        """What is given and what is expected, as a table shows them."""
+        given, expected = self.given[row], self.target.suggested[row]
+        if self.target.classes:
+            return str(given), str(expected)
+        return float(given), float(expected)
+
+
+def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iterator[Spec]:
+    """How badly a row is explained against how far out its predictors lie (Rousseeuw and Van Zomeren 1990)."""
+    target = judged.target
+    if far is None or len(far) != len(target.score):
+        return
+    rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
+    if len(rows) < FEWEST:
+        return
+    drawn, note = chosen(rows, target.flagged, far, target.score)
+    signed = not target.classes
+    label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
+    lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
+    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, judged.residual[rows])]
+    yield {
+        "type": "scatter",
+        "key": "outlier-map",
+        "title": _map_title(judged, rows, far, limit),
+        "description": " ".join(
+            [
+                "Each point is a row: across, how unusual its predictors are; up and down, how far its",
+                f"{'label' if target.classes else target.name} is from what the models expect.",
+                "Rows far to the right weigh most in a plain fit.",
+                note,
+            ]
+        ).strip(),
+        "x": axis("distance of the predictors from the other rows", far[rows]),
+        "y": axis(label, judged.residual[rows], **({} if signed else {"zero": True})),
+        "lines": lines,
+        **points(far[drawn], judged.residual[drawn], drawn, judged.groups, judged.names, target.score),
+        "table": judged.listed(rows),
+    }
+
+
+def _cuts(cut: float | None, residual: Floats) -> list[float]:
+    if cut is None:
+        return []
+    return [at for at in (cut, -cut) if np.any(np.sign(residual) == np.sign(at))]
+
+
+def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
+    flagged = rows[judged.target.flagged[rows]]
+    thing = "label" if judged.target.classes else judged.target.name
+    if len(flagged) == 0:
+        return f"No row has a {thing} far from what the models expect"
+    outside = 0 if limit is None else int(np.sum(far[flagged] > limit))
+    start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
+    if outside == 0:
+        return f"{start}, none of them with unusual predictors" if limit is not None else start
+    which = "and" if len(flagged) == 1 else "all of them with" if outside == len(flagged) else f"{outside} of them with"
+    return f"{start}, {which} unusual predictors too"
+
+
+def sorted_scores(judged: Judged) -> Iterator[Spec]:
+    """The scores from the worst on, with the cut."""
+    target = judged.target
+    rows = np.flatnonzero(np.isfinite(target.score))
+    if len(rows) < FEWEST:
+        return
+    rank = np.full(len(target.score), np.nan)
+    rank[rows[np.argsort(-target.score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+    drawn, note = chosen(rows, target.flagged, -rank, target.score)
+    cut = judged.cut
+    flagged = int(target.flagged[rows].sum())
+    shape = "log" if len(rows) > 100 else "linear"  # else the first ones, which matter, share a few pixels
+    yield {
+        "type": "scatter",
+        "key": "scores",
+        "title": _scores_title(judged, rows, flagged),
+        "description": f"The scores of {len(rows):,} rows, from the worst on: a gap between the flagged and the others "
+        f"says that they are two kinds of rows. {note}".strip(),
+        "x": {"label": "rank of the row, the worst first", "shape": shape},
+        "y": axis("score: larger is worse", target.score[rows], zero=True),
+        "lines": [] if cut is None else [{"axis": "y", "at": cut, "label": "flagged above"}],
+        **points(rank[drawn], target.score[drawn], drawn, judged.groups, judged.names, target.score),
+        "table": judged.listed(rows),
+    }
+
+
+def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
+    if flagged == 0:
+        return "No score stands out"
+    score, bad = judged.target.score, judged.target.flagged
+    if judged.cut is None:
+        return f"{counted(flagged, 'row', start=True)} of {len(rows):,} {'is' if flagged == 1 else 'are'} flagged"
+    ratio = float(score[rows][bad[rows]].min() / max(score[rows][~bad[rows]].max(), 1e-300))
+    gap = "a clear gap" if ratio > 1.5 else "a small gap" if ratio > 1.1 else "no gap"
+    return f"There is {gap} between the {counted(flagged, 'flagged row')} and the others"
+
+
+def probabilities(judged: Judged) -> Iterator[Spec]:
+    """How sure it is that the suspects are wrong, and how many of them are innocent."""
+    target = judged.target
+    p = target.probability[target.flagged & np.isfinite(target.probability)]
+    if len(p) < FEWEST:
+        return
+    others = target.probability[~target.flagged & np.isfinite(target.probability)]
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    near = others[others >= edges[1]]
+    counts = [np.histogram(v, edges)[0].tolist() for v in (p, near)]
+    innocent, missed = float(np.sum(1 - p)), float(np.sum(others))
+    bins = [
+        {"from": round(a, 2), "to": round(b, 2), "counts": list(c)}
+        for a, b, *c in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)
+    ]
+    groups = [{"role": "wrong", "name": "flagged"}, {"role": "fits", "name": "not flagged"}]
+    sure = int(np.sum(p >= SURE))
+    yield {
+        "type": "histogram",
+        "key": "probabilities",
+        "title": f"{sure:,} of {len(p):,} suspects are wrong with a probability of {share(SURE)} or more",
+        "description": f"If all {len(p):,} were called wrong, about {_about(innocent)} of them would be innocent "
+        f"({share(innocent / len(p))}); about {_about(missed)} wrong ones would be missed. "
+        f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",
+        "x": {"label": "probability that the target is wrong", "shape": "linear", "percent": True},
+        "y": {"label": "rows", "shape": "linear"},
+        "groups": groups,
+        "bins": bins,
+        "table": table(["probability", "flagged", "not flagged"],
+                       [[f"{share(b['from'])} to {share(b['to'])}", *b["counts"]] for b in bins if sum(b["counts"])]),
+    }  # fmt: skip
+
+
+def _about(value: float) -> str:
+    return str(numbers([round(value, 1)])[0]) if value < 10 else f"{value:,.0f}"

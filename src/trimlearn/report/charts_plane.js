@@ -1,0 +1,93 @@
+// Points in a plane: outlier maps, sorted scores, calibration, convergence, principal components.
+(function (charts) {
+  "use strict";
+  const { svg, widthOf, fitted, say } = charts;
+
+  const SIZE = { tick: 11, name: 11.5 };
+
+  // -- names that do not cover each other -----------------------------------------------------------------------------
+  const SIDES = [[1, 0], [-1, 0], [0, -1], [0, 1], [1, -1], [1, 1], [-1, -1], [-1, 1]];
+
+  const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
+
+  /** Places names beside points, the most important first; a name that has no room is left out. */
+  function placed(wanted, taken, bounds, most) {
+    const done = [];
+    for (const { x, y, text } of wanted) {
+      if (done.length >= most) break;
+      const [w, h] = [widthOf(text, SIZE.name), 13];
+      for (const [sx, sy] of SIDES) {
+        const left = sx === 0 ? x - w / 2 : sx > 0 ? x + (sy ? 5 : 8) : x - (sy ? 5 : 8) - w;
+        const middle = y + sy * (sx ? 9 : 14);
+        const box = [left, middle - h / 2, left + w, middle + h / 2];
+        const inside = box[0] >= bounds[0] && box[1] >= bounds[1] && box[2] <= bounds[2] && box[3] <= bounds[3];
+        if (!inside || taken.some((other) => overlap(box, other))) continue;
+        taken.push(box);
+        done.push({ x: left, y: middle + 4, text });
+        break;
+      }
+    }
+    return done;
+  }
+
+  // -- axes -----------------------------------------------------------------------------------------------------------
+  const ticked = (axis, spec, count) => {
+    const ticks = axis.ticks(count);
+    const step = ticks.length > 1 ? Math.min(...ticks.slice(1).map((v, i) => Math.abs(v - ticks[i]))) : 1;
+    const most = Math.max(...ticks.map(Math.abs), step);
+    const digits = Math.max(3, Math.min(9, Math.ceil(Math.log10(most / step)) + 1));
+    return ticks.map((v) => ({ at: v, text: spec.percent ? `${say(100 * v, digits)} %` : say(v, digits) }));
+  };
+
+  /** The lines and numbers of both axes. The names of the axes lie flat, so that nobody turns the head. */
+  function axes(frame, spec, xTicks, yTicks) {
+    const { left, top, width, height, x, y } = frame;
+    const nodes = [];
+    for (const { at, text } of yTicks) {
+      const py = y.of(at);
+      nodes.push(svg("line", { class: "chart-grid", x1: left, x2: left + width, y1: py, y2: py }));
+      nodes.push(svg("text", { class: "chart-tick", x: left - 8, y: py + 4, "text-anchor": "end" }, text));
+    }
+    let free = -Infinity;
+    for (const { at, text } of xTicks) {
+      const px = x.of(at);
+      nodes.push(svg("line", { class: "chart-axis", x1: px, x2: px, y1: top + height, y2: top + height + 4 }));
+      const half = widthOf(text, SIZE.tick) / 2;
+      if (px - half < free) continue; // a number that would touch the one before it
+      free = px + half + 8;
+      nodes.push(svg("text", { class: "chart-tick", x: px, y: top + height + 17, "text-anchor": "middle" }, text));
+    }
+    nodes.push(svg("line", { class: "chart-axis", x1: left, x2: left + width, y1: top + height, y2: top + height }));
+    const right = left + width;
+    nodes.push(svg("text", { class: "chart-label", x: 0, y: top - 12 }, fitted(`↑ ${spec.y.label}`, right)));
+    const below = { class: "chart-label", x: right, y: top + height + 36, "text-anchor": "end" };
+    nodes.push(svg("text", below, fitted(`${spec.x.label} →`, right)));
+    return nodes;
+  }
+
+  /** Which colour and mark means what, in one or more lines from a height on. */
+  function key(groups, width, top) {
+    const nodes = [];
+    let [x, y] = [0, top];
+    for (const group of groups) {
+      const text = fitted(group.name, width - 16);
+      const long = 16 + widthOf(text) + 18;
+      if (x && x + long > width) [x, y] = [0, y + 19];
+      nodes.push(svg("path", { class: `chart-mark is-${group.role}`, d: mark(group.role, x + 5, y - 4) }));
+      nodes.push(svg("text", { class: "chart-key", x: x + 15, y }, text));
+      x += long;
+    }
+    return { nodes, bottom: y };
+  }
+
+  /** The outline of a mark: what fits is a dot, what is doubtful a triangle, what is wrong a diamond. */
+  function mark(role, x, y) {
+    const [px, py] = [x.toFixed(1), y.toFixed(1)];
+    if (role === "wrong") return `M${px} ${(y - 5).toFixed(1)}l5 5l-5 5l-5-5z`;
+    if (role === "doubt") return `M${px} ${(y - 4.5).toFixed(1)}l4.6 8h-9.2z`;
+    const r = role === "fits" ? 2.4 : 3.2;
+    return `M${(x - r).toFixed(1)} ${py}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
+  }
+
+  Object.assign(charts, { placed, overlap, axes, key, mark, ticked, SIZE });
+})(window.trimlearnCharts);
