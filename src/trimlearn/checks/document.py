@@ -62,6 +62,7 @@ def document(parts: Parts, suspects: Sequence[Suspect], *, seed: int, decisions:
                 target=judged,
                 rows=parts.rows,
                 names={row: names.of_row(row) for row in range(len(table.frame))},
+                duplicates=parts.duplicates,
             ),
             "decisions": decisions,
         }
@@ -156,7 +157,7 @@ class _Suspects:
                 {
                     "column": cell.column,
                     "value": self.names.written(row, cell.column),
-                    "expected": self.names.number(cell.expected, cell.column),
+                    "expected": self.names.expected(cell),
                     "probability": cell.probability,
                     "score": cell.score,
                     "error": cell.error,

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from trimlearn.checks.errors import FACTORS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from trimlearn.checks.findings import WrongCell
     from trimlearn.tables.table import Table
 
 __all__ = ["Names", "clip"]
 
 LONG = 60  # letters of a value within a sentence: half a line
 DIGITS = 3  # of a value that is expected: more would say that it is known better than it is
+EXACT = 9  # of one that is known but for a slip of the pen: as many as a float surely has
 
 
 @final
@@ -60,14 +64,20 @@ class Names:
         value = self._columns[column][row]
         return value if isinstance(value, str) else ""
 
-    def number(self, value: float, column: str) -> str:
+    def number(self, value: float, column: str, digits: int = DIGITS) -> str:
         """A number that the models expect in a column, with its signs: thousands, the decimal comma, few digits."""
         if not isfinite(value):
             return ""
         if column not in self._styles:
             self.written(0, column)
             self._styles[column] = _Style(self._columns[column][:10_000])
-        return self._styles[column].text(value)
+        return self._styles[column].text(value, digits)
+
+    def expected(self, cell: WrongCell) -> str:
+        """What should stand in a wrong cell: the number before the slip of the pen, where one explains it."""
+        factor = FACTORS.get(cell.error)
+        before = cell.expected if factor is None else cell.value / factor
+        return self.number(before, cell.column, DIGITS if factor is None else EXACT)
 
     def value(self, value: Any, column: str) -> str:
         """A number or a label that the models expect in a column."""
@@ -88,12 +98,13 @@ class _Style:
         mark = "," if self.comma else "."
         self.decimals = max((len(cell.rpartition(mark)[2]) for cell in digits if mark in cell), default=0)
 
-    def text(self, value: float) -> str:
+    def text(self, value: float, digits: int) -> str:
+        """A number in this style, of so many digits that count."""
         size = floor(log10(abs(value))) if value else 0
         if not -6 <= size <= 15:
-            return f"{value:.{DIGITS}g}"
-        decimals = min(self.decimals, max(0, DIGITS - 1 - size))
-        rounded = round(value, DIGITS - 1 - size) if size >= DIGITS else value
+            return f"{value:.{digits}g}"
+        decimals = min(self.decimals, max(0, digits - 1 - size))
+        rounded = round(value, digits - 1 - size) if size >= digits else value
         text = f"{rounded:{',' if self.thousands else ''}.{decimals}f}"
         text = "0" if text.strip("-0.") == "" else text
         return text.replace(".", ",") if self.comma else text

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, final
 
-from trimlearn.checks.errors import FACTORS
+from trimlearn.checks.errors import FACTORS, MISSING, SWAPPED
 from trimlearn.checks.findings import DuplicateRows, TargetFindings
 from trimlearn.checks.names import Names, clip
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.checks.suspects import Suspect
 
-__all__ = ["Reasons", "and_list", "opinion"]
+__all__ = ["Reasons", "and_list", "error_words", "opinion"]
 
 NAMED = 3  # cells, columns or rows that one sentence names
 NEAR = 1.25  # a value and what is expected: half the distance, in logarithms, to the next factor that people say
@@ -62,12 +62,11 @@ class Reasons:
         sentences = []
         for cell in suspect.cells[:NAMED]:
             given = clip(self.names.written(cell.row, cell.column))
-            error = f": {cell.error}" if cell.error else ""
-            expected = self.names.number(cell.expected, cell.column)
+            error = f": {error_words(cell.error)}" if cell.error else ""
+            expected = self.names.expected(cell)
             sentences.append(f"{cell.column} is {given}; the rest of the row suggests about {expected}{error}.")
-        if more := len(suspect.cells) - NAMED:
-            if more > 0:
-                sentences.append(f"{more} more {'cell looks' if more == 1 else 'cells look'} wrong.")
+        if (more := len(suspect.cells) - NAMED) > 0:
+            sentences.append(f"{more} more {'cell looks' if more == 1 else 'cells look'} wrong.")
         return sentences
 
     def _odd(self, suspect: Suspect) -> list[str]:
@@ -81,12 +80,20 @@ class Reasons:
         if group.kind == "exact":
             return f"It is the same as {twins}."
         columns = and_list(group.differs[:NAMED], more=len(group.differs) - NAMED, what="columns")
+        verb = "differs" if len(group.differs) == 1 else "differ"
         if group.kind == "near":
-            return f"It is nearly the same as {twins}{f'; only {columns} differ' if columns else ''}."
+            return f"It is nearly the same as {twins}{f'; only {columns} {verb}' if columns else ''}."
         judged = self.parts.target
         column = judged.name if judged is not None else next(iter(group.differs), "")
         here, there = (clip(self.names.written(twin, column)) for twin in (row, others[0]))
         return f"It is the same as {twins} but for {column}: {here} here, {there} there."
+
+
+def error_words(error: str) -> str:
+    """The name of an error, such that it can end a sentence."""
+    return {"sign": "the sign is wrong", SWAPPED: "two digits are swapped", MISSING: "it seems to stand for no value"}.get(
+        error, error
+    )
 
 
 def opinion(judged: TargetFindings, row: int) -> str:
@@ -119,5 +126,5 @@ def _times(value: float, expected: float) -> str:
         return ""
     for name, factor in FACTORS.items():
         if 1 / NEAR < value / factor / expected < NEAR:
-            return "the sign" if factor < 0 else name
+            return error_words(name)
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from trimlearn.checks.suspects import Suspect
-from trimlearn.checks.why import and_list
+from trimlearn.checks.why import and_list, error_words
 
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
@@ -94,7 +94,7 @@ def _rules(parts: Parts) -> list[str]:
     for column, error in parts.cells.typical.items():
         same = sum(cell.column == column and cell.error == error for cell in parts.cells.cells)
         if error and same >= SAME:
-            sentences.append(f"{same} cells of {column} have the same error ({error}): look for where they come from.")
+            sentences.append(f"{same} cells of {column} have the same error ({error_words(error)}): look for where they come from.")
     return sentences
 
 
