@@ -1,0 +1,64 @@
+// Decisions as CSV: fingerprint,row,what,column,value. The same text is exported, imported and kept in storage.
+
+const HEADER = ["fingerprint", "row", "what", "column", "value"];
+const KINDS_OF_DECISION = ["keep", "drop", "relabel", "correct"];
+
+const isNumber = (text) => /^[+-]?(\d[\d\s.,_']*|\.\d+)(e[+-]?\d+)?\s*%?$/i.test(text);
+
+// Spreadsheets run a cell that begins like a formula. A quote before it stops that; numbers are left as they are. A cell
+// that has such quotes already gets one more, so that none is lost on the way back.
+const guard = (text) => (/^'*[=+\-@\t\r]/.test(text) && !isNumber(text) ? `'${text}` : text);
+const unguard = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
+
+const quote = (text) => (/[",;\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+
+function writeCsv(lines) {
+  return [HEADER, ...lines].map((line) => line.map((cell) => quote(guard(asText(cell)))).join(",")).join("\r\n") + "\r\n";
+}
+
+// The cells of a CSV text, by RFC 4180; the delimiter is the one that the header has (a spreadsheet may write another).
+function readCsv(text) {
+  const source = text.replace(/^\ufeff/, "");
+  const delimiter = [",", ";", "\t"].find((mark) => source.split(/\r?\n/, 1)[0].includes(mark)) ?? ",";
+  const lines = [[]];
+  let cell = "", quoted = false;
+  const endCell = () => { lines.at(-1).push(unguard(cell)); cell = ""; };
+  for (let i = 0; i < source.length; i++) {
+    const c = source[i];
+    if (quoted) {
+      if (c !== '"') cell += c;
+      else if (source[i + 1] === '"') { cell += '"'; i++; }
+      else quoted = false;
+    } else if (c === '"' && cell === "") quoted = true;
+    else if (c === delimiter) endCell();
+    else if (c === "\n" || c === "\r") {
+      if (c === "\r" && source[i + 1] === "\n") i++;
+      endCell();
+      lines.push([]);
+    } else cell += c;
+  }
+  if (cell !== "" || lines.at(-1).length) endCell();
+  return lines.filter((line) => line.some((entry) => entry !== ""));
+}
+
+// row → its decisions. Throws an Error that says in a sentence what is wrong with the file.
+function decisionsFrom(text, fingerprint) {
+  const [header, ...lines] = readCsv(text);
+  if (!header || HEADER.some((name, k) => asText(header[k]).trim().toLowerCase() !== name)) {
+    throw new Error(`This is not a file of decisions: its first line should read ${HEADER.join(",")}.`);
+  }
+  const rows = new Map();
+  lines.forEach(([print, row, what, column = "", value = ""], k) => {
+    if (print !== fingerprint) throw new Error("These decisions belong to another table, or to an earlier version of it.");
+    if (!/^\d+$/.test(row) || Number(row) >= data.source.rows) throw new Error(`Entry ${k + 1}: “${row}” is not a row of this table.`);
+    if (!KINDS_OF_DECISION.includes(what)) throw new Error(`Entry ${k + 1}: “${what}” is none of ${KINDS_OF_DECISION.join(", ")}.`);
+    const items = rows.get(Number(row)) ?? [];
+    rows.set(Number(row), withItem(items, { what, column, value }));
+  });
+  return rows;
+}
+
+function linesOf(rows, fingerprint) {
+  const sorted = [...rows].sort(([a], [b]) => a - b);
+  return sorted.flatMap(([row, items]) => items.map(({ what, column, value }) => [fingerprint, row, what, column, value]));
+}
