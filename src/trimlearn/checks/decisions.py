@@ -20,7 +20,7 @@ __all__ = ["Decisions", "apply", "read_decisions"]
 
 What = Literal["keep", "drop", "relabel", "correct"]
 HEADER = ["fingerprint", "row", "what", "column", "value"]
-DONE = {"keep": "kept", "drop": "dropped", "relabel": "relabelled", "correct": "cells corrected"}
+DONE = {"keep": "kept", "drop": "dropped", "relabel": "relabelled", "correct": "corrected"}
 
 
 @final
@@ -32,11 +32,7 @@ class Decisions:
     pins: Pins
     written: Mapping[tuple[int, str], str]  # (row, column) → what is to stand there
     count: Mapping[str, int]  # what → how many
-
-    @property
-    def settled(self) -> frozenset[int]:
-        """Rows that are no longer suspect, because a person kept or dropped them."""
-        return frozenset(self.pins.rows)
+    settled: frozenset[int]  # rows that are no longer suspect, because a person kept or dropped them as a whole
 
     @property
     def dropped(self) -> frozenset[int]:
@@ -46,6 +42,8 @@ class Decisions:
     def sentence(self) -> str:
         """What was decided, counted."""
         parts = [f"{self.count[what]} {words}" for what, words in DONE.items() if self.count.get(what)]
+        if n := self.count.get("correct"):
+            parts[-1] += " cell" if n == 1 else " cells"
         return f"You decided: {', '.join(parts)}." if parts else f"{self.file} holds no decisions."
 
 
@@ -69,11 +67,11 @@ def read_decisions(path: str | Path, table: Table, target: str | None) -> Decisi
         if what in ("relabel", "correct"):
             if written.setdefault((row, column), value) != value:
                 raise OptionError(f"{where}: row {row} gets two values for {column}, of which one must be meant.")
+    settled = frozenset(rows)
+    cells |= {(row, str(name)) for row, wrong in rows.items() if not wrong for name in table.frame.columns}
     for row in {row for row, column in written if column == target}:
         rows.setdefault(row, False)  # a person gave this label: the models may doubt it no more
-    every = {(row, name) for row, wrong in rows.items() if not wrong and (row, target) not in written
-             for name in table.frame.columns}  # fmt: skip
-    return Decisions(path.name, Pins(rows, frozenset(cells | every)), written, count)
+    return Decisions(path.name, Pins(rows, frozenset(cells)), written, count, settled)
 
 
 def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:

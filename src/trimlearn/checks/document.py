@@ -25,6 +25,7 @@ __all__ = ["FORMAT", "document", "finite", "short"]
 
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
+LOOKED = 1000  # rows among which examples of values are looked for: a limit on time
 FIRST = 20  # suspects in the short form: one screen
 
 
@@ -78,6 +79,8 @@ def short(results: dict[str, Any]) -> dict[str, Any]:
 
 def finite(value: Any) -> Any:
     """The same with Python's own types, None for numbers that are not finite."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, dict):
         return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -100,7 +103,7 @@ def _columns(parts: Parts, suspects: Sequence[Suspect], names: Names) -> list[di
             "unreadable": len(column.unreadable),
             "wrong_cells": wrong[column.name],
             "typical_error": parts.cells.typical.get(column.name, ""),
-            "examples": _examples(names, column.name, len(parts.table.frame)),
+            "examples": _examples(names, column.name, min(len(parts.table.frame), LOOKED)),
         }
         for column in parts.table.columns
     ]

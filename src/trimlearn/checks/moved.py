@@ -15,7 +15,11 @@ __all__ = ["how_it_moved"]
 
 def how_it_moved(before: Parts, after: Parts, flagged: tuple[int, int]) -> list[str]:
     """Sentences on what changed. ``flagged``: the suspects before and after."""
-    sentences = [f"Before your decisions {flagged[0]} rows were suspect; now {flagged[1]} are."]
+    was, now = flagged
+    sentences = [
+        f"Before your decisions {was:,} {'row was' if was == 1 else 'rows were'} suspect; now {now:,} "
+        f"{'is' if now == 1 else 'are'}."
+    ]
     if before.target is not None and after.target is not None:
         sentences += _errors(before.target, after.target)
         sentences += _coefficients(before.target, after.target)

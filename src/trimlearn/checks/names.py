@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Names", "clip"]
 
+SEEN = 1000  # cells in which the style of a column is looked for: a limit on time
 LONG = 60  # letters of a value within a sentence: half a line
 DIGITS = 3  # of a value that is expected: more would say that it is known better than it is
 EXACT = 9  # of one that is known but for a slip of the pen: as many as a float surely has
@@ -70,7 +71,7 @@ class Names:
             return ""
         if column not in self._styles:
             self.written(0, column)
-            self._styles[column] = _Style(self._columns[column][:10_000])
+            self._styles[column] = _Style(self._columns[column][:SEEN])
         return self._styles[column].text(value, digits)
 
     def expected(self, cell: WrongCell) -> str:
@@ -86,7 +87,7 @@ class Names:
 
 @final
 class _Style:
-    """How numbers of a column are written: seen in the first few thousand cells."""
+    """How numbers of a column are written: seen in its first cells."""
 
     def __init__(self, cells: NDArray[Any]) -> None:
         digits = [re.sub(r"[^\d.,]", "", cell) for cell in cells if isinstance(cell, str)]
