@@ -17,7 +17,7 @@ from trimlearn.checks.decisions import Decisions, apply, read_decisions
 from trimlearn.checks.document import document
 from trimlearn.checks.findings import Task
 from trimlearn.checks.moved import how_it_moved
-from trimlearn.checks.options import check_target, check_task, names, no_more_options
+from trimlearn.checks.options import check_target, check_task, names, no_more_options, of_option
 from trimlearn.checks.parts import Parts, Pins, Progress, run_parts
 from trimlearn.checks.suspects import Suspect, find_suspects
 from trimlearn.inference.outlier_table import OutlierTable
@@ -102,7 +102,8 @@ def check(
     progress("reading the table")
     target = None if target is None else str(target)
     kinds = {"categorical": names(categorical), "date": names(date), "number": names(number)}
-    read = read_table(table, drop=names(drop), id=id, **kinds)
+    with of_option():
+        read = read_table(table, drop=names(drop), id=id, **kinds)
     check_target(read, target)
     decided = None if decisions is None else read_decisions(decisions, read, target)
     asked = Asked(table if isinstance(table, (str, Path)) else None, target, kinds, names(drop), id, task, decisions, seed)

@@ -15,6 +15,7 @@ from trimlearn._version import __version__
 from trimlearn.checks.design import Design
 from trimlearn.checks.document import finite
 from trimlearn.checks.findings import Floats, Task
+from trimlearn.checks.why import and_list
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,12 +102,15 @@ class Model:
         wanted: dict[str, tuple[str, ...]] = {
             option: tuple(name for name, kind in self.kinds.items() if kind == wanted) for wanted, option in kinds.items()
         }
-        there = read_table(table)
-        lacking = [name for name in self.kinds if name not in there.frame.columns]
-        if lacking:
-            some = ", ".join(map(repr, lacking[:5])) + (f" and {len(lacking) - 5} more" if len(lacking) > 5 else "")
-            raise ValueError(f"{there.source} lacks {some}, which the model of {self.target} needs.")
-        return read_table(table, **wanted)
+        try:
+            return read_table(table, least_rows=1, **wanted)
+        except ValueError:
+            there = read_table(table, least_rows=1)
+            lacking = [name for name in self.kinds if name not in there.frame.columns]
+            if not lacking:
+                raise
+            some = and_list([repr(name) for name in lacking[:5]], more=len(lacking) - 5)
+            raise ValueError(f"{there.source} lacks {some}, which the model of {self.target} needs.") from None
 
     def predict_table(self, table: Table) -> NDArray[Any]:
         """The same for a table that has been read."""

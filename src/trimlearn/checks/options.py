@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, get_args
 
 from trimlearn.checks.findings import Task
+from trimlearn.tables.names import find_names
 
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
 
-__all__ = ["OptionError", "check_target", "check_task", "names", "no_more_options", "one_of"]
+__all__ = ["OptionError", "check_target", "check_task", "names", "no_more_options", "of_option", "one_of"]
 
 LISTED = 8  # names that one line of an error holds, as many as a reader takes in
 
 
+OPTIONS = ("target", "categorical", "date", "number", "drop", "id", "labels", "features")
+
+
 class OptionError(ValueError):
     """An argument that cannot be right for this table: the caller can mend it, whatever the data hold."""
+
+
+@contextmanager
+def of_option() -> Iterator[None]:
+    """Make an error that begins with the name of an option one of options: the reader of tables begins so."""
+    try:
+        yield
+    except ValueError as error:
+        if str(error).startswith(tuple(f"{name}: " for name in OPTIONS)):
+            raise OptionError(str(error)) from error
+        raise
 
 
 def names(value: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -65,8 +81,8 @@ def check_target(table: Table, target: str | None) -> None:
     if target is None:
         return
     kinds = {column.name: column.kind for column in table.columns}
-    if target not in kinds:
-        raise OptionError(f"target: {table.source} has no column {target!r}; {one_of(kinds, target)}")
+    with of_option():
+        find_names(target, list(kinds), "target")
     if kinds[target] == "empty":
         raise ValueError(f"target: column {target!r} is empty, so that there is nothing to judge.")
     if kinds[target] == "constant":
