@@ -51,10 +51,10 @@ def _settle_decimals(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading
     if proved != {"comma"}:
         return
     for j, reading in found.items():
-        if reading.kind == "number" and j not in raw.typed and reading.proved is None and j not in open_:
-            if cells[j].only_ambiguous_points():
-                found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), "comma")
-                found[j].notes.append('points part thousands, as other columns have decimal commas: "1.234" is 1234')
+        settled = reading.kind != "number" or j in raw.typed or reading.proved is not None or j in open_
+        if not settled and cells[j].only_ambiguous_points():
+            found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), "comma")
+            found[j].notes.append('points part thousands, as other columns have decimal commas: "1.234" is 1234')
 
 
 def _settle_dates(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading], forced: dict[str, Kind]) -> None:
