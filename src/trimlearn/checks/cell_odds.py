@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import gaussian_filter1d
 
-from trimlearn.checks.errors import RULES, decimals_of, origins
+from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 
 __all__ = ["CellOdds", "cell_odds"]
@@ -35,7 +35,6 @@ LOOSE = 0.02  # the share of right cells that only follow their column, to begin
 BORROWED = 50.0  # cells of all columns that this share of a column is judged by beside its own
 PRIOR = 20.0  # right cells added in thought, as for rows: a few cells a little far out are chance
 ROUNDS, STEPS = 3, 60  # of the columns' densities, and of the shares for each: they change by less than 1 % after
-FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 FITS = 3.0  # |score| up to which a corrected value fits: three in a thousand right ones are beyond
 CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule must have of it to be named
 
@@ -71,6 +70,7 @@ class _Suspects:
     weights: Floats  # of the density of a truth, to be that of the cell
     lawful_truths: Floats  # the density of a right cell, weighted
     fits: Flags  # whether the truth would fit to its row
+    unusual: Flags  # (m,): written with more decimals than others
 
     @classmethod
     def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int) -> _Suspects:
@@ -78,10 +78,13 @@ class _Suspects:
         column, law = model.columns[j], model.model.laws[j]
         known = np.isfinite(x) & (x != model.common[j])
         z = column.into(np.where(known, x, np.nan))
-        rows = np.flatnonzero(known & (np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]))
+        writing = Writing.of(x[known])
+        far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
+        far[known] |= writing.reveals(x[known])
+        rows = np.flatnonzero(known & far)
         values, centre, sigma = x[rows], cells.centre[rows, j], cells.sigma[rows, j]
-        negative = bool(np.mean(x[known] < 0) > FEW_NEGATIVE)
-        before = origins(values, decimals_of(x[known]), negative, cells.expected[rows, j])
+        expected = cells.expected[rows, j]
+        before = origins(values, writing, expected, sigma / column.slope(expected))
         z_truths = np.array([column.into(truth) for truth in before.truths])
         slopes = np.array([column.slope(truth) for truth in before.truths]) / column.slope(values)
         weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
@@ -97,6 +100,7 @@ class _Suspects:
             weights,
             lawful_truths,
             np.abs(off) <= FITS * law.scale,
+            ~writing.usual(values),
         )
 
     def kinds(self, curve: _Density, right: Floats) -> Floats:
@@ -151,14 +155,15 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells) -> CellOdds:
     wrong = np.where(cells.mask, 1.0, 0.0)
     column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])
     row = np.concatenate([s.rows for s in suspects])
-    shares = _Shares(np.full(len(RULES) + 1, FIRST), np.full(p, LOOSE))
+    unusual = np.concatenate([s.unusual for s in suspects])
+    shares = _Shares(np.full(len(RULES) + 1, FIRST), np.full(p, LOOSE), np.full(p, UNUSUAL))
     counts = known.sum(axis=0)
     for _ in range(ROUNDS):
         right = 1.0 - wrong
         curves = [_Density(Z[j], right[known[:, j], j]) for j in range(p)]
         kinds = np.hstack([s.kinds(curve, right[s.rows, j]) for j, (s, curve) in enumerate(zip(suspects, curves, strict=True))])
-        shares = shares.fitted(kinds, column, counts)
-        joint = shares.joint(kinds, column)
+        shares = shares.fitted(kinds, column, unusual, counts)
+        joint = shares.joint(kinds, column, unusual)
         wrong = np.zeros(X.shape)
         wrong[row, column] = joint[2:].sum(axis=0)
     return _named(suspects, row, column, joint)
@@ -167,26 +172,34 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells) -> CellOdds:
 @final
 @dataclass(frozen=True)
 class _Shares:
-    """Of all cells: wrong by each rule or otherwise, (rules + 1,); of each column's right cells: loose, (p,)."""
+    """Of all cells: wrong by each rule or otherwise, (rules + 1,); of each column's right cells: loose, (p,),
+    and written unlike the others, (p,)."""
 
     wrong: Floats
     loose: Floats
+    unusual: Floats
 
-    def joint(self, kinds: Floats, column: Ints) -> Floats:
+    def joint(self, kinds: Floats, column: Ints, unusual: Flags) -> Floats:
         """The probability of each kind, (kinds, m)."""
-        loose, right = self.loose[column], 1.0 - self.wrong.sum()
+        loose = self.loose[column]
+        right = (1.0 - self.wrong.sum()) * np.where(unusual, self.unusual[column], 1.0)
         out = np.vstack([right * (1.0 - loose) * kinds[0], right * loose * kinds[1], self.wrong[:, None] * kinds[2:]])
         return np.asarray(out / np.maximum(out.sum(axis=0), np.finfo(np.float64).tiny))
 
-    def fitted(self, kinds: Floats, column: Ints, counts: Ints) -> _Shares:
+    def fitted(self, kinds: Floats, column: Ints, unusual: Flags, counts: Ints) -> _Shares:
         """The likeliest shares given the densities of the suspects; all other cells are right."""
         shares = self
         for _ in range(STEPS):
-            joint = shares.joint(kinds, column)
+            joint = shares.joint(kinds, column, unusual)
             wrong = joint[2:].sum(axis=1) / (counts.sum() + PRIOR)
             loose = np.bincount(column, joint[1], minlength=len(counts))
             mean = loose.sum() / max(counts.sum(), 1)
-            shares = _Shares(wrong, (loose + BORROWED * mean) / (counts + BORROWED))
+            odd = np.bincount(column[unusual], joint[:2, unusual].sum(axis=0), minlength=len(counts))
+            shares = _Shares(
+                wrong,
+                (loose + BORROWED * mean) / (counts + BORROWED),
+                (odd + BORROWED * UNUSUAL) / (counts + BORROWED),
+            )
         return shares
 
 

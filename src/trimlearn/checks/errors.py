@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trimlearn.checks.findings import WrongCell
 
-__all__ = ["MISSING", "RULES", "SWAPPED", "Origins", "missing_codes", "origins", "typical_errors"]
+__all__ = ["MISSING", "RULES", "SWAPPED", "UNUSUAL", "Origins", "Writing", "missing_codes", "origins", "typical_errors"]
 
 # What a value was multiplied by, and what that is called. A slip of the comma, or grams for kilograms.
 FACTORS = {
@@ -36,9 +36,65 @@ MOST = 0.9  # of the values of a column: of the others, some are wrong
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 0.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0)
 SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
 TWICE = 2  # cells: an error made once is no habit
+AGAIN = 3  # times: a value that occurs so often in a column of measurements is there for a reason
+FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
+UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
 WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True)
+class Writing:
+    """How the right values of a column are written: with so many decimals, a few apart; or as they come, for None.
+
+    ``repeated`` and ``counts``: the values that occur again and again, in order, and how often. ``negative``: whether
+    negative values are ordinary.
+    """
+
+    decimals: int | None
+    repeated: Floats
+    counts: Floats
+    negative: bool
+
+    @classmethod
+    def of(cls, x: Floats) -> Writing:
+        """Of the known values x of a column, some of them wrong.
+
+        >>> Writing.of(np.array([1.5, 2.25, 3.0] * 10)).decimals, Writing.of(np.sqrt(np.arange(2.0, 9.0))).decimals
+        (2, None)
+        """
+        decimals = next((k for k in range(DECIMALS + 1) if np.mean(_on_grid(x, k)) >= MOST), None)
+        values, counts = np.unique(x, return_counts=True)
+        again = counts >= AGAIN
+        return cls(decimals, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE))
+
+    def usual(self, x: Floats) -> Flags:
+        """Whether values have no more decimals than others."""
+        return np.ones(x.shape, dtype=bool) if self.decimals is None else _on_grid(x, self.decimals)
+
+    def count(self, x: Floats) -> Floats:
+        """How often values occur, 1 where that is less than AGAIN times."""
+        if not len(self.repeated):
+            return np.ones(x.shape)
+        at = np.clip(np.searchsorted(self.repeated, x - WRITTEN * np.abs(x)), 0, len(self.repeated) - 1)
+        same = np.abs(self.repeated[at] - x) <= 2 * WRITTEN * np.abs(x)
+        return np.where(same, self.counts[at], 1.0)
+
+    def reveals(self, x: Floats) -> Flags:
+        """Whether a value looks wrong by the way it is written: more decimals than others, or a slip of the comma away
+        from a value that occurs again and again."""
+        if self.decimals is not None:
+            return ~self.usual(x)
+        near = np.max([self.count(x / factor) for factor in FACTORS.values()], axis=0)
+        return np.asarray((near > 1) & (self.count(x) <= 1) & (x != 0))
+
+
+def _on_grid(x: Floats, decimals: int) -> Flags:
+    scaled = x * 10.0**decimals
+    return np.asarray(np.abs(scaled - np.rint(scaled)) <= WRITTEN * np.maximum(np.abs(scaled), 1.0))
 
 
 @final
@@ -46,8 +102,9 @@ Floats = NDArray[np.float64]
 class Origins:
     """What values were before an error. ``truths`` and ``weights``: (candidates, n); ``rules``: a rule per candidate.
 
-    A weight is the density of the written value beside that of the truth, |d truth/d written| times the probability
-    of this slip among those of its kind; 0 where the rule does not apply.
+    A weight is the probability of the written value given the truth, beside how much likelier one value is than its
+    neighbours: on a grid of decimals, all values that are on it count the same, and those that are not hardly; off
+    any grid it is |d truth/d written|, and values that occur again and again count as often as they do.
     """
 
     rules: tuple[int, ...]
@@ -55,19 +112,17 @@ class Origins:
     weights: Floats
 
 
-def origins(x: Floats, decimals: int, negative: bool, expected: Floats) -> Origins:
+def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Origins:
     """What each of the values x, finite ones, may have been.
 
     Parameters
     ----------
     x : ndarray of shape (n,)
         Values of a column.
-    decimals : int
-        How many decimals the column has.
-    negative : bool
-        Whether negative values are ordinary in it.
-    expected : ndarray of shape (n,)
-        What the others in the row expect: it fills in decimals that were lost.
+    writing : Writing
+        How its right values are written.
+    expected, sigma : ndarray of shape (n,)
+        What the others in the row expect, and how well: it fills in decimals that were lost.
 
     Returns
     -------
@@ -76,51 +131,50 @@ def origins(x: Floats, decimals: int, negative: bool, expected: Floats) -> Origi
 
     Examples
     --------
-    >>> found = origins(np.array([120.0]), 0, False, np.array([205.0]))
+    >>> x = np.array([120.0])
+    >>> found = origins(x, Writing.of(np.arange(100.0, 300.0)), np.array([205.0]), np.array([9.0]))
     >>> [(RULES[rule], float(t)) for rule, t, w in zip(found.rules, found.truths[:, 0], found.weights[:, 0]) if w][-3:]
     [('digits swapped', 102.0), ('digits swapped', 210.0), ('digits swapped', 1020.0)]
     """
     rules, truths, weights = [], [], []
     for rule, factor in enumerate(FACTORS.values()):
+        truth = x / factor
         rules.append(rule)
-        truths.append(np.round(x / factor, DIGITS) if abs(factor) > 1 else x / factor)
-        weights.append(np.where(x != 0, 1.0 / abs(factor), 0.0))
-    for truth, weight in _swaps(x, decimals, negative, expected):
+        truths.append(truth)
+        weights.append(np.where(x != 0, _beside(truth, x, writing, abs(factor)), 0.0))
+    for truth, weight in _swaps(x, writing, expected, sigma):
         rules.append(len(FACTORS))
         truths.append(truth)
         weights.append(weight)
     return Origins(tuple(rules), np.array(truths), np.array(weights))
 
 
-def _swaps(x: Floats, decimals: int, negative: bool, expected: Floats) -> Iterable[tuple[Floats, Floats]]:
+def _beside(truth: Floats, x: Floats, writing: Writing, factor: float) -> Floats:
+    """How likely the truth is to be written beside x, one of neighbours each, if that is a multiple of it."""
+    if writing.decimals is not None:
+        return np.where(writing.usual(truth), 1.0, UNUSUAL)
+    return writing.count(truth) / (factor * writing.count(x))
+
+
+def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iterable[tuple[Floats, Floats]]:
     """Each swap of two neighbouring digits; also of whole parts whose decimals were lost, or the sign."""
+    decimals = DECIMALS if writing.decimals is None else writing.decimals
     unit = 10.0**decimals
     whole = np.rint(np.abs(x) * unit)
-    usable = (whole > 0) & (whole < 10.0**DIGITS) & (np.abs(whole - np.abs(x) * unit) <= WRITTEN * np.maximum(whole, 1))
+    usable = (whole > 0) & (whole < 10.0**DIGITS) & _on_grid(x, decimals)
     digits = np.where(usable, whole, 0.0).astype(np.int64)
     length = np.floor(np.log10(np.maximum(digits, 1))).astype(np.int64) + 1
-    lost = digits % 10**decimals == 0
+    lost = (digits % 10**decimals == 0) & (decimals > 0)
     for k in range(int(length.max(initial=1))):
         low, high = digits // 10**k % 10, digits // 10 ** (k + 1) % 10
-        there = usable & (low != high) & (k < length) & ((high > 0) | (low > 0))
+        there = usable & (low != high) & (k < length)
         swapped = (digits + (high - low) * (10**k - 10 ** (k + 1))) / unit
         weight = there / np.maximum(length - (k < length - 1), 1)
-        most = swapped + (1.0 - 1.0 / unit) * (lost & (k >= decimals))
-        for sign in (np.sign(x), -np.sign(x)) if negative else (np.sign(x),):
+        whole_part = lost & (k >= decimals)
+        most = np.where(whole_part, swapped + 1.0 - 1.0 / unit, swapped)
+        weight = np.where(whole_part, weight * unit * np.minimum(1.0, sigma), weight)
+        for sign in (np.sign(x), -np.sign(x)) if writing.negative else (np.sign(x),):
             yield sign * np.clip(sign * expected, swapped, most), weight
-
-
-def decimals_of(x: Floats) -> int:
-    """How many decimals nine tenths of the values have at most.
-
-    >>> decimals_of(np.array([1.5, 2.25, 3.0] * 10)), decimals_of(np.array([4.0, 7.0]))
-    (2, 0)
-    """
-    for k in range(DECIMALS):
-        scaled = x * 10.0**k
-        if np.mean(np.abs(scaled - np.rint(scaled)) <= WRITTEN * np.maximum(np.abs(scaled), 1.0)) >= MOST:
-            return k
-    return DECIMALS
 
 
 def missing_codes(x: Floats) -> list[float]:
