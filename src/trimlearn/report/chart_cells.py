@@ -18,7 +18,7 @@ __all__ = ["cell_map", "column_bars"]
 
 ROWS = 30  # of a cell map: more do not fit on a screen
 COLUMNS = 20  # of a cell map and of the bars: more names cannot be read
-STRONG = 12.0  # scores from which on a cell has its full colour: twice what a large error of 6 σ has
+PALE, STRONG = 2.0, 40.0  # scores of the palest and of the strongest colour: about the cut, and ten times too large
 LEADING = 0.6  # of the wrong cells: columns with that many hold "most"
 
 
@@ -93,7 +93,7 @@ def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
             "column": column_at[cell.column],
             "role": "high" if cell.score > 0 else "low",
             "sign": "+" if cell.score > 0 else "−",
-            "strength": round(min(1.0, abs(cell.score) / STRONG), 2),
+            "strength": _strength(cell.score),
             "lines": [
                 f"{cell.column} of {names.of(cell.row)}",
                 f"{found.written[cell.column].iloc[cell.row] or say(cell.value)} → {say(cell.expected)} expected",
@@ -122,6 +122,11 @@ def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
                        [_cell_line(found, cell, names) for cell in
                         sorted(cells.cells, key=lambda c: -abs(c.score))[:200]], len(cells.cells)),
     }  # fmt: skip
+
+
+def _strength(score: float) -> float:
+    """From 0, barely off, to 1, on the scale of a logarithm."""
+    return round(float(np.clip(np.log(max(abs(score), PALE) / PALE) / np.log(STRONG / PALE), 0.0, 1.0)), 2)
 
 
 def _cell_line(found: Table, cell: WrongCell, names: Names) -> list[object]:

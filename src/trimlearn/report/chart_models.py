@@ -132,7 +132,7 @@ def noise_matrix(target: TargetFindings) -> Iterator[Spec]:
             "row": a,
             "column": b,
             "role": "fits" if a == b else "wrong",
-            "strength": round(float(matrix[i, h]), 3),
+            "strength": 0.1 if a == b else round(min(1.0, 2 * float(matrix[i, h])), 3),
             "text": share(float(matrix[i, h])) if matrix[i, h] >= 0.0005 else "0 %",
             "lines": [f"{share(float(matrix[i, h]))} of {target.classes[i]}", f"are labelled {target.classes[h]}"],
         }
@@ -231,6 +231,7 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
             "low": 0,
             "high": numbers([leaves[i]])[0],
             "role": str(judged.groups.role[rows[i]]),
+            "note": judged.groups.names[str(judged.groups.role[rows[i]])],
         }
         for i in first
     ]
@@ -245,6 +246,7 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
         f"for good.{more}",
         "x": {"label": "share of rows trimmed", "shape": "linear", "percent": True, "zero": True},
         "groups": [{"role": "fits", "name": "leaves at"}],
+        "thin": True,
         "lines": [{"at": numbers([elbow])[0], "label": f"found in the data: {share(elbow)}"}],
         "items": items,
         "table": table(["row", "leaves at"], [[judged.names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]],

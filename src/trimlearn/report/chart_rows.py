@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, points, share, table
+from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, say, share, table
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import RowFindings
@@ -108,10 +108,11 @@ def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
         return
     spec, note = seen.scatter("row-map", within, off, within)
     limit = float(pca.threshold_)
-    beyond = int(np.sum(off[seen.rows] > limit))
+    beyond, odd = int(np.sum(off[seen.flagged] > limit)), int(seen.flagged.sum())
     yield spec | {
-        "title": f"{counted(beyond, 'row', start=True)} {'breaks' if beyond == 1 else 'break'} the pattern that the columns "
-        "share",
+        "title": f"{beyond} of {counted(odd, 'odd row')} break the pattern that the columns share"
+        if odd
+        else "No row breaks the pattern that the columns share",
         "description": f"Across, how far out a row lies within the {counted(int(pca.n_components_), 'principal component')}; "
         f"up, how far off them: high points have values that do not go together. {note}".strip(),
         "x": axis("distance within the components", within[seen.rows]),
@@ -135,14 +136,15 @@ def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spe
     centre = np.abs(scores[seen.rows][~seen.flagged[seen.rows]])
     reach = float(np.quantile(centre.max(axis=1), 0.99)) if len(centre) else 1.0
     by = REACH * reach / max(float(np.hypot(*arrows.T).max()), 1e-300)
-    first = names[int(longest[0])]
+    tips = by * arrows[longest]
+    held = float(np.sum(pca.explained_variance_ratio_[:2]))
     yield spec | {
-        "title": f"The two main directions of the table: {first} varies most along them",
+        "title": f"Two directions hold {share(held)} of what varies in {counted(len(arrows), 'column')}",
         "description": "Each point is a row, placed by its first two principal components; the arrows say in which "
         f"direction a column grows. {note}".strip(),
-        "x": axis("first component", x[seen.rows]),
-        "y": axis("second component", y[seen.rows]),
-        "arrows": [{"x": float(by * arrows[j, 0]), "y": float(by * arrows[j, 1]), "name": names[j]} for j in longest],
+        "x": axis("first component", x[seen.rows], include=numbers(tips[:, 0])),
+        "y": axis("second component", y[seen.rows], include=numbers(tips[:, 1])),
+        "arrows": [{"x": a, "y": b, "name": names[j]} for (a, b), j in zip(tips.round(6).tolist(), longest, strict=True)],
     }
 
 
@@ -158,12 +160,9 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     expected = np.full(len(score), np.nan)
     expected[order] = chi.ppf((np.arange(len(order)) + 0.5) / len(order), p)
     spec, note = seen.scatter("quantiles", expected, np.where(np.isfinite(expected), score, np.nan), score)
-    kept = rows[~seen.flagged[rows]]
-    ratio = float(np.median(score[kept] / expected[kept])) if len(kept) else float("nan")
-    tail = float(np.max(score[kept]) / np.max(expected[kept])) if len(kept) else float("nan")
-    straight = "follow" if 0.7 < ratio < 1.4 and 0.6 < tail < 1.7 else "do not follow"
+    times = score[order[-1]] / expected[order[-1]]
     yield spec | {
-        "title": f"The distances of the other rows {straight} the normal law",
+        "title": f"The furthest row lies {say(float(times), 2)} times as far out as it would among normal rows",
         "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; odd "
         f"rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
         "x": axis("distance of normal rows", expected[rows]),

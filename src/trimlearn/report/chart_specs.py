@@ -44,14 +44,16 @@ def say(value: float | None, digits: int = 3) -> str:
 def share(value: float) -> str:
     """A share in percent.
 
-    >>> share(0.125), share(0.004), share(1.0), share(0.0001), share(0.9999)
-    ('12 %', '0.4 %', '100 %', 'under 0.1 %', 'over 99.9 %')
+    >>> share(0.125), share(0.075), share(0.004), share(1.0), share(0.0001), share(0.9999)
+    ('12 %', '7.5 %', '0.4 %', '100 %', 'under 0.1 %', 'over 99.9 %')
     """
     if 0 < value < 0.001:
         return "under 0.1 %"
     if 0.999 < value < 1:
         return "over 99.9 %"
-    return f"{100 * value:.1f} %" if 0 < value < 0.0095 or 0.9905 < value < 1 else f"{100 * value:.0f} %"
+    if 0.9905 < value < 1:
+        return f"{100 * value:.1f} %"
+    return f"{100 * value:.2g} %" if value < 0.0995 else f"{100 * value:.0f} %"
 
 
 def counted(count: int, one: str, many: str | None = None, *, start: bool = False) -> str:
@@ -118,13 +120,15 @@ def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
     ('linear', 'log')
     >>> axis("residual", [-1.0, 0.5, 900.0])
     {'label': 'residual', 'shape': 'signed', 'unit': 1}
+
+    ``zero=True``: the axis shows 0, which a logarithm never does.
     """
     v = np.asarray(values, dtype=np.float64)
     size = np.abs(v[np.isfinite(v)])
     middle = float(np.median(size[size > 0])) if np.any(size > 0) else 1.0
     if size.size == 0 or size.max() <= WIDE * middle:
         return {"label": label, "shape": "linear", **more}
-    if np.all(v[np.isfinite(v)] > 0):
+    if np.all(v[np.isfinite(v)] > 0) and not more.get("zero"):
         return {"label": label, "shape": "log", **more}
     return {"label": label, "shape": "signed", "unit": numbers([middle])[0], **more}
 

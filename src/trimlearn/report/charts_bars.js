@@ -5,14 +5,14 @@
 
   /** Bars between the edges of bins, the groups on top of each other. */
   function histogram(spec, width) {
-    const legend = spec.groups.length > 1 ? charts.key(spec.groups, width, 13) : { nodes: [], bottom: -6 };
+    const legend = spec.groups.length > 1 ? charts.key(spec.groups, width, 13, true) : { nodes: [], bottom: -6 };
     const sums = spec.bins.map((bin) => bin.counts.reduce((a, b) => a + b, 0));
     const height = Math.round(Math.max(190, Math.min(280, width * 0.4)));
     const top = legend.bottom + 34;
     const most = Math.max(1, ...sums);
     const left = Math.ceil(widthOf(say(most), charts.SIZE.tick) + 18);
     const edges = [spec.bins[0].from, spec.bins[spec.bins.length - 1].to].map(charts.shape(spec.x).f);
-    const wide = width - left - 14;
+    const wide = width - left - 20;
     const frame = {
       left,
       top,
@@ -51,7 +51,7 @@
 
   /** One line for each name, with the counts of the groups one after the other and the numbers at the end. */
   function bars(spec, width) {
-    const legend = spec.groups.length > 1 ? charts.key(spec.groups, width, 13) : { nodes: [], bottom: -6 };
+    const legend = spec.groups.length > 1 ? charts.key(spec.groups, width, 13, true) : { nodes: [], bottom: -6 };
     const room = Math.min(width * 0.4, Math.max(40, ...spec.items.map((item) => widthOf(item.name))));
     const left = Math.ceil(room + 10);
     const sums = spec.items.map((item) => item.counts.reduce((a, b) => a + b, 0));

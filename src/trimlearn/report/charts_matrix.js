@@ -16,13 +16,15 @@
 
   function matrix(spec, width) {
     const { rows, columns } = spec;
-    const rowRoom = Math.min(width * 0.32, Math.max(20, ...rows.map((name) => widthOf(name))));
+    const corner = spec.row_label ? `↓ ${spec.row_label}` : "";
+    const rowRoom = Math.min(width * 0.32, Math.max(widthOf(corner), ...rows.map((name) => widthOf(name))));
     const headRoom = Math.min(130, Math.max(...columns.map((name) => widthOf(name))));
     const left = Math.ceil(rowRoom + 12);
     const free = width - left - 4;
     const numbered = spec.cells.some((cell) => cell.text);
     const turnedRoom = headRoom * 0.64; // what a turned name reaches to the right
-    const fits = Math.min(numbered ? 92 : 56, free / columns.length);
+    const flat = Math.max(numbered ? 92 : 48, headRoom + 12); // wide enough for names that lie flat
+    const fits = flat * columns.length <= free ? flat : Math.min(numbered ? 92 : 48, free / columns.length);
     const turned = columns.some((name) => widthOf(name) > fits - 6);
     const side = turned ? Math.min(fits, Math.max(6, (free - turnedRoom) / columns.length)) : fits;
     const tall = numbered ? Math.max(34, Math.min(48, side * 0.6)) : 22;
@@ -30,7 +32,7 @@
     const top = Math.ceil(named + (turned ? headRoom * 0.77 + 16 : 24));
     const nodes = heads(columns, left, side, top, 130);
     if (spec.column_label) nodes.push(svg("text", { class: "chart-label", x: left, y: 12 }, `${spec.column_label} →`));
-    if (spec.row_label) nodes.push(svg("text", { class: "chart-label", x: 0, y: top - 8 }, fitted(`↓ ${spec.row_label}`, rowRoom)));
+    if (corner) nodes.push(svg("text", { class: "chart-label", x: 0, y: top - 8 }, fitted(corner, rowRoom)));
     rows.forEach((name, i) => {
       const at = { class: "chart-row", x: left - 8, y: top + (i + 0.5) * tall + 4, "text-anchor": "end" };
       nodes.push(svg("text", at, fitted(name, rowRoom)));

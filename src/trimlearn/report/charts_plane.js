@@ -66,14 +66,16 @@
   }
 
   /** Which colour and mark means what, in one or more lines from a height on. */
-  function key(groups, width, top) {
+  function key(groups, width, top, bar = false) {
     const nodes = [];
     let [x, y] = [0, top];
     for (const group of groups) {
       const text = fitted(group.name, width - 16);
       const long = 16 + widthOf(text) + 18;
       if (x && x + long > width) [x, y] = [0, y + 19];
-      nodes.push(svg("path", { class: `chart-mark is-${group.role}`, d: mark(group.role, x + 5, y - 4) }));
+      const square = { class: `chart-bar is-${group.role}`, x, y: y - 9, width: 10, height: 10 };
+      const point = { class: `chart-mark is-${group.role}`, d: mark(group.role, x + 5, y - 4) };
+      nodes.push(bar ? svg("rect", square) : svg("path", point));
       nodes.push(svg("text", { class: "chart-key", x: x + 15, y }, text));
       x += long;
     }

@@ -39,7 +39,7 @@
         nodes.push(svg("line", { class: "chart-thread", x1: between[0], x2: between[1], y1: y, y2: y }));
       }
       if (typeof item.low === "number" && typeof item.high === "number") {
-        nodes.push(svg("line", { class: "chart-interval", x1: x.of(item.low), x2: x.of(item.high), y1: y, y2: y }));
+        nodes.push(svg("line", { class: spec.thin ? "chart-stay" : "chart-interval", x1: x.of(item.low), x2: x.of(item.high), y1: y, y2: y }));
       }
       item.points.forEach((value, k) => {
         if (value === null) return;

@@ -47,6 +47,7 @@
     const every = Math.max(1, Math.ceil((sides * (last - first + 1)) / (count + 1)));
     const ticks = [0];
     for (let e = last; e >= first; e -= every) ticks.push(10 ** e, -(10 ** e));
+    if (every === 1 && ticks.filter((v) => v >= a && v <= b).length < count) ticks.push(...ticks.map((v) => 3 * v).slice(1));
     return ticks.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
   }
 
