@@ -19,11 +19,11 @@ def judged(table, mended, target, *, task=None, pinned=None, seed=0, progress=No
     column, n = table.frame[target], len(table.frame)
     if column.dtype.kind == "f":
         middle = column.median()
-        wrong = ((column - middle).abs() > 10).to_numpy()
+        wrong = ((column - middle).abs() > 10).to_numpy().copy()
         suggested = np.full(n, middle)
     else:
         counts = column.map(column.value_counts())
-        wrong, suggested = (counts == 1).to_numpy(), np.full(n, column.mode()[0], dtype=object)
+        wrong, suggested = (counts == 1).to_numpy().copy(), np.full(n, column.mode()[0], dtype=object)
     for row, said in (pinned or {}).items():
         wrong[row] = said
     share = float(wrong.mean())

@@ -104,7 +104,7 @@ def check(
     kinds = {"categorical": names(categorical), "date": names(date), "number": names(number)}
     with of_option():
         read = read_table(table, drop=names(drop), id=id, **kinds)
-    check_target(read, target)
+    check_target(read, target, id)
     decided = None if decisions is None else read_decisions(decisions, read, target)
     asked = Asked(table if isinstance(table, (str, Path)) else None, target, kinds, names(drop), id, task, decisions, seed)
 

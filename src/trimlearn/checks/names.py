@@ -112,6 +112,12 @@ class _Style:
 
 
 def clip(text: str) -> str:
-    """A value that fits into a sentence."""
+    """A value that fits into a sentence; of a number with many digits those that count.
+
+    >>> clip("3.7516349672663583"), clip("£21,995")
+    ('3.75163', '£21,995')
+    """
     text = " ".join(text.split())
+    if re.fullmatch(r"-?\d+\.\d{7,}(e[-+]?\d+)?", text):
+        return f"{float(text):.6g}"
     return text if len(text) <= LONG else text[: LONG - 1] + "…"

@@ -76,13 +76,15 @@ def check_task(task: str | None) -> None:
         raise OptionError(f"task must be one of {', '.join(get_args(Task))}, got {task!r}.")
 
 
-def check_target(table: Table, target: str | None) -> None:
+def check_target(table: Table, target: str | None, id: str | None) -> None:
     """Raise where the target cannot be judged, whatever its cells say."""
     if target is None:
         return
     kinds = {column.name: column.kind for column in table.columns}
     with of_option():
         find_names(target, list(kinds), "target")
+    if target == id:
+        raise OptionError(f"target: column {target!r} is the id, and what names a row cannot be predicted; choose another.")
     if kinds[target] == "empty":
         raise ValueError(f"target: column {target!r} is empty, so that there is nothing to judge.")
     if kinds[target] == "constant":

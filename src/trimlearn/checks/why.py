@@ -72,7 +72,7 @@ class Reasons:
     def _odd(self, suspect: Suspect) -> list[str]:
         columns = suspect.odd.columns if suspect.odd is not None else ()
         most = f", most of all in {and_list(columns[:NAMED])}" if columns else ""
-        return [f"No single cell is to blame, but as a whole the row is unlike all others{most}."]
+        return [f"As a whole the row is unlike all others{most}; no single cell is to blame."]
 
     def _twins(self, row: int, group: DuplicateRows) -> str:
         others = [twin for twin in group.rows if twin != row]

@@ -30,6 +30,7 @@ def counts(parts: Parts, suspects: Sequence[Suspect]) -> dict[str, int]:
         "cell_rows": sum(bool(suspect.cells) for suspect in suspects),
         "odd_rows": sum(suspect.odd is not None for suspect in suspects),
         "duplicates": sum(bool(suspect.duplicates) for suspect in suspects),
+        "contradictory": sum(any(g.kind == "contradictory" for g in suspect.duplicates) for suspect in suspects),
         "agreed": 0 if judged is None else sum(bool(judged.by_linear[i] and judged.by_boosting[i]) for i in targets),
     }
 
@@ -47,9 +48,16 @@ def headline(parts: Parts, found: dict[str, int]) -> list[str]:
         sentences.append(f"Two models agree on {found['agreed']} of {found['targets']}.")
     if not sentences:
         sentences.append(f"Nothing looks wrong in these {len(parts.table.frame):,} rows.")
-    if found["duplicates"]:
-        n = found["duplicates"]
-        sentences.append(f"{_rows(n)} {'repeats or contradicts' if n == 1 else 'repeat or contradict'} another row.")
+    return sentences + _twins(found)
+
+
+def _twins(found: dict[str, int]) -> list[str]:
+    copies, against = found["duplicates"] - found["contradictory"], found["contradictory"]
+    sentences = []
+    if copies:
+        sentences.append(f"{_rows(copies)} {'repeats another row' if copies == 1 else 'repeat other rows'}.")
+    if against:
+        sentences.append(f"{_rows(against)} {'contradicts' if against == 1 else 'contradict'} rows that are the same otherwise.")
     return sentences
 
 
@@ -74,6 +82,8 @@ def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
     """What to do with it."""
     if not found["suspects"]:
         return ["Nothing has to be done. clean.csv holds the same rows as the table."]
+    if not found["wrong_rows"]:
+        return ["See whether the rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
     steps = ["Go through the suspects from the top, the most probable first: keep, drop, relabel or correct each."]
     steps += _rules(parts)
     steps.append(
