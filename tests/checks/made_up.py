@@ -7,7 +7,15 @@ import hashlib
 import numpy as np
 import pandas as pd
 
-from trimlearn.checks.findings import CellFindings, DuplicateRows, ModelScore, OddRow, RowFindings, TargetFindings, WrongCell
+from trimlearn.checks.findings import (
+    CellFindings,
+    DuplicateRows,
+    ModelScore,
+    OddRow,
+    RowFindings,
+    TargetFindings,
+    WrongCell,
+)
 from trimlearn.checks.parts import Parts
 from trimlearn.tables.table import Column, Table
 

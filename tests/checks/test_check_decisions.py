@@ -27,7 +27,7 @@ def decided(tmp_path):
 
 
 def test_decisions_pin_rows_and_cells_and_change_what_is_written(decided):
-    found = decided("#,1,keep,,", "#,2,drop,,", "#,3,correct,Price,\"£21,250\"", "#,4,keep,MPG,", "#,5,relabel,,Diesel")
+    found = decided("#,1,keep,,", "#,2,drop,,", '#,3,correct,Price,"£21,250"', "#,4,keep,MPG,", "#,5,relabel,,Diesel")
     assert found.pins.rows == {1: False, 2: True, 5: False}
     assert found.settled == {1, 2} and found.dropped == {2}
     assert {(1, "Price"), (1, "MPG"), (3, "Price"), (4, "MPG"), (5, "Fuel")} <= found.pins.cells

@@ -19,7 +19,7 @@ from trimlearn.checks.document import document, finite, short
 from trimlearn.checks.findings import DuplicateRows, WrongCell
 from trimlearn.checks.suspects import find_suspects
 
-ASKED = Asked(None, "Fuel", {"categorical": (), "date": (), "number": ("Price",)}, (), "Name", None, None, 3)
+ASKED = Asked(None, "Fuel", {"categorical": (), "number": ("Price",)}, "Name", None, None, None, None, 3)
 
 
 def made(parts=None, dropped=frozenset()) -> Check:
@@ -171,7 +171,7 @@ def test_the_script_says_what_was_asked_for_and_runs(tmp_path):
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "name the file" in done.stderr
     pd.DataFrame({"x": np.sin(np.arange(40.0))}).to_csv(tmp_path / "t.csv", index=False)
     own = Check(made(made_up.parts()).results, made_up.parts(), [], replace(ASKED, path=tmp_path / "t.csv", target=None,
-                kinds={}, id=None))  # fmt: skip
+                told={}, id=None))  # fmt: skip
     done = subprocess.run(
         [sys.executable, own.write(tmp_path / "own")["repeat.py"], tmp_path / "t.csv", tmp_path / "again"],
         capture_output=True, text=True, timeout=60, check=False,

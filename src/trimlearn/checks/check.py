@@ -13,18 +13,21 @@ from typing import TYPE_CHECKING, Any, Never, final
 import numpy as np
 
 from trimlearn._utils.files import replacing
-from trimlearn.checks.decisions import Decisions, apply, read_decisions
+from trimlearn.checks.decisions import apply, read_decisions
 from trimlearn.checks.document import document
 from trimlearn.checks.findings import Task
+from trimlearn.checks.images import image_parts
 from trimlearn.checks.moved import how_it_moved
 from trimlearn.checks.options import check_target, check_task, names, no_more_options, of_option
 from trimlearn.checks.parts import Parts, Pins, Progress, run_parts
 from trimlearn.checks.suspects import Suspect, find_suspects
 from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.tables.images import read_images
 from trimlearn.tables.read import read_table
 
 if TYPE_CHECKING:
     from trimlearn.checks.model_file import Model
+    from trimlearn.tables.table import Table
 
 __all__ = ["Asked", "Check", "check"]
 
@@ -39,6 +42,8 @@ def check(
     drop: str | Sequence[str] = (),
     id: str | None = None,
     task: Task | None = None,
+    labels: str | Path | None = None,
+    features: str | Path | None = None,
     decisions: str | Path | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -52,7 +57,7 @@ def check(
     Parameters
     ----------
     table : path, DataFrame or array of shape (n, p)
-        A file (CSV, TSV, Parquet, Excel, npz), or a table in memory.
+        A file (CSV, TSV, Parquet, Excel, npz), or a table in memory; or a folder of images, with ``labels``.
     target : str, optional
         The column to predict. None: there is none.
     categorical, date, number : str or sequence of str, default=()
@@ -63,6 +68,10 @@ def check(
         The column that names the rows.
     task : {"regression", "count", "classification"}, optional
         What the target is. None: it is seen from its values.
+    labels : path, optional
+        For a folder of images: the table of their labels, which are judged by the pixels.
+    features : path, optional
+        For images: an .npy with a row of numbers for each row of ``labels``, to judge by instead of pixels.
     decisions : path, optional
         The file of decisions that the report exports. They are put into the table, and all is fitted again.
     seed : int, default=0
@@ -101,31 +110,41 @@ def check(
     progress = progress or (lambda sentence: None)
     progress("reading the table")
     target = None if target is None else str(target)
-    kinds = {"categorical": names(categorical), "date": names(date), "number": names(number)}
+    told = {"categorical": names(categorical), "date": names(date), "number": names(number), "drop": names(drop)}
+    path = table if isinstance(table, (str, Path)) else None
+    asked = Asked(path, target, told, id, task, labels, features, decisions, seed)
     with of_option():
-        read = read_table(table, drop=names(drop), id=id, **kinds)
+        images = None if labels is None else read_images(table, labels, features)
+        read = _read(table, told, id) if images is None else images.table
+    if images is not None:
+        target = images.label
     check_target(read, target, id)
     decided = None if decisions is None else read_decisions(decisions, read, target)
-    asked = Asked(table if isinstance(table, (str, Path)) else None, target, kinds, names(drop), id, task, decisions, seed)
 
-    parts = run_parts(read, target, task=task, pins=Pins(), seed=seed, progress=progress)
+    def run(table: Table, pins: Pins) -> Parts:
+        if images is not None:
+            return image_parts(images, table, task=task, pins=pins, seed=seed, progress=progress)
+        return run_parts(table, target, task=task, pins=pins, seed=seed, progress=progress)
+
+    parts = run(read, Pins())
     suspects = find_suspects(parts)
     moved = None
     if decided is not None:
         progress("fitting again with your decisions")
-        before, parts = parts, _again(parts, decided, asked, progress)
+        classes = () if parts.target is None else parts.target.classes
+        before, parts = parts, run(apply(decided, read, target, classes), decided.pins)
         was, suspects = len(suspects), find_suspects(parts, decided.settled)
         sentences = [decided.sentence(), *how_it_moved(before, parts, (was, len(suspects)))]
         moved = {"file": decided.file, "count": sum(decided.count.values()), "sentences": sentences}
     progress("writing it down")
-    results = document(parts, suspects, seed=seed, decisions=moved)
+    results = document(parts, suspects, seed=seed, decisions=moved, images=images)
     return Check(results, parts, suspects, asked, frozenset() if decided is None else decided.dropped)
 
 
-def _again(before: Parts, decided: Decisions, asked: Asked, progress: Progress) -> Parts:
-    labels = () if before.target is None else before.target.classes
-    table = apply(decided, before.table, asked.target, labels)
-    return run_parts(table, asked.target, task=asked.task, pins=decided.pins, seed=asked.seed, progress=progress)
+def _read(table: Any, told: dict[str, tuple[str, ...]], id: str | None) -> Table:
+    return read_table(
+        table, categorical=told["categorical"], date=told["date"], number=told["number"], drop=told["drop"], id=id
+    )
 
 
 @final
@@ -135,19 +154,21 @@ class Asked:
 
     path: str | Path | None
     target: str | None
-    kinds: dict[str, tuple[str, ...]]
-    drop: tuple[str, ...]
+    told: dict[str, tuple[str, ...]]  # of columns: categorical, date, number, drop
     id: str | None
     task: Task | None
+    labels: str | Path | None
+    features: str | Path | None
     decisions: str | Path | None
     seed: int
 
     def options(self) -> dict[str, Any]:
         """The keywords of `check`, without those that say nothing."""
-        every = {"target": self.target, **self.kinds, "drop": self.drop, "id": self.id, "task": self.task}
+        every = {"target": self.target, **self.told, "id": self.id, "task": self.task}
         told = {name: list(value) if isinstance(value, tuple) else value for name, value in every.items() if value}
-        decided = {} if self.decisions is None else {"decisions": str(Path(self.decisions).absolute())}
-        return told | decided | {"seed": self.seed}
+        files = {"labels": self.labels, "features": self.features, "decisions": self.decisions}
+        named = {name: str(Path(path).absolute()) for name, path in files.items() if path is not None}
+        return told | named | {"seed": self.seed}
 
 
 @final
@@ -294,4 +315,4 @@ class Check:
         doubts = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.results["caveats"])
         doubts = f"<p>To bear in mind:</p><ul>{doubts}</ul>" if doubts else ""
         rows = self.table._repr_html_() if len(self.table) else ""
-        return f"<div>{said}{rows}{doubts}<p>The whole report: <code>.to_html(\"report.html\")</code></p></div>"
+        return f'<div>{said}{rows}{doubts}<p>The whole report: <code>.to_html("report.html")</code></p></div>'

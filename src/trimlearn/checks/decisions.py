@@ -64,9 +64,8 @@ def read_decisions(path: str | Path, table: Table, target: str | None) -> Decisi
                 raise OptionError(f"{where}: row {row} is kept and dropped, of which one must be meant.")
             continue
         cells.add((row, column))
-        if what in ("relabel", "correct"):
-            if written.setdefault((row, column), value) != value:
-                raise OptionError(f"{where}: row {row} gets two values for {column}, of which one must be meant.")
+        if what in ("relabel", "correct") and written.setdefault((row, column), value) != value:
+            raise OptionError(f"{where}: row {row} gets two values for {column}, of which one must be meant.")
     settled = frozenset(rows)
     cells |= {(row, str(name)) for row, wrong in rows.items() if not wrong for name in table.frame.columns}
     for row in {row for row, column in written if column == target}:
@@ -154,6 +153,7 @@ def _values(column: Any, rows: list[int], kind: Kind) -> list[Any]:
     if kind not in ("number", "date"):
         return [text or None for text in column.iloc[rows]]
     name = str(column.name)
-    read = read_table(column.to_frame(), **{kind: (name,)})
+    numbers, dates = ((name,), ()) if kind == "number" else ((), (name,))
+    read = read_table(column.to_frame(), number=numbers, date=dates)
     values = read.frame[name].iloc[rows]
     return [None if pd.isna(value) else value for value in values]

@@ -20,20 +20,29 @@ from trimlearn.report.charts import charts
 
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
+    from trimlearn.tables.images import ImageTable
 
 __all__ = ["FORMAT", "document", "finite", "short"]
 
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
+PICTURES = 500  # suspects with a picture: some 3 kB each, as the page is to stay below 5 MB
 LOOKED = 1000  # rows among which examples of values are looked for: a limit on time
 FIRST = 20  # suspects in the short form: one screen
 
 
-def document(parts: Parts, suspects: Sequence[Suspect], *, seed: int, decisions: dict[str, Any] | None) -> dict[str, Any]:
+def document(
+    parts: Parts,
+    suspects: Sequence[Suspect],
+    *,
+    seed: int,
+    decisions: dict[str, Any] | None,
+    images: ImageTable | None = None,
+) -> dict[str, Any]:
     """All that a check found, as JSON's own types; numbers are finite or None."""
     table, judged, names = parts.table, parts.target, Names(parts.table)
     found = counts(parts, suspects)
-    return finite(
+    written: dict[str, Any] = finite(
         {
             "format": FORMAT,
             "version": __version__,
@@ -68,6 +77,11 @@ def document(parts: Parts, suspects: Sequence[Suspect], *, seed: int, decisions:
             "decisions": decisions,
         }
     )
+    if images is not None:
+        shown = written["suspects"][:PICTURES]
+        for suspect, picture in zip(shown, images.thumbnails(s["row"] for s in shown), strict=True):
+            suspect["image"] = picture or None
+    return written
 
 
 def short(results: dict[str, Any]) -> dict[str, Any]:
@@ -134,10 +148,11 @@ class _Suspects:
         parts = self.parts
         shown = [suspect.row for suspect in suspects[:SHOWN]]
         target = None if parts.target is None else parts.target.name
-        near = nearest_rows(parts.table, parts.cells.mended, shown, k=3, target=target) if shown else {}
+        near = nearest_rows(parts.features, parts.cells.mended, shown, k=3, target=target) if shown else {}
         needed = sorted({*shown, *(row for rows in near.values() for row in rows)})
         cells = parts.table.written.iloc[needed].to_numpy(dtype=object)
-        values = {row: ["" if v is None or v != v else str(v) for v in line] for row, line in zip(needed, cells, strict=True)}
+        texts = [[cell if isinstance(cell, str) else "" for cell in line] for line in cells]
+        values = dict(zip(needed, texts, strict=True))
         return [self._one(suspect, values.get(suspect.row), self._near(near.get(suspect.row, ()), values))
                 for suspect in suspects]  # fmt: skip
 

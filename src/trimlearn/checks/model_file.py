@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["FORMAT", "Model", "load", "model_of", "with_predictions"]
 
 FORMAT = "trimlearn-model"
+LARGEST = 700.0  # whose exponential is still a number in double precision
+INTERVAL = ("name", "trimmed", "low", "high")
 NUMBER = 1  # the first format of its kind; a file of a later one is refused
 
 Link = Literal["identity", "log", "logit"]
@@ -98,12 +100,10 @@ class Model:
         """A table, its columns read as those of the model's own table were."""
         from trimlearn.tables.read import read_table
 
-        kinds = {"number": "number", "date": "date", "category": "categorical"}
-        wanted: dict[str, tuple[str, ...]] = {
-            option: tuple(name for name, kind in self.kinds.items() if kind == wanted) for wanted, option in kinds.items()
-        }
+        number, date = ([name for name, kind in self.kinds.items() if kind == wanted] for wanted in ("number", "date"))
+        categorical = [name for name in self.kinds if name not in (*number, *date)]
         try:
-            return read_table(table, least_rows=1, **wanted)
+            return read_table(table, number=number, date=date, categorical=categorical, least_rows=1)
         except ValueError:
             there = read_table(table, least_rows=1)
             lacking = [name for name in self.kinds if name not in there.frame.columns]
@@ -120,7 +120,7 @@ class Model:
         if self.link == "log":
             return np.asarray(np.exp(np.minimum(z[:, 0], LARGEST)))
         best = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else np.argmax(z, axis=1)
-        return np.array(self.classes, dtype=object)[best]
+        return np.asarray(np.array(self.classes, dtype=object)[best])
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON's own types."""
@@ -165,9 +165,6 @@ class Model:
             coefficients=coefficients.reshape(len(intercept), len(design.features)),
             intervals=tuple(document.get("intervals", ())),
         )
-
-
-LARGEST = 700.0  # whose exponential is still a number in double precision
 
 
 def load(path: str | Path) -> Model:
@@ -222,9 +219,24 @@ def load(path: str | Path) -> Model:
 def model_of(parts: Parts) -> Model | None:
     """The trimmed linear model of a check, where there is one."""
     judged = parts.target
-    if judged is None or "linear" not in judged.fits:
+    if judged is None or parts.seen is not None or not {"linear", "design", "link"} <= judged.fits.keys():
         return None
-    return None
+    fit, design = judged.fits["linear"], judged.fits["design"]
+    kinds = {column.name: column.kind for column in parts.table.columns}
+    classes: tuple[str, ...] = ()
+    if judged.task == "classification":
+        classes = tuple(judged.classes[int(code)] for code in fit.classes_)
+    return Model(
+        target=judged.name,
+        task=judged.task,
+        classes=classes,
+        kinds={name: kinds[name] for name in design.columns},
+        design=design,
+        link=judged.fits["link"],
+        intercept=np.atleast_1d(np.asarray(fit.intercept_, dtype=np.float64)),
+        coefficients=np.atleast_2d(np.asarray(fit.coef_, dtype=np.float64)),
+        intervals=tuple({key: entry.get(key) for key in INTERVAL} for entry in judged.coefficients),
+    )
 
 
 def with_predictions(model: Model, table: Table) -> pd.DataFrame:

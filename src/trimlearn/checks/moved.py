@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from trimlearn.checks.findings import TargetFindings
 
@@ -33,7 +33,8 @@ def _errors(before: TargetFindings, after: TargetFindings) -> list[str]:
     for score in after.scores:
         old = was.get((score.model, score.measure))
         if score.fit == "trimmed" and old is not None and isfinite(old) and isfinite(score.value):
-            how = f"went from {old:.3g} to {score.value:.3g}" if f"{old:.3g}" != f"{score.value:.3g}" else f"stayed at {old:.3g}"
+            was_, is_ = f"{old:.3g}", f"{score.value:.3g}"
+            how = f"stayed at {is_}" if was_ == is_ else f"went from {was_} to {is_}"
             sentences.append(f"The {score.measure} of the {score.model} model {how}.")
     return sentences
 
@@ -46,12 +47,16 @@ def _coefficients(before: TargetFindings, after: TargetFindings) -> list[str]:
         old, new = was.get(entry["name"]), entry["trimmed"]
         if old is None or new is None or not (isfinite(old) and isfinite(new)):
             continue
-        low, high = entry.get("low"), entry.get("high")
-        known = low is not None and high is not None and isfinite(low) and isfinite(high) and high > low
-        moved.append((abs(new - old) / (high - low if known else max(abs(old), 1e-300)), entry["name"], old, new))
+        moved.append((abs(new - old) / (_width(entry) or abs(old) or 1.0), entry["name"], old, new))
     if not moved:
         return []
     size, name, old, new = max(moved)
     if size == 0 or f"{old:.3g}" == f"{new:.3g}":
         return ["The coefficients of the linear model stayed as they were."]
     return [f"The coefficient that moved most is that of {name}: from {old:.3g} to {new:.3g}."]
+
+
+def _width(entry: dict[str, Any]) -> float:
+    """Of the interval of a coefficient; 0 where it has none."""
+    low, high = entry.get("low"), entry.get("high")
+    return 0.0 if low is None or high is None or not isfinite(high - low) else float(high - low)

@@ -1,4 +1,4 @@
-"""What a check may be told, looked at before the work begins: each mistake is one line that names the nearest right word."""
+"""What a check may be told, looked at before the work begins: a mistake is one line that names the nearest word."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def check_target(table: Table, target: str | None, id: str | None) -> None:
     with of_option():
         find_names(target, list(kinds), "target")
     if target == id:
-        raise OptionError(f"target: column {target!r} is the id, and what names a row cannot be predicted; choose another.")
+        raise OptionError(f"target: column {target!r} is the id: what names rows cannot be predicted.")
     if kinds[target] == "empty":
         raise ValueError(f"target: column {target!r} is empty, so that there is nothing to judge.")
     if kinds[target] == "constant":

@@ -42,6 +42,12 @@ class Parts:
     rows: RowFindings | None
     duplicates: tuple[DuplicateRows, ...]
     warned: tuple[str, ...] = ()  # what the fits said in passing
+    seen: Table | None = None  # what the models saw, where that is not the table itself: features of images
+
+    @property
+    def features(self) -> Table:
+        """The table that the models saw."""
+        return self.table if self.seen is None else self.seen
 
 
 def run_parts(

@@ -34,7 +34,9 @@ suspects = found.table
 if len(sys.argv) > 2:
     found.write(sys.argv[2])
 '''
-GUARD = 'if table is None:\n    sys.exit("python repeat.py TABLE: the table was in memory, name the file that holds it")\n'
+GUARD = """if table is None:
+    sys.exit("python repeat.py TABLE: the table was in memory, name the file that holds it")
+"""
 
 
 def script(asked: Asked, name: str) -> str:

@@ -53,7 +53,7 @@ def _table(suspects: list[dict[str, Any]], first_line: int, width: int) -> list[
         for suspect in suspects
     ]
     left = [j for j, name in enumerate(head) if name in ("id", "what", "why")]
-    taken = max(map(len, grid([head[:-1] + [""], *rows], left)))
+    taken = max(map(len, grid([[*head[:-1], ""], *rows], left)))
     for row, suspect in zip(rows, suspects, strict=True):
         row[-1] = _clip(suspect["why"], max(width - taken - 2, WHY))
     return grid([head, *rows], left)

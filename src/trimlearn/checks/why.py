@@ -55,7 +55,8 @@ class Reasons:
         else:
             value = float(self.parts.table.frame[judged.name].iat[row])
             error = _times(value, float(expected))
-            what = f"{judged.name} is {clip(given)}; rows like it have about {suggested}{f': {error}' if error else ''}."
+            slip = f": {error}" if error else ""
+            what = f"{judged.name} is {clip(given)}; rows like it have about {suggested}{slip}."
         return [what, opinion(judged, row)]
 
     def _cells(self, suspect: Suspect) -> list[str]:
@@ -91,9 +92,8 @@ class Reasons:
 
 def error_words(error: str) -> str:
     """The name of an error, such that it can end a sentence."""
-    return {"sign": "the sign is wrong", SWAPPED: "two digits are swapped", MISSING: "it seems to stand for no value"}.get(
-        error, error
-    )
+    words = {"sign": "the sign is wrong", SWAPPED: "two digits are swapped", MISSING: "it seems to stand for no value"}
+    return words.get(error, error)
 
 
 def opinion(judged: TargetFindings, row: int) -> str:

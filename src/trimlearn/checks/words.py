@@ -57,7 +57,8 @@ def _twins(found: dict[str, int]) -> list[str]:
     if copies:
         sentences.append(f"{_rows(copies)} {'repeats another row' if copies == 1 else 'repeat other rows'}.")
     if against:
-        sentences.append(f"{_rows(against)} {'contradicts' if against == 1 else 'contradict'} rows that are the same otherwise.")
+        verb = "contradicts" if against == 1 else "contradict"
+        sentences.append(f"{_rows(against)} {verb} rows that are the same otherwise.")
     return sentences
 
 
@@ -83,7 +84,7 @@ def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
     if not found["suspects"]:
         return ["Nothing has to be done. clean.csv holds the same rows as the table."]
     if not found["wrong_rows"]:
-        return ["See whether the rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
+        return ["See whether rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
     steps = ["Go through the suspects from the top, the most probable first: keep, drop, relabel or correct each."]
     steps += _rules(parts)
     steps.append(
@@ -104,7 +105,8 @@ def _rules(parts: Parts) -> list[str]:
     for column, error in parts.cells.typical.items():
         same = sum(cell.column == column and cell.error == error for cell in parts.cells.cells)
         if error and same >= SAME:
-            sentences.append(f"{same} cells of {column} have the same error ({error_words(error)}): look for where they come from.")
+            what = f"{same} cells of {column} have the same error ({error_words(error)})"
+            sentences.append(f"{what}: look for where they come from.")
     return sentences
 
 
@@ -115,15 +117,17 @@ def caveats(parts: Parts) -> list[str]:
     said = []
     if n < FEW:
         said.append(f"There are only {n} rows: too few to be sure of any verdict. Take them as questions.")
-    level = judged.contamination if judged is not None else rows.contamination if rows is not None else 0.0
+    level = 0.0 if rows is None else rows.contamination  # of targets their own judge speaks
     if level > MANY:
         said.append(
-            f"{level:.0%} of the {'targets' if judged is not None else 'rows'} seem wrong. So near to one half it cannot "
-            "be told for sure which part is the right one.".replace("%", " %", 1)
+            f"{level:.0%} of the rows seem wrong. So near to one half it cannot be told for sure which part is the right "
+            "one.".replace("%", " %", 1)
         )
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
-        said.append(f"{_rows(missing)} {'has' if missing == 1 else 'have'} no {judged.name} and could not be judged by it.")
+        said.append(
+            f"{_rows(missing)} {'has' if missing == 1 else 'have'} no {judged.name}, so that it cannot be wrong."
+        )
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
         said.append(f"Free text was not looked at: {and_list(unused[:5], more=len(unused) - 5, what='columns')}.")

@@ -125,7 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = Parser(
         prog="trimlearn",
         description="Find what is wrong with data, and fit models to the rest.",
-        epilog="Exit codes: 0 done, 1 findings above a limit that was set, 2 the command line cannot be right, 3 the data "
+        epilog="Exit codes: 0 done, 1 findings above a limit, 2 the command line cannot be right, 3 the data "
         "do not allow what it asks for. Begin with: trimlearn check TABLE --target COLUMN",
     )
     parser.add_argument("--version", action="version", version=f"trimlearn {__version__}")

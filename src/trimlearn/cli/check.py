@@ -28,7 +28,7 @@ examples:
   trimlearn check photos/ --labels labels.csv       wrong labels of images
   trimlearn check cars.csv --fail-above 0.1 --quiet stop a pipeline where more than 10 % of the rows look wrong
 
-files in DIR: report.html (open it first), flagged.csv, clean.csv, results.json, repeat.py, and with a target model.json.
+files in DIR: report.html (open it first), flagged.csv, clean.csv, results.json, repeat.py; with a target, model.json.
 
 exit codes: 0 done, 1 more rows look wrong than --fail-above allows, 2 the command line cannot be right, 3 the data do
 not allow what was asked for.
@@ -45,14 +45,21 @@ def add_to(commands: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     table = parser.add_argument(
-        "table", metavar="TABLE", type=Path, help="CSV, TSV, Parquet, Excel or npz; or a folder of images, with --labels"
+        "table", metavar="TABLE", type=Path, help="CSV, TSV, Parquet, Excel, npz; or a folder of images, with --labels"
     )
     parser.add_argument("--target", metavar="COLUMN", help="the column to predict, whose wrong values are looked for")
-    out = parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the files (default: TABLE's name + -check)")
+    out = parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="folder for the files (default: TABLE's name + -check)"
+    )
     _add_columns(parser)
-    labels = parser.add_argument("--labels", type=Path, metavar="FILE", help="of a folder of images: a CSV of file and label")
+    labels = parser.add_argument(
+        "--labels", type=Path, metavar="FILE", help="of a folder of images: a CSV of file and label"
+    )
     features = parser.add_argument(
-        "--features", type=Path, metavar="FILE", help="of images: an .npy with a line of numbers for each, instead of pixels"
+        "--features",
+        type=Path,
+        metavar="FILE",
+        help="of images: an .npy, a row of numbers for each, in place of pixels",
     )
     decisions = parser.add_argument(
         "--decisions", type=Path, metavar="FILE", help="what you decided in the report, as exported there"
@@ -66,8 +73,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--debug", action="store_true", help="show the whole error where something fails")
     parser.set_defaults(command=_run)
     for action in (table, labels, features, decisions):
-        action.complete = FILES  # type: ignore[attr-defined]
-    out.complete = FOLDERS  # type: ignore[attr-defined]
+        action.complete = FILES
+    out.complete = FOLDERS
 
 
 # What a shell offers for an argument; shtab's own constants, so that shtab is needed only where it is asked for.
@@ -76,7 +83,7 @@ FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("columns", "Names with commas between them; each option may be given several times.")
+    group = parser.add_argument_group("columns", "Names with commas between them; an option may come several times.")
     for name, what in (
         ("categorical", "hold categories, whatever they look like"),
         ("date", "hold dates"),
@@ -86,7 +93,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
         group.add_argument(f"--{name}", metavar="COLUMNS", action="append", default=[], help=f"these {what}")
     group.add_argument("--id", metavar="COLUMN", help="this names the rows")
     group.add_argument(
-        "--task", choices=("regression", "count", "classification"), help="what the target is (default: seen from its values)"
+        "--task", choices=("regression", "count", "classification"), help="what the target is (default: as it looks)"
     )
 
 
@@ -119,13 +126,10 @@ def _run(arguments: argparse.Namespace) -> int:
 def _found(arguments: argparse.Namespace, progress: Callable[[str], None]) -> Check:
     from trimlearn.checks.check import check
 
-    options: dict[str, Any] = {"decisions": arguments.decisions, "seed": arguments.seed, "progress": progress}
-    if arguments.labels is not None or arguments.features is not None:
-        return check(arguments.table, labels=arguments.labels, features=arguments.features, **options)
-    columns = {name: _split(getattr(arguments, name)) for name in ("categorical", "date", "number", "drop")}
-    return check(
-        arguments.table, arguments.target, id=arguments.id, task=arguments.task, **columns, **options
-    )
+    columns = ("categorical", "date", "number", "drop")
+    options: dict[str, Any] = {name: _split(getattr(arguments, name)) for name in columns}
+    options |= {name: getattr(arguments, name) for name in ("id", "task", "labels", "features", "decisions", "seed")}
+    return check(arguments.table, arguments.target, progress=progress, **options)
 
 
 def _split(options: list[str]) -> tuple[str, ...]:
@@ -147,7 +151,7 @@ def _check_files(arguments: argparse.Namespace) -> None:
     if table.is_dir() and arguments.labels is None:
         raise UsageError(f"{table} is a folder: give a file, or --labels with the labels of the images in it")
     if arguments.labels is not None and not table.is_dir():
-        raise UsageError(f"--labels is for a folder of images, {table} is a file: name its column of labels by --target")
+        raise UsageError(f"--labels is for a folder of images, {table} is a file: name the labels by --target")
     if arguments.features is not None and arguments.labels is None:
         raise UsageError("--features needs --labels: the labels of the images")
 

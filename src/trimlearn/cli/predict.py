@@ -32,7 +32,7 @@ def add_to(commands: Any) -> None:
     out = parser.add_argument("--out", metavar="FILE", type=Path, help="a CSV: the table and its predictions")
     parser.add_argument("--debug", action="store_true", help="show the whole error where something fails")
     for action in (model, table, out):
-        action.complete = FILES  # type: ignore[attr-defined]
+        action.complete = FILES
     parser.set_defaults(command=_run)
 
 
