@@ -96,14 +96,23 @@ class Cells:
         """All cells as numbers, NaN of empty ones; None where a cell is anything but digits, point and exponent."""
         pa = arrow()
         compute = pa.compute
+        filled = self.array
+        if self._has_empty():
+            filled = compute.if_else(compute.equal(filled, ""), pa.scalar(None, pa.large_string()), filled)
         try:
-            filled = compute.if_else(compute.equal(self.array, ""), pa.scalar(None, pa.large_string()), self.array)
             read = compute.cast(filled, pa.float64())
         except pa.ArrowInvalid:
             return None
         numbers: Floats = read.to_numpy(zero_copy_only=False)
         plain = np.isfinite(numbers).sum() == len(read) - read.null_count  # "nan" and "inf" are words
         return np.array(numbers, dtype=np.float64) if plain else None
+
+    def _has_empty(self) -> bool:
+        offsets = self.array.buffers()[1]
+        if not self.rows or offsets is None:
+            return False
+        ends = np.frombuffer(offsets, dtype=np.int64)[self.array.offset : self.array.offset + self.rows + 1]
+        return bool(np.any(ends[1:] == ends[:-1]))
 
     def has_leading_zeros(self) -> bool:
         """Whether whole numbers of one length begin with 0: they are codes, as of places or telephones."""

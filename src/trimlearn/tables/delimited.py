@@ -12,7 +12,7 @@ from trimlearn.tables.records import read_records
 
 __all__ = ["read_delimited"]
 
-BLOCK = 1 << 22  # bytes that Arrow parses at a time: 4 MiB are as quick as more, and hold any ordinary row
+BLOCK = 1 << 20  # bytes that Arrow parses at a time: its own choice; larger blocks took more memory and no less time
 
 
 def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
@@ -26,7 +26,7 @@ def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
     del raw
     if b"\r" in text and b"\n" not in text:
         text = text.replace(b"\r", b"\n")  # lines as the first Macintosh ended them
-    if not text.strip():
+    if not text[:4096].strip() and not text.strip():
         raise ValueError(f"{name} is empty; give a file with a line of names and lines of values.")
     layout = find_layout(text, name, suffix)
     columns, more = _columns(text, layout, name)
@@ -103,6 +103,14 @@ def _by_arrow(text: bytes, layout: Layout) -> tuple[Any, int]:
     return table, comments
 
 
+def _end(text: bytes) -> int:
+    """Where the last line that is not empty ends; without a copy, as rstrip would make."""
+    end = len(text)
+    while end and text[end - 1 : end].isspace():
+        end -= 1
+    return end
+
+
 def _longest(text: bytes, quoted: bool) -> int:
     """Room for the longest row, which must fit into a block: a quoted text may be of any length."""
     return len(text) if quoted and len(text) < 1 << 28 else 0  # 256 MiB at once are still little
@@ -122,7 +130,7 @@ def _skipped(text: bytes, layout: Layout, rows: int, comments: int) -> list[str]
     if b'"' in text:
         lines = rows + comments  # line ends within cells cannot be told from empty lines here
     else:
-        end = len(text.rstrip())
+        end = _end(text)
         lines = text.count(b"\n", layout.start, end) + (end > layout.start)
     passed = max(lines - rows, 0)
     if not passed:

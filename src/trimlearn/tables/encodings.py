@@ -88,6 +88,8 @@ def _wide_without_mark(head: bytes) -> str:
 
 
 def _is_utf8(raw: bytes) -> bool:
+    if raw.isascii():
+        return True
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for start in range(0, len(raw), CHUNK):

@@ -53,6 +53,9 @@ def fingerprint(names: Sequence[str], columns: Sequence[Any]) -> str:
 def _without_words(column: Any) -> Any:
     pa = arrow()
     compute = pa.compute
+    letters = column.buffers()[2]
+    if letters is None or not any(letter in letters.to_pybytes() for letter in (b"N", b"n")):
+        return column  # each of the words has one of them
     missing = compute.is_in(column, value_set=pa.array(NO_VALUE, pa.large_string()))
     if not compute.any(missing).as_py():
         return column

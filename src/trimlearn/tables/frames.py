@@ -114,8 +114,8 @@ def _date_strings(column: Any) -> tuple[Any, Any]:
         column = column.dt.tz_convert("UTC").dt.tz_localize(None)
     values = column.to_numpy(dtype="datetime64[us]")
     known = values[~np.isnat(values)]
-    unit = "D" if bool(np.all(known.astype("M8[D]") == known)) else "s"
-    text = np.datetime_as_string(values, unit=unit, casting="unsafe")
+    days = bool(np.all(known.astype("M8[D]") == known))
+    text = values.astype("M8[D]" if days else "M8[s]").astype(np.str_)
     cells = np.where(np.isnat(values), "", np.char.replace(text, "T", " "))
     return pa.array(cells.tolist(), pa.large_string()), values
 

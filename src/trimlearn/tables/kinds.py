@@ -3,55 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.tables.cells import Cells, is_missing, is_missing_number
+from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
 from trimlearn.tables.numbers import Decimal, read_numbers
 from trimlearn.tables.raw import shown_words
 from trimlearn.tables.table import Kind
+from trimlearn.tables.words import ID_HEADING, MOST_CATEGORIES, PER_CATEGORY, Reading, counted, nothing, read_words
 
-__all__ = ["Reading", "read_column", "read_typed"]
+__all__ = ["read_column", "read_typed"]
 
 Floats = NDArray[np.float64]
 
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
-MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; beyond, words are text
-PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
-NAMED_ROWS = 0.95  # of the cells must differ for words to name the rows: a few rows may be there twice
-LONGEST_NAME = 60  # letters of a typical name; longer ones are sentences
 FEWEST_CODES = 10  # rows before two whole numbers are taken for yes and no
 FEWEST_COUNTED = 20  # rows before 1, 2, 3, … under any heading is taken for their numbers
-YES_NO = [{"yes", "no"}, {"y", "n"}, {"true", "false"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"}, {"on", "off"}]
-ID_HEADING = re.compile(
-    r"(?i:id|index|idx|nr|no\.?|#|row|row ?names?|row.?id|obs|observation|case|key|uuid|guid|.*[_\s.-]id|id[_\s.-].*|"
-    r"unnamed: \d+)|.*[a-z](Id|ID)"
-)
 TIME_HEADING = re.compile(r"(?i).*(time|day|week|month|year|hour|date|period|age|trial|order|step|dose|rank).*|[tx]")
 DIGITS = re.compile(r"\d")
-
-
-@final
-@dataclass
-class Reading:
-    """What a column was read as. ``words``: what counted as missing, and how often, empty cells apart."""
-
-    kind: Kind
-    values: Any
-    how: str
-    missing: int
-    unreadable: tuple[int, ...] = ()
-    words: Counter[str] = field(default_factory=Counter)
-    notes: list[str] = field(default_factory=list)
-    doubt: str = ""  # what other columns may settle
-    proved: Decimal | None = None
-    day_first: bool | None = None
-    names_rows: float = 0.0  # how well it names them: the best column becomes the id
 
 
 def read_column(
@@ -66,22 +38,22 @@ def read_column(
         if plain is not None:
             return _of_plain(cells, plain, heading, forced)
     if forced == "number":
-        return _numbers(cells, heading, forced, decimal) or _nothing(cells)
+        return _numbers(cells, heading, forced, decimal) or nothing(cells)
     if forced == "date":
-        return _dates(cells, 0.0, day_first, compact=True) or _nothing(cells)
+        return _dates(cells, 0.0, day_first, compact=True) or nothing(cells)
     if forced in ("category", "id"):
-        return _words(cells, heading, forced)
+        return read_words(cells, heading, forced)
     if cells.looks_like(DIGITS, READ / 2):
         found = _numbers(cells, heading, None, decimal) or _dates(cells, READ, day_first) or _times(cells)
         if found is not None:
             return found
-    return _words(cells, heading, None)
+    return read_words(cells, heading, None)
 
 
 def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> Reading:
     """Read a column whose values have a type already: float64, datetime64, or "words" for strings as they are."""
     if isinstance(values, str) or forced in ("category", "id"):
-        return _words(cells, heading, forced)
+        return read_words(cells, heading, forced)
     if values.dtype.kind == "M":
         if forced == "number":
             raise ValueError(f'number: the column "{heading}" holds dates; give it as a date, or drop it.')
@@ -90,24 +62,14 @@ def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> 
     return _of_numbers(cells, values, heading, forced, "")
 
 
-def _nothing(cells: Cells) -> Reading:
-    return Reading("empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=_counted(cells))
-
-
-def _counted(cells: Cells, missing: list[bool] | None = None) -> Counter[str]:
-    flags = [is_missing(word) for word in cells.words] if missing is None else missing
-    found = zip(cells.words, cells.counts.tolist(), flags, strict=True)
-    return Counter({word: count for word, count, flag in found if flag and word})
-
-
 def _of_plain(cells: Cells, numbers: Floats, heading: str, forced: Kind | None) -> Reading:
     known = numbers[np.isfinite(numbers)]
     if not len(known):
-        return _nothing(cells)
+        return nothing(cells)
     whole = bool(np.all(known == np.rint(known)))
     if whole and forced is None:
         if cells.has_leading_zeros():
-            return _words(cells, heading, None, "codes with leading zeros")
+            return read_words(cells, heading, None, "codes with leading zeros")
         if _may_be_compact_dates(known) and (found := _dates(cells, 1.0, None, compact=True)):
             return found
     return _of_numbers(cells, numbers, heading, forced, "")
@@ -128,7 +90,7 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
     numbers = np.where(lost, np.nan, numbers)
     known = numbers[~np.isnan(numbers)]
     if not len(known):
-        return _nothing(cells)
+        return nothing(cells)
     low, high = float(known.min()), float(known.max())
     whole = bool(np.all(known == np.rint(known)))
     how = how or ("whole numbers" if whole else "numbers")
@@ -188,12 +150,12 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
         return None
     whole = bool(np.all(read.values[readable] == np.rint(read.values[readable])))
     if forced is None and whole and read.how == "whole numbers" and cells.has_leading_zeros():
-        return _words(cells, heading, None, "codes with leading zeros")
+        return read_words(cells, heading, None, "codes with leading zeros")
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values
     numbers = by_word[cells.codes]
     found = _of_numbers(cells, numbers, heading, forced, read.how)
-    found.words = _counted(cells, missing)
+    found.words = counted(cells, missing)
     if found.kind != "empty":
         _note_unreadable(cells, known, readable, found, "numbers")
     found.notes += list(read.notes)
@@ -226,7 +188,7 @@ def _dates(cells: Cells, share: float, day_first: bool | None, compact: bool = F
     by_word[known] = read.values
     dates = by_word[cells.codes]
     found = _settled("date", dates, read.how, np.isnat(dates))
-    found.words, found.doubt, found.day_first = _counted(cells, missing), read.doubt, read.day_first
+    found.words, found.doubt, found.day_first = counted(cells, missing), read.doubt, read.day_first
     _note_unreadable(cells, known, readable, found, "dates")
     return found
 
@@ -239,57 +201,6 @@ def _times(cells: Cells) -> Reading | None:
     if not readable.any() or cells.counts[known][readable].sum() < READ * cells.counts[known].sum():
         return None
     found = _settled("number", hours[cells.codes], "times, in hours", np.isnan(hours[cells.codes]))
-    found.words = _counted(cells, missing.tolist())
+    found.words = counted(cells, missing.tolist())
     _note_unreadable(cells, known.tolist(), readable, found, "times")
     return found
-
-
-def _words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -> Reading:
-    """Categories, text, names of rows, or always the same."""
-    missing = _missing_words(cells.words)
-    by_word = np.array([None if gone else word for word, gone in zip(cells.words, missing, strict=True)], dtype=object)
-    known = int(cells.counts[~np.array(missing)].sum()) if cells.words else 0
-    different = missing.count(False)
-    if not different:
-        return _nothing(cells)
-    found = Reading("text", by_word[cells.codes], how, cells.rows - known, words=_counted(cells, missing))
-    if forced is not None:
-        found.kind, found.names_rows = forced, float(forced == "id")
-        found.how = how or ("names the rows" if forced == "id" else f"{different:,} different values")
-    elif different == 1:
-        found.kind, found.how = "constant", "always the same"
-    elif different <= min(MOST_CATEGORIES, known / PER_CATEGORY):
-        found.kind = "category"
-        found.how = how or (_yes_no(by_word) or f"{different} different values")
-    elif different >= NAMED_ROWS * cells.rows and _typical_length(by_word) <= LONGEST_NAME:
-        found.kind, found.names_rows = "id", _names_rows(heading, different == cells.rows)
-        found.how = "all different" if different == known else "nearly all different"
-    else:
-        found.how = how or f"{different:,} different values"
-    return found
-
-
-def _missing_words(words: list[str]) -> list[bool]:
-    """Which words say that there is no value; "None" and "-" only where enough other values are left."""
-    missing = [is_missing(word) for word in words]
-    if missing.count(False) == 1 and "None" in words:  # "None" and one other: yes or no
-        missing[words.index("None")] = False
-    others = missing.count(False) - sum(word in ("-", "--", "—", "–", ".") for word in words)
-    if others >= 2 and "+" not in words:
-        missing = [flag or word in ("-", "--", "—", "–", ".") for flag, word in zip(missing, words, strict=True)]
-    return missing
-
-
-def _yes_no(words: NDArray[Any]) -> str:
-    lower = {word.lower() for word in words.tolist() if word is not None}
-    return "yes or no" if any(lower == pair for pair in YES_NO) else ""
-
-
-def _typical_length(words: NDArray[Any]) -> float:
-    return float(np.median([len(word) for word in words[:1000].tolist() if word is not None]))
-
-
-def _names_rows(heading: str, unique: bool) -> float:
-    """How well words name rows: the best are all different, under a heading that says so."""
-    told = bool(ID_HEADING.fullmatch(heading)) or "name" in heading.lower()
-    return 2.0 + 2.0 * unique + told

@@ -18,7 +18,8 @@ from trimlearn.tables.frames import from_array, from_frame
 from trimlearn.tables.names import find_names
 from trimlearn.tables.raw import Raw, arrow, pandas
 from trimlearn.tables.table import Column, Kind, Table
-from trimlearn.tables.understand import Reading, understand
+from trimlearn.tables.understand import understand
+from trimlearn.tables.words import Reading
 
 __all__ = ["read_table"]
 

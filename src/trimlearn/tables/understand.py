@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from trimlearn.tables.cells import Cells
-from trimlearn.tables.kinds import Reading, read_column, read_typed
+from trimlearn.tables.kinds import read_column, read_typed
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.raw import Raw
 from trimlearn.tables.table import Kind
+from trimlearn.tables.words import Reading
 
-__all__ = ["Reading", "understand"]
+__all__ = ["understand"]
 
 
 def understand(raw: Raw, kept: list[int], forced: dict[str, Kind]) -> list[Reading]:
