@@ -64,7 +64,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators and checks, imported when first asked for: scikit-learn brings pandas along, which the core does without."""
+    """Estimators and checks, imported when first asked for: scikit-learn brings pandas along, the core does without."""
     if name not in __all__:
         raise AttributeError(f"module 'trimlearn' has no attribute {name!r}")
     if name in ("Check", "check"):

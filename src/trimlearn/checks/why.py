@@ -27,6 +27,7 @@ class Reasons:
     def __init__(self, parts: Parts, names: Names) -> None:
         self.parts = parts
         self.names = names
+        self.rows = "rows" if parts.seen is None else "images"
 
     def why(self, suspect: Suspect) -> str:
         """All reasons for one suspect, in the order of its kinds."""
@@ -49,14 +50,14 @@ class Reasons:
         given, expected = self.names.written(row, judged.name), judged.suggested[row]
         suggested = self.names.value(expected, judged.name)
         if judged.task == "classification":
-            what = f"{judged.name} is {clip(given)}; rows like it are {clip(suggested)}."
+            what = f"{judged.name} is {clip(given)}; {self.rows} like it are {clip(suggested)}."
             if given == suggested:
                 what = f"{judged.name} is {clip(given)}, which is doubtful, but no other label fits better."
         else:
             value = float(self.parts.table.frame[judged.name].iat[row])
             error = _times(value, float(expected))
             slip = f": {error}" if error else ""
-            what = f"{judged.name} is {clip(given)}; rows like it have about {suggested}{slip}."
+            what = f"{judged.name} is {clip(given)}; {self.rows} like it have about {suggested}{slip}."
         return [what, opinion(judged, row)]
 
     def _cells(self, suspect: Suspect) -> list[str]:
