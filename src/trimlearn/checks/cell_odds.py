@@ -13,7 +13,9 @@ experiment. `python -m benchmarks.calibration cell_odds` measures how well the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
 from typing import final
 
 import numpy as np
@@ -23,13 +25,13 @@ from scipy.ndimage import gaussian_filter1d
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 
-__all__ = ["CellOdds", "cell_odds"]
+__all__ = ["CellOdds", "cell_odds", "exchanged"]
 
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
 STEP, REACH = 0.05, 12.0  # of the grid of a column's density, in σ: finer than its kernel, and wider than its bulk
 KERNEL = 0.9  # σ of the kernel is this times n^(−1/5): Silverman's rule
 TAIL = 0.1  # of a column's density is a Cauchy law: rare values of heavy tails
-WIDE = 5.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule
+WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
 FIRST = 0.002  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
 LOOSE = 0.02  # the share of right cells that only follow their column, to begin with
 BORROWED = 50.0  # cells of all columns that this share of a column is judged by beside its own
@@ -55,6 +57,11 @@ class CellOdds:
     rule: Ints
     truth: Floats
 
+    def beyond(self, probability: float) -> CellOdds:
+        """Those that are more probably wrong."""
+        far = self.probability > probability
+        return CellOdds(*(getattr(self, f.name)[far] for f in fields(self)))
+
 
 @final
 @dataclass(frozen=True)
@@ -73,12 +80,11 @@ class _Suspects:
     unusual: Flags  # (m,): written with more decimals than others
 
     @classmethod
-    def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int) -> _Suspects:
+    def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int, writing: Writing) -> _Suspects:
         """Of column j, with the values x."""
         column, law = model.columns[j], model.model.laws[j]
         known = np.isfinite(x) & (x != model.common[j])
         z = column.into(np.where(known, x, np.nan))
-        writing = Writing.of(x[known])
         far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
         far[known] |= writing.reveals(x[known])
         rows = np.flatnonzero(known & far)
@@ -117,6 +123,8 @@ class _Suspects:
         fits, truths = np.zeros((len(RULES), len(self.rows)), dtype=bool), np.zeros((len(RULES), len(self.rows)))
         for rule in range(len(RULES)):
             mine = np.flatnonzero(self.rules == rule)
+            if not len(mine):
+                continue
             pick = mine[self.lawful_truths[mine].argmax(axis=0)]
             at = pick, np.arange(len(self.rows))
             fits[rule], truths[rule] = self.fits[at], self.truths[at]
@@ -138,18 +146,18 @@ class _Density:
         """The density at z."""
         grid = np.nan_to_num((np.clip(z, -REACH, REACH) + REACH) / STEP)
         inside = self.curve[np.rint(grid).astype(np.int64)] * (np.abs(z) < REACH)
-        return (1.0 - TAIL) * inside + TAIL / (np.pi * (1.0 + z**2))
+        return np.asarray((1.0 - TAIL) * inside + TAIL / (np.pi * (1.0 + z**2)))
 
     def without(self, z: Floats, right: Floats) -> Floats:
         """The density at values that are among those it is made of, each left out at its own place."""
         own = right * (np.abs(z) < REACH) / (np.sqrt(2 * np.pi) * self.width * self.total)
-        return np.maximum(self.at(z) - (1.0 - TAIL) * own, TAIL / (np.pi * (1.0 + z**2)))
+        return np.asarray(np.maximum(self.at(z) - (1.0 - TAIL) * own, TAIL / (np.pi * (1.0 + z**2))))
 
 
-def cell_odds(model: TableModel, X: Floats, cells: TableCells) -> CellOdds:
-    """Which cells of X (n, p), judged as ``cells``, are wrong."""
+def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequence[Writing]) -> CellOdds:
+    """Which cells of X (n, p), judged as ``cells``, are wrong; ``writings``: how the columns are written."""
     p = X.shape[1]
-    suspects = [_Suspects.of(model, X[:, j], cells, j) for j in range(p)]
+    suspects = [_Suspects.of(model, X[:, j], cells, j, writings[j]) for j in range(p)]
     known = np.isfinite(X) & (X != model.common)
     Z = [column.into(X[known[:, j], j]) for j, column in enumerate(model.columns)]
     wrong = np.where(cells.mask, 1.0, 0.0)
@@ -161,7 +169,7 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells) -> CellOdds:
     for _ in range(ROUNDS):
         right = 1.0 - wrong
         curves = [_Density(Z[j], right[known[:, j], j]) for j in range(p)]
-        kinds = np.hstack([s.kinds(curve, right[s.rows, j]) for j, (s, curve) in enumerate(zip(suspects, curves, strict=True))])
+        kinds = np.hstack([s.kinds(curves[j], right[s.rows, j]) for j, s in enumerate(suspects)])
         shares = shares.fitted(kinds, column, unusual, counts)
         joint = shares.joint(kinds, column, unusual)
         wrong = np.zeros(X.shape)
@@ -212,3 +220,26 @@ def _named(suspects: list[_Suspects], row: Ints, column: Ints, joint: Floats) ->
     at = rule, np.arange(len(row))
     named = fits[at] & (joint[2:-1][at] > CLEAR * probability)
     return CellOdds(row, column, probability, np.where(named, rule, -1), truths[at])
+
+
+def exchanged(model: TableModel, X: Floats, cells: TableCells, odds: CellOdds) -> dict[int, int]:
+    """Of the wrong cells those that fit where another wrong one of their row is, and that one here: the other's column.
+
+    The keys are places in ``odds``. A rule that explains a cell goes first.
+    """
+    found: dict[int, int] = {}
+    unnamed = np.flatnonzero(odds.rule < 0)
+    by_row: dict[int, list[int]] = {}
+    for k in unnamed.tolist():
+        by_row.setdefault(int(odds.row[k]), []).append(k)
+    for i, members in by_row.items():
+        for a, b in combinations(members, 2):
+            j, k = int(odds.column[a]), int(odds.column[b])
+            if _fits(model, cells, i, j, X[i, k]) and _fits(model, cells, i, k, X[i, j]):
+                found |= {a: k, b: j}
+    return found
+
+
+def _fits(model: TableModel, cells: TableCells, i: int, j: int, value: float) -> bool:
+    z = float(model.columns[j].into(np.array([value]))[0])
+    return bool(abs(z - cells.centre[i, j]) <= FITS * model.model.laws[j].scale * cells.sigma[i, j])

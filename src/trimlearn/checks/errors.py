@@ -26,7 +26,8 @@ FACTORS = {
 }
 SWAPPED = "digits swapped"
 MISSING = "stands for missing"
-RULES = (*FACTORS, SWAPPED)
+MONTH = "day and month swapped"
+RULES = (*FACTORS, SWAPPED, MONTH)
 DIGITS = 9  # of a number that may be swapped: beyond, floats have rounding errors among them
 DECIMALS = 4  # of a column that are looked for: measured values have no more
 FEW = 10  # different values: a column of fewer has no codes that could be told from them
@@ -34,11 +35,17 @@ WILD = 0.01  # of the values of a column at either end: wrong ones may be among 
 MOST = 0.9  # of the values of a column: of the others, some are wrong
 # Values that people write for "not known": what SPSS, SAS and survey codebooks recommend, and what databases fill in.
 CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 0.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0)
+# The same of dates, in days since 1970: where Windows, Excel, SQL and Unix begin to count, and where they end.
+DATES = tuple(
+    float(np.datetime64(day).astype("datetime64[D]").astype(np.int64))
+    for day in ("1601-01-01", "1899-12-30", "1900-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
+)
 SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
 TWICE = 2  # cells: an error made once is no habit
 AGAIN = 3  # times: a value that occurs so often in a column of measurements is there for a reason
 FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
+HIGH = 5.0  # the median of a column in which −1 is out of place
 WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
 
 Floats = NDArray[np.float64]
@@ -51,16 +58,17 @@ class Writing:
     """How the right values of a column are written: with so many decimals, a few apart; or as they come, for None.
 
     ``repeated`` and ``counts``: the values that occur again and again, in order, and how often. ``negative``: whether
-    negative values are ordinary.
+    negative values are ordinary. ``date``: whether they are days since 1970.
     """
 
     decimals: int | None
     repeated: Floats
     counts: Floats
     negative: bool
+    date: bool = False
 
     @classmethod
-    def of(cls, x: Floats) -> Writing:
+    def of(cls, x: Floats, date: bool = False) -> Writing:
         """Of the known values x of a column, some of them wrong.
 
         >>> Writing.of(np.array([1.5, 2.25, 3.0] * 10)).decimals, Writing.of(np.sqrt(np.arange(2.0, 9.0))).decimals
@@ -69,7 +77,7 @@ class Writing:
         decimals = next((k for k in range(DECIMALS + 1) if np.mean(_on_grid(x, k)) >= MOST), None)
         values, counts = np.unique(x, return_counts=True)
         again = counts >= AGAIN
-        return cls(decimals, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE))
+        return cls(decimals, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE), date)
 
     def usual(self, x: Floats) -> Flags:
         """Whether values have no more decimals than others."""
@@ -86,7 +94,7 @@ class Writing:
     def reveals(self, x: Floats) -> Flags:
         """Whether a value looks wrong by the way it is written: more decimals than others, or a slip of the comma away
         from a value that occurs again and again."""
-        if self.decimals is not None:
+        if self.decimals is not None or self.date:
             return ~self.usual(x)
         near = np.max([self.count(x / factor) for factor in FACTORS.values()], axis=0)
         return np.asarray((near > 1) & (self.count(x) <= 1) & (x != 0))
@@ -136,6 +144,9 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
     >>> [(RULES[rule], float(t)) for rule, t, w in zip(found.rules, found.truths[:, 0], found.weights[:, 0]) if w][-3:]
     [('digits swapped', 102.0), ('digits swapped', 210.0), ('digits swapped', 1020.0)]
     """
+    if writing.date:
+        truth = _other_month(x)
+        return Origins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
     rules, truths, weights = [], [], []
     for rule, factor in enumerate(FACTORS.values()):
         truth = x / factor
@@ -147,6 +158,15 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
         truths.append(truth)
         weights.append(weight)
     return Origins(tuple(rules), np.array(truths), np.array(weights))
+
+
+def _other_month(x: Floats) -> Floats:
+    """Days since 1970 with day and month exchanged, the same day where there is no such date."""
+    days = x.astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    day, month = (days - months).astype(np.int64) + 1, months.astype(np.int64) % 12 + 1
+    other = (months - (month - 1) + (day - 1)).astype("datetime64[D]") + (month - 1)
+    return np.where((day <= 12) & (day != month), other.astype(np.float64), x)
 
 
 def _beside(truth: Floats, x: Floats, writing: Writing, factor: float) -> Floats:
@@ -177,26 +197,48 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
             yield sign * np.clip(sign * expected, swapped, most), weight
 
 
-def missing_codes(x: Floats) -> list[float]:
-    """The values that stand for missing ones: codes such as −999, far from all others.
+def missing_codes(x: Floats, date: bool = False) -> list[float]:
+    """The values that stand for missing ones: codes such as −999 in a column that has nothing like it.
 
-    A negative code counts where the others are not negative, a positive one where it is twice the largest of them, a
-    few wild ones apart, and where no other value is likely to be written so.
+    A negative code counts where no other value is negative; any code does where it occurs twice and is twice as far
+    out as all others, a few wild ones apart; a date where it is further from the others than these from each other.
 
-    >>> missing_codes(np.append(np.linspace(3.0, 80.0, 200), [-999.0, 999.0, 999.0, -1.0]))
+    Parameters
+    ----------
+    x : ndarray of shape (n,)
+        The values of a column, NaN where missing.
+    date : bool, default=False
+        Whether they are days since 1970.
+
+    Returns
+    -------
+    list of float
+        The codes found.
+
+    Examples
+    --------
+    >>> missing_codes(np.append(np.linspace(3.0, 80.0, 200), [-999.0, 999.0, 999.0, 99.0]))
     [-999.0, 999.0]
     """
     known = x[np.isfinite(x)]
+    codes = DATES if date else CODES
+    others = known[~np.isin(known, codes)]
+    if len(np.unique(others)) <= FEW:
+        return []
+    low, middle, high = np.quantile(others, [WILD, 0.5, 1.0 - WILD])
+    spread = max(high - middle, middle - low)
     found = []
-    for code in CODES:
+    for code in codes:
         count = np.count_nonzero(known == code)
-        others = known[~np.isin(known, CODES)]
-        if count < (1 if code < 0 else TWICE) or count > SHARED * len(known) or len(np.unique(others)) <= FEW:
+        if not count or count > SHARED * len(known):
             continue
-        low, middle, high = np.quantile(others, [WILD, 0.5, 1.0 - WILD])
-        spread = max(high - middle, middle - low)
-        apart = code < low - spread if code < 0 else code > 2 * high and code > high + spread
-        if apart and (code >= 0 or low >= 0 or abs(code) > 2 * abs(low)):
+        if date:
+            told = bool(code < low - spread or code > high + spread)
+        elif code < 0 and others.min() >= 0:
+            told = bool(code < -1 or (count >= TWICE and middle > HIGH))
+        else:
+            told = bool(count >= TWICE and (code < 2 * min(low, 0) or code > 2 * max(high, 0)))
+        if told:
             found.append(code)
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.robust.scatter.units import MAD
+from trimlearn.checks.numbers import center_and_spread, days
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["nearest_rows"]
 
 FAR = 3.0  # in robust σ: values further out are as far as that, so that no single cell decides who is near
-LEVELS = 20  # categories of a column that are compared as columns of 0 and 1: matrix products beat comparisons up to there
+LEVELS = 20  # categories of a column up to which matrix products of 0 and 1 beat comparisons
 HELD = 8_000_000  # distances in memory at a time, 32 MB
 
 Floats = NDArray[np.float32]
@@ -107,18 +107,5 @@ def _coordinates(table: Table, mended: pd.DataFrame, target: str | None) -> tupl
 def _scaled(column: pd.Series) -> Floats:
     """In robust σ about the median, at most FAR; missing values at the median."""
     x = days(column)
-    known = x[np.isfinite(x)]
-    if not len(known):
-        return np.zeros(len(x), dtype=np.float32)
-    centre = np.median(known)
-    away = np.abs(known - centre)
-    sigma = MAD * np.median(away) or (MAD * np.median(away[away > 0]) if np.any(away > 0) else 1.0)
-    return np.asarray(np.clip(np.nan_to_num((x - centre) / sigma), -FAR, FAR), dtype=np.float32)
-
-
-def days(column: pd.Series) -> NDArray[np.float64]:
-    """Numbers as they are, dates as days since 1970; NaN where there is none."""
-    if column.dtype.kind != "M":
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    stamps = column.to_numpy(dtype="datetime64[s]")
-    return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / 86_400.0)
+    center, sigma = center_and_spread(x)
+    return np.asarray(np.clip(np.nan_to_num((x - center) / sigma), -FAR, FAR), dtype=np.float32)

@@ -21,7 +21,9 @@ FEWEST = 20  # rows; of fewer, none can be told to be odd
 EACH = 5  # rows for every column: fewer do not fix a covariance
 
 
-def odd_rows(table: Table, mended: pd.DataFrame, *, pinned: dict[int, bool] | None = None, seed: int = 0) -> RowFindings:
+def odd_rows(
+    table: Table, mended: pd.DataFrame, *, pinned: dict[int, bool] | None = None, seed: int = 0
+) -> RowFindings:
     """Rows judged by the covariance of the numeric columns."""
     pinned = pinned or {}
     names = table.of_kind("number")
@@ -40,4 +42,6 @@ def odd_rows(table: Table, mended: pd.DataFrame, *, pinned: dict[int, bool] | No
         if pinned.get(int(i)) is not False
     )
     caveats = tuple(str(w.message) for w in caught)
-    return RowFindings(odd, fit.outlier_scores_, float(fit.threshold_), fit.contamination_, caveats, {"covariance": fit})
+    return RowFindings(
+        odd, fit.outlier_scores_, float(fit.threshold_), fit.contamination_, caveats, {"covariance": fit}
+    )

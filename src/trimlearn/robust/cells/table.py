@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import final
 
 import numpy as np
@@ -19,6 +19,7 @@ FEW_VALUES = 4  # different values that a column must have: three make a categor
 FEWEST = 5  # values that differ from the commonest one: of fewer, none can be told to be odd
 # Rows that a model is fitted to: more hardly change it, and all are judged by it. At most so many, and fewer where a
 # round with n p³ operations would take more than half a second; but 10 for each column, and 200.
+BLOCK = 1_000_000  # cells judged at a time: a limit on memory, 8 MB for each array
 ROWS, WORK, EACH, LEAST = 10_000, 1e8, 10, 200
 
 Floats = NDArray[np.float64]
@@ -28,8 +29,8 @@ Flags = NDArray[np.bool_]
 @final
 @dataclass(frozen=True)
 class TableCells:
-    """Of each cell: whether it deviates, what was expected, the score, and the row's own score; ``centre`` and ``sigma``
-    are what is expected of the transformed value, and the σ by which that is missed."""
+    """Of each cell: whether it deviates, what was expected, the score, and the row's own score; ``centre`` and
+    ``sigma`` are what is expected of the transformed value, and the σ by which that is missed."""
 
     mask: Flags
     expected: Floats
@@ -45,7 +46,8 @@ class TableModel:
     """How the columns are transformed, how the transformed ones hang together, and from which p-value on cells deviate.
 
     ``common``: the value that more than half of a column share, else NaN. It says nothing, and is left as it is.
-    ``low``, ``high``: the range of the ordinary values, transformed, which no expectation leaves.
+    ``low``, ``high``: the range of the ordinary values, transformed, which no expectation leaves. ``rows``: how many it
+    was fitted to.
     """
 
     columns: tuple[Column, ...]
@@ -55,6 +57,7 @@ class TableModel:
     low: Floats
     high: Floats
     settled: bool
+    rows: int
 
     @classmethod
     def fit(cls, X: Floats, transform: bool = True, level: float | None = None) -> TableModel:
@@ -70,7 +73,7 @@ class TableModel:
         ordinary = np.where(known & ~model.explain(Z, level).mask, Z, np.nan)
         ordinary[:, ~np.isfinite(ordinary).any(axis=0)] = 0.0
         low, high = np.nanmin(ordinary, axis=0), np.nanmax(ordinary, axis=0)
-        return cls(columns, common, model, level, low, high, settled)
+        return cls(columns, common, model, level, low, high, settled, len(X))
 
     @property
     def threshold(self) -> float:
@@ -79,6 +82,13 @@ class TableModel:
 
     def judge(self, X: Floats) -> TableCells:
         """The cells of rows X; an infinite one deviates infinitely."""
+        step = max(1, BLOCK // X.shape[1])
+        parts = [self._judge(X[start : start + step]) for start in range(0, max(len(X), 1), step)]
+        if len(parts) == 1:
+            return parts[0]
+        return TableCells(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(TableCells)))
+
+    def _judge(self, X: Floats) -> TableCells:
         known = np.isfinite(X) & (X != self.common)
         Z = _transformed(self.columns, np.where(known, X, np.nan))
         found = self.model.explain(Z, self.level)
