@@ -18,7 +18,7 @@ OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference est
            _utils/test_threads.py weights estimators/test_detector.py estimators/test_path.py)
 READING := $(addprefix tests/,test_docs.py benchmarks/test_benchmarks.py test_datasets.py test_cli.py _utils/test_files.py test_problem.py)
 
-.PHONY: venv lint types test base lowest sdist demo paper bench clean
+.PHONY: venv lint types test test-browser base lowest sdist demo paper bench clean
 
 venv: $(VENV)/.dev
 
@@ -45,6 +45,11 @@ types: $(VENV)/.dev
 
 test: $(VENV)/.dev
 	$(ONE_THREAD) $(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# The page of a check in a real browser, one test after the other: they are timed. Without chromium they are skipped, and say so.
+test-browser: $(VENV)/.dev
+	$(PIP) -c constraints.txt -e ".[browser]"
+	TRIMLEARN_BROWSER=1 $(ONE_THREAD) $(BIN)/python -m pytest -q -p no:xdist tests/browser
 
 # What a plain `pip install .` can do: the README's example, and those of every page that needs neither images nor pandas.
 base: $(INPUTS)

@@ -45,7 +45,10 @@ class Example:
 def _table(n: int, rng: np.random.Generator) -> tuple[Table, np.ndarray]:
     size = rng.normal(size=n)
     X = size[:, None] * rng.uniform(0.5, 1.0, len(COLUMNS)) + 0.4 * rng.normal(size=(n, len(COLUMNS)))
-    scale, centre = np.array([6e3, 40, 60, 250, 300, 90, 20, 2.0]), np.array([2.4e4, 140, 260, 1400, 4300, 1800, 200, 9.0])
+    scale, centre = (
+        np.array([6e3, 40, 60, 250, 300, 90, 20, 2.0]),
+        np.array([2.4e4, 140, 260, 1400, 4300, 1800, 200, 9.0]),
+    )
     frame = pd.DataFrame(centre + scale * X, columns=list(COLUMNS)).round(1)
     frame["MPG"] = np.round(45 - 6 * size + 2 * rng.normal(size=n), 1)
     frame["Fuel"] = np.where(size + 0.5 * rng.normal(size=n) > 0, "Diesel", "Petrol")
@@ -72,7 +75,7 @@ def _cells(table: Table, rng: np.random.Generator, count: int = 41) -> CellFindi
 def regression(n: int = 297, bad: int = 24, seed: int = 0) -> Example:
     """Numbers: MPG, some of it wrong."""
     rng = np.random.default_rng(seed)
-    table, X = _table(n, rng)
+    table, _ = _table(n, rng)
     wrong = rng.choice(n, size=bad, replace=False)
     score = np.abs(rng.normal(size=n))
     score[wrong] = np.exp(rng.uniform(1.4, 4.5, bad))

@@ -44,7 +44,7 @@ def column_bars(found: Table, cells: CellFindings) -> Iterator[Spec]:
         "type": "bars",
         "key": "columns",
         "title": _columns_title(wrong, counts),
-        "description": f"Cells by column, of {rows:,} in each, that are {' or '.join(roles[k][1] for k in used)}.{more}",
+        "description": f"Cells that are {' or '.join(roles[k][1] for k in used)}, of {rows:,} in each column.{more}",
         "groups": [{"role": roles[k][0], "name": roles[k][1]} for k in used],
         "items": items,
         "table": table(["column", *(roles[k][1] for k in used), "typical error"],

@@ -37,13 +37,13 @@ def duplicate_bars(duplicates: Sequence[DuplicateRows], names: Names) -> Iterato
     yield {
         "type": "bars",
         "key": "duplicates",
-        "title": f"{title}, {against} with contradictory targets" if against else title,
+        "title": f"{title}, {counted(against, 'of them', 'of them')} with contradictory targets" if against else title,
         "description": "Each bar is a group of rows that are the same, nearly so, or the same but for the target "
         f"(contradictory); its length is the number of rows.{more}",
         "groups": [{"role": ROLES[kind], "name": kind} for kind in kinds],
         "items": items,
-        "table": table(["rows", *kinds, "differ in"],
-                       [[i["name"], *i["counts"], i["note"].removeprefix("differ in ") or "–"] for i in items], len(order)),
+        "table": table(["rows", *kinds, "note"],
+                       [[i["name"], *i["counts"], i["note"] or "–"] for i in items], len(order)),
     }  # fmt: skip
 
 

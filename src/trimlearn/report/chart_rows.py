@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, say, share, table
+from trimlearn.report.chart_specs import (
+    Groups,
+    Names,
+    Rows,
+    Spec,
+    axis,
+    chosen,
+    counted,
+    numbers,
+    points,
+    say,
+    share,
+    table,
+)
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import RowFindings
@@ -44,9 +57,9 @@ class Seen:
         there = np.flatnonzero(np.isfinite(found.scores))
         return cls(found, names, flagged, groups, there, np.nan_to_num(found.scores, nan=0.0))
 
-    def of_fit(self, values: Any) -> Floats | None:
+    def of_fit(self, known: Any) -> Floats | None:
         """What a fit knows of its rows, for all rows of the table; None where it is not known which rows it saw."""
-        values = np.asarray(values, dtype=np.float64)
+        values: Floats = np.asarray(known, dtype=np.float64)
         if values.shape[0] == len(self.worst):
             return values
         if values.shape[0] != len(self.rows):
@@ -110,15 +123,23 @@ def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
     limit = float(pca.threshold_)
     beyond, odd = int(np.sum(off[seen.flagged] > limit)), int(seen.flagged.sum())
     yield spec | {
-        "title": f"{beyond} of {counted(odd, 'odd row')} break the pattern that the columns share"
-        if odd
-        else "No row breaks the pattern that the columns share",
-        "description": f"Across, how far out a row lies within the {counted(int(pca.n_components_), 'principal component')}; "
-        f"up, how far off them: high points have values that do not go together. {note}".strip(),
+        "title": _pattern_title(beyond, odd),
+        "description": "Across, how far out a row lies within "
+        f"{counted(int(pca.n_components_), 'principal component')}; up, how far off them: high points have values that "
+        f"do not go together. {note}".strip(),
         "x": axis("distance within the components", within[seen.rows]),
         "y": axis("distance from the components", off[seen.rows], zero=True),
         "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
     }
+
+
+def _pattern_title(beyond: int, odd: int) -> str:
+    if beyond == 0:
+        return "No odd row breaks the pattern that the columns share"
+    if odd == 1:
+        return "The one odd row breaks the pattern that the columns share"
+    which = f"All {odd}" if beyond == odd else f"{beyond} of {odd}"
+    return f"{which} odd rows break the pattern that the columns share"
 
 
 def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spec]:
@@ -144,7 +165,9 @@ def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spe
         f"direction a column grows. {note}".strip(),
         "x": axis("first component", x[seen.rows], include=numbers(tips[:, 0])),
         "y": axis("second component", y[seen.rows], include=numbers(tips[:, 1])),
-        "arrows": [{"x": a, "y": b, "name": names[j]} for (a, b), j in zip(tips.round(6).tolist(), longest, strict=True)],
+        "arrows": [
+            {"x": a, "y": b, "name": names[j]} for (a, b), j in zip(tips.round(6).tolist(), longest, strict=True)
+        ],
     }
 
 
@@ -155,7 +178,9 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     from scipy.stats import chi
 
     p = int(covariance.n_features_in_)
-    score, rows = seen.worst, seen.rows
+    score, rows = seen.of_fit(covariance.outlier_scores_), seen.rows
+    if score is None or not np.all(np.isfinite(score[rows])):
+        return
     order = rows[np.argsort(score[rows], kind="stable")]
     expected = np.full(len(score), np.nan)
     expected[order] = chi.ppf((np.arange(len(order)) + 0.5) / len(order), p)
@@ -163,8 +188,8 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     times = score[order[-1]] / expected[order[-1]]
     yield spec | {
         "title": f"The furthest row lies {say(float(times), 2)} times as far out as it would among normal rows",
-        "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; odd "
-        f"rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
+        "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; "
+        f"odd rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
         "x": axis("distance of normal rows", expected[rows]),
         "y": axis("robust distance", score[rows]),
         "diagonal": True,

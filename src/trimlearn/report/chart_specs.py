@@ -22,6 +22,7 @@ FLAGGED = 4_000  # points that are flagged and drawn, at most: some 200 kB a cha
 FAR = 100  # of the points that fit, the furthest out: each can be seen alone, and a sample would miss most of them
 NAMED = 40  # points that may be named: a screen has room for about 15 of them
 LISTED = 50  # lines of the table of a chart: more are not read, and the page has the whole list of suspects
+PERCENT = "\N{NO-BREAK SPACE}%"
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")  # numbers spelled out in English
 
 
@@ -44,16 +45,18 @@ def say(value: float | None, digits: int = 3) -> str:
 def share(value: float) -> str:
     """A share in percent.
 
-    >>> share(0.125), share(0.075), share(0.004), share(1.0), share(0.0001), share(0.9999)
-    ('12 %', '7.5 %', '0.4 %', '100 %', 'under 0.1 %', 'over 99.9 %')
+    The sign stays on the line of its number.
+
+    >>> [share(value).replace(PERCENT, " %") for value in (0.125, 0.075, 0.004, 1.0, 0.0001, 0.9999)]
+    ['12 %', '7.5 %', '0.4 %', '100 %', 'under 0.1 %', 'over 99.9 %']
     """
     if 0 < value < 0.001:
-        return "under 0.1 %"
+        return f"under 0.1{PERCENT}"
     if 0.999 < value < 1:
-        return "over 99.9 %"
+        return f"over 99.9{PERCENT}"
     if 0.9905 < value < 1:
-        return f"{100 * value:.1f} %"
-    return f"{100 * value:.2g} %" if value < 0.0995 else f"{100 * value:.0f} %"
+        return f"{100 * value:.1f}{PERCENT}"
+    return f"{100 * value:.2g}{PERCENT}" if value < 0.0995 else f"{100 * value:.0f}{PERCENT}"
 
 
 def counted(count: int, one: str, many: str | None = None, *, start: bool = False) -> str:

@@ -129,7 +129,13 @@ def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> 
     start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
     if outside == 0:
         return f"{start}, none of them with unusual predictors" if limit is not None else start
-    which = "and" if len(flagged) == 1 else "all of them with" if outside == len(flagged) else f"{counted(outside, 'of them', 'of them')} with"
+    which = (
+        "and"
+        if len(flagged) == 1
+        else "all of them with"
+        if outside == len(flagged)
+        else f"{counted(outside, 'of them', 'of them')} with"
+    )
     return f"{start}, {which} unusual predictors too"
 
 

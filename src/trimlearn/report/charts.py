@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from trimlearn.report.chart_cells import cell_map, column_bars
 from trimlearn.report.chart_duplicates import duplicate_bars
-from trimlearn.report.chart_models import calibration, coefficients, convergence, noise_matrix, who_leaves
+from trimlearn.report.chart_fits import coefficients, convergence, who_leaves
+from trimlearn.report.chart_models import calibration, noise_matrix
 from trimlearn.report.chart_rows import row_charts
 from trimlearn.report.chart_specs import Names, Spec
 from trimlearn.report.chart_target import Judged, outlier_map, probabilities, sorted_scores

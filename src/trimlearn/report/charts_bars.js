@@ -22,7 +22,7 @@
       y: charts.scale({}, [0, most * 1.06], [top + height, top]),
     };
     const yTicks = charts.ticked(frame.y, spec.y, 4).filter((tick) => Number.isInteger(tick.at));
-    const nodes = [...legend.nodes, ...charts.axes(frame, spec, charts.ticked(frame.x, spec.x, wide / 80), yTicks)];
+    const nodes = [...legend.nodes, ...charts.axes(frame, spec, charts.ticked(frame.x, spec.x, Math.max(3, wide / 80)), yTicks)];
     const spots = [];
     spec.bins.forEach((bin, i) => {
       const [a, b] = [frame.x.of(bin.from), frame.x.of(bin.to)];

@@ -16,7 +16,7 @@
     const wide = width - left - 14;
     const x = charts.scale(spec.x, ends, [left, left + wide]);
     const nodes = [...legend.nodes];
-    for (const { at, text } of charts.ticked(x, spec.x, wide / 80)) {
+    for (const { at, text } of charts.ticked(x, spec.x, Math.max(3, wide / 80))) {
       const px = x.of(at);
       nodes.push(svg("line", { class: "chart-grid", x1: px, x2: px, y1: top, y2: top + height }));
       nodes.push(svg("text", { class: "chart-tick", x: px, y: top + height + 16, "text-anchor": "middle" }, text));

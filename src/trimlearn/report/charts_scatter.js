@@ -89,7 +89,7 @@
     const nodes = [
       svg("clipPath", { id: clip }, svg("rect", { x: left - 1, y: top - 1, width: wide + 2, height: height + 2 })),
       ...legend.nodes,
-      ...charts.axes(frame, spec, charts.ticked(frame.x, spec.x, wide / 90), charts.ticked(frame.y, spec.y, 5)),
+      ...charts.axes(frame, spec, charts.ticked(frame.x, spec.x, Math.max(3, wide / 90)), charts.ticked(frame.y, spec.y, 5)),
     ];
     const cuts = cutLines(spec, frame);
     const marks = spec.groups.map(() => []);

@@ -30,7 +30,7 @@ function targetMatter(s) {
     "target",
     [datum(data.target.name, "name"), make("span", { class: "tag" }, "target")],
     make("p", { class: "big" }, change(given, suggested)),
-    make("ul", { class: "opinions" }, opinion("Linear model", s.target.linear), opinion("Boosting", s.target.boosting), make("li", {}, `${percent(probability)} probably wrong`)),
+    make("ul", { class: "opinions" }, opinion("Linear model", s.target.linear), opinion("Boosting", s.target.boosting), make("li", {}, `${percent(probability)} likely wrong`)),
     make(
       "div",
       { class: "entry" },
@@ -44,7 +44,7 @@ function targetInput(value) {
   const { classes = [], task } = data.target;
   if (task !== "classification") return make("input", { "data-entry": "target", inputmode: "decimal", autocomplete: "off", value: asText(value) });
   const offered = classes.includes(asText(value)) || asText(value) === "" ? classes : [asText(value), ...classes];
-  const options = () => offered.map((name) => make("option", { value: name, selected: name === asText(value) }, name === "" ? "(empty)" : name));
+  const options = () => offered.map((name) => make("option", { value: name, selected: name === asText(value) }, name === "" ? "(empty)" : name.slice(0, 80)));
   if (offered.length <= SELECTABLE) return make("select", { "data-entry": "target" }, options());
   const list = make("datalist", { id: "classes" }, options());
   return [make("input", { "data-entry": "target", list: "classes", autocomplete: "off", value: asText(value) }), list];
@@ -58,7 +58,7 @@ function cellMatter(s, cell) {
     "cell",
     datum(cell.column, "name"),
     make("p", { class: "big" }, change(cell.value, cell.expected)),
-    make("ul", { class: "opinions" }, cell.error && make("li", { class: "against" }, datum(capital(cell.error))), make("li", {}, `${percent(cell.probability)} probably wrong`)),
+    make("ul", { class: "opinions" }, cell.error && make("li", { class: "against" }, datum(capital(cell.error))), make("li", {}, `${percent(cell.probability)} likely wrong`)),
     make(
       "div",
       { class: "entry" },
@@ -75,7 +75,7 @@ function oddMatter(s) {
     "odd",
     "The row as a whole",
     make("p", {}, "No single cell is to blame, but together they are unlike those of the other rows", names.length ? [", most of all in ", ...names] : "", "."),
-    make("ul", { class: "opinions" }, make("li", {}, `${percent(s.odd.probability)} probably wrong`)),
+    make("ul", { class: "opinions" }, make("li", {}, `${percent(s.odd.probability)} likely wrong`)),
   );
 }
 
@@ -97,9 +97,9 @@ function picture(s) {
 function comparison(i) {
   const s = suspects[i];
   if (!s.values) return s.row === null ? null : make("p", { class: "muted comparison" }, "The page would grow too heavy with all values of this row: they are in flagged.csv.");
-  const suspicious = new Map(s.cells.map((cell) => [cell.column, "bad"]));
-  if (s.target) suspicious.set(data.target.name, "bad");
-  for (const name of s.odd?.columns ?? []) if (!suspicious.has(name)) suspicious.set(name, "odd");
+  const suspicious = new Map(s.cells.map((cell) => [cell.column, "wrong"]));
+  if (s.target) suspicious.set(data.target.name, "wrong");
+  for (const name of s.odd?.columns ?? []) if (!suspicious.has(name)) suspicious.set(name, "unlike");
   const order = data.columns.map((_, k) => k).sort((a, b) => suspicious.has(data.columns[b].name) - suspicious.has(data.columns[a].name));
   const body = make("tbody");
   const fill = (count) => body.replaceChildren(...order.slice(0, count).map((k) => comparisonLine(s, k, suspicious.get(data.columns[k].name))));
@@ -112,7 +112,7 @@ function comparison(i) {
     { class: "comparison" },
     make("h3", { id: `beside-${i}` }, title),
     make("div", { class: "scroll", tabindex: "0", role: "region", "aria-labelledby": `beside-${i}` }, make("table", {}, make("thead", {}, head), body)),
-    s.neighbours.length > 0 && make("p", { class: "legend" }, make("span", { class: "differs" }, "≠ differs"), " from this row"),
+    s.neighbours.length > 0 && make("p", { class: "legend" }, make("span", { class: "sign" }, "≠"), " not the same as in this row. Grey: the same."),
     order.length > FEW && more,
   );
 }
@@ -121,7 +121,8 @@ function comparisonLine(s, k, mark) {
   const own = s.values[k];
   const neighbour = (near) => {
     const differs = near.values[k] !== own;
-    return make("td", { class: differs ? "differs" : "same" }, differs && make("span", { class: "sign" }, "≠ "), datum(near.values[k]));
+    // Numbers nearly always differ: the sign is for what can be the same.
+    return make("td", { class: differs ? "differs" : "same" }, differs && data.columns[k].kind !== "number" && make("span", { class: "sign" }, "≠ "), datum(near.values[k]));
   };
   return make("tr", { class: mark ? `suspicious ${mark}` : null }, make("th", { scope: "row" }, datum(data.columns[k].name, "name")), make("td", { class: "own" }, datum(own)), s.neighbours.map(neighbour));
 }

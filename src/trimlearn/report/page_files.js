@@ -26,7 +26,7 @@ function drawBar() {
       button("redo", "Redo", () => decisions.redo(), { class: "quiet" }),
       button("import", "Import", () => file.click(), { class: "quiet" }),
       button("copy", "Copy", copyDecisions, { class: "quiet" }),
-      button("export", "Export decisions", exportDecisions, { class: "primary" }),
+      button("export", ["Export", make("span", { class: "long" }, " decisions")], exportDecisions, { class: "primary" }),
       button("help", "?", showKeys, { class: "quiet", "aria-label": "Keys" }),
       file,
     ),

@@ -9,7 +9,7 @@ const state = {
 };
 let shown = []; // the suspects that pass the filters, as positions in the results, in the order of the table
 
-const KIND_WORDS = { target: "Target", cell: "Cells", row: "Whole row", duplicate: "Duplicates" };
+const KIND_WORDS = { target: "Target", cell: "Cells", row: "Rows", duplicate: "Duplicates" };
 const COLUMNS = [
   { key: "line", label: capital(lineWord), value: (s) => s.line },
   { key: "kind", label: "What looks wrong", value: (s) => s.kind },

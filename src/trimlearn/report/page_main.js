@@ -15,10 +15,10 @@ function drawFilters() {
   byId("filters").replaceChildren(
     make("label", { class: "search" }, make("span", { class: "caption" }, "Search"), make("input", { type: "search", id: "query", placeholder: "any word, value or line", autocomplete: "off", on: { input: soon((event) => set("query", event.target.value)) } })),
     make("fieldset", { class: "kinds" }, make("legend", { class: "caption" }, "What looks wrong"), radio("", "All", suspects.length), kinds.map((kind) => radio(kind, KIND_WORDS[kind], count(kind)))),
-    make("label", { class: names.length ? null : "gone" }, make("span", { class: "caption" }, "Wrong cell in"), make("select", { id: "column", on: { change: (event) => set("column", event.target.value) } }, make("option", { value: "" }, "any column"), names.map((name) => make("option", { value: name }, name)))),
-    make("label", {}, make("span", { class: "caption" }, "Probability ", least), make("input", { type: "range", id: "least", min: 0, max: 99, step: 1, value: 0, "aria-valuetext": "any", on: { input: (event) => { onLeast(event); event.target.setAttribute("aria-valuetext", least.textContent); } } })),
+    make("label", { class: names.length ? "pick" : "gone" }, make("span", { class: "caption" }, "Wrong cell in"), make("select", { id: "column", on: { change: (event) => set("column", event.target.value) } }, make("option", { value: "" }, "any column"), names.map((name) => make("option", { value: name }, name.slice(0, 80))))),
+    make("label", { class: "pick" }, make("span", { class: "caption" }, "Probability ", least), make("input", { type: "range", id: "least", min: 0, max: 99, step: 1, value: 0, "aria-valuetext": "any", on: { input: (event) => { onLeast(event); event.target.setAttribute("aria-valuetext", least.textContent); } } })),
     make("label", { class: "check" }, make("input", { type: "checkbox", id: "undecided", on: { change: (event) => set("undecided", event.target.checked) } }), " Only undecided"),
-    make("label", { class: "sort-by" }, make("span", { class: "caption" }, "Sort by"), make("select", { id: "sort-by", on: { change: (event) => sortBy(event.target.value, true) } }, COLUMNS.map((column) => make("option", { value: column.key }, column.label)))),
+    make("label", { class: "pick sort-by" }, make("span", { class: "caption" }, "Sort by"), make("select", { id: "sort-by", on: { change: (event) => sortBy(event.target.value, true) } }, COLUMNS.map((column) => make("option", { value: column.key }, column.label)))),
   );
 }
 

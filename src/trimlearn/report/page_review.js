@@ -72,14 +72,15 @@ function entered(i, kind, column) {
   const entry = entries.find((element) => kind === "target" || element.dataset.column === column);
   if (!entry) return null;
   const isFigure = kind === "target" && data.target.task !== "classification";
-  const problem = isFigure && !(entry.value.trim() !== "" && isNumber(entry.value.trim())) ? "This should be a number." : "";
+  const typed = entry.value.trim();
+  const problem = kind === "target" && typed === "" ? "Which value is right?" : isFigure && !isNumber(typed) ? "This should be a number." : "";
   entry.setAttribute("aria-invalid", String(problem !== ""));
   if (problem) {
     announce(problem);
     entry.focus();
     return null;
   }
-  return isFigure ? entry.value.trim() : entry.value;
+  return isFigure ? typed : entry.value;
 }
 
 function perform(i, button) {

@@ -1,0 +1,149 @@
+"""Charts of the linear fit: its coefficients, who leaves when, and how it converged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trimlearn.report.chart_specs import Spec, axis, counted, numbers, say, share, table
+from trimlearn.report.chart_target import Judged
+
+if TYPE_CHECKING:
+    from trimlearn.checks.findings import TargetFindings
+
+__all__ = ["coefficients", "convergence", "who_leaves"]
+
+COEFFICIENTS = 20  # of a forest plot: more do not fit on a screen
+LEAVERS = 25  # rows of the chart of who leaves when: likewise
+
+
+def coefficients(target: TargetFindings) -> Iterator[Spec]:
+    """The linear model, fitted to all rows and without the suspects."""
+    there = [c for c in target.coefficients if _number(c["trimmed"]) is not None and _number(c["plain"]) is not None]
+    if not there:
+        return
+    there.sort(key=lambda c: -max(abs(c["trimmed"]), abs(c["plain"])))
+    items = [
+        {
+            "name": str(c["name"]),
+            "points": numbers([c["plain"], c["trimmed"]]),
+            "low": _number(c["low"]),
+            "high": _number(c["high"]),
+        }
+        for c in there[:COEFFICIENTS]
+    ]
+    more = f" The {COEFFICIENTS} largest of {len(there)} are drawn." if len(there) > COEFFICIENTS else ""
+    yield {
+        "type": "rows",
+        "key": "coefficients",
+        "title": _coefficients_title(there),
+        "description": "What each column adds to the linear model, per typical step of the column: with all rows "
+        f"(rings), and with the suspects trimmed (dots, with their 95 % intervals). The largest first.{more}",
+        "x": {"label": "coefficient", "shape": "linear"},
+        "groups": [{"role": "plain", "name": "all rows"}, {"role": "trimmed", "name": "without the suspects"}],
+        "interval": "95 % interval",
+        "dumbbell": True,
+        "lines": [{"at": 0, "solid": True}],
+        "items": items,
+        "table": table(["column", "all rows", "trimmed", "from", "to"],
+                       [[str(c["name"]), *(float(c[k]) if _number(c[k]) is not None else "–"
+                                           for k in ("plain", "trimmed", "low", "high"))] for c in there]),
+    }  # fmt: skip
+
+
+def _number(value: Any) -> float | None:
+    """A finite number, rounded, or None."""
+    return None if value is None else numbers([value])[0]
+
+
+def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
+    known = [c for c in there if _number(c["low"]) is not None and _number(c["high"]) is not None]
+    moved = [c for c in known if not c["low"] <= c["plain"] <= c["high"]]
+    turned = [c for c in moved if c["plain"] * c["trimmed"] < 0]
+    if not known:
+        return "The coefficients with all rows and without the suspects"
+    if turned:
+        return f"Without the suspects, {turned[0]['name']} changes its sign"
+    if not moved:
+        return "The suspects move no coefficient beyond its 95 % interval"
+    if len(moved) == 1:
+        return f"The suspects move the coefficient of {moved[0]['name']} beyond its 95 % interval"
+    return f"The suspects move {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
+
+
+def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
+    """The rows in the order in which they leave as more is trimmed."""
+    if path is None:
+        return
+    leaves = np.asarray(path.leaves_at, dtype=np.float64)
+    score = judged.target.score
+    rows = np.arange(len(score)) if len(leaves) == len(score) else np.flatnonzero(np.isfinite(score))
+    if len(rows) != len(leaves) or not np.any(np.isfinite(leaves)):
+        return
+    worst = np.nan_to_num(score[rows], nan=-np.inf)
+    order = np.lexsort((-worst, leaves))
+    order = order[np.isfinite(leaves[order])]
+    first = order[:LEAVERS]
+    elbow = float(path.elbow)
+    before = int(np.sum(leaves <= elbow))
+    items = [
+        {
+            "name": judged.names.of(int(rows[i])),
+            "points": numbers([leaves[i]]),
+            "low": 0,
+            "high": numbers([leaves[i]])[0],
+            "role": str(judged.groups.role[rows[i]]),
+            "note": judged.groups.names[str(judged.groups.role[rows[i]])],
+        }
+        for i in first
+    ]
+    more = f" The first {LEAVERS} of {len(order):,} are drawn." if len(order) > LEAVERS else ""
+    start = judged.names.of(int(rows[first[0]]))
+    yield {
+        "type": "rows",
+        "key": "path",
+        "title": f"{start} is the first to leave; where the data say stop, {counted(before, 'row')} "
+        f"{'has' if before == 1 else 'have'} left",
+        "description": "The linear model is fitted with more and more rows trimmed: each line ends where its row "
+        f"leaves for good.{more}",
+        "x": {"label": "share of rows trimmed", "shape": "linear", "percent": True, "zero": True},
+        "groups": [{"role": "fits", "name": "leaves at"}],
+        "thin": True,
+        "lines": [{"at": numbers([elbow])[0], "label": f"found in the data: {share(elbow)}"}],
+        "items": items,
+        "table": table(["row", "leaves at"],
+                       [[judged.names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),
+    }  # fmt: skip
+
+
+def convergence(target: TargetFindings) -> Iterator[Spec]:
+    """The objective of the linear fit, pass by pass."""
+    history = target.fits.get("history")
+    if history is None:
+        history = getattr(target.fits.get("linear"), "history_", None)
+    records = [r for r in history or () if np.isfinite(r.objective) and np.isfinite(r.passes)]
+    if len(records) < 3:
+        return
+    passes, objective = (np.array([getattr(r, name) for r in records]) for name in ("passes", "objective"))
+    last, drop = objective[-1], objective.max() - objective.min()
+    settled = np.flatnonzero(np.abs(objective - last) > 0.01 * drop)
+    after = passes[min(len(passes) - 1, settled[-1] + 1)] if len(settled) else passes[0]
+    title = f"The fit had settled after {say(float(after))} of {say(float(passes[-1]))} passes over the data"
+    if len(settled) and settled[-1] >= len(passes) - 2:
+        title = f"The fit was still moving at the end of {say(float(passes[-1]))} passes over the data"
+    yield {
+        "type": "scatter",
+        "key": "convergence",
+        "title": title,
+        "description": "The objective of the trimmed linear fit after each reweighting: it falls as the fit learns "
+        "which rows to leave out, and is flat where nothing changes any more.",
+        "x": {"label": "passes over the data", "shape": "linear"},
+        "y": axis("objective", objective),
+        "points": {"x": numbers(passes), "y": numbers(objective), "group": [0] * len(passes)},
+        "groups": [{"role": "trimmed", "name": "objective"}],
+        "join": [0],
+        "label": [],
+        "table": table(["passes", "objective"], [[float(a), float(b)] for a, b in zip(passes, objective, strict=True)]),
+    }
