@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from trimlearn.checks.errors import FACTORS
+from trimlearn.checks.errors import MISSING
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,9 +76,10 @@ class Names:
 
     def expected(self, cell: WrongCell) -> str:
         """What should stand in a wrong cell: the number before the slip of the pen, where one explains it."""
-        factor = FACTORS.get(cell.error)
-        before = cell.expected if factor is None else cell.value / factor
-        return self.number(before, cell.column, DIGITS if factor is None else EXACT)
+        if isinstance(cell.expected, str):
+            return cell.expected
+        known = bool(cell.error) and cell.error != MISSING  # then it is exact: the number before the slip
+        return self.number(cell.expected, cell.column, EXACT if known else DIGITS)
 
     def value(self, value: Any, column: str) -> str:
         """A number or a label that the models expect in a column."""

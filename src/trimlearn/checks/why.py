@@ -16,6 +16,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Reasons", "and_list", "error_words", "opinion"]
 
+PLACE = "in the place of "
+SPELLING = ("misspelt", "blanks or capitals")
+WORDS = {
+    "sign": "the sign is wrong",
+    SWAPPED: "two digits are swapped",
+    MISSING: "it seems to stand for no value",
+    "day and month swapped": "day and month are swapped",
+    "misspelt": "it seems misspelt",
+    "blanks or capitals": "only blanks or capitals differ",
+}
 NAMED = 3  # cells, columns or rows that one sentence names
 NEAR = 1.25  # a value and what is expected: half the distance, in logarithms, to the next factor that people say
 
@@ -66,7 +76,8 @@ class Reasons:
             given = clip(self.names.written(cell.row, cell.column))
             error = f": {error_words(cell.error)}" if cell.error else ""
             expected = self.names.expected(cell)
-            sentences.append(f"{cell.column} is {given}; the rest of the row suggests about {expected}{error}.")
+            rest = "the rest of the row suggests about" if cell.error not in SPELLING else "most rows have"
+            sentences.append(f"{cell.column} is {given}; {rest} {expected}{error}.")
         if (more := len(suspect.cells) - NAMED) > 0:
             sentences.append(f"{more} more {'cell looks' if more == 1 else 'cells look'} wrong.")
         return sentences
@@ -93,8 +104,9 @@ class Reasons:
 
 def error_words(error: str) -> str:
     """The name of an error, such that it can end a sentence."""
-    words = {"sign": "the sign is wrong", SWAPPED: "two digits are swapped", MISSING: "it seems to stand for no value"}
-    return words.get(error, error)
+    if error.startswith(PLACE):
+        return f"it seems to be exchanged with {error.removeprefix(PLACE)}"
+    return WORDS.get(error, error)
 
 
 def opinion(judged: TargetFindings, row: int) -> str:

@@ -125,7 +125,8 @@ def caveats(parts: Parts) -> list[str]:
         )
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
-        said.append(f"{_rows(missing)} {'has' if missing == 1 else 'have'} no {judged.name} and could not be judged.")
+        have = "has" if missing == 1 else "have"
+        said.append(f"{_rows(missing)} {have} no {judged.name}, which could not be judged there.")
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
         said.append(f"Free text was not looked at: {and_list(unused[:5], more=len(unused) - 5, what='columns')}.")

@@ -91,14 +91,19 @@ def flagged(check: Check) -> pd.DataFrame:
 def clean(check: Check) -> pd.DataFrame:
     """The table as it was written, without rows that look wrong (or that a person dropped), wrong cells empty.
 
+    Categories are spelt as usual instead.
+
     Rows that are the same stay, since a value that is there twice need not be wrong. Of rows that contradict each other
     those stay whose target does not look wrong.
     """
     parts = check.parts
     written = parts.table.written.copy()
-    for column in dict.fromkeys(cell.column for suspect in check.suspects for cell in suspect.cells):
-        rows = [cell.row for suspect in check.suspects for cell in suspect.cells if cell.column == column]
-        written.iloc[rows, written.columns.get_loc(column)] = ""
+    wrong: dict[str, dict[int, str]] = {}
+    categories = set(parts.table.of_kind("category"))
+    for cell in (cell for suspect in check.suspects for cell in suspect.cells):
+        wrong.setdefault(cell.column, {})[cell.row] = str(cell.expected) if cell.column in categories else ""
+    for column, cells in wrong.items():
+        written.iloc[list(cells), written.columns.get_loc(column)] = list(cells.values())
     gone = {suspect.row for suspect in check.suspects if suspect.target or suspect.odd is not None} | check.dropped
     return written.drop(index=written.index[sorted(gone)])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import sys
 import warnings
@@ -76,6 +77,9 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
     with _plain_warnings(parser.prog):
         try:
             return int(arguments.command(arguments) or 0)
+        except BrokenPipeError:  # who reads our output has seen enough, as head does; Python would complain once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
         except (OSError, ImportError, UsageError) as error:  # no such file or folder, a missing extra
             return _failed(parser.prog, error, USAGE)
         except ValueError as error:  # photographs that do not overlap, a damaged file
