@@ -52,7 +52,7 @@ def _table(n: int, rng: np.random.Generator) -> tuple[Table, np.ndarray]:
     frame = pd.DataFrame(centre + scale * X, columns=list(COLUMNS)).round(1)
     frame["MPG"] = np.round(45 - 6 * size + 2 * rng.normal(size=n), 1)
     frame["Fuel"] = np.where(size + 0.5 * rng.normal(size=n) > 0, "Diesel", "Petrol")
-    columns = [Column(name, "number", missing=int(rng.integers(0, n // 20))) for name in (*COLUMNS, "MPG")]
+    columns = [Column(name, "number", missing=int(rng.integers(0, n // 20 + 1))) for name in (*COLUMNS, "MPG")]
     table = Table(frame, frame.astype(str), (*columns, Column("Fuel", "category")), "cars.csv", 2, "f00")
     return table, X
 

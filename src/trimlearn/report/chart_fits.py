@@ -78,7 +78,7 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     if path is None:
         return
     leaves = np.asarray(path.leaves_at, dtype=np.float64)
-    score = judged.target.score
+    score = judged.score
     rows = np.arange(len(score)) if len(leaves) == len(score) else np.flatnonzero(np.isfinite(score))
     if len(rows) != len(leaves) or not np.any(np.isfinite(leaves)):
         return

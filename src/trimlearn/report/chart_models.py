@@ -43,7 +43,7 @@ def _given_and_predicted(judged: Judged, predicted: Floats) -> Iterator[Spec]:
     rows = np.flatnonzero(np.isfinite(given) & np.isfinite(predicted))
     if len(rows) < BINS or np.ptp(given[rows]) == 0:
         return
-    drawn, note = chosen(rows, target.flagged, given - np.median(given[rows]), target.score)
+    drawn, note = chosen(rows, target.flagged, given - np.median(given[rows]), judged.score)
     both = np.concatenate([given[rows], predicted[rows]])
     kept = rows[~target.flagged[rows]]
     error = float(np.median(np.abs(given[kept] - predicted[kept]))) if len(kept) else float("nan")
@@ -56,7 +56,7 @@ def _given_and_predicted(judged: Judged, predicted: Floats) -> Iterator[Spec]:
         "x": axis(f"expected {target.name}", both),
         "y": axis(f"given {target.name}", both),
         "diagonal": True,
-        **points(predicted[drawn], given[drawn], drawn, judged.groups, judged.names, target.score),
+        **points(predicted[drawn], given[drawn], drawn, judged.groups, judged.names, judged.score),
         "table": judged.listed(rows),
     }
 

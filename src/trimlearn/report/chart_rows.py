@@ -100,7 +100,7 @@ def _sorted(seen: Seen) -> Iterator[Spec]:
     score, rows = seen.worst, seen.rows
     rank = np.full(len(score), np.nan)
     rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
-    spec, note = seen.scatter("row-scores", rank, np.where(np.isfinite(rank), score, np.nan), -rank)
+    spec, note = seen.scatter("row-scores", rank, np.where(np.isfinite(rank), score, np.nan), score)
     limit, odd = seen.found.threshold, len(seen.found.odd)
     verb = "is" if odd == 1 else "are"
     yield spec | {

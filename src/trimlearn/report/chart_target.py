@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 
 BINS = 20  # of a histogram of probabilities: 5 % each
 SURE = 0.9  # the probability that a title calls "sure": one in ten is innocent
+TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 
 
@@ -33,7 +34,9 @@ class Judged:
     names: Names
     groups: Groups
     given: NDArray[Any]  # as the table has it: numbers or labels
+    score: Floats  # finite, or NaN for rows that were not judged
     residual: Floats  # the score; negative where a number is smaller than expected
+    note: str  # on scores that are infinite
 
     @classmethod
     def of(cls, found: Table, target: TargetFindings, names: Names) -> Self:
@@ -47,16 +50,21 @@ class Judged:
             "wrong": f"{thing} looks wrong to both models",
         }
         given = found.frame[target.name].to_numpy()
-        residual = np.asarray(target.score, dtype=np.float64)
+        score = np.asarray(target.score, dtype=np.float64)
+        endless = np.isposinf(score)
+        top = TOP * float(np.max(score[np.isfinite(score)], initial=1.0))
+        note = f" Infinite scores ({int(endless.sum()):,}) are drawn as {top:.3g}." if endless.any() else ""
+        score = np.where(endless, top, score)
+        residual = score
         if not target.classes:
             expected = np.asarray(target.suggested, dtype=np.float64)
-            residual = np.where(np.asarray(given, dtype=np.float64) < expected, -residual, residual)
-        return cls(target, names, Groups(words, role), given, residual)
+            residual = np.where(np.asarray(given, dtype=np.float64) < expected, -score, score)
+        return cls(target, names, Groups(words, role), given, score, residual, note)
 
     @property
     def cut(self) -> float | None:
         """The score between rows that are flagged and rows that are not, if there is one."""
-        score, flagged = self.target.score, self.target.flagged
+        score, flagged = self.score, self.target.flagged
         there = np.isfinite(score)
         bad, good = score[there & flagged], score[there & ~flagged]
         if len(bad) == 0 or len(good) == 0 or bad.min() <= good.max():
@@ -84,12 +92,12 @@ class Judged:
 def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iterator[Spec]:
     """How badly a row is explained against how far out its predictors lie (Rousseeuw and Van Zomeren 1990)."""
     target = judged.target
-    if far is None or len(far) != len(target.score):
+    if far is None or len(far) != len(judged.score):
         return
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
-    drawn, note = chosen(rows, target.flagged, far, target.score)
+    drawn, note = chosen(rows, target.flagged, far, judged.score)
     signed = not target.classes
     label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
     lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
@@ -103,13 +111,13 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
                 "Each point is a row: across, how unusual its predictors are; up and down, how far its",
                 f"{'label' if target.classes else target.name} is from what the models expect.",
                 "Rows far to the right weigh most in a plain fit.",
-                note,
+                note + judged.note,
             ]
         ).strip(),
         "x": axis("distance of the predictors from the other rows", far[rows]),
         "y": axis(label, judged.residual[rows], **({} if signed else {"zero": True})),
         "lines": lines,
-        **points(far[drawn], judged.residual[drawn], drawn, judged.groups, judged.names, target.score),
+        **points(far[drawn], judged.residual[drawn], drawn, judged.groups, judged.names, judged.score),
         "table": judged.listed(rows),
     }
 
@@ -142,12 +150,13 @@ def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> 
 def sorted_scores(judged: Judged) -> Iterator[Spec]:
     """The scores from the worst on, with the cut."""
     target = judged.target
-    rows = np.flatnonzero(np.isfinite(target.score))
+    score = judged.score
+    rows = np.flatnonzero(np.isfinite(score))
     if len(rows) < FEWEST:
         return
-    rank = np.full(len(target.score), np.nan)
-    rank[rows[np.argsort(-target.score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
-    drawn, note = chosen(rows, target.flagged, -rank, target.score)
+    rank = np.full(len(score), np.nan)
+    rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+    drawn, note = chosen(rows, target.flagged, score, score)
     cut = judged.cut
     flagged = int(target.flagged[rows].sum())
     shape = "log" if len(rows) > 100 else "linear"  # else the first ones, which matter, share a few pixels
@@ -156,11 +165,11 @@ def sorted_scores(judged: Judged) -> Iterator[Spec]:
         "key": "scores",
         "title": _scores_title(judged, rows, flagged),
         "description": f"The scores of {len(rows):,} rows, from the worst on: a gap between the flagged and the others "
-        f"says that they are two kinds of rows. {note}".strip(),
+        f"says that they are two kinds of rows. {note}{judged.note}".strip(),
         "x": {"label": "rank of the row, the worst first", "shape": shape},
-        "y": axis("score: larger is worse", target.score[rows], zero=True),
+        "y": axis("score: larger is worse", score[rows], zero=True),
         "lines": [] if cut is None else [{"axis": "y", "at": cut, "label": "flagged above"}],
-        **points(rank[drawn], target.score[drawn], drawn, judged.groups, judged.names, target.score),
+        **points(rank[drawn], score[drawn], drawn, judged.groups, judged.names, judged.score),
         "table": judged.listed(rows),
     }
 
@@ -168,7 +177,7 @@ def sorted_scores(judged: Judged) -> Iterator[Spec]:
 def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
     if flagged == 0:
         return "No score stands out"
-    score, bad = judged.target.score, judged.target.flagged
+    score, bad = judged.score, judged.target.flagged
     if judged.cut is None:
         return f"{counted(flagged, 'row', start=True)} of {len(rows):,} {'is' if flagged == 1 else 'are'} flagged"
     ratio = float(score[rows][bad[rows]].min() / max(score[rows][~bad[rows]].max(), 1e-300))

@@ -25,16 +25,14 @@
   /** An element of HTML. */
   const html = (name, attributes, children) => put(document.createElement(name), attributes, children);
 
-  const pens = {};
+  const pens = {}; // by size; asking for the page's font costs more than measuring with it
   /** How wide a text is in pixels, in the chart's font. */
-  function widthOf(text, size = 12, weight = 400) {
-    const family = getComputedStyle(document.body).fontFamily || "sans-serif";
-    const font = `${weight} ${size}px ${family}`;
-    if (!pens[font]) {
-      pens[font] = document.createElement("canvas").getContext("2d");
-      pens[font].font = font;
+  function widthOf(text, size = 12) {
+    if (!pens[size]) {
+      pens[size] = document.createElement("canvas").getContext("2d");
+      pens[size].font = `${size}px ${getComputedStyle(document.body).fontFamily || "sans-serif"}`;
     }
-    return pens[font].measureText(String(text)).width;
+    return pens[size].measureText(String(text)).width;
   }
 
   /** The text cut to a width, with an ellipsis where something is missing. */

@@ -88,6 +88,7 @@
     return [zero && low === 0 ? 0 : low - room, zero && high === 0 ? 0 : high + room];
   }
 
+  const plain = new Intl.NumberFormat("en-GB", { maximumFractionDigits: 12 }); // slow to make, quick to use
   const superscript = (e) => String(e).replace("-", "⁻").replace(/\d/g, (d) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[d]);
 
   /** A number for people: 12,300; 0.0042; −3; 10⁷. */
@@ -101,7 +102,7 @@
       text = (Math.abs(lead) === 1 ? (lead < 0 ? "-" : "") : `${lead} · `) + `10${superscript(power)}`;
     } else {
       const precise = size >= 10 ** digits ? Math.round(value) : Number(value.toPrecision(digits));
-      text = precise.toLocaleString("en-GB", { maximumFractionDigits: 12 });
+      text = plain.format(precise);
     }
     return text.replace("-", "−");
   }

@@ -54,7 +54,7 @@
       if (!spot) return hide();
       if (index === at) return undefined;
       at = index;
-      const [first, ...rest] = spot.lines;
+      const [first, ...rest] = typeof spot.lines === "function" ? spot.lines() : spot.lines;
       tip.replaceChildren(html("strong", {}, first), ...rest.map((line) => html("span", {}, line)));
       tip.classList.add("is-shown");
       const [w, h] = [spot.width || 0, spot.height || 0];

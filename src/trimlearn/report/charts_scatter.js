@@ -142,7 +142,7 @@
     const rank = new Map((spec.label || []).map((i, n) => [i, n]));
     const of = (point) => (rank.has(point.i) ? rank.get(point.i) : 1e9 + point.x);
     const sorted = [...seen].sort((a, b) => of(a) - of(b));
-    return sorted.map(({ i, x, y }) => ({ x, y, lines: lines(spec, i) }));
+    return sorted.map(({ i, x, y }) => ({ x, y, lines: () => lines(spec, i) })); // told when asked: they are many
   }
 
   charts.kinds.scatter = scatter;

@@ -40,7 +40,8 @@ class Cells:
 
     Missing cells have a score of 0 and do not deviate. ``aside``: deviating or missing, those that no other cell's
     expectation uses. ``trusted`` (n,): rows of which at most half of the cells are set aside for deviating. ``lost``
-    (p, p): Σ over the trusted rows of the covariance that the cells aside have given the others.
+    (p, p): Σ over the trusted rows of the covariance that the cells aside have given the others. ``sigma`` (n, p): the
+    σ by which the scores are divided.
     """
 
     mask: Flags
@@ -49,6 +50,7 @@ class Cells:
     aside: Flags
     trusted: Flags
     lost: Floats
+    sigma: Floats
 
 
 def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cutoff: float = CUTOFF) -> Cells:
@@ -73,6 +75,7 @@ def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cuto
         found.aside,
         found.trusted,
         found.lost * np.outer(unit, unit),
+        unit * found.sigma,
     )
 
 
@@ -119,8 +122,9 @@ def _judged(
         aside[rows] = block.aside
         trusted[rows] = (block.aside & observed[rows]).sum(axis=1) <= HALF * observed[rows].sum(axis=1)
         lost += block.lost(trusted[rows], Sigma)
-    scores = np.where(observed, (Z - expected) / (unit * np.sqrt(variance)), 0.0)
-    return Cells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost)
+    sigma = unit * np.sqrt(variance)
+    scores = np.where(observed, (Z - expected) / sigma, 0.0)
+    return Cells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost, sigma)
 
 
 def conditional(Z: Floats, aside: Flags, P: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,165 @@
+"""Several models, each asked about the targets of rows that it was not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import HuberRegressor, LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from trimlearn._utils.arrays import Array
+from trimlearn.checks.findings import Floats
+
+__all__ = ["Learners", "Plan"]
+
+# (rows up to which, repetitions, folds) of cross-fitting. With 300 rows the choice of folds alone moves the odds of a
+# row as much as the label does; 100,000 rows need no more than half of them for a model as good.
+PLANS = ((1_000, 3, 5), (5_000, 1, 5), (20_000, 1, 3), (10**12, 1, 2))
+FOREST_ROWS = 10_000  # beyond which boosting has learnt what a forest knows; a limit on time
+TREES = 300  # of which some 110 have not seen a row: the standard error of a share of ½ is 5 points
+LINEAR_ROWS = 20_000  # that a linear model is fitted to, a limit on time: 100 coefficients are known to 1 % of a σ
+LEAST = 1e-6  # of a probability, as robust.labels.flexible has it: one row of a million is not known from thousands
+SMALL = 2_000  # rows up to which boosting is slowed down: steps of 0.07 in leaves of 15 overfit less there than 0.1
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """How the rows are cross-fitted: how often, and in how many folds."""
+
+    repetitions: int
+    folds: int
+
+    @classmethod
+    def of(cls, n: int, least_class: int) -> Plan:
+        """For n rows, of which the rarest class has so many."""
+        repetitions, folds = next((r, k) for most, r, k in PLANS if n <= most)
+        return cls(repetitions, max(2, min(folds, least_class)))
+
+    def splits(self, y: Array, labels: bool, seed: int) -> Iterator[list[tuple[Array, Array]]]:
+        """Of each repetition, the rows fitted and the rows predicted."""
+        for r in range(self.repetitions):
+            kind = StratifiedKFold if labels else KFold
+            yield list(kind(self.folds, shuffle=True, random_state=seed + r).split(np.zeros(len(y)), y))
+
+
+@final
+@dataclass(frozen=True)
+class Learners:
+    """Models of y, and their predictions out of sample: log-probabilities (n, K) of labels, else values (n,).
+
+    Parameters
+    ----------
+    linear, trees : ndarray
+        The matrices of both designs.
+    categorical : list of bool
+        Which columns of ``trees`` hold codes.
+    y : ndarray
+        Numbers, or the numbers of classes.
+    K : int
+        The number of classes; 0 for numbers.
+    seed : int
+        Of folds and models.
+    """
+
+    linear: Floats
+    trees: Floats
+    categorical: list[bool]
+    y: Array
+    K: int
+    seed: int
+
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan.of(len(self.y), int(np.bincount(self.y).min()) if self.K else len(self.y))
+
+    def opinions(self, w: Floats) -> list[Floats]:
+        """All predictions by models fitted with weights w, boosting's first."""
+        found = [self.boosting(w), self.line(w)]
+        forest = self.forest(w)
+        return found if forest is None else [*found, forest]
+
+    def final(self, w: Floats) -> Any:
+        """Boosting fitted to all rows with weights w."""
+        kept = np.flatnonzero(w > 0)
+        return self.new_boosting(self.seed).fit(self.trees[kept], self.y[kept], sample_weight=w[kept])
+
+    def boosting(self, w: Floats) -> Floats:
+        """By boosting, fitted with weights w."""
+        return self._crossfit(self.new_boosting, self.trees, w)
+
+    def line(self, w: Floats) -> Floats:
+        """By logistic regression, or a robust line."""
+        return self._crossfit(self.new_line, self.linear, w)
+
+    def forest(self, w: Floats) -> Floats | None:
+        """By the trees of a forest that have not seen the row; None where rows are many."""
+        n, kept = len(self.y), np.flatnonzero(w > 0)
+        if n > FOREST_ROWS:
+            return None
+        options = {"bootstrap": True, "oob_score": True, "random_state": self.seed}
+        if self.K:
+            model = RandomForestClassifier(TREES, min_samples_leaf=3, **options)
+            model.fit(self.linear[kept], self.y[kept], sample_weight=w[kept])
+            P = self._probabilities(model, self.linear)
+            P[np.ix_(kept, model.classes_)] = model.oob_decision_function_
+            return _logarithm(P)
+        model = ExtraTreesRegressor(TREES, min_samples_leaf=3, max_features=0.5, **options)
+        model.fit(self.linear[kept], self.y[kept], sample_weight=w[kept])
+        predicted = np.asarray(model.predict(self.linear), dtype=np.float64)
+        predicted[kept] = model.oob_prediction_
+        return predicted
+
+    def new_boosting(self, seed: int) -> Any:
+        """A boosting model, not fitted."""
+        options: dict[str, Any] = {"categorical_features": self.categorical, "random_state": seed}
+        if len(self.y) <= SMALL:
+            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": 63}
+        if self.K:
+            return HistGradientBoostingClassifier(max_iter=60 if len(self.y) <= SMALL else 100, **options)
+        return HistGradientBoostingRegressor(loss="absolute_error", **options)
+
+    def new_line(self, seed: int) -> Any:
+        """A linear model, not fitted."""
+        return LogisticRegression(C=0.1, max_iter=500) if self.K else HuberRegressor(alpha=1.0, max_iter=300)
+
+    def _crossfit(self, new: Callable[[int], Any], X: Floats, w: Floats) -> Floats:
+        total: Floats | None = None
+        for r, splits in enumerate(self.plan.splits(self.y, self.K > 0, self.seed)):
+            for fitted, predicted in splits:
+                rows = self._rows(fitted[w[fitted] > 0], X is self.linear)
+                model = new(self.seed + r).fit(X[rows], self.y[rows], sample_weight=w[rows])
+                part = (
+                    _logarithm(self._probabilities(model, X[predicted]))
+                    if self.K
+                    else np.asarray(model.predict(X[predicted]), dtype=np.float64)
+                )
+                total = np.zeros((len(self.y), *part.shape[1:])) if total is None else total
+                total[predicted] += part
+        assert total is not None
+        return np.asarray(total / self.plan.repetitions)
+
+    def _rows(self, rows: Array, linear: bool) -> Array:
+        """All of them, or as many as a linear model needs; every class keeps its rarest rows."""
+        if not linear or len(rows) <= LINEAR_ROWS:
+            return rows
+        return np.sort(np.random.default_rng(self.seed).choice(rows, LINEAR_ROWS, replace=False))
+
+    def _probabilities(self, model: Any, X: Floats) -> Floats:
+        P = np.zeros((len(X), self.K))
+        P[:, model.classes_] = model.predict_proba(X)
+        return P
+
+
+def _logarithm(P: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(P, LEAST)))
