@@ -14,24 +14,22 @@ import trimlearn
 from trimlearn.datasets import load_penguins_dirty
 
 OUT = Path(__file__).parents[1] / "img"
+SIZE = {"width": 1200, "height": 1400}  # of the window; the bar at its bottom is cut off
 
 
 def draw() -> None:
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
-        page_file = Path(folder) / "report.html"
+        report = Path(folder) / "report.html"
         penguins = load_penguins_dirty()
-        trimlearn.check(penguins.path, target=penguins.target).to_html(page_file)
+        trimlearn.check(penguins.path, target=penguins.target).to_html(report)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport={"width": 1200, "height": 1000})
-        page.goto(page_file.as_uri())
-        page.add_style_tag(content="[class*=toolbar], [class*=bar][class*=bottom] { display: none }")
-        page.screenshot(path=OUT / "report.png")
-        page.get_by_role("button", name="Target").first.click()
-        page.locator("tbody tr").first.click()
-        page.wait_for_timeout(300)
-        page.locator("tbody tr").first.scroll_into_view_if_needed()
-        page.evaluate("document.querySelector('tbody tr').scrollIntoView({block: 'start'}); window.scrollBy(0, -60)")
-        page.screenshot(path=OUT / "report_card.png", clip={"x": 0, "y": 0, "width": 1200, "height": 760})
+        page = browser.new_page(viewport=SIZE)
+        page.goto(report.as_uri())
+        page.screenshot(path=OUT / "report.png", clip={"x": 0, "y": 0, "width": 1200, "height": 1180})
+        page.locator("tr.suspect", has_text=penguins.target).locator("button.toggle").first.click()
+        page.wait_for_selector("tr.detail")
+        page.evaluate("document.querySelector('tr.suspect').closest('table').scrollIntoView({behavior: 'instant'})")
+        page.screenshot(path=OUT / "report_card.png", clip={"x": 0, "y": 0, "width": 1200, "height": 820})
         browser.close()
 
 
