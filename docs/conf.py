@@ -51,6 +51,7 @@ myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist
 # -- the reference -----------------------------------------------------------------------------------------------------
 
 autosummary_generate = True
+autosummary_filename_map = {"trimlearn.Check": "trimlearn.check.Check"}  # beside check, where case does not count
 autodoc_typehints = "none"  # the docstrings say the types, in words
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False  # the template lists them, methods with their own docstrings

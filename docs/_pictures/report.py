@@ -1,4 +1,4 @@
-"""Draw docs/img/report.png and report_card.png: the report of the bundled dirty table, as Chromium shows it.
+"""Draw the pictures of the report in docs/img: that of the bundled dirty table, as Chromium shows it.
 
     python docs/_pictures/report.py
 """
@@ -23,13 +23,15 @@ def draw() -> None:
         penguins = load_penguins_dirty()
         trimlearn.check(penguins.path, target=penguins.target).to_html(report)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-        page = browser.new_page(viewport=SIZE)
-        page.goto(report.as_uri())
-        page.screenshot(path=OUT / "report.png", clip={"x": 0, "y": 0, "width": 1200, "height": 1180})
-        page.locator("tr.suspect", has_text=penguins.target).locator("button.toggle").first.click()
-        page.wait_for_selector("tr.detail")
-        page.evaluate("document.querySelector('tr.suspect').closest('table').scrollIntoView({behavior: 'instant'})")
-        page.screenshot(path=OUT / "report_card.png", clip={"x": 0, "y": 0, "width": 1200, "height": 820})
+        for scheme, suffix in (("light", ""), ("dark", "_dark")):
+            page = browser.new_page(viewport=SIZE, color_scheme=scheme)
+            page.goto(report.as_uri())
+            if scheme == "light":
+                page.screenshot(path=OUT / "report.png", clip={"x": 0, "y": 0, "width": 1200, "height": 1180})
+            page.locator("tr.suspect", has_text=penguins.target).locator("button.toggle").first.click()
+            page.wait_for_selector("tr.detail")
+            page.evaluate("document.querySelector('tr.suspect').closest('table').scrollIntoView({behavior: 'instant'})")
+            page.screenshot(path=OUT / f"report_card{suffix}.png", clip={"x": 0, "y": 14, "width": 1200, "height": 800})
         browser.close()
 
 
