@@ -20,7 +20,7 @@ from trimlearn import TrimmedLogisticRegression
 from trimlearn.datasets import load_digits_contaminated
 
 digits = load_digits_contaminated(fraction=0.2)
-train, test = np.split(np.random.default_rng(0).permutation(len(digits.y)), [900])
+train, test = np.split(np.random.default_rng(0).permutation(len(digits.y)), [700])
 model = TrimmedLogisticRegression(random_state=0).fit(digits.X[train], digits.y[train])
 
 found, wrong = ~model.inlier_mask_, digits.is_wrong[train]
