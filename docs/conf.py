@@ -71,6 +71,7 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 5,
+    "write_computation_times": False,  # that page would fetch scripts from elsewhere
     "matplotlib_animations": False,
     "thumbnail_size": (480, 336),
 }

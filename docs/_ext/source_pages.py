@@ -78,7 +78,8 @@ def page_of_object(module: str, name: str) -> str | None:
         path = Path(inspect.getsourcefile(thing) or "").resolve()
     except TypeError:
         return None
-    return f"{page_of(path)}#{thing.__qualname__}" if path.is_relative_to(ROOT / "src") else None
+    name = thing.__qualname__.split(".<locals>")[0]  # what a function returns is found where the function is
+    return f"{page_of(path)}#{name}" if path.is_relative_to(ROOT / "src") else None
 
 
 def pages(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
