@@ -95,8 +95,6 @@ html_theme_options: dict[str, Any] = {
     "navigation_with_keys": False,
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],
-    "pygments_light_style": "tango",
-    "pygments_dark_style": "monokai",
 }
 html_context = {"default_mode": "auto"}
 html_sidebars = {"index": [], "which_estimator": [], "comparison": [], "gallery/*": []}
