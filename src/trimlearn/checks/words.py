@@ -119,10 +119,8 @@ def caveats(parts: Parts) -> list[str]:
         said.append(f"There are only {n} rows: too few to be sure of any verdict. Take them as questions.")
     level = 0.0 if rows is None else rows.contamination  # of targets their own judge speaks
     if level > MANY:
-        said.append(
-            f"{level:.0%} of the rows seem wrong. So near to one half it cannot be told for sure which part is the right "
-            "one.".replace("%", " %", 1)
-        )
+        share = f"{level:.0%}".replace("%", " %")
+        said.append(f"{share} of the rows seem wrong: near a half, nobody can tell which part is the right one.")
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
         have = "has" if missing == 1 else "have"
