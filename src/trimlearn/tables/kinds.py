@@ -20,6 +20,7 @@ __all__ = ["read_column", "read_typed"]
 Floats = NDArray[np.float64]
 
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
+FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is told, so that a reader can object
 FEWEST_CODES = 10  # rows before two whole numbers are taken for yes and no
 FEWEST_COUNTED = 20  # rows before 1, 2, 3, … under any heading is taken for their numbers
 TIME_HEADING = re.compile(r"(?i).*(time|day|week|month|year|hour|date|period|age|trial|order|step|dose|rank).*|[tx]")
@@ -93,13 +94,17 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
         return nothing(cells)
     low, high = float(known.min()), float(known.max())
     whole = bool(np.all(known == np.rint(known)))
-    how = how or ("whole numbers" if whole else "numbers")
+    if not how:
+        few = whole and high - low <= FEW_VALUES
+        how = f"whole numbers from {low:.0f} to {high:.0f}" if few else "whole numbers" if whole else "numbers"
     found = _settled("number", numbers, how, np.isnan(numbers))
     found.unreadable = tuple(np.flatnonzero(lost).tolist())
     if forced is not None:
         return found
     if low == high:
         found.kind, found.how, found.values = "constant", "always the same", _as_words(numbers)
+    elif whole and (heading == "Unnamed: 0" and bool(np.all(np.diff(known) > 0))):
+        found.kind, found.how, found.values, found.names_rows = "id", "numbers the rows", _as_words(numbers), 1.0
     elif whole and ID_HEADING.fullmatch(heading):
         return _codes(cells, numbers, known, found)
     elif whole and len(known) == cells.rows >= FEWEST_COUNTED and _counts_rows(known, heading):
@@ -145,7 +150,7 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
         return None
     counts = cells.counts[known]
     read = read_numbers([cells.words[j] for j in known], counts.tolist(), decimal)
-    readable = np.isfinite(read.values)
+    readable = ~np.isnan(read.values)
     if not readable.any() or (forced is None and counts[readable].sum() < READ * counts.sum()):
         return None
     whole = bool(np.all(read.values[readable] == np.rint(read.values[readable])))
@@ -154,6 +159,7 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values
     numbers = by_word[cells.codes]
+    readable &= ~np.isinf(read.values)
     found = _of_numbers(cells, numbers, heading, forced, read.how)
     found.words = counted(cells, missing)
     if found.kind != "empty":
@@ -170,8 +176,8 @@ def _note_unreadable(cells: Cells, known: list[int], readable: NDArray[np.bool_]
     if found.unreadable:
         count = len(found.unreadable)
         words = [cells.words[j] for j in np.flatnonzero(bad).tolist()]
-        cell = "1 cell is" if count == 1 else f"{count:,} cells are"
-        found.notes.append(f"{cell} not {what} and count{'s' * (count == 1)} as missing: {shown_words(words)}")
+        cells_are = f"1 cell is no {what[:-1]} and counts" if count == 1 else f"{count:,} cells are no {what} and count"
+        found.notes.append(f"{cells_are} as missing: {shown_words(words)}")
 
 
 def _dates(cells: Cells, share: float, day_first: bool | None, compact: bool = False) -> Reading | None:
