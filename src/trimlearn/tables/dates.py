@@ -81,7 +81,7 @@ class _Part:
 def read_dates(cells: Sequence[str], day_first: bool | None = None, compact: bool = False) -> Dates:
     """Read the different cells of a column, in the order in which they first come.
 
-    ``day_first`` is what other columns tell where this one does not; ``compact`` also takes 20150131.
+    ``day_first`` is what other columns tell where this one does not; ``compact`` also takes 20150131 and 2015.
 
     >>> dates = read_dates(["31.01.2015", "01.02.2015"])
     >>> dates.values.astype("M8[D]").tolist()[1].isoformat(), dates.how
@@ -125,6 +125,8 @@ def _take_apart(cell: str, compact: bool) -> _Part | None:
         return _Part(int(found[1]), int(found[2]), 1, "ymd")
     if found := MONTH_YEAR.fullmatch(cell):
         return _Part(int(found[2]), int(found[1]), 1, "ymd")
+    if compact and len(cell) == 4 and cell.isdigit():
+        return _Part(int(cell), 1, 1, "ymd")
     if compact and (found := COMPACT.fullmatch(cell)):
         year = int(found[1])
         inside = COMPACT_YEARS[0] <= year <= COMPACT_YEARS[1]

@@ -105,7 +105,10 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     used = [j for j in range(max(map(len, rows))) if any(len(row) > j and row[j].strip() for row in rows)]
     full = [(i, [row[j] if j < len(row) else "" for j in range(used[0], used[-1] + 1)]) for i, row in enumerate(rows)]
     last = max(i for i, row in full if any(cell.strip() for cell in row))
-    filled = [Record(_cut(row), i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)]
+    begins = next((i for i, row in full if sum(bool(cell.strip()) for cell in row) > 1), 0)
+    filled = [
+        Record(row[:1] if i < begins else row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)
+    ]
     at, _, notes = table_start(filled)
     first = filled[at].first - 1
     body = [row for i, row in full if first < i <= last]
@@ -118,12 +121,6 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     pa = arrow()
     columns = [pa.array([row[j] for row in body], pa.large_string()) for j in range(len(names))]
     return Raw(names, columns, name, first + 2, notes + changed)
-
-
-def _cut(row: list[str]) -> list[str]:
-    """Without the empty cells at the end: a title then has one field, as in a text."""
-    end = max(j for j, cell in enumerate(row) if cell.strip()) + 1
-    return row[:end] if end == 1 else row
 
 
 def _shown(cell: Any) -> str:

@@ -39,9 +39,9 @@ def read_column(
         if plain is not None:
             return _of_plain(cells, plain, heading, forced)
     if forced == "number":
-        return _numbers(cells, heading, forced, decimal) or nothing(cells)
+        return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
     if forced == "date":
-        return _dates(cells, 0.0, day_first, compact=True) or nothing(cells)
+        return _dates(cells, 0.0, day_first, compact=True) or _nothing_like(cells, heading, forced)
     if forced in ("category", "id"):
         return read_words(cells, heading, forced)
     if cells.looks_like(DIGITS, READ / 2):
@@ -51,8 +51,19 @@ def read_column(
     return read_words(cells, heading, None)
 
 
+def _nothing_like(cells: Cells, heading: str, forced: Kind) -> Reading:
+    """No values at all; or an error where there are some, but none as the user says."""
+    others = [word for word in cells.words if not is_missing_number(word)]
+    if others:
+        raise ValueError(f'{forced}: no cell of the column "{heading}" is a {forced}: {shown_words(others)}.')
+    return nothing(cells)
+
+
 def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> Reading:
-    """Read a column whose values have a type already: float64, datetime64, or "words" for strings as they are."""
+    """Read a column whose values have a type already: float64, datetime64; "words" or "category" for strings."""
+    if isinstance(values, str) and values == "category" and forced is None and len(cells.words) <= MOST_CATEGORIES:
+        found = read_words(cells, heading, None)
+        return found if found.kind in ("constant", "empty") else read_words(cells, heading, "category")
     if isinstance(values, str) or forced in ("category", "id"):
         return read_words(cells, heading, forced)
     if values.dtype.kind == "M":
@@ -60,7 +71,10 @@ def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> 
             raise ValueError(f'number: the column "{heading}" holds dates; give it as a date, or drop it.')
         timed = bool(np.any(values[~np.isnat(values)].astype("M8[D]") != values[~np.isnat(values)]))
         return _settled("date", values, "dates and times" if timed else "dates", np.isnat(values))
-    return _of_numbers(cells, values, heading, forced, "")
+    found = _of_numbers(cells, values, heading, forced, "")
+    if found.unreadable:
+        found.notes.append(f"infinite numbers count as missing ({len(found.unreadable):,} cells)")
+    return found
 
 
 def _of_plain(cells: Cells, numbers: Floats, heading: str, forced: Kind | None) -> Reading:

@@ -98,16 +98,23 @@ def _raw(source: Any) -> Raw:
     if hasattr(source, "iloc"):
         return from_frame(source if hasattr(source, "columns") else source.to_frame(), "table")
     if isinstance(source, (dict, list, tuple)):
+        lengths = {len(row) for row in source if isinstance(row, (list, tuple))}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"source is ragged: its rows have {min(lengths)} to {max(lengths)} cells; give as many each."
+            )
         try:
-            return from_frame(pandas().DataFrame(source), "table")
+            frame = pandas().DataFrame(source)
         except (ValueError, TypeError) as error:
             raise ValueError(f"source cannot be made a table: {error}") from error
+        numbered = list(frame.columns) == list(range(frame.shape[1]))
+        return from_frame(frame.add_prefix("x") if numbered else frame, "table")
     if hasattr(source, "toarray"):
         raise ValueError("source is sparse; give source.toarray().")
-    try:
-        return from_array(np.asarray(source), "table")
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"source must be a path, a DataFrame or a 2-D array: {error}") from error
+    array = np.asarray(source)
+    if array.ndim == 0:
+        raise ValueError(f"source must be a path, a DataFrame or a 2-D array, got {type(source).__name__}.")
+    return from_array(array, "source")
 
 
 def _of_file(path: Path) -> Raw:
