@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
 from trimlearn.tables.numbers import Decimal, read_numbers
+from trimlearn.tables.quick import read_many
 from trimlearn.tables.raw import shown_words
 from trimlearn.tables.table import Kind
 from trimlearn.tables.words import ID_HEADING, MOST_CATEGORIES, PER_CATEGORY, Reading, counted, nothing, read_words
@@ -24,7 +26,6 @@ FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is 
 FEWEST_CODES = 10  # rows before two whole numbers are taken for yes and no
 FEWEST_COUNTED = 20  # rows before 1, 2, 3, … under any heading is taken for their numbers
 TIME_HEADING = re.compile(r"(?i).*(time|day|week|month|year|hour|date|period|age|trial|order|step|dose|rank).*|[tx]")
-DIGITS = re.compile(r"\d")
 
 
 def read_column(
@@ -37,18 +38,28 @@ def read_column(
     if forced in (None, "number") and decimal is None:
         plain = cells.plain_numbers()
         if plain is not None:
-            return _of_plain(cells, plain, heading, forced)
+            return _of_plain(cells, *plain, heading, forced)
     if forced == "number":
         return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
     if forced == "date":
         return _dates(cells, 0.0, day_first, compact=True) or _nothing_like(cells, heading, forced)
     if forced in ("category", "id"):
         return read_words(cells, heading, forced)
-    if cells.looks_like(DIGITS, READ / 2):
-        found = _numbers(cells, heading, None, decimal) or _dates(cells, READ, day_first) or _times(cells)
-        if found is not None:
-            return found
-    return read_words(cells, heading, None)
+    return _guessed(cells, heading, decimal, day_first) or read_words(cells, heading, None)
+
+
+def _guessed(cells: Cells, heading: str, decimal: Decimal | None, day_first: bool | None) -> Reading | None:
+    """Numbers, dates or times, if some rows look like it; None for words."""
+    some = cells.sample()
+    likely = READ / 2 * len(some)
+    found = None
+    if some and np.sum(~np.isnan(read_numbers(some, [1] * len(some)).values)) >= likely:
+        found = _numbers(cells, heading, None, decimal)
+    if found is None and some and np.sum(~np.isnat(read_dates(some).values)) >= likely:
+        found = _dates(cells, READ, day_first)
+    if found is None and some and np.sum(~np.isnan(read_times(some))) >= likely:
+        found = _times(cells)
+    return found
 
 
 def _nothing_like(cells: Cells, heading: str, forced: Kind) -> Reading:
@@ -77,8 +88,8 @@ def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> 
     return found
 
 
-def _of_plain(cells: Cells, numbers: Floats, heading: str, forced: Kind | None) -> Reading:
-    known = numbers[np.isfinite(numbers)]
+def _of_plain(cells: Cells, numbers: Floats, words: Counter[str], heading: str, forced: Kind | None) -> Reading:
+    known = numbers[~np.isnan(numbers)]
     if not len(known):
         return nothing(cells)
     whole = bool(np.all(known == np.rint(known)))
@@ -87,7 +98,9 @@ def _of_plain(cells: Cells, numbers: Floats, heading: str, forced: Kind | None) 
             return read_words(cells, heading, None, "codes with leading zeros")
         if _may_be_compact_dates(known) and (found := _dates(cells, 1.0, None, compact=True)):
             return found
-    return _of_numbers(cells, numbers, heading, forced, "")
+    found = _of_numbers(cells, numbers, heading, forced, "")
+    found.words = words
+    return found
 
 
 def _may_be_compact_dates(known: Floats) -> bool:
@@ -108,9 +121,8 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
         return nothing(cells)
     low, high = float(known.min()), float(known.max())
     whole = bool(np.all(known == np.rint(known)))
-    if not how:
-        few = whole and high - low <= FEW_VALUES
-        how = f"whole numbers from {low:.0f} to {high:.0f}" if few else "whole numbers" if whole else "numbers"
+    few = f" from {low:.0f} to {high:.0f}" if whole and not how and high - low <= FEW_VALUES else ""
+    how = ("whole numbers" if whole else "numbers") + few + how
     found = _settled("number", numbers, how, np.isnan(numbers))
     found.unreadable = tuple(np.flatnonzero(lost).tolist())
     if forced is not None:
@@ -163,12 +175,11 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
     if not known:
         return None
     counts = cells.counts[known]
-    read = read_numbers([cells.words[j] for j in known], counts.tolist(), decimal)
+    read = read_many([cells.words[j] for j in known], counts.tolist(), decimal)
     readable = ~np.isnan(read.values)
     if not readable.any() or (forced is None and counts[readable].sum() < READ * counts.sum()):
         return None
-    whole = bool(np.all(read.values[readable] == np.rint(read.values[readable])))
-    if forced is None and whole and read.how == "whole numbers" and cells.has_leading_zeros():
+    if forced is None and not read.how and cells.has_leading_zeros():
         return read_words(cells, heading, None, "codes with leading zeros")
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values

@@ -60,8 +60,9 @@ class Numbers:
     """Different cells read as numbers, NaN where one is none; how; and which decimal sign is proved or assumed."""
 
     values: Floats
-    how: str
+    how: str  # " with £ and thousands commas": what to say after "numbers"
     proved: Decimal | None
+    mark: str = ""  # the currency most of them are in
     doubt: str = ""  # what could be read in two ways
     notes: tuple[str, ...] = ()
 
@@ -95,9 +96,8 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
                 values[i] = one.value(chosen)
     endless = [i for i, cell in enumerate(cells) if INFINITE.fullmatch(cell)]
     values[endless] = np.inf  # a number, but none that can be used
-    whole = bool(np.all(np.isnan(values) | (values == np.rint(values))))
-    how = ("whole numbers" if whole else "numbers") + _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
-    return Numbers(values, how, proved, _doubt(forms, proved, chosen), _limits(parsed, counts))
+    how = _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
+    return Numbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
 
 
 def _parse(cell: str) -> _Parsed | None:
