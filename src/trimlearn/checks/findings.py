@@ -30,12 +30,12 @@ Flags = NDArray[np.bool_]
 @final
 @dataclass(frozen=True)
 class WrongCell:
-    """A number that does not fit to the others in its row."""
+    """A value that does not fit to the others in its row: a number, a date as text (2024-05-31), or a category."""
 
     row: int
     column: str
-    value: float
-    expected: float
+    value: float | str
+    expected: float | str
     score: float  # (value − expected)/σ
     probability: float  # that it is wrong, calibrated
     error: str = ""  # "10 times too large", "sign", "digits swapped"; "" where no such rule explains it
@@ -47,7 +47,7 @@ class CellFindings:
     """All wrong cells, and the table with them set right."""
 
     cells: tuple[WrongCell, ...]
-    mended: pd.DataFrame  # the table's frame; each wrong cell is NaN
+    mended: pd.DataFrame  # the table's frame; each wrong number or date is missing, and categories are spelt as usual
     typical: dict[str, str]  # column → the error most of its wrong cells share, "" where there is none
     caveats: tuple[str, ...] = ()
 

@@ -18,11 +18,10 @@ from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import row_names
 from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.robust.cells.table import FEWEST, TableModel, common_value
+from trimlearn.robust.cells.table import TableModel, why_left_out
 
 __all__ = ["CellwiseOutliers"]
 
-FEW_VALUES = 4  # different values that a column must have: three make a category, as for DetectDeviatingCells
 WHOLE = 0.9  # of the values of a column of whole numbers are whole: 0.1 of a wrong cell need not be
 READ = 0.8  # of the entries of a text column must read as numbers for it to be one: a few may be "n/a" or dirt
 NUMBER = re.compile(
@@ -302,7 +301,7 @@ class _Table:
         names = list(X.columns) if frame else [f"x{j}" for j in range(X.shape[1])]
         read = [_numbers(X.iloc[:, j] if frame else X[:, j]) for j in range(X.shape[1])]
         values = np.column_stack([x if x is not None else np.full(X.shape[0], np.nan) for x in read])
-        left_out = ["no numbers" if x is None else _why_not(x) for x in read]
+        left_out = ["no numbers" if x is None else why_left_out(x) for x in read]
         return cls(X, values, names, row_names(X), left_out)
 
     def like(self, used: NDArray[np.int64], expected: Floats, whole: Flags, where: Flags) -> Any:
@@ -351,19 +350,6 @@ def _number(entry: Any) -> float:
         return np.nan
     sign, digits, rest, exponent = (part or "" for part in found.groups())
     return float(f"{sign}{digits.replace(',', '')}{rest}{exponent}")
-
-
-def _why_not(x: Floats) -> str:
-    """Why no cell of a column can be told to be odd, "" where one can."""
-    known = x[np.isfinite(x)]
-    distinct = np.unique(known)
-    if len(distinct) <= 1:
-        return "constant" if len(distinct) else "no values"
-    if len(distinct) < FEW_VALUES:
-        return f"{len(distinct)} different values only"
-    if np.count_nonzero(known != common_value(known)) < FEWEST:
-        return f"fewer than {FEWEST} values apart from the commonest"
-    return ""
 
 
 def _is_whole(x: Floats) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import final
 
 import numpy as np
@@ -13,11 +13,14 @@ from trimlearn.robust.cells.tails import adaptive_level
 from trimlearn.robust.cells.transform import Column
 from trimlearn.robust.scale import Chi
 
-__all__ = ["FEWEST", "TableCells", "TableModel", "common_value"]
+__all__ = ["TableCells", "TableModel", "common_value", "why_left_out"]
 
+FEW_VALUES = 4  # different values that a column must have: three make a category, as for DetectDeviatingCells
+SOME = 1000  # values that are looked at first, to save time
 FEWEST = 5  # values that differ from the commonest one: of fewer, none can be told to be odd
 # Rows that a model is fitted to: more hardly change it, and all are judged by it. At most so many, and fewer where a
 # round with n p³ operations would take more than half a second; but 10 for each column, and 200.
+BLOCK = 1_000_000  # cells judged at a time: a limit on memory, 8 MB for each array
 ROWS, WORK, EACH, LEAST = 10_000, 1e8, 10, 200
 
 Floats = NDArray[np.float64]
@@ -27,12 +30,15 @@ Flags = NDArray[np.bool_]
 @final
 @dataclass(frozen=True)
 class TableCells:
-    """Of each cell: whether it deviates, what was expected, the score, and the row's own score."""
+    """Of each cell: whether it deviates, what was expected, the score, and the row's own score; ``centre`` and
+    ``sigma`` are what is expected of the transformed value, and the σ by which that is missed."""
 
     mask: Flags
     expected: Floats
     scores: Floats
     row_scores: Floats
+    centre: Floats
+    sigma: Floats
 
 
 @final
@@ -41,7 +47,8 @@ class TableModel:
     """How the columns are transformed, how the transformed ones hang together, and from which p-value on cells deviate.
 
     ``common``: the value that more than half of a column share, else NaN. It says nothing, and is left as it is.
-    ``low``, ``high``: the range of the ordinary values, transformed, which no expectation leaves.
+    ``low``, ``high``: the range of the ordinary values, transformed, which no expectation leaves. ``rows``: how many it
+    was fitted to.
     """
 
     columns: tuple[Column, ...]
@@ -51,6 +58,7 @@ class TableModel:
     low: Floats
     high: Floats
     settled: bool
+    rows: int
 
     @classmethod
     def fit(cls, X: Floats, transform: bool = True, level: float | None = None) -> TableModel:
@@ -66,7 +74,7 @@ class TableModel:
         ordinary = np.where(known & ~model.explain(Z, level).mask, Z, np.nan)
         ordinary[:, ~np.isfinite(ordinary).any(axis=0)] = 0.0
         low, high = np.nanmin(ordinary, axis=0), np.nanmax(ordinary, axis=0)
-        return cls(columns, common, model, level, low, high, settled)
+        return cls(columns, common, model, level, low, high, settled, len(X))
 
     @property
     def threshold(self) -> float:
@@ -75,9 +83,16 @@ class TableModel:
 
     def judge(self, X: Floats) -> TableCells:
         """The cells of rows X; an infinite one deviates infinitely."""
+        step = max(1, BLOCK // X.shape[1])
+        parts = [self._judge(X[start : start + step]) for start in range(0, max(len(X), 1), step)]
+        if len(parts) == 1:
+            return parts[0]
+        return TableCells(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(TableCells)))
+
+    def _judge(self, X: Floats) -> TableCells:
         known = np.isfinite(X) & (X != self.common)
         Z = _transformed(self.columns, np.where(known, X, np.nan))
-        found = self.model.explain(Z, self.level)
+        found = self.model.explain(Z, self.level, count_lost=False)
         inside = np.clip(found.expected, self.low, self.high)
         expected = np.column_stack([column.back(z) for column, z in zip(self.columns, inside.T, strict=True)])
         cutoffs = np.array([law.upper(self.level) for law in self.model.laws])
@@ -90,6 +105,8 @@ class TableModel:
             np.where(X == self.common, X, expected),
             np.where(np.isnan(X), 0.0, scores),
             row_scores,
+            inside,
+            found.sigma,
         )
 
     def _row_scores(self, scores: Floats, known: Flags) -> Floats:
@@ -113,6 +130,26 @@ def common_value(x: Floats) -> float:
         return np.nan
     middle = float(np.partition(x, len(x) // 2)[len(x) // 2])
     return middle if 2 * np.count_nonzero(x == middle) > len(x) else np.nan
+
+
+def why_left_out(x: Floats) -> str:
+    """Why no cell of a column can be told to be odd, "" where one can.
+
+    >>> why_left_out(np.array([3.0, 3.0, np.nan])), why_left_out(np.arange(9.0))
+    ('constant', '')
+    """
+    known = x[np.isfinite(x)]
+    some = known[:: max(1, len(known) // SOME)]
+    if np.count_nonzero(some != common_value(known)) >= FEWEST and len(np.unique(some)) > FEW_VALUES:
+        return ""
+    distinct = np.unique(known)
+    if len(distinct) <= 1:
+        return "constant" if len(distinct) else "no values"
+    if len(distinct) < FEW_VALUES:
+        return f"{len(distinct)} different values only"
+    if np.count_nonzero(known != common_value(known)) < FEWEST:
+        return f"fewer than {FEWEST} values apart from the commonest"
+    return ""
 
 
 def _sample(X: Floats) -> Floats:

@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
 from trimlearn.robust.scale import EXPECTED, Chi
 
@@ -44,7 +44,15 @@ class Tail:
     def p_value(self, r: Floats) -> Floats:
         """P(|T| > |r|)."""
         a = np.abs(r) / self.scale
-        return np.asarray(2.0 * (stdtr(self.freedom, -a) if np.isfinite(self.freedom) else 0.5 * Chi().survival(a)))
+        return np.asarray(2.0 * (stdtr(self.freedom, -a) if np.isfinite(self.freedom) else ndtr(-a)))
+
+    def density(self, r: Floats) -> Floats:
+        """Of T at r."""
+        a, nu = (r / self.scale) ** 2, self.freedom
+        if not np.isfinite(nu):
+            return np.asarray(np.exp(-a / 2) / (np.sqrt(2 * np.pi) * self.scale))
+        constant = np.exp(gammaln((nu + 1) / 2) - gammaln(nu / 2)) / np.sqrt(nu * np.pi)
+        return np.asarray(constant * (1 + a / nu) ** (-(nu + 1) / 2) / self.scale)
 
     def upper(self, level: float) -> float:
         """The size beyond which a share ``level`` lies."""

@@ -1,0 +1,251 @@
+"""The probability that a cell is wrong: two groups of cells, and within them what may have happened.
+
+A cell x of column j, whose transformed value is z = T(x), is right and follows its row, with the density of its law
+about what the others in the row expect; or right and only follows its column, as some cells of every real table do. Or
+it is wrong by a rule: x comes from t = x/10, say, and t is right, which has the density of t times |dt/dx| T′(t)/T′(x);
+or wrong in another way, with a wide density. The shares of all of these are those of the greatest likelihood, of the
+rules for the whole table, of the cells that only follow their column for each column. So a value that is exactly ten
+times a plausible one is likely to be wrong where such errors occur, and unlikely where they do not.
+
+The two-groups model: B. Efron, R. Tibshirani, J. Storey and V. Tusher (2001), Empirical Bayes analysis of a microarray
+experiment. `python -m benchmarks.calibration cell_odds` measures how well the probabilities are calibrated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from itertools import combinations
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
+
+from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
+from trimlearn.robust.cells.table import TableCells, TableModel
+
+__all__ = ["CellOdds", "cell_odds", "exchanged"]
+
+NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
+STEP, REACH = 0.05, 12.0  # of the grid of a column's density, in σ: finer than its kernel, and wider than its bulk
+KERNEL = 0.9  # σ of the kernel is this times n^(−1/5): Silverman's rule
+TAIL = 0.3  # of a column's density is a Cauchy law, of heavy tails: 0.1 takes more rare values for errors, 0.5 misses codes
+WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
+FIRST = 0.002  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
+LOOSE = 0.02  # the share of right cells that only follow their column, to begin with
+BORROWED = 50.0  # cells of all columns that this share of a column is judged by beside its own
+PRIOR = 20.0  # right cells added in thought, as for rows: a few cells a little far out are chance
+PRECISE, NONE = 0.003, 1e-6  # what shares change by in the last step, relative; a share that is as good as none
+ENOUGH = 20_000  # suspects that tell the shares: they are known to a few per cent then
+ROUNDS, STEPS = 3, 60  # of the columns' densities, and of the shares for each: they change by less than 1 % after
+FITS = 3.0  # |score| up to which a corrected value fits: three in a thousand right ones are beyond
+CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule must have of it to be named
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+
+@final
+@dataclass(frozen=True)
+class CellOdds:
+    """Of the suspected cells (row, column): the probability that each is wrong, the rule that explains it best, −1
+    where none does, and what it was before."""
+
+    row: Ints
+    column: Ints
+    probability: Floats
+    rule: Ints
+    truth: Floats
+
+    def beyond(self, probability: float) -> CellOdds:
+        """Those that are more probably wrong."""
+        far = self.probability > probability
+        return CellOdds(*(getattr(self, f.name)[far] for f in fields(self)))
+
+
+@final
+@dataclass(frozen=True)
+class _Suspects:
+    """The cells of a column that may be wrong, (m,), and the candidates for what they were, (c, m)."""
+
+    rows: Ints
+    z: Floats
+    lawful: Floats  # the density of a right cell that follows its row
+    rules: Ints  # (c,)
+    truths: Floats
+    z_truths: Floats
+    weights: Floats  # of the density of a truth, to be that of the cell
+    lawful_truths: Floats  # the density of a right cell, weighted
+    fits: Flags  # whether the truth would fit to its row
+    unusual: Flags  # (m,): written with more decimals than others
+
+    @classmethod
+    def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int, writing: Writing) -> _Suspects:
+        """Of column j, with the values x."""
+        column, law = model.columns[j], model.model.laws[j]
+        known = np.isfinite(x) & (x != model.common[j])
+        z = column.into(np.where(known, x, np.nan))
+        far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
+        far[known] |= writing.reveals(x[known])
+        rows = np.flatnonzero(known & far)
+        values, centre, sigma = x[rows], cells.centre[rows, j], cells.sigma[rows, j]
+        expected = cells.expected[rows, j]
+        before = origins(values, writing, expected, sigma / column.slope(expected))
+        z_truths = np.array([column.into(truth) for truth in before.truths])
+        slopes = np.array([column.slope(truth) for truth in before.truths]) / column.slope(values)
+        weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
+        off = (z_truths - centre) / sigma
+        lawful_truths = weights * law.density(off) / sigma
+        return cls(
+            rows,
+            z[rows],
+            law.density((z[rows] - centre) / sigma) / sigma,
+            np.array(before.rules),
+            before.truths,
+            z_truths,
+            weights,
+            lawful_truths,
+            np.abs(off) <= FITS * law.scale,
+            ~writing.usual(values),
+        )
+
+    def kinds(self, curve: _Density, right: Floats) -> Floats:
+        """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise."""
+        out = np.zeros((3 + len(RULES), len(self.rows)))
+        out[0], out[1] = self.lawful, curve.without(self.z, right)
+        truths = self.lawful_truths + LOOSE * self.weights * curve.at(self.z_truths)
+        np.add.at(out, 2 + self.rules, truths)
+        out[-1] = WIDE / (np.pi * (WIDE**2 + self.z**2))
+        return out
+
+    def best(self) -> tuple[Ints, Floats]:
+        """Of each rule the likeliest candidate, (rules, m): whether it fits, and what it is."""
+        fits, truths = np.zeros((len(RULES), len(self.rows)), dtype=bool), np.zeros((len(RULES), len(self.rows)))
+        for rule in range(len(RULES)):
+            mine = np.flatnonzero(self.rules == rule)
+            if not len(mine):
+                continue
+            pick = mine[self.lawful_truths[mine].argmax(axis=0)]
+            at = pick, np.arange(len(self.rows))
+            fits[rule], truths[rule] = self.fits[at], self.truths[at]
+        return fits, truths
+
+
+@final
+class _Density:
+    """The density of a column's transformed values, each counting for the probability that it is right."""
+
+    def __init__(self, z: Floats, right: Floats) -> None:
+        self.total = max(float(right.sum()), 1.0)
+        self.width = KERNEL * self.total**-0.2
+        index = np.rint((np.clip(z, -REACH, REACH) + REACH) / STEP).astype(np.int64)
+        counts = np.bincount(index, right * (np.abs(z) < REACH), minlength=2 * round(REACH / STEP) + 1)
+        self.curve = gaussian_filter1d(counts, self.width / STEP, mode="constant") / (self.total * STEP)
+
+    def at(self, z: Floats) -> Floats:
+        """The density at z."""
+        grid = np.nan_to_num((np.clip(z, -REACH, REACH) + REACH) / STEP)
+        inside = self.curve[np.rint(grid).astype(np.int64)] * (np.abs(z) < REACH)
+        return np.asarray((1.0 - TAIL) * inside + TAIL / (np.pi * (1.0 + z**2)))
+
+    def without(self, z: Floats, right: Floats) -> Floats:
+        """The density at values that are among those it is made of, each left out at its own place."""
+        own = right * (np.abs(z) < REACH) / (np.sqrt(2 * np.pi) * self.width * self.total)
+        return np.asarray(np.maximum(self.at(z) - (1.0 - TAIL) * own, TAIL / (np.pi * (1.0 + z**2))))
+
+
+def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequence[Writing]) -> CellOdds:
+    """Which cells of X (n, p), judged as ``cells``, are wrong; ``writings``: how the columns are written."""
+    p = X.shape[1]
+    suspects = [_Suspects.of(model, X[:, j], cells, j, writings[j]) for j in range(p)]
+    known = np.isfinite(X) & (X != model.common)
+    Z = [column.into(X[known[:, j], j]) for j, column in enumerate(model.columns)]
+    wrong = np.where(cells.mask, 1.0, 0.0)
+    column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])
+    row = np.concatenate([s.rows for s in suspects])
+    unusual = np.concatenate([s.unusual for s in suspects])
+    shares = _Shares(np.full(len(RULES) + 1, FIRST), np.full(p, LOOSE), np.full(p, UNUSUAL))
+    counts = known.sum(axis=0)
+    some = max(1, len(row) // ENOUGH)
+    for _ in range(ROUNDS):
+        right = 1.0 - wrong
+        curves = [_Density(Z[j], right[known[:, j], j]) for j in range(p)]
+        kinds = np.hstack([s.kinds(curves[j], right[s.rows, j]) for j, s in enumerate(suspects)])
+        shares = shares.fitted(kinds[:, ::some], column[::some], unusual[::some], counts / some)
+        joint = shares.joint(kinds, column, unusual)
+        wrong = np.zeros(X.shape)
+        wrong[row, column] = joint[2:].sum(axis=0)
+    return _named(suspects, row, column, joint)
+
+
+@final
+@dataclass(frozen=True)
+class _Shares:
+    """Of all cells: wrong by each rule or otherwise, (rules + 1,); of each column's right cells: loose, (p,),
+    and written unlike the others, (p,)."""
+
+    wrong: Floats
+    loose: Floats
+    unusual: Floats
+
+    def joint(self, kinds: Floats, column: Ints, unusual: Flags) -> Floats:
+        """The probability of each kind, (kinds, m)."""
+        loose = self.loose[column]
+        right = (1.0 - self.wrong.sum()) * np.where(unusual, self.unusual[column], 1.0)
+        out = np.vstack([right * (1.0 - loose) * kinds[0], right * loose * kinds[1], self.wrong[:, None] * kinds[2:]])
+        return np.asarray(out / np.maximum(out.sum(axis=0), np.finfo(np.float64).tiny))
+
+    def fitted(self, kinds: Floats, column: Ints, unusual: Flags, counts: Floats) -> _Shares:
+        """The likeliest shares given the densities of the suspects; all other cells are right."""
+        shares = self
+        for _ in range(STEPS):
+            joint = shares.joint(kinds, column, unusual)
+            wrong = joint[2:].sum(axis=1) / (counts.sum() + PRIOR)
+            loose = np.bincount(column, joint[1], minlength=len(counts))
+            mean = loose.sum() / max(counts.sum(), 1)
+            before = shares.wrong
+            odd = np.bincount(column[unusual], joint[:2, unusual].sum(axis=0), minlength=len(counts))
+            shares = _Shares(
+                wrong,
+                (loose + BORROWED * mean) / (counts + BORROWED),
+                (odd + BORROWED * UNUSUAL) / (counts + BORROWED),
+            )
+            if np.all(np.abs(wrong - before) <= PRECISE * before + NONE):
+                break
+        return shares
+
+
+def _named(suspects: list[_Suspects], row: Ints, column: Ints, joint: Floats) -> CellOdds:
+    """Who is wrong, and by which rule."""
+    probability = joint[2:].sum(axis=0)
+    best = [s.best() for s in suspects]
+    fits, truths = np.hstack([b[0] for b in best]), np.hstack([b[1] for b in best])
+    rule = joint[2:-1].argmax(axis=0)
+    at = rule, np.arange(len(row))
+    named = fits[at] & (joint[2:-1][at] > CLEAR * probability)
+    return CellOdds(row, column, probability, np.where(named, rule, -1), truths[at])
+
+
+def exchanged(model: TableModel, X: Floats, cells: TableCells, odds: CellOdds) -> dict[int, int]:
+    """Of the wrong cells those that fit where another wrong one of their row is, and that one here: the other's column.
+
+    The keys are places in ``odds``. A rule that explains a cell goes first.
+    """
+    found: dict[int, int] = {}
+    unnamed = np.flatnonzero(odds.rule < 0)
+    by_row: dict[int, list[int]] = {}
+    for k in unnamed.tolist():
+        by_row.setdefault(int(odds.row[k]), []).append(k)
+    for i, members in by_row.items():
+        for a, b in combinations(members, 2):
+            j, k = int(odds.column[a]), int(odds.column[b])
+            if _fits(model, cells, i, j, X[i, k]) and _fits(model, cells, i, k, X[i, j]):
+                found |= {a: k, b: j}
+    return found
+
+
+def _fits(model: TableModel, cells: TableCells, i: int, j: int, value: float) -> bool:
+    z = float(model.columns[j].into(np.array([value]))[0])
+    return bool(abs(z - cells.centre[i, j]) <= FITS * model.model.laws[j].scale * cells.sigma[i, j])

@@ -1,0 +1,178 @@
+"""Cells that are wrong: numbers and dates that do not fit to the others in their row, and categories spelt wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged
+from trimlearn.checks.errors import CODES, MISSING, RULES, Writing, typical_errors
+from trimlearn.checks.findings import CellFindings, WrongCell
+from trimlearn.checks.numbers import Numbers, center_and_spread
+from trimlearn.checks.spelling import misspelt
+from trimlearn.robust.cells.table import TableModel, why_left_out
+from trimlearn.tables.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["find_cells"]
+
+WRONG = 0.5  # the probability from which on a cell is called wrong: as many are called so in vain as are missed
+FEWEST = 10  # rows: of fewer, no cell can be told to be wrong
+CODED = 0.1  # of the cells of a column: where more hold a code for missing values, that is how the table was made
+CERTAIN = 0.99  # the probability that −999 among ages stands for missing: nobody knows better
+LARGEST = 1e6  # of a score: what is further off, or infinite, is as far as that
+
+Floats = NDArray[np.float64]
+
+
+def find_cells(
+    table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tuple[int, str]] = (), seed: int = 0
+) -> CellFindings:
+    """The wrong cells of a table, what was to be expected there, and by which error they came about.
+
+    Parameters
+    ----------
+    table : Table
+        What is judged: its numbers and dates by what the others in their row expect, its categories by their spelling.
+    exclude : sequence of str, default=()
+        Columns that are left alone and have no say: the target.
+    keep : iterable of (int, str), default=()
+        Cells (row, column) that are known to be right.
+    seed : int, default=0
+        Not used: nothing is drawn at random. All parts of a check have it.
+
+    Returns
+    -------
+    CellFindings
+        The wrong cells, most probable first, and the table without them.
+
+    See Also
+    --------
+    trimlearn.CellwiseOutliers : The model of the table, as an estimator.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from trimlearn.tables.table import Column
+    >>> rng = np.random.default_rng(0)
+    >>> size = rng.lognormal(sigma=0.5, size=(200, 1))
+    >>> frame = pd.DataFrame((100 * size * rng.lognormal(sigma=0.1, size=(200, 3))).round(1), columns=["a", "b", "c"])
+    >>> right = frame.loc[7, "b"]
+    >>> frame.loc[7, "b"] *= 10
+    >>> table = Table(frame, frame.astype(str), tuple(Column(c, "number") for c in frame), "made up", 0, "")
+    >>> [(c.row, c.column, c.error, bool(c.expected == right)) for c in find_cells(table).cells]
+    [(7, 'b', '10 times too large', True)]
+    """
+    numbers = Numbers.of(table, exclude)
+    caveats: list[str] = []
+    cells = _coded(numbers, caveats) + _infinite(numbers)
+    if not len(numbers.names):
+        pass
+    elif len(table.frame) < FEWEST:
+        caveats.append(f"{len(table.frame)} rows are too few to tell which numbers are wrong.")
+    else:
+        cells += _deviating(numbers, caveats)
+    cells += misspelt(table, exclude)
+    kept = {(int(row), column) for row, column in keep}
+    cells = [cell for cell in cells if (cell.row, cell.column) not in kept]
+    cells.sort(key=lambda cell: (-cell.probability, -abs(cell.score), cell.row, cell.column))
+    mended = _mended(table, numbers, cells, kept)
+    return CellFindings(tuple(cells), mended, typical_errors(cells), tuple(caveats))
+
+
+def _coded(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
+    """The cells that hold a code for missing values; a caveat instead where a column has many."""
+    found = []
+    for j, name in enumerate(numbers.names):
+        codes = [code for code in numbers.codes if code.column == j]
+        if not codes:
+            continue
+        x = numbers.X[:, j]
+        if len(codes) > CODED * (np.isfinite(x).sum() + len(codes)):
+            values = sorted({numbers.shown(j, code.value) for code in codes}, key=str)
+            listed = " and ".join(value if isinstance(value, str) else f"{value:g}" for value in values)
+            caveats.append(f'{len(codes)} cells of "{name}" hold {listed}, which was taken for a missing value.')
+            continue
+        center, sigma = center_and_spread(x)
+        expected = numbers.shown(j, _rounded(center, Writing.of(x[np.isfinite(x)])))
+        for code in codes:
+            score = float(np.clip((code.value - center) / sigma, -LARGEST, LARGEST))
+            found.append(WrongCell(code.row, name, numbers.shown(j, code.value), expected, score, CERTAIN, MISSING))
+    return found
+
+
+def _infinite(numbers: Numbers) -> list[WrongCell]:
+    found = []
+    for i, j in np.argwhere(np.isinf(numbers.X)).tolist():
+        value = float(numbers.X[i, j])
+        expected = center_and_spread(numbers.X[:, j])[0]
+        found.append(WrongCell(i, numbers.names[j], value, expected, float(np.sign(value)) * LARGEST, 1.0))
+    return found
+
+
+def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
+    """The cells that do not fit to the others in their row."""
+    used = [j for j in range(len(numbers.names)) if not why_left_out(numbers.X[:, j])]
+    if not used:
+        return []
+    X = np.where(np.isfinite(numbers.X[:, used]), numbers.X[:, used], np.nan)
+    model = TableModel.fit(X)
+    if not model.settled:
+        caveats.append("Which numbers are wrong had not quite settled: doubt those of a probability near 0.5.")
+    if len(X) > model.rows:
+        caveats.append(f"How numbers hang together was learnt from {model.rows:,} rows; all were judged by that.")
+    cells = model.judge(X)
+    writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
+    odds = cell_odds(model, X, cells, writings).beyond(WRONG)
+    partners = exchanged(model, X, cells, odds)
+    found = []
+    for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
+        error, expected = _explained(odds, k, X, float(cells.expected[i, j]), writings[j])
+        if k in partners:
+            error, expected = f"in the place of {numbers.names[used[partners[k]]]}", float(X[i, partners[k]])
+        score = float(np.clip(cells.scores[i, j], -LARGEST, LARGEST))
+        at, name = used[j], numbers.names[used[j]]
+        value = numbers.shown(at, float(X[i, j]))
+        probability = float(odds.probability[k])
+        found.append(WrongCell(i, name, value, numbers.shown(at, expected), score, probability, error))
+    return found
+
+
+def _explained(odds: CellOdds, k: int, X: Floats, expected: float, writing: Writing) -> tuple[str, float]:
+    """The error that explains a cell, "" for none, and what was to be expected there."""
+    rule = int(odds.rule[k])
+    if rule >= 0:
+        return RULES[rule], _rounded(float(odds.truth[k]), writing, strict=False)
+    value = X[odds.row[k], odds.column[k]]
+    coded = value in CODES and not writing.date and np.count_nonzero(X[:, odds.column[k]] == value) > 1
+    return MISSING if coded else "", _rounded(expected, writing)
+
+
+def _rounded(x: float, writing: Writing, strict: bool = True) -> float:
+    """With as many decimals as the others have; not ``strict``: a few more, so that 10 × 0.1 is 1."""
+    if writing.decimals is None:
+        return float(f"{x:.12g}") if not strict else x
+    return float(round(x, writing.decimals + (0 if strict else 3)))
+
+
+def _mended(table: Table, numbers: Numbers, cells: Sequence[WrongCell], kept: set[tuple[int, str]]) -> pd.DataFrame:
+    """The table's values without the wrong ones; categories are spelt as usual."""
+    mended = table.frame.copy()
+    rows: dict[str, list[int]] = {}
+    missing = {str(name) for name in mended.columns if mended[name].dtype.kind in "fM"}
+    for cell in cells:
+        if cell.column in missing:
+            rows.setdefault(cell.column, []).append(cell.row)
+        else:
+            mended.loc[mended.index[cell.row], cell.column] = cell.expected
+    for code in numbers.codes:
+        if (code.row, numbers.names[code.column]) not in kept:
+            rows.setdefault(numbers.names[code.column], []).append(code.row)
+    for name, wrong in rows.items():
+        mended.loc[mended.index[wrong], name] = None
+    return mended
