@@ -85,10 +85,10 @@ def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
         return ["Nothing has to be done. clean.csv holds the same rows as the table."]
     if not found["wrong_rows"]:
         return ["See whether rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
-    steps = ["Go through the suspects from the top, the most probable first: keep, drop, relabel or correct each."]
+    steps = ["Go through the suspects in the report, the most probable first: keep, drop, relabel or correct each."]
     steps += _rules(parts)
     steps.append(
-        "Export your decisions, and run the check again with --decisions decisions.csv: all is fitted anew with them."
+        "Export your decisions there, and run the check again with --decisions decisions.csv: all is fitted anew."
     )
     what = ["wrong cells are empty in it"] if found["cells"] else []
     left_out = found["targets"] or found["odd_rows"]
@@ -124,7 +124,7 @@ def caveats(parts: Parts) -> list[str]:
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
         have = "has" if missing == 1 else "have"
-        said.append(f"{_rows(missing)} {have} no {judged.name}, which could not be judged there.")
+        said.append(f"{_rows(missing)} {have} no {judged.name}: there was nothing to judge.")
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
         said.append(f"Free text was not looked at: {and_list(unused[:5], more=len(unused) - 5, what='columns')}.")
