@@ -68,6 +68,9 @@ def test_search_finds_words_values_and_lines(visit: Any) -> None:
     tab.locator("#rows .nothing").wait_for()
     assert count(tab) == "0 of 38 suspects"
     assert not tab.locator("#bulk").is_visible()
+    tab.get_by_role("button", name="Show all").click()
+    assert len(lines(tab)) == 38
+    assert tab.locator("#query").input_value() == ""
 
 
 def test_filters_by_kind_column_and_probability(visit: Any) -> None:

@@ -76,6 +76,8 @@ def page(results: dict[str, Any]) -> str:
         dek="".join(f"<p>{text(sentence)}</p>" for sentence in headline[1:]),
         next=items(results["next"]),
         caveats=items(results["caveats"]),
+        hide_next="" if results["next"] else "hidden",
+        hide_caveats="" if results["caveats"] else "hidden",
         styles=styles,
         theme=theme,
         charts=charts,

@@ -8,7 +8,7 @@ function card(i) {
   return make(
     "article",
     { class: "card", "aria-label": `${capital(place(s))}${s.id ? `, ${s.id}` : ""}` },
-    make("p", { class: "why" }, datum(s.why)),
+    asText(s.why) !== "" && make("p", { class: "why" }, datum(s.why)),
     make(
       "div",
       { class: "card-body" },

@@ -6,7 +6,6 @@ function drawFilters() {
   const filter = (kind, label, ...children) =>
     make("label", { class: kind }, make("span", { class: "caption" }, label), ...children);
   const option = (value, label) => make("option", { value }, label.slice(0, 80));
-  byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("filters").replaceChildren(
     filter("search", "Search", searchField()),
     kindField(),
@@ -86,6 +85,13 @@ function leastField() {
 function set(name, value) {
   state[name] = value;
   refresh();
+}
+
+function resetFilters() {
+  Object.assign(state, { query: "", kind: "", column: "", least: 0, undecided: false });
+  drawFilters();
+  refresh();
+  byId("query").focus();
 }
 
 // Waits until the typing pauses: a search goes through all suspects.

@@ -68,11 +68,7 @@ function drawList() {
   if (!here.includes(state.current)) state.current = here[0] ?? null;
   if (!here.includes(state.open)) state.open = null;
   byId("rows").replaceChildren(...here.flatMap(drawRow));
-  if (!here.length) byId("rows").append(make(
-    "tr",
-    { role: "row" },
-    make("td", { role: "cell", colspan: COLUMNS.length, class: "nothing" }, "No suspect passes these filters."),
-  ));
+  if (!here.length) byId("rows").append(nothingHere());
   for (const head of byId("heads").children) {
     const sorted = head.dataset.key === state.sort;
     head.setAttribute("aria-sort", sorted ? (state.down ? "descending" : "ascending") : "none");
@@ -84,6 +80,12 @@ function drawList() {
   drawPager(first, here.length);
   drawProgress();
   window.dispatchEvent(new Event("trimlearn-list")); // the gallery shows the same suspects
+}
+
+function nothingHere() {
+  const reset = make("button", { type: "button", class: "link", on: { click: resetFilters } }, "Show all");
+  const cell = { role: "cell", colspan: COLUMNS.length, class: "nothing" };
+  return make("tr", { role: "row" }, make("td", cell, "No suspect passes these filters. ", reset));
 }
 
 function drawPager(first, count) {

@@ -70,7 +70,6 @@ function drawContents(parts) {
 function start() {
   drawTheme();
   drawCounts();
-  for (const id of ["next", "caveats"]) byId(id).hidden = !byId(id).querySelector("li");
   const parts = [gallery(), chartsSection(), columnsSection(), modelsSection(), notesSection()].filter(Boolean);
   byId("sections").replaceWith(...parts);
   drawContents(parts);
@@ -85,6 +84,7 @@ function start() {
   drawBulk();
   drawKeys();
   refresh();
+  byId("filters").addEventListener("submit", (event) => event.preventDefault());
   byId("rows").addEventListener("click", onPress);
   document.addEventListener("keydown", onKey);
   window.addEventListener("storage", (event) => {
