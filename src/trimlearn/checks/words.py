@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trimlearn.checks.names import Names, clip
 from trimlearn.checks.suspects import Suspect
 from trimlearn.checks.why import and_list, error_words
 
@@ -15,6 +16,7 @@ __all__ = ["caveats", "counts", "headline", "next_steps"]
 
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
+NAMED = 5  # columns that caveats name, the worst ones
 SAME = 3  # wrong cells of one column that make a rule worth a sentence
 
 
@@ -125,10 +127,25 @@ def caveats(parts: Parts) -> list[str]:
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
         have = "has" if missing == 1 else "have"
         said.append(f"{_rows(missing)} {have} no {judged.name}: there was nothing to judge.")
+    said += _unreadable(parts)
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
-        said.append(f"Free text was not looked at: {and_list(unused[:5], more=len(unused) - 5, what='columns')}.")
+        said.append(
+            f"Free text was not looked at: {and_list(unused[:NAMED], more=len(unused) - NAMED, what='columns')}."
+        )
     return list(dict.fromkeys(said))
+
+
+def _unreadable(parts: Parts) -> list[str]:
+    """Cells that hold something else than the others in their column: the user may know what was meant."""
+    names = Names(parts.table)
+    said = []
+    columns = sorted(parts.table.columns, key=lambda column: -len(column.unreadable))
+    for column in [column for column in columns if column.unreadable][:NAMED]:
+        n, example = len(column.unreadable), clip(names.written(column.unreadable[0], column.name))
+        cells = "1 cell" if n == 1 else f"{n:,} cells"
+        said.append(f"{cells} of {column.name} ({example!r}) could not be read as a {column.kind}: taken for missing.")
+    return said
 
 
 def _rows(n: int) -> str:

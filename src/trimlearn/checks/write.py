@@ -40,10 +40,12 @@ def write(check: Check, folder: Path) -> dict[str, Path]:
             temporary = {name: stack.enter_context(replacing(folder / name)) for name in contents}
             for name, put in contents.items():
                 put(temporary[name])
-    except BaseException:
+    except BaseException as error:
         for parent in made:  # an empty folder would be half a result
             if parent.exists() and not any(parent.iterdir()):
                 parent.rmdir()
+        if isinstance(error, OSError) and error.strerror:
+            raise OSError(error.errno, f"{error.strerror}; no file was written or changed", str(folder)) from error
         raise
     return {name: folder / name for name in contents}
 
