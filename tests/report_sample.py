@@ -21,7 +21,7 @@ HOSTILE = (
     "שלום עולם (RTL) مرحبا",
     "👩‍👩‍👧‍👦 🇩🇪 é",
     "two\nlines\r\nand\ttabs",
-    "=HYPERLINK(\"http://example.org\", \"click\")",
+    '=HYPERLINK("http://example.org", "click")',
     "@SUM(A1)",
     "x" * 3000,
     "line\u2028separator\u2029here",
@@ -93,15 +93,47 @@ def suspect(k: int, n: int, random_: random.Random, whole: bool, images: bool, r
     kinds = [kind] if k % 5 else ["target", "cell"]
     target = None
     if "target" in kinds:
-        given, suggested = (values[4], "48.2") if regression else (values[3], "Diesel" if values[3] == "Petrol" else "Petrol")
-        target = {"given": given, "suggested": suggested, "probability": probability, "linear": k % 3 != 0, "boosting": k % 4 != 1}
+        given, suggested = (
+            (values[4], "48.2") if regression else (values[3], "Diesel" if values[3] == "Petrol" else "Petrol")
+        )
+        target = {
+            "given": given,
+            "suggested": suggested,
+            "probability": probability,
+            "linear": k % 3 != 0,
+            "boosting": k % 4 != 1,
+        }
     cells = []
     if "cell" in kinds:
         values[2] = f"£{random_.randrange(800000, 6000000):,}"
-        cells.append({"column": "Price", "value": values[2], "expected": f"{random_.randrange(9000, 50000)}", "probability": probability, "score": 12.0, "error": ERRORS[k % 5]})
+        cells.append(
+            {
+                "column": "Price",
+                "value": values[2],
+                "expected": f"{random_.randrange(9000, 50000)}",
+                "probability": probability,
+                "score": 12.0,
+                "error": ERRORS[k % 5],
+            }
+        )
         if k % 7 == 0:
-            cells += [{"column": name, "value": f"-{j}14", "expected": f"{j}41", "probability": 0.8, "score": -6.0, "error": "sign"} for j, name in enumerate(["Weight", "Height", "Boot"], 1)]
-    words = {"target": "wrong number" if regression else "wrong label", "cell": "wrong cell", "row": "unlike all other rows", "duplicate": f"contradicts line {row + 11}"}
+            cells += [
+                {
+                    "column": name,
+                    "value": f"-{j}14",
+                    "expected": f"{j}41",
+                    "probability": 0.8,
+                    "score": -6.0,
+                    "error": "sign",
+                }
+                for j, name in enumerate(["Weight", "Height", "Boot"], 1)
+            ]
+    words = {
+        "target": "wrong number" if regression else "wrong label",
+        "cell": "wrong cell",
+        "row": "unlike all other rows",
+        "duplicate": f"contradicts line {row + 11}",
+    }
     return {
         "row": row,
         "line": row + 2,
@@ -110,13 +142,19 @@ def suspect(k: int, n: int, random_: random.Random, whole: bool, images: bool, r
         "kinds": kinds,
         "probability": None if kinds == ["duplicate"] and k % 4 else probability,
         "score": round(12 - 9 * k / max(1, n), 2),
-        "why": f"Cars of this weight and price are nearly always of the other kind; {int(90 + 9 * probability)} of 100 like it are.",
+        "why": f"Cars of this weight and price are mostly of the other kind: {int(90 + 9 * probability)} of 100.",
         "target": target,
         "cells": cells,
-        "odd": {"score": 7.5, "probability": probability, "columns": ["Weight", "Height", "Boot"]} if "row" in kinds else None,
-        "duplicates": [{"rows": [row, row + 9], "kind": "contradictory", "differs": ["Fuel"]}] if "duplicate" in kinds else [],
+        "odd": {"score": 7.5, "probability": probability, "columns": ["Weight", "Height", "Boot"]}
+        if "row" in kinds
+        else None,
+        "duplicates": [{"rows": [row, row + 9], "kind": "contradictory", "differs": ["Fuel"]}]
+        if "duplicate" in kinds
+        else [],
         "values": values if whole else None,
-        "neighbours": [{"row": 5 * j + k, "line": 5 * j + k + 2, "values": row_values(random_)} for j in range(3)] if whole else [],
+        "neighbours": [{"row": 5 * j + k, "line": 5 * j + k + 2, "values": row_values(random_)} for j in range(3)]
+        if whole
+        else [],
         "image": png(28, k) if images else None,
     }
 
@@ -126,29 +164,70 @@ def sample(n: int = 38, *, hostile: bool = False, images: bool = False, regressi
     random_ = random.Random(0)
     suspects = [suspect(k, n, random_, k < 2000, images, regression) for k in range(n)]
     names = [name for name, _, _ in COLUMNS]
-    target = {"name": "MPG", "task": "regression", "classes": []} if regression else {"name": "Fuel", "task": "classification", "classes": ["Diesel", "Petrol"]}
+    target = (
+        {"name": "MPG", "task": "regression", "classes": []}
+        if regression
+        else {"name": "Fuel", "task": "classification", "classes": ["Diesel", "Petrol"]}
+    )
     document: dict[str, Any] = {
         "format": "trimlearn-check/1",
         "version": "0.1.0",
         "created": "2026-11-16T07:30:00+00:00",
         "seed": 0,
-        "source": {"name": "cars.csv", "rows": max(297, 3 * n + 20), "columns": len(COLUMNS), "fingerprint": f"f1ce{n}{regression:d}{hostile:d}", "first_line": 2},
+        "source": {
+            "name": "cars.csv",
+            "rows": max(297, 3 * n + 20),
+            "columns": len(COLUMNS),
+            "fingerprint": f"f1ce{n}{regression:d}{hostile:d}",
+            "first_line": 2,
+        },
         "target": target,
         "headline": ["About 13 % of the labels and 41 cells in 38 rows look wrong.", "Two models agree on 31 of 37."],
-        "next": ["Look at the ten rows at the top of the table: nine of ten are expected to be wrong.", "Say keep, drop or correct, and export your decisions.", "Check again with --decisions decisions.csv."],
-        "caveats": ["With 297 rows a probability can be off by 0.1.", "No column but Price and Weight tells much of Fuel: labels are hard to judge here."],
+        "next": [
+            "Look at the ten rows at the top of the table: nine of ten are expected to be wrong.",
+            "Say keep, drop or correct, and export your decisions.",
+            "Check again with --decisions decisions.csv.",
+        ],
+        "caveats": [
+            "With 297 rows a probability can be off by 0.1.",
+            "No column but Price and Weight tells much of Fuel: labels are hard to judge here.",
+        ],
         "notes": ["“£21,995” was read as 21995 in Price.", "Spare holds nothing and was left out."],
         "columns": [
-            {"name": name, "kind": kind, "how": how, "missing": 7 * j % 30, "unreadable": j % 3, "wrong_cells": 12 - j if kind == "number" else 0, "typical_error": ERRORS[j % 5] if kind == "number" else "", "examples": row_values(random_)[j : j + 1] * 3}
+            {
+                "name": name,
+                "kind": kind,
+                "how": how,
+                "missing": 7 * j % 30,
+                "unreadable": j % 3,
+                "wrong_cells": 12 - j if kind == "number" else 0,
+                "typical_error": ERRORS[j % 5] if kind == "number" else "",
+                "examples": row_values(random_)[j : j + 1] * 3,
+            }
             for j, (name, kind, how) in enumerate(COLUMNS)
         ],
         "models": [
             {"model": model, "fit": fit, "measure": "share of labels predicted", "value": value, "better": "higher"}
-            for model, fit, value in (("linear", "plain", 0.81), ("linear", "trimmed", 0.92), ("boosting", "plain", 0.88), ("boosting", "trimmed", 0.93))
+            for model, fit, value in (
+                ("linear", "plain", 0.81),
+                ("linear", "trimmed", 0.92),
+                ("boosting", "plain", 0.88),
+                ("boosting", "trimmed", 0.93),
+            )
         ],
-        "counts": {"suspects": n, "targets": sum(s["target"] is not None for s in suspects), "cells": sum(len(s["cells"]) for s in suspects), "cell_rows": sum(bool(s["cells"]) for s in suspects), "odd_rows": sum(s["odd"] is not None for s in suspects), "duplicates": sum(bool(s["duplicates"]) for s in suspects), "agreed": sum(bool(s["target"] and s["target"]["linear"] and s["target"]["boosting"]) for s in suspects)},
+        "counts": {
+            "suspects": n,
+            "targets": sum(s["target"] is not None for s in suspects),
+            "cells": sum(len(s["cells"]) for s in suspects),
+            "cell_rows": sum(bool(s["cells"]) for s in suspects),
+            "odd_rows": sum(s["odd"] is not None for s in suspects),
+            "duplicates": sum(bool(s["duplicates"]) for s in suspects),
+            "agreed": sum(bool(s["target"] and s["target"]["linear"] and s["target"]["boosting"]) for s in suspects),
+        },
         "suspects": suspects,
-        "charts": [{"type": "unknown", "title": "Scores", "description": "Scores of all rows, and where they are cut."}],
+        "charts": [
+            {"type": "unknown", "title": "Scores", "description": "Scores of all rows, and where they are cut."}
+        ],
         "decisions": None,
     }
     if hostile:

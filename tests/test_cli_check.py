@@ -179,7 +179,11 @@ def test_a_disk_that_fills_up_is_one_line_and_leaves_nothing(folder, capsys, mon
 
     monkeypatch.setattr("trimlearn.checks.write.write_csv", full)
     code, out, err = run(capsys, "check", "cars.csv", "--target", "y")
-    assert (code, out) == (2, "") and "No space left" in err and err.count("\n") == 1
+    assert (
+        (code, out) == (2, "")
+        and "cars-check: No space left on device; no file was written" in err
+        and err.count("\n") == 1
+    )
     assert sorted(path.name for path in folder.iterdir()) == ["cars.csv"]
 
 

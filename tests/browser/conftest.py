@@ -1,7 +1,7 @@
-"""A real browser for the page: Debian's chromium, headless. `make test-browser` runs these tests; plain pytest does not.
+"""A real browser for the page: Debian's chromium, headless. `make test-browser` runs these tests, `make test` does not.
 
-Each test gets pages by ``visit``, which writes a document's page to a file, opens it by file:// and listens: an error in the
-console, or a request for anything but the file, fails the test.
+Each test gets pages by ``visit``, which writes a document's page to a file, opens it by file:// and listens: an error
+in the console, or a request for anything but the file, fails the test.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Visit]:
     troubles: list[str] = []
     contexts = []
 
-    def open_(document: dict[str, Any], width: int = 1280, height: int = 900, dark: bool = False, script: str = "") -> Any:
+    def open_(
+        document: dict[str, Any], width: int = 1280, height: int = 900, dark: bool = False, script: str = ""
+    ) -> Any:
         file = tmp_path / f"report{len(contexts)}.html"
         file.write_text(page(document), encoding="utf-8")
         context = browser.new_context(

@@ -1,4 +1,4 @@
-"""The review in a browser: mark, undo, export, import; by keyboard only; with storage denied; with assistive technology."""
+"""The review in a browser: mark, undo, export, import; by keyboard only; with storage denied; for screen readers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from report_sample import sample
 
 DENIED = """Object.defineProperty(window, "localStorage", {
@@ -30,7 +31,13 @@ def export(tab: Any) -> list[dict[str, str]]:
 
 def line(document: dict[str, Any], k: int, what: str, column: str = "", value: str = "") -> dict[str, str]:
     row = document["suspects"][k]["row"]
-    return {"fingerprint": document["source"]["fingerprint"], "row": str(row), "what": what, "column": column, "value": value}
+    return {
+        "fingerprint": document["source"]["fingerprint"],
+        "row": str(row),
+        "what": what,
+        "column": column,
+        "value": value,
+    }
 
 
 def button(tab: Any, k: int, act: str) -> Any:

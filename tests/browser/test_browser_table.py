@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from report_sample import HOSTILE, sample
 
 LINES = "[...document.querySelectorAll('#rows .suspect .line')].map((e) => Number(e.textContent.replace(/\\D/g, '')))"
@@ -67,6 +68,9 @@ def test_search_finds_words_values_and_lines(visit: Any) -> None:
     tab.locator("#rows .nothing").wait_for()
     assert count(tab) == "0 of 38 suspects"
     assert not tab.locator("#bulk").is_visible()
+    tab.get_by_role("button", name="Show all").click()
+    assert len(lines(tab)) == 38
+    assert tab.locator("#query").input_value() == ""
 
 
 def test_filters_by_kind_column_and_probability(visit: Any) -> None:
@@ -101,7 +105,9 @@ def test_a_card_shows_all_that_is_known(visit: Any) -> None:
     for cell in suspect["cells"]:
         assert cell["value"] in said and cell["expected"] in said
     assert "100 times too large" in said and "Boosting: looks wrong" in said and "Linear model: may be right" in said
-    assert card.locator(".comparison thead th").all_inner_texts()[2:] == [f"Line {n['line']}" for n in suspect["neighbours"]]
+    assert card.locator(".comparison thead th").all_inner_texts()[2:] == [
+        f"Line {n['line']}" for n in suspect["neighbours"]
+    ]
     card.get_by_role("button", name="Show all 14 columns").click()
     assert card.locator(".comparison tbody tr").count() == 14
     texts = card.locator(".comparison .own").all_inner_texts()
@@ -133,7 +139,7 @@ def test_columns_models_notes_and_gallery(visit: Any) -> None:
 def test_script_and_markup_are_shown_and_never_run(visit: Any) -> None:
     document = sample(40, hostile=True)
     tab = visit(document)
-    for k in range(0, 40):
+    for k in range(40):
         tab.evaluate(f"document.querySelectorAll('#rows .toggle')[{k}].click()")
     assert tab.evaluate("window.ran") is None
     assert tab.locator("main img").count() == 0
@@ -190,7 +196,8 @@ def test_paper_is_light_and_has_no_controls(visit: Any) -> None:
     tab = visit(sample(), dark=True)
     tab.locator("#rows [data-act=drop]").first.click()
     tab.emulate_media(media="print")
-    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(250, 248, 244)"
+    assert tab.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert tab.evaluate("getComputedStyle(document.body).color") == "rgb(29, 36, 48)"
     for name in ("#filters", "#bar", "#theme", "#bulk"):
         assert not tab.locator(name).is_visible()
     assert tab.locator("#rows .quick button:visible").all_inner_texts() == ["Drop"]

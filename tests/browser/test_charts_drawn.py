@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from trimlearn.report.charts import charts
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "report"))
 import chart_examples as examples
+from trimlearn.report.charts import charts
 
 Visit = Callable[..., Any]
 MARKUP = '<img src=x onerror="window.hacked=1">'

@@ -30,12 +30,14 @@ __all__ = ["CellOdds", "cell_odds", "exchanged"]
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
 STEP, REACH = 0.05, 12.0  # of the grid of a column's density, in σ: finer than its kernel, and wider than its bulk
 KERNEL = 0.9  # σ of the kernel is this times n^(−1/5): Silverman's rule
-TAIL = 0.1  # of a column's density is a Cauchy law: rare values of heavy tails
+TAIL = 0.3  # of a column's density is a Cauchy law: 0.1 takes rare values of heavy tails for errors, 0.5 misses codes
 WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
 FIRST = 0.002  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
 LOOSE = 0.02  # the share of right cells that only follow their column, to begin with
 BORROWED = 50.0  # cells of all columns that this share of a column is judged by beside its own
 PRIOR = 20.0  # right cells added in thought, as for rows: a few cells a little far out are chance
+PRECISE, NONE = 0.003, 1e-6  # what shares change by in the last step, relative; a share that is as good as none
+ENOUGH = 20_000  # suspects that tell the shares: they are known to a few per cent then
 ROUNDS, STEPS = 3, 60  # of the columns' densities, and of the shares for each: they change by less than 1 % after
 FITS = 3.0  # |score| up to which a corrected value fits: three in a thousand right ones are beyond
 CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule must have of it to be named
@@ -166,11 +168,12 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequenc
     unusual = np.concatenate([s.unusual for s in suspects])
     shares = _Shares(np.full(len(RULES) + 1, FIRST), np.full(p, LOOSE), np.full(p, UNUSUAL))
     counts = known.sum(axis=0)
+    some = max(1, len(row) // ENOUGH)
     for _ in range(ROUNDS):
         right = 1.0 - wrong
         curves = [_Density(Z[j], right[known[:, j], j]) for j in range(p)]
         kinds = np.hstack([s.kinds(curves[j], right[s.rows, j]) for j, s in enumerate(suspects)])
-        shares = shares.fitted(kinds, column, unusual, counts)
+        shares = shares.fitted(kinds[:, ::some], column[::some], unusual[::some], counts / some)
         joint = shares.joint(kinds, column, unusual)
         wrong = np.zeros(X.shape)
         wrong[row, column] = joint[2:].sum(axis=0)
@@ -194,7 +197,7 @@ class _Shares:
         out = np.vstack([right * (1.0 - loose) * kinds[0], right * loose * kinds[1], self.wrong[:, None] * kinds[2:]])
         return np.asarray(out / np.maximum(out.sum(axis=0), np.finfo(np.float64).tiny))
 
-    def fitted(self, kinds: Floats, column: Ints, unusual: Flags, counts: Ints) -> _Shares:
+    def fitted(self, kinds: Floats, column: Ints, unusual: Flags, counts: Floats) -> _Shares:
         """The likeliest shares given the densities of the suspects; all other cells are right."""
         shares = self
         for _ in range(STEPS):
@@ -202,12 +205,15 @@ class _Shares:
             wrong = joint[2:].sum(axis=1) / (counts.sum() + PRIOR)
             loose = np.bincount(column, joint[1], minlength=len(counts))
             mean = loose.sum() / max(counts.sum(), 1)
+            before = shares.wrong
             odd = np.bincount(column[unusual], joint[:2, unusual].sum(axis=0), minlength=len(counts))
             shares = _Shares(
                 wrong,
                 (loose + BORROWED * mean) / (counts + BORROWED),
                 (odd + BORROWED * UNUSUAL) / (counts + BORROWED),
             )
+            if np.all(np.abs(wrong - before) <= PRECISE * before + NONE):
+                break
         return shares
 
 

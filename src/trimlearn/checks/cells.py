@@ -149,7 +149,7 @@ def _explained(odds: CellOdds, k: int, X: Floats, expected: float, writing: Writ
     if rule >= 0:
         return RULES[rule], _rounded(float(odds.truth[k]), writing, strict=False)
     value = X[odds.row[k], odds.column[k]]
-    coded = value in CODES and not writing.date and writing.count(np.array([value]))[0] > 1
+    coded = value in CODES and not writing.date and np.count_nonzero(X[:, odds.column[k]] == value) > 1
     return MISSING if coded else "", _rounded(expected, writing)
 
 
@@ -164,8 +164,9 @@ def _mended(table: Table, numbers: Numbers, cells: Sequence[WrongCell], kept: se
     """The table's values without the wrong ones; categories are spelt as usual."""
     mended = table.frame.copy()
     rows: dict[str, list[int]] = {}
+    missing = {str(name) for name in mended.columns if mended[name].dtype.kind in "fM"}
     for cell in cells:
-        if mended[cell.column].dtype.kind in "fM":
+        if cell.column in missing:
             rows.setdefault(cell.column, []).append(cell.row)
         else:
             mended.loc[mended.index[cell.row], cell.column] = cell.expected

@@ -42,9 +42,11 @@ DATES = tuple(
 )
 SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
 TWICE = 2  # cells: an error made once is no habit
-AGAIN = 3  # times: a value that occurs so often in a column of measurements is there for a reason
+# How often a value must occur in a column of measurements to be there for a reason: so many times, and this share.
+AGAIN, OFTEN = 3, 0.05
 FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
+SOME = 20_000  # values that tell how a column is written: more change nothing
 HIGH = 5.0  # the median of a column in which −1 is out of place
 WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
 
@@ -74,9 +76,10 @@ class Writing:
         >>> Writing.of(np.array([1.5, 2.25, 3.0] * 10)).decimals, Writing.of(np.sqrt(np.arange(2.0, 9.0))).decimals
         (2, None)
         """
+        x = x[:: max(1, len(x) // SOME)]
         decimals = next((k for k in range(DECIMALS + 1) if np.mean(_on_grid(x, k)) >= MOST), None)
         values, counts = np.unique(x, return_counts=True)
-        again = counts >= AGAIN
+        again = counts >= max(AGAIN, OFTEN * len(x))
         return cls(decimals, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE), date)
 
     def usual(self, x: Floats) -> Flags:
@@ -222,15 +225,18 @@ def missing_codes(x: Floats, date: bool = False) -> list[float]:
     """
     known = x[np.isfinite(x)]
     codes = DATES if date else CODES
-    others = known[~np.isin(known, codes)]
+    there = [code for code in codes if np.any(known == code)]
+    if not there:
+        return []
+    others = known[~np.isin(known, there)]
     if len(np.unique(others)) <= FEW:
         return []
     low, middle, high = np.quantile(others, [WILD, 0.5, 1.0 - WILD])
     spread = max(high - middle, middle - low)
     found = []
-    for code in codes:
+    for code in there:
         count = np.count_nonzero(known == code)
-        if not count or count > SHARED * len(known):
+        if count > SHARED * len(known):
             continue
         if date:
             told = bool(code < low - spread or code > high + spread)

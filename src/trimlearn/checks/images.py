@@ -9,7 +9,8 @@ import numpy as np
 
 from trimlearn.checks.duplicates import find_duplicates
 from trimlearn.checks.findings import CellFindings, Task
-from trimlearn.checks.parts import Parts, Pins, Progress, said
+from trimlearn.checks.heard import heard
+from trimlearn.checks.parts import Parts, Pins, Progress
 from trimlearn.checks.target import judge_target
 from trimlearn.tables.table import Column, Table
 
@@ -26,7 +27,7 @@ def image_parts(
 ) -> Parts:
     """Judge the labels in ``table``, that of ``images`` or one with a person's decisions in it."""
     warned: list[str] = []
-    with said(warned):
+    with heard(warned, "the fits"):
         progress("looking at the pixels")
         wide = with_features(images, table, seed)
         progress("judging the labels by two models")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["Names", "clip"]
 
 SEEN = 1000  # cells in which the style of a column is looked for: a limit on time
+MOST = 0.9  # of the cells of a column: its style is theirs
+MORE = 3  # decimals of a number that was multiplied: a slip by a thousand moves the comma by so many
 LONG = 60  # letters of a value within a sentence: half a line
 DIGITS = 3  # of a value that is expected: more would say that it is known better than it is
 EXACT = 9  # of one that is known but for a slip of the pen: as many as a float surely has
@@ -98,16 +100,19 @@ class _Style:
         self.comma = commas > 0 and commas > points
         self.thousands = not self.comma and any(re.match(r"\d{1,3}(,\d{3})+(\.|$)", cell) for cell in digits)
         mark = "," if self.comma else "."
-        self.decimals = max((len(cell.rpartition(mark)[2]) for cell in digits if mark in cell), default=0)
+        decimals = sorted(len(cell.rpartition(mark)[2]) if mark in cell else 0 for cell in digits)
+        self.decimals = decimals[int(MOST * (len(decimals) - 1))] if decimals else 0  # wild cells may have more
 
     def text(self, value: float, digits: int) -> str:
         """A number in this style, of so many digits that count."""
         size = floor(log10(abs(value))) if value else 0
         if not -6 <= size <= 15:
             return f"{value:.{digits}g}"
-        decimals = min(self.decimals, max(0, digits - 1 - size))
+        decimals = min(self.decimals + (MORE if digits == EXACT else 0), max(0, digits - 1 - size))
         rounded = round(value, digits - 1 - size) if size >= digits else value
         text = f"{rounded:{',' if self.thousands else ''}.{decimals}f}"
+        if digits == EXACT and "." in text:
+            text = text.rstrip("0").rstrip(".")
         text = "0" if text.strip("-0.") == "" else text
         return text.replace(".", ",") if self.comma else text
 

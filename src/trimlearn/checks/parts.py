@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
 from trimlearn.checks.cells import find_cells
 from trimlearn.checks.duplicates import find_duplicates
 from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings, Task
+from trimlearn.checks.heard import heard
 from trimlearn.checks.rows import odd_rows
 from trimlearn.checks.target import judge_target
 
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
 
-__all__ = ["Parts", "Pins", "Progress", "run_parts", "said"]
+__all__ = ["Parts", "Pins", "Progress", "run_parts"]
 
 Progress = Callable[[str], None]
 
@@ -55,7 +54,7 @@ def run_parts(
 ) -> Parts:
     """Run all parts. Cells come first, so that wild ones do not wreck the judgement of the target."""
     warned: list[str] = []
-    with said(warned):
+    with heard(warned, "the fits"):
         progress("looking at every cell")
         cells = find_cells(table, exclude=(target,) if target else (), keep=pins.cells, seed=seed)
         judged, rows = None, None
@@ -70,20 +69,3 @@ def run_parts(
         progress("looking for rows that occur twice")
         duplicates = find_duplicates(table, cells.mended, target)
     return Parts(table, cells, judged, rows, tuple(duplicates), tuple(warned))
-
-
-@contextmanager
-def said(heard: list[str]) -> Iterator[None]:
-    """Collect what is warned inside as sentences, each once: they are caveats of the report.
-
-    Only what is meant for users counts; of anything else (deprecations, overflows) the user learns as ever.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("default")
-        yield
-    for warning in caught:
-        sentence = " ".join(str(warning.message).split())
-        if not issubclass(warning.category, UserWarning):
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        elif sentence not in heard:
-            heard.append(sentence)

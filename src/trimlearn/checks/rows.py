@@ -1,15 +1,23 @@
-"""Rows that are unlike all others as a whole."""
+"""Rows that are unlike all others as a whole, though no single cell of them is to blame."""
 
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn.checks.findings import OddRow, RowFindings
+from trimlearn.checks.numbers import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
+from trimlearn.estimators.pca import TrimmedPCA
+from trimlearn.robust.cells.parts import distance_cells
+from trimlearn.robust.cells.table import common_value, why_left_out
+from trimlearn.robust.cells.transform import Column
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -17,31 +25,182 @@ if TYPE_CHECKING:
 
 __all__ = ["odd_rows"]
 
-FEWEST = 20  # rows; of fewer, none can be told to be odd
-EACH = 5  # rows for every column: fewer do not fix a covariance
+FEWEST = 30  # rows, and for each column EACH of them: fewer do not tell what is odd, a covariance has p²/2 numbers
+EACH = 5
+ODD = 0.5  # the probability from which on a fit calls a row odd
+GROUPS = 0.25  # of the rows: where more lie apart they are other groups rather than errors, as `TrimmedPCA` warns
+ROWS = 10_000  # that models are fitted to at most: more hardly change them, and all rows are judged
+SHOWN = 3  # columns that are named for a row
+PART = 0.1  # of a row's distance: what a column must explain to be named
+FLAT = 3  # columns up to which PCA has no say: it leaves out one direction, or none, in which rows could be odd
+LEAST = 1e-12  # of a score, whose logarithm is taken
+KNOWN = 0.5  # of the cells of a row: where fewer are known it is not judged
+
+UNSETTLED = "The models of whole rows stopped before they had settled: doubt which rows are odd."
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 
 def odd_rows(
-    table: Table, mended: pd.DataFrame, *, pinned: dict[int, bool] | None = None, seed: int = 0
+    table: Table, mended: pd.DataFrame, *, pinned: Mapping[int, bool] | None = None, seed: int = 0
 ) -> RowFindings:
-    """Rows judged by the covariance of the numeric columns."""
+    """The rows that are unlike the others as a whole.
+
+    A row is odd if both `TrimmedCovariance` and `TrimmedPCA` say so (up to three columns the first alone), of the
+    numeric columns in units of their robust spread, and of the same columns transformed to be about normal: what only
+    one of these finds is a group of rows, or the tail of a skewed column, more often than an error.
+
+    Parameters
+    ----------
+    table : Table
+        Which columns are what.
+    mended : DataFrame
+        Its values, wrong cells missing.
+    pinned : mapping of int to bool, default=None
+        Rows that are known to be wrong (True), which no model is fitted to, or right (False), which are not odd.
+    seed : int, default=0
+        For the random starts of the models.
+
+    Returns
+    -------
+    RowFindings
+        The odd rows, most probable first. Scores are the geometric mean of both distances in units of their cut-offs;
+        beyond 1 a row is far out.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from trimlearn.tables.table import Column
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((200, 1)) + 0.5 * rng.standard_normal((200, 4))
+    >>> X[3] = [4.0, -4.0, 4.0, -4.0]
+    >>> frame = pd.DataFrame(X, columns=list("abcd"))
+    >>> table = Table(frame, frame.astype(str), tuple(Column(c, "number") for c in "abcd"), "made up", 0, "")
+    >>> [row.row for row in odd_rows(table, frame).odd]
+    [3]
+    """
     pinned = pinned or {}
-    names = table.of_kind("number")
-    n = len(mended)
-    X = mended[names].to_numpy(dtype=np.float64) if names else np.zeros((n, 0))
-    if X.shape[1] < 2 or n < max(FEWEST, EACH * X.shape[1]):
-        return RowFindings((), np.full(n, np.nan), np.inf, 0.0, ("Rows were not judged as a whole: too few.",))
-    X = np.where(np.isfinite(X), X, np.nanmedian(X, axis=0))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        fit: Any = TrimmedCovariance(random_state=seed).fit(X)
-    flagged: NDArray[np.bool_] = ~fit.inlier_mask_
-    odd = tuple(
-        OddRow(int(i), float(fit.outlier_scores_[i]), float(fit.outlier_probability_[i]), ())
-        for i in np.flatnonzero(flagged)
-        if pinned.get(int(i)) is not False
-    )
-    caveats = tuple(str(w.message) for w in caught)
-    return RowFindings(
-        odd, fit.outlier_scores_, float(fit.threshold_), fit.contamination_, caveats, {"covariance": fit}
-    )
+    names, X = _judged_columns(table, mended)
+    n, p = X.shape
+    judged = np.isfinite(X).sum(axis=1) > KNOWN * p
+    fitted = judged & ~np.array([pinned.get(i, False) for i in range(n)], dtype=bool)
+    if p < 2 or fitted.sum() < max(FEWEST, EACH * p):
+        why = f"{p} numeric column{'s' * (p != 1)} and {int(fitted.sum())} rows are too few for that"
+        return RowFindings((), np.full(n, np.nan), np.inf, 0.0, (f"No rows were judged as a whole: {why}.",))
+    rows = np.flatnonzero(fitted)
+    if len(rows) > ROWS:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, ROWS, replace=False))
+    views = [_View.of(X, rows, transform, seed) for transform in (False, True)]
+    return _verdict(views, names, judged, pinned, len(rows) < fitted.sum())
+
+
+def _judged_columns(table: Table, mended: pd.DataFrame) -> tuple[list[str], Floats]:
+    """The numeric columns that vary: of which no value makes up more than half."""
+    names, columns = [], []
+    for name in table.of_kind("number"):
+        x = mended[name].to_numpy(dtype=np.float64, na_value=np.nan)
+        x = np.where(np.isfinite(x), x, np.nan)
+        if not why_left_out(x) and np.isnan(common_value(x)):
+            names.append(name)
+            columns.append(x)
+    return names, np.column_stack(columns) if columns else np.zeros((len(mended), 0))
+
+
+@final
+@dataclass(frozen=True)
+class _View:
+    """Both models of the columns in one set of units; missing values count as the middle."""
+
+    Z: Floats
+    fits: dict[str, Any]
+    messages: tuple[str, ...]
+    probability: Floats  # that a row is wrong, the lower of both
+    score: Floats
+
+    @classmethod
+    def of(cls, X: Floats, rows: NDArray[np.int64], transform: bool, seed: int) -> _View:
+        Z = np.empty_like(X)
+        for j, x in enumerate(X.T):
+            center, sigma = center_and_spread(x[rows])
+            known = x[rows][np.isfinite(x[rows])]
+            Z[:, j] = Column.of(known).into(x) if transform else (x - center) / sigma
+        Z = np.nan_to_num(Z)
+        models: dict[str, Any] = {"covariance": TrimmedCovariance(random_state=seed)}
+        if X.shape[1] > FLAT:
+            models["pca"] = TrimmedPCA(random_state=seed)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fits = {name: model.fit(Z[rows]) for name, model in models.items()}
+        probability, logs = np.ones(len(Z)), np.zeros(len(Z))
+        for fit in fits.values():
+            scores = fit.outlier_score(Z) if len(rows) < len(Z) else fit.outlier_scores_
+            probability = np.minimum(probability, _probability(fit, scores, rows))
+            logs += np.log(np.maximum(scores / fit.threshold_, LEAST)) / len(fits)
+        return cls(Z, fits, tuple(_said(w) for w in caught), probability, np.exp(logs))
+
+
+def _probability(fit: Any, scores: Floats, rows: NDArray[np.int64]) -> Floats:
+    """Of all rows: of those that were not fitted to, that of a fitted one as far out."""
+    if len(rows) == len(scores):
+        return np.asarray(fit.outlier_probability_)
+    order = np.argsort(fit.outlier_scores_)
+    known, at = fit.outlier_probability_[order], fit.outlier_scores_[order]
+    out = np.interp(scores, at, np.maximum.accumulate(known))
+    out[rows] = fit.outlier_probability_
+    return np.asarray(out)
+
+
+def _verdict(
+    views: list[_View], names: list[str], judged: Flags, pinned: Mapping[int, bool], sampled: bool
+) -> RowFindings:
+    plain = views[0]
+    probability = np.minimum.reduce([view.probability for view in views])
+    odd = judged & (probability > ODD)
+    odd[[i for i, wrong in pinned.items() if not wrong]] = False
+    share = float(odd.sum() / max(judged.sum(), 1))
+    caveats = list(dict.fromkeys(message for message in plain.messages if odd.any() or message == UNSETTLED))
+    if share > GROUPS:
+        caveats.append(
+            f"{share:.0%} of the rows lie apart from the others: they may be groups of their own rather than errors, "
+            "and are not listed as odd."
+        )
+        odd[:] = False
+    if sampled:
+        caveats.append(f"What rows are like was learnt from {ROWS:,} of them; all were judged by that.")
+    found = []
+    chosen = np.flatnonzero(odd)
+    columns = _columns(plain, chosen, names)
+    for i in chosen[np.lexsort((-plain.score[chosen], -probability[chosen]))].tolist():
+        sure = 1.0 if pinned.get(i, False) else float(probability[i])
+        found.append(OddRow(i, float(plain.score[i]), sure, columns[i]))
+    scores = np.where(judged, plain.score, np.nan)
+    contamination = float(min(fit.contamination_ for view in views for fit in view.fits.values()))
+    return RowFindings(tuple(found), scores, 1.0, contamination, tuple(caveats), plain.fits)
+
+
+def _columns(view: _View, rows: NDArray[np.int64], names: list[str]) -> dict[int, tuple[str, ...]]:
+    """The columns that make each row odd, the first one most."""
+    fit = view.fits["covariance"]
+    parts = distance_cells(view.Z[rows], fit.location_, fit.get_precision())
+    out = {}
+    for i, part in zip(rows.tolist(), parts, strict=True):
+        order = np.argsort(-part)[:SHOWN]
+        enough = part[order] > PART * max(float(part.sum()), LEAST)
+        enough[0] = True
+        out[i] = tuple(names[j] for j in order[enough].tolist())
+    return out
+
+
+def _said(warning: warnings.WarningMessage) -> str:
+    """What a warning of an estimator means for who looks at a table."""
+    text = str(warning.message)
+    if issubclass(warning.category, ConvergenceWarning):
+        return UNSETTLED
+    if "heavier tail" in text:
+        return "Distances of rows have a heavy tail: whether the furthest rows are wrong, the numbers do not tell."
+    if "lie apart" in text:
+        return "Many rows lie apart from the others, which may be groups of their own rather than errors."
+    if "singular" in text or "subspace" in text:
+        return "Some numeric columns are determined by others: rows that break such a rule are called odd for that."
+    return text[:1].upper() + text[1:]

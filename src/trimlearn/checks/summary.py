@@ -22,7 +22,7 @@ def summary(results: dict[str, Any]) -> str:
     lines = wrap(" ".join(results["headline"]), width)
     suspects = results["suspects"]
     if suspects:
-        lines += ["", *_table(suspects[:SHOWN], results["source"]["first_line"], width)]
+        lines += ["", *_table(_first(suspects), results["source"]["first_line"], width)]
         if len(suspects) > SHOWN:
             lines.append(f"({len(suspects) - SHOWN:,} more)")
     if results["decisions"] is not None:
@@ -30,6 +30,13 @@ def summary(results: dict[str, Any]) -> str:
     lines += _listed("To bear in mind", results["caveats"], width)
     lines += _listed("What to do next", results["next"], width)
     return "\n".join(lines)
+
+
+def _first(suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The most probable ones, half of them with a wrong target, where there are as many: it was asked for."""
+    wrong = [k for k, suspect in enumerate(suspects) if suspect["target"] is not None][: SHOWN // 2]
+    others = [k for k in range(len(suspects)) if k not in wrong][: SHOWN - len(wrong)]
+    return [suspects[k] for k in sorted([*wrong, *others])]
 
 
 def percent(probability: float | None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trimlearn.checks.names import Names, clip
 from trimlearn.checks.suspects import Suspect
 from trimlearn.checks.why import and_list, error_words
 
@@ -15,6 +16,7 @@ __all__ = ["caveats", "counts", "headline", "next_steps"]
 
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
+NAMED = 5  # columns that caveats name, the worst ones
 SAME = 3  # wrong cells of one column that make a rule worth a sentence
 
 
@@ -85,10 +87,10 @@ def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
         return ["Nothing has to be done. clean.csv holds the same rows as the table."]
     if not found["wrong_rows"]:
         return ["See whether rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
-    steps = ["Go through the suspects from the top, the most probable first: keep, drop, relabel or correct each."]
+    steps = ["Go through the suspects in the report, the most probable first: keep, drop, relabel or correct each."]
     steps += _rules(parts)
     steps.append(
-        "Export your decisions, and run the check again with --decisions decisions.csv: all is fitted anew with them."
+        "Export your decisions there, and run the check again with --decisions decisions.csv: all is fitted anew."
     )
     what = ["wrong cells are empty in it"] if found["cells"] else []
     left_out = found["targets"] or found["odd_rows"]
@@ -119,18 +121,31 @@ def caveats(parts: Parts) -> list[str]:
         said.append(f"There are only {n} rows: too few to be sure of any verdict. Take them as questions.")
     level = 0.0 if rows is None else rows.contamination  # of targets their own judge speaks
     if level > MANY:
-        said.append(
-            f"{level:.0%} of the rows seem wrong. So near to one half it cannot be told for sure which part is the right "
-            "one.".replace("%", " %", 1)
-        )
+        share = f"{level:.0%}".replace("%", " %")
+        said.append(f"{share} of the rows seem wrong: near a half, nobody can tell which part is the right one.")
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
         have = "has" if missing == 1 else "have"
-        said.append(f"{_rows(missing)} {have} no {judged.name}, which could not be judged there.")
+        said.append(f"{_rows(missing)} {have} no {judged.name}: there was nothing to judge.")
+    said += _unreadable(parts)
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
-        said.append(f"Free text was not looked at: {and_list(unused[:5], more=len(unused) - 5, what='columns')}.")
+        said.append(
+            f"Free text was not looked at: {and_list(unused[:NAMED], more=len(unused) - NAMED, what='columns')}."
+        )
     return list(dict.fromkeys(said))
+
+
+def _unreadable(parts: Parts) -> list[str]:
+    """Cells that hold something else than the others in their column: the user may know what was meant."""
+    names = Names(parts.table)
+    said = []
+    columns = sorted(parts.table.columns, key=lambda column: -len(column.unreadable))
+    for column in [column for column in columns if column.unreadable][:NAMED]:
+        n, example = len(column.unreadable), clip(names.written(column.unreadable[0], column.name))
+        cells = "1 cell" if n == 1 else f"{n:,} cells"
+        said.append(f"{cells} of {column.name} ({example!r}) could not be read as a {column.kind}: taken for missing.")
+    return said
 
 
 def _rows(n: int) -> str:

@@ -101,6 +101,8 @@ def _is_option(error: ValueError) -> bool:
 
 
 def _failed(program: str, why: Any, code: int) -> int:
+    if isinstance(why, OSError) and why.strerror and why.filename:  # without its number, which nobody knows
+        why = f"{why.filename}: {why.strerror}"
     print(f"{program}: {_line(why)}", file=sys.stderr)
     return code
 

@@ -106,7 +106,11 @@ def _sorted(seen: Seen) -> Iterator[Spec]:
     yield spec | {
         "title": f"{counted(odd, 'row', start=True)} of {len(rows):,} {verb} unlike all others as a whole",
         "description": f"The distance of each row from the bulk of the table, the furthest first. {note}".strip(),
-        "x": {"label": "rank of the row, the furthest first", "shape": "log" if len(rows) > 100 else "linear"},
+        "x": {
+            "label": "rank of the row, the furthest first",
+            "short": "rank",
+            "shape": "log" if len(rows) > 100 else "linear",
+        },
         "y": axis("robust distance", score[rows], zero=True),
         "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
     }

@@ -19,6 +19,7 @@ DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth o
 WIDE = 30.0  # times the median: from there on, half of the points would share a thirtieth of a linear axis
 DRAWN = 2_000  # points that fit: more only make the cloud darker, and the file larger
 FLAGGED = 4_000  # points that are flagged and drawn, at most: some 200 kB a chart
+WORST = 1_000  # of these, the worst: those that one looks for by name
 FAR = 100  # of the points that fit, the furthest out: each can be seen alone, and a sample would miss most of them
 NAMED = 40  # points that may be named: a screen has room for about 15 of them
 LISTED = 50  # lines of the table of a chart: more are not read, and the page has the whole list of suspects
@@ -106,14 +107,11 @@ class Groups:
     names: Mapping[str, str]  # role → what it says; the order is that of the key
     role: NDArray[np.str_]  # of each row
 
-    def spec(self, rows: Rows) -> tuple[list[dict[str, str]], list[int]]:
+    def spec(self, rows: Rows) -> tuple[list[Spec], list[int]]:
         """The groups that occur among these rows, and the group of each."""
         there = [role for role in self.names if np.any(self.role[rows] == role)]
-        groups = [{"role": role, "name": self._named(role)} for role in there]
+        groups = [{"role": r, "name": self.names[r], "count": int(np.sum(self.role == r))} for r in there]
         return groups, [there.index(str(role)) for role in self.role[rows]]
-
-    def _named(self, role: str) -> str:
-        return f"{self.names[role]} ({int(np.sum(self.role == role)):,})"
 
 
 def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
@@ -158,16 +156,20 @@ def chosen(rows: Rows, flagged: NDArray[np.bool_], far: Floats, worst: Floats) -
     bad, good = rows[flagged[rows]], rows[~flagged[rows]]
     notes = []
     if len(bad) > FLAGGED:
-        notes.append(f"Of {len(bad):,} flagged rows the {FLAGGED:,} worst are drawn.")
-        bad = bad[np.argsort(-worst[bad], kind="stable")[:FLAGGED]]
+        notes.append(f"{FLAGGED:,} of {len(bad):,} flagged rows")
+        bad = _first_and_some(bad, worst, WORST, FLAGGED)
     if len(good) > DRAWN:
-        notes.append(
-            f"Of {len(good):,} rows that are not flagged {DRAWN:,} are drawn: the outermost, others by chance."
-        )
-        order = np.argsort(-np.abs(far[good]), kind="stable")
-        lot = np.random.default_rng(0).choice(order[FAR:], DRAWN - FAR, replace=False)
-        good = good[np.concatenate([order[:FAR], lot])]
-    return np.sort(np.concatenate([bad, good])), " ".join(notes)
+        notes.append(f"{DRAWN:,} of {len(good):,} others")
+        good = _first_and_some(good, np.abs(far), FAR, DRAWN)
+    note = f"Drawn are {' and '.join(notes)}: the outermost, and some by chance." if notes else ""
+    return np.sort(np.concatenate([bad, good])), note
+
+
+def _first_and_some(rows: Rows, size: Floats, first: int, count: int) -> Rows:
+    """The first rows by size, and as many others by chance as make the count."""
+    order = rows[np.argsort(-size[rows], kind="stable")]
+    lot = np.random.default_rng(0).choice(order[first:], count - first, replace=False)
+    return np.concatenate([order[:first], lot])
 
 
 def points(x: ArrayLike, y: ArrayLike, rows: Rows, groups: Groups, names: Names, worst: Floats) -> Spec:

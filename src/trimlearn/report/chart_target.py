@@ -114,8 +114,10 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
                 note + judged.note,
             ]
         ).strip(),
-        "x": axis("distance of the predictors from the other rows", far[rows]),
-        "y": axis(label, judged.residual[rows], **({} if signed else {"zero": True})),
+        "x": axis("distance of the predictors from the other rows", far[rows], short="distance"),
+        "y": axis(
+            label, judged.residual[rows], **({"short": "residual"} if signed else {"short": "score", "zero": True})
+        ),
         "lines": lines,
         **points(far[drawn], judged.residual[drawn], drawn, judged.groups, judged.names, judged.score),
         "table": judged.listed(rows),
@@ -166,8 +168,8 @@ def sorted_scores(judged: Judged) -> Iterator[Spec]:
         "title": _scores_title(judged, rows, flagged),
         "description": f"The scores of {len(rows):,} rows, from the worst on: a gap between the flagged and the others "
         f"says that they are two kinds of rows. {note}{judged.note}".strip(),
-        "x": {"label": "rank of the row, the worst first", "shape": shape},
-        "y": axis("score: larger is worse", score[rows], zero=True),
+        "x": {"label": "rank of the row, the worst first", "short": "rank", "shape": shape},
+        "y": axis("score: larger is worse", score[rows], zero=True, short="score"),
         "lines": [] if cut is None else [{"axis": "y", "at": cut, "label": "flagged above"}],
         **points(rank[drawn], score[drawn], drawn, judged.groups, judged.names, judged.score),
         "table": judged.listed(rows),

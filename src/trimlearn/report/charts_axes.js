@@ -13,7 +13,7 @@
   function stepOf(low, high, count) {
     const raw = (high - low) / Math.max(1, count);
     const power = 10 ** Math.floor(Math.log10(raw));
-    return power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.999);
+    return power * [1, 2, 5, 10].find((m) => m * power >= raw * 0.75);
   }
 
   function evenTicks(low, high, count) {
@@ -48,7 +48,8 @@
     const ticks = [0];
     for (let e = last; e >= first; e -= every) ticks.push(10 ** e, -(10 ** e));
     if (every === 1 && ticks.filter((v) => v >= a && v <= b).length < count) ticks.push(...ticks.map((v) => 3 * v).slice(1));
-    return ticks.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
+    const seen = ticks.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
+    return seen.length < 3 ? evenTicks(a, b, count) : seen;
   }
 
   /** The scale of an axis, between f(low) and f(high), drawn between two pixels. */

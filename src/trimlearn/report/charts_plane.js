@@ -19,7 +19,7 @@
       for (const [sx, sy] of SIDES) {
         const left = sx === 0 ? x - w / 2 : sx > 0 ? x + (sy ? 5 : 8) : x - (sy ? 5 : 8) - w;
         const middle = y + sy * (sx ? 9 : 14);
-        const box = [left, middle - h / 2, left + w, middle + h / 2];
+        const box = [left - 2, middle - h / 2, left + w + 2, middle + h / 2];
         const inside = box[0] >= bounds[0] && box[1] >= bounds[1] && box[2] <= bounds[2] && box[3] <= bounds[3];
         if (!inside || taken.some((other) => overlap(box, other))) continue;
         taken.push(box);
@@ -70,7 +70,7 @@
     const nodes = [];
     let [x, y] = [0, top];
     for (const group of groups) {
-      const text = fitted(group.name, width - 16);
+      const text = fitted(group.count === undefined ? group.name : `${group.name} (${say(group.count, 7)})`, width - 16);
       const long = 16 + widthOf(text) + 18;
       if (x && x + long > width) [x, y] = [0, y + 19];
       const square = { class: `chart-bar is-${group.role}`, x, y: y - 9, width: 10, height: 10 };
@@ -83,11 +83,17 @@
   }
 
   /** The outline of a mark: what fits is a dot, what is doubtful a triangle, what is wrong a diamond. */
-  function mark(role, x, y) {
+  function mark(role, x, y, small = false) {
     const [px, py] = [x.toFixed(1), y.toFixed(1)];
-    if (role === "wrong") return `M${px} ${(y - 5).toFixed(1)}l5 5l-5 5l-5-5z`;
-    if (role === "doubt") return `M${px} ${(y - 4.5).toFixed(1)}l4.6 8h-9.2z`;
-    const r = role === "fits" ? 2.4 : 3.2;
+    if (role === "wrong") {
+      const r = small ? 3 : 5;
+      return `M${px} ${(y - r).toFixed(1)}l${r} ${r}l-${r} ${r}l-${r}-${r}z`;
+    }
+    if (role === "doubt") {
+      const r = small ? 3 : 4.6;
+      return `M${px} ${(y - r).toFixed(1)}l${r} ${1.75 * r}h${-2 * r}z`;
+    }
+    const r = role !== "fits" ? 3.2 : small ? 1.8 : 2.4;
     return `M${(x - r).toFixed(1)} ${py}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
   }
 

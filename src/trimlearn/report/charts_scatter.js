@@ -3,6 +3,7 @@
   "use strict";
   const { svg, widthOf, say } = charts;
 
+  const MANY = 400; // marks of a group: of more, each is smaller, and without an outline, which would hide the others
   let clips = 0;
 
   /** Where the axes go: what the margins leave. */
@@ -73,7 +74,7 @@
   /** The text of a point: its name, then its values. */
   function lines(spec, i) {
     const { x, y, name, group, note } = spec.points;
-    const value = (axis, v) => `${axis.label}: ${axis.percent ? `${say(100 * v)} %` : say(v)}`;
+    const value = (axis, v) => `${axis.short || axis.label}: ${axis.percent ? `${say(100 * v)} %` : say(v)}`;
     const told = [value(spec.x, x[i]), value(spec.y, y[i])];
     const said = (note && note[i]) || (spec.groups.length > 1 && spec.groups[group[i]].name);
     const first = name && name[i] ? [name[i]] : [];
@@ -99,7 +100,7 @@
       const [px, py] = [frame.x.of(x[i]), frame.y.of(y[i])];
       if (!(px >= left - 1 && px <= left + wide + 1 && py >= top - 1 && py <= top + height + 1)) continue;
       seen.push({ i, x: px, y: py });
-      marks[group[i]].push(charts.mark(spec.groups[group[i]].role, px, py));
+      marks[group[i]].push([px, py]);
       if (low && low[i] !== null) whiskers.push(`M${px} ${frame.y.of(low[i])}V${frame.y.of(high[i])}`);
     }
     const inside = svg("g", { "clip-path": `url(#${clip})` });
@@ -110,8 +111,10 @@
       const d = all.map((i, n) => `${n ? "L" : "M"}${frame.x.of(x[i]).toFixed(1)} ${frame.y.of(y[i]).toFixed(1)}`);
       inside.append(svg("path", { class: `chart-line is-${spec.groups[k].role}`, d: d.join("") }));
     }
-    marks.forEach((d, k) => {
-      if (d.length) inside.append(svg("path", { class: `chart-mark is-${spec.groups[k].role}`, d: d.join("") }));
+    marks.forEach((places, k) => {
+      const [role, many] = [spec.groups[k].role, places.length > MANY];
+      const d = places.map(([px, py]) => charts.mark(role, px, py, many)).join("");
+      if (d) inside.append(svg("path", { class: `chart-mark is-${role}${many ? " is-many" : ""}`, d }));
     });
     inside.append(...arrows(spec, frame));
     nodes.push(inside, ...cuts.nodes.filter((node) => node.tagName !== "line"));

@@ -19,18 +19,20 @@ from trimlearn._utils.palette import DARK, LIGHT
 
 __all__ = ["page"]
 
-STYLES = ("page.css", "page_table.css", "page_card.css", "page_print.css")
+STYLES = ("page.css", "page_sections.css", "page_table.css", "page_card.css", "page_print.css")
 # In the order in which they need each other: all but the charts share one scope.
 SCRIPTS = (
     "page_dom.js",
     "page_csv.js",
     "page_decisions.js",
     "page_list.js",
+    "page_filters.js",
     "page_card.js",
     "page_review.js",
     "page_files.js",
     "page_keys.js",
     "page_sections.js",
+    "page_pictures.js",
     "page_main.js",
 )
 BUDGET = 3_500_000  # characters of values and neighbours: with all else, 1,000 suspects stay below 5 MB
@@ -74,6 +76,8 @@ def page(results: dict[str, Any]) -> str:
         dek="".join(f"<p>{text(sentence)}</p>" for sentence in headline[1:]),
         next=items(results["next"]),
         caveats=items(results["caveats"]),
+        hide_next="" if results["next"] else "hidden",
+        hide_caveats="" if results["caveats"] else "hidden",
         styles=styles,
         theme=theme,
         charts=charts,
@@ -166,6 +170,6 @@ def cut(value: str) -> str:
     """A cell as it is, or the beginning of a long one and its length.
 
     >>> cut("x" * 3000)[-30:]
-    'xxx … (3,000 characters in all)'
+    'xx … (3,000 characters in all)'
     """
     return value if len(value) <= LONG else f"{value[:LONG]} … ({len(value):,} characters in all)"

@@ -1,19 +1,20 @@
 // Decisions as CSV: fingerprint,row,what,column,value. The same text is exported, imported and kept in storage.
 
 const HEADER = ["fingerprint", "row", "what", "column", "value"];
-const KINDS_OF_DECISION = ["keep", "drop", "relabel", "correct"];
+const DECISIONS = ["keep", "drop", "relabel", "correct"];
 
 const isNumber = (text) => /^[+-]?(\d[\d\s.,_']*|\.\d+)(e[+-]?\d+)?\s*%?$/i.test(text);
 
-// Spreadsheets run a cell that begins like a formula. A quote before it stops that; numbers are left as they are. A cell
-// that has such quotes already gets one more, so that none is lost on the way back.
+// Spreadsheets run a cell that begins like a formula. A quote before it stops that; numbers are left as they are. A
+// cell that has such quotes already gets one more, so that none is lost on the way back.
 const guard = (text) => (/^'*[=+\-@\t\r]/.test(text) && !isNumber(text) ? `'${text}` : text);
 const unguard = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
 
 const quote = (text) => (/[",;\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 
 function writeCsv(lines) {
-  return [HEADER, ...lines].map((line) => line.map((cell) => quote(guard(asText(cell)))).join(",")).join("\r\n") + "\r\n";
+  const write = (line) => `${line.map((cell) => quote(guard(asText(cell)))).join(",")}\r\n`;
+  return [HEADER, ...lines].map(write).join("");
 }
 
 // The cells of a CSV text, by RFC 4180; the delimiter is the one that the header has (a spreadsheet may write another).
@@ -49,9 +50,11 @@ function decisionsFrom(text, fingerprint) {
   }
   const rows = new Map();
   lines.forEach(([print, row, what, column = "", value = ""], k) => {
-    if (print !== fingerprint) throw new Error("These decisions belong to another table, or to an earlier version of it.");
-    if (!/^\d+$/.test(row) || Number(row) >= data.source.rows) throw new Error(`Entry ${k + 1}: “${row}” is not a row of this table.`);
-    if (!KINDS_OF_DECISION.includes(what)) throw new Error(`Entry ${k + 1}: “${what}” is none of ${KINDS_OF_DECISION.join(", ")}.`);
+    const refuse = (problem) => { throw new Error(problem); };
+    if (print !== fingerprint) refuse("These decisions belong to another table, or to an earlier version of it.");
+    const isRow = /^\d+$/.test(row) && Number(row) < data.source.rows;
+    if (!isRow) refuse(`Entry ${k + 1}: “${row}” is not a row of this table.`);
+    if (!DECISIONS.includes(what)) refuse(`Entry ${k + 1}: “${what}” is none of ${DECISIONS.join(", ")}.`);
     const items = rows.get(Number(row)) ?? [];
     rows.set(Number(row), withItem(items, { what, column, value }));
   });
@@ -60,5 +63,6 @@ function decisionsFrom(text, fingerprint) {
 
 function linesOf(rows, fingerprint) {
   const sorted = [...rows].sort(([a], [b]) => a - b);
-  return sorted.flatMap(([row, items]) => items.map(({ what, column, value }) => [fingerprint, row, what, column, value]));
+  const line = (row) => ({ what, column, value }) => [fingerprint, row, what, column, value];
+  return sorted.flatMap(([row, items]) => items.map(line(row)));
 }

@@ -12,12 +12,16 @@ function make(tag, attributes = {}, ...children) {
     if (name === "on") for (const [event, f] of Object.entries(value)) element.addEventListener(event, f);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat(Infinity).filter((child) => ![null, undefined, false].includes(child)));
   return element;
 }
 
 // A button that says by data-act what it does; the table hears of it (page_review.js).
-const act = (name, label, attributes = {}) => make("button", { type: "button", "data-act": name, ...attributes }, label);
+const act = (name, label, attributes = {}) => make(
+  "button",
+  { type: "button", "data-act": name, ...attributes },
+  label,
+);
 
 const asText = (value) => (value === null || value === undefined ? "" : String(value));
 
@@ -31,8 +35,16 @@ function datum(value, kind = "", longest = Infinity) {
 
 // value → expected. The arrow is read aloud as words.
 function change(from, to, longest) {
-  const arrow = [make("span", { class: "arrow", "aria-hidden": "true" }, " → "), make("span", { class: "unseen" }, ", rather ")];
-  return make("span", { class: "change" }, datum(from, "bad", longest), ...(asText(to) === "" ? [] : [arrow, datum(to, "good", longest)]));
+  const arrow = [
+    make("span", { class: "arrow", "aria-hidden": "true" }, " → "),
+    make("span", { class: "unseen" }, ", rather "),
+  ];
+  return make(
+    "span",
+    { class: "change" },
+    datum(from, "bad", longest),
+    ...(asText(to) === "" ? [] : [arrow, datum(to, "good", longest)]),
+  );
 }
 
 function percent(p) {

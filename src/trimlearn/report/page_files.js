@@ -5,19 +5,34 @@ function drawProgress() {
   const elsewhere = decisions.elsewhere();
   byId("progress").value = decided;
   byId("progress-words").textContent = `${whole(decided)} of ${whole(suspects.length)} decided`;
-  byId("elsewhere").textContent = elsewhere ? `${several(elsewhere, "decision")} on rows not listed here: exported too.` : "";
-  for (const [id, able] of [["undo", decisions.done.length], ["redo", decisions.undone.length], ["export", decisions.rows.size], ["copy", decisions.rows.size]]) {
-    byId(id).setAttribute("aria-disabled", String(!able)); // not disabled: the keyboard would lose its place
+  byId("elsewhere").textContent = elsewhere
+    ? `${several(elsewhere, "decision")} on rows not listed here: exported too.`
+    : "";
+  const size = decisions.rows.size;
+  const able = { undo: decisions.done.length, redo: decisions.undone.length, export: size, copy: size };
+  for (const [id, count] of Object.entries(able)) {
+    byId(id).setAttribute("aria-disabled", String(!count)); // not disabled: the keyboard would lose its place
   }
   byId("storage").hidden = decisions.lasting;
-  byId("storage").textContent = decisions.lasting ? "" : "This browser does not let the page store anything: your decisions last only as long as the page is open. Export them before you close it.";
 }
 
 function drawBar() {
-  const button = (id, label, f, attributes = {}) => make("button", { type: "button", id, ...attributes, on: { click: f } }, label);
-  const file = make("input", { type: "file", id: "file", accept: ".csv,text/csv", class: "unseen", tabindex: "-1", "aria-hidden": "true", on: { change: importFile } });
+  const button = (id, label, f, attributes = {}) => make(
+    "button",
+    { type: "button", id, ...attributes, on: { click: f } },
+    label,
+  );
+  const file = make("input", {
+    ...{ type: "file", id: "file", accept: ".csv,text/csv", on: { change: importFile } },
+    ...{ class: "unseen", tabindex: "-1", "aria-hidden": "true" }, // the button stands for it
+  });
   byId("bar").replaceChildren(
-    make("div", { class: "progress" }, make("label", { for: "progress", id: "progress-words" }), make("progress", { id: "progress", max: suspects.length || 1, value: 0 })),
+    make(
+      "div",
+      { class: "progress" },
+      make("label", { for: "progress", id: "progress-words" }),
+      make("progress", { id: "progress", max: suspects.length || 1, value: 0 }),
+    ),
     make("p", { id: "status", role: "status", class: "status" }),
     make(
       "div",
@@ -26,7 +41,12 @@ function drawBar() {
       button("redo", "Redo", () => decisions.redo(), { class: "quiet" }),
       button("import", "Import", () => file.click(), { class: "quiet" }),
       button("copy", "Copy", copyDecisions, { class: "quiet" }),
-      button("export", ["Export", make("span", { class: "long" }, " decisions")], exportDecisions, { class: "primary" }),
+      button(
+        "export",
+        ["Export", make("span", { class: "long" }, " decisions")],
+        exportDecisions,
+        { class: "primary" },
+      ),
       button("help", "?", showKeys, { class: "quiet", "aria-label": "Keys" }),
       file,
     ),
@@ -53,7 +73,9 @@ async function copyDecisions() {
   try {
     await navigator.clipboard.writeText(exported());
   } catch {
-    if (!copyBySelection(exported())) return announce("The browser does not let the page copy. Export the decisions instead.");
+    if (!copyBySelection(exported())) return announce(
+      "The browser does not let the page copy. Export the decisions instead.",
+    );
   }
   decisions.unsaved = false;
   announce("The decisions are on the clipboard, as CSV.");

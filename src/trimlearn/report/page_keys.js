@@ -28,8 +28,17 @@ function drawKeys() {
   };
   byId("keys").replaceChildren(
     make("h2", { id: "keys-title" }, "Keys"),
-    make("dl", {}, KEYS.map(([key, what]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, what)))),
-    make("label", { class: "check" }, make("input", { type: "checkbox", checked: singleKeys, on: { change: turn } }), " Single keys are on"),
+    make(
+      "dl",
+      {},
+      KEYS.map(([key, what]) => make("div", {}, make("dt", {}, make("kbd", {}, key)), make("dd", {}, what))),
+    ),
+    make(
+      "label",
+      { class: "check" },
+      make("input", { type: "checkbox", checked: singleKeys, on: { change: turn } }),
+      " Single keys are on",
+    ),
     make("form", { method: "dialog" }, make("button", { class: "primary" }, "Close")),
   );
 }
@@ -54,10 +63,15 @@ function openEntry(selector) {
   entry.select?.();
 }
 
-// Keep, drop and the like go on to the next row: one key a row.
+// Keep, drop and the like go on to the next row: one key a row. Only of the row that the reader is at: else the key
+// leads there first.
 function decideAndGo(what) {
   const i = state.current;
   if (i === null) return;
+  if (document.activeElement.closest("[data-suspect]")?.dataset.suspect !== String(i)) {
+    focusRow(i);
+    return announce(`This is ${place(suspects[i])}. Press the key again to decide on it.`);
+  }
   if (what === "suggested" && !suggestion(suspects[i]).length) return announce("Nothing is suggested for this row.");
   const before = shown.indexOf(i);
   decide(i, what);
@@ -67,7 +81,9 @@ function decideAndGo(what) {
 
 const ACTIONS = {
   j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1),
-  y: () => decideAndGo("keep"), d: () => decideAndGo("drop"), s: () => decideAndGo("suggested"), x: () => decideAndGo("clear"),
+  y: () => decideAndGo("keep"), d: () => decideAndGo("drop"), s: () => decideAndGo("suggested"), x: () => decideAndGo(
+    "clear",
+  ),
   r: () => openEntry('[data-entry="target"]'), c: () => openEntry('[data-entry="cell"]'),
   u: () => decisions.undo(), U: () => decisions.redo(),
   n: () => turnTo(state.page + 1, "next"), p: () => turnTo(state.page - 1, "previous"),
@@ -85,10 +101,12 @@ function onKey(event) {
   }
   if (field && !(field.type === "checkbox" || field.type === "radio")) return;
   if (field?.closest("dialog") || event.altKey) return;
+  if (event.target !== document.body && !event.target.closest("#suspects")) return; // charts have keys of their own
   if (event.ctrlKey || event.metaKey) {
-    const which = key.toLowerCase() === "z" ? (event.shiftKey ? "redo" : "undo") : key.toLowerCase() === "y" ? "redo" : null;
-    if (which) event.preventDefault(), decisions[which]();
-    return;
+    const which = { z: event.shiftKey ? "redo" : "undo", y: "redo" }[key.toLowerCase()];
+    if (!which) return;
+    event.preventDefault();
+    return decisions[which]();
   }
   const arrow = key.startsWith("Arrow");
   if (arrow && !event.target.closest("#rows")) return; // elsewhere arrows scroll

@@ -68,23 +68,32 @@ function drawList() {
   if (!here.includes(state.current)) state.current = here[0] ?? null;
   if (!here.includes(state.open)) state.open = null;
   byId("rows").replaceChildren(...here.flatMap(drawRow));
-  if (!here.length) byId("rows").append(make("tr", { role: "row" }, make("td", { role: "cell", colspan: COLUMNS.length, class: "nothing" }, "No suspect passes these filters.")));
+  if (!here.length) byId("rows").append(nothingHere());
   for (const head of byId("heads").children) {
     const sorted = head.dataset.key === state.sort;
     head.setAttribute("aria-sort", sorted ? (state.down ? "descending" : "ascending") : "none");
   }
   byId("sort-by").value = state.sort;
   const all = shown.length === suspects.length;
-  byId("found").textContent = all ? several(suspects.length, "suspect") : `${whole(shown.length)} of ${several(suspects.length, "suspect")}`;
+  byId("found").textContent = `${all ? "" : `${whole(shown.length)} of `}${several(suspects.length, "suspect")}`;
   byId("bulk").hidden = shown.length === 0;
   drawPager(first, here.length);
   drawProgress();
   window.dispatchEvent(new Event("trimlearn-list")); // the gallery shows the same suspects
 }
 
+function nothingHere() {
+  const reset = make("button", { type: "button", class: "link", on: { click: resetFilters } }, "Show all");
+  const cell = { role: "cell", colspan: COLUMNS.length, class: "nothing" };
+  return make("tr", { role: "row" }, make("td", cell, "No suspect passes these filters. ", reset));
+}
+
 function drawPager(first, count) {
-  const turn = (label, page, name) =>
-    make("button", { type: "button", class: "quiet", disabled: page < 0 || page >= pages(), "data-page": name, on: { click: () => turnTo(page, name) } }, label);
+  const turn = (label, page, name) => {
+    const on = { click: () => turnTo(page, name) };
+    const disabled = page < 0 || page >= pages();
+    return make("button", { type: "button", class: "quiet", disabled, "data-page": name, on }, label);
+  };
   byId("pager").hidden = pages() === 1;
   byId("pager").replaceChildren(
     turn("First", state.page === 0 ? -1 : 0, "first"),
@@ -113,13 +122,17 @@ function drawRow(i) {
   const cell = (key, ...children) => make("td", { role: "cell", class: `c-${key}` }, ...children);
   const toggle = make(
     "button",
-    { type: "button", class: "toggle", "data-act": "open", tabindex: tab, "aria-expanded": String(open), "aria-controls": open ? `card-${i}` : null },
+    {
+      ...{ type: "button", class: "toggle", "data-act": "open", tabindex: tab },
+      ...{ "aria-expanded": String(open), "aria-controls": open ? `card-${i}` : null },
+    },
     make("span", { class: "line" }, place(s)),
     s.id !== null && s.id !== undefined && make("bdi", { class: "id" }, s.id),
   );
+  const classes = ["suspect", open && "open", decisions.rows.has(s.row) && "decided"].filter(Boolean);
   const row = make(
     "tr",
-    { role: "row", "data-suspect": i, class: `suspect${open ? " open" : ""}${decisions.rows.has(s.row) ? " decided" : ""}` },
+    { role: "row", "data-suspect": i, class: classes.join(" ") },
     make("th", { role: "rowheader", scope: "row", class: "c-line" }, toggle),
     cell("kind", make("span", { class: "kind" }, capital(s.kind)), " ", summary(s)),
     cell("probability", bar(s.probability ?? 0), make("span", { class: "number" }, percent(s.probability))),
@@ -127,15 +140,38 @@ function drawRow(i) {
     cell("decision", decisionCell(s, tab)),
   );
   if (!open) return [row];
-  return [row, make("tr", { role: "row", class: "detail", "data-suspect": i }, make("td", { role: "cell", colspan: COLUMNS.length, id: `card-${i}` }, card(i)))];
+  return [
+    row,
+    make(
+      "tr",
+      { role: "row", class: "detail", "data-suspect": i },
+      make("td", { role: "cell", colspan: COLUMNS.length, id: `card-${i}` }, card(i)),
+    ),
+  ];
 }
 
 // What looks wrong, on a line: as much as fits.
 function summary(s) {
   const parts = [];
-  if (s.target) parts.push(make("span", { class: "what" }, datum(data.target?.name, "name", 40), " ", change(s.target.given, s.target.suggested, 40)));
-  for (const cell of s.cells.slice(0, 2)) parts.push(make("span", { class: "what" }, datum(cell.column, "name", 40), " ", change(cell.value, cell.expected, 40)));
-  if (s.cells.length > 2) parts.push(make("span", { class: "what muted" }, `and ${several(s.cells.length - 2, "cell")} more`));
+  if (s.target) parts.push(make(
+    "span",
+    { class: "what" },
+    datum(data.target?.name, "name", 40),
+    " ",
+    change(s.target.given, s.target.suggested, 40),
+  ));
+  for (const cell of s.cells.slice(0, 2)) parts.push(make(
+    "span",
+    { class: "what" },
+    datum(cell.column, "name", 40),
+    " ",
+    change(cell.value, cell.expected, 40),
+  ));
+  if (s.cells.length > 2) parts.push(make(
+    "span",
+    { class: "what muted" },
+    `and ${several(s.cells.length - 2, "cell")} more`,
+  ));
   if (!parts.length) parts.push(make("span", { class: "what muted" }, datum(s.why, "", 160)));
   return parts;
 }
@@ -145,5 +181,10 @@ function verdicts(target) {
   const both = target.linear && target.boosting;
   const word = both ? "both" : target.linear ? "linear" : target.boosting ? "boosting" : "neither";
   const dot = (yes) => make("span", { class: yes ? "dot yes" : "dot" });
-  return make("span", { class: "verdicts" }, make("span", { "aria-hidden": "true", class: "dots" }, dot(target.linear), dot(target.boosting)), word);
+  return make(
+    "span",
+    { class: "verdicts" },
+    make("span", { "aria-hidden": "true", class: "dots" }, dot(target.linear), dot(target.boosting)),
+    word,
+  );
 }

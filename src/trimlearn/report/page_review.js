@@ -4,12 +4,15 @@ const labels = { keep: "Keep", drop: "Drop", suggested: "Use suggestion", clear:
 
 // The suggestion for a row, as decisions; none where nothing is suggested.
 function suggestion(s) {
-  const items = s.cells.filter((cell) => asText(cell.expected) !== "").map((cell) => ({ what: "correct", column: cell.column, value: asText(cell.expected) }));
+  const items = s.cells
+    .filter((cell) => asText(cell.expected) !== "")
+    .map((cell) => ({ what: "correct", column: cell.column, value: asText(cell.expected) }));
   const label = s.target ? asText(s.target.suggested) : "";
   return label === "" ? items : [{ what: "relabel", column: data.target.name, value: label }, ...items];
 }
 
-const sameItems = (a, b) => a.length === b.length && a.every((item) => b.some((other) => ["what", "column", "value"].every((key) => item[key] === other[key])));
+const isSame = (a, b) => a.what === b.what && a.column === b.column && a.value === b.value;
+const sameItems = (a, b) => a.length === b.length && a.every((item) => b.some((other) => isSame(item, other)));
 const isWholly = (s, what) => decisions.of(s.row).some((item) => isWhole(item) && item.what === what);
 
 function quickButtons(s, tab) {
@@ -18,13 +21,20 @@ function quickButtons(s, tab) {
   return [
     act("keep", labels.keep, { ...pressed(isWholly(s, "keep")), title: "The row is right as it is" }),
     act("drop", labels.drop, { ...pressed(isWholly(s, "drop")), title: "Leave the row out" }),
-    proposed.length > 0 && act("suggested", labels.suggested, { ...pressed(sameItems(proposed, decisions.of(s.row))), title: "Take what is suggested for the target and the cells" }),
+    proposed.length > 0 &&
+      act("suggested", labels.suggested, {
+        ...pressed(sameItems(proposed, decisions.of(s.row))),
+        title: "Take what is suggested for the target and the cells",
+      }),
   ];
 }
 
 function decisionCell(s, tab) {
   const others = decisions.of(s.row).filter((item) => !isWhole(item));
-  return [make("div", { class: "quick", role: "group", "aria-label": `Decide on ${place(s)}` }, quickButtons(s, tab)), others.length > 0 && make("p", { class: "said" }, others.map(itemWords))];
+  return [
+    make("div", { class: "quick", role: "group", "aria-label": `Decide on ${place(s)}` }, quickButtons(s, tab)),
+    others.length > 0 && make("p", { class: "said" }, others.map(itemWords)),
+  ];
 }
 
 function itemWords(item) {
@@ -36,15 +46,23 @@ function itemWords(item) {
 
 function rowActions(s) {
   const decided = decisions.rows.has(s.row);
-  return make("div", { class: "row-actions", role: "group", "aria-label": "The whole row" }, make("span", { class: "muted" }, "The whole row:"), quickButtons(s, 0), act("clear", "Clear", { disabled: !decided, class: "quiet", title: "No decision" }));
+  return make(
+    "div",
+    { class: "row-actions", role: "group", "aria-label": "The whole row" },
+    make("span", { class: "muted" }, "The whole row:"),
+    quickButtons(s, 0),
+    act("clear", "Clear", { disabled: !decided, class: "quiet", title: "No decision" }),
+  );
 }
 
-const listSentence = (s, items) => {
+function listSentence(s, items) {
   if (!items.length) return `No decision on ${place(s)}.`;
-  const [item] = items;
-  if (isWhole(item)) return `${capital(place(s))}: ${item.what}.`;
-  return `${capital(place(s))}: ${items.map((one) => (one.what === "keep" ? `${one.column} is right` : `${one.column} set to ${one.value}`)).join(", ")}.`;
-};
+  const words = (item) => {
+    if (isWhole(item)) return item.what;
+    return item.what === "keep" ? `${item.column} is right` : `${item.column} set to ${item.value}`;
+  };
+  return `${capital(place(s))}: ${items.map(words).join(", ")}.`;
+}
 
 // A button that is pressed already takes its decision back.
 function nextItems(s, what, column, value) {
@@ -73,7 +91,9 @@ function entered(i, kind, column) {
   if (!entry) return null;
   const isFigure = kind === "target" && data.target.task !== "classification";
   const typed = entry.value.trim();
-  const problem = kind === "target" && typed === "" ? "Which value is right?" : isFigure && !isNumber(typed) ? "This should be a number." : "";
+  let problem = "";
+  if (kind === "target" && typed === "") problem = "Which value is right?";
+  else if (isFigure && !isNumber(typed)) problem = "This should be a number.";
   entry.setAttribute("aria-invalid", String(problem !== ""));
   if (problem) {
     announce(problem);
@@ -114,8 +134,9 @@ function focusKey() {
 function restoreFocus(key) {
   if (!key) return;
   const row = document.querySelector(`tr${key.detail ? ".detail" : ".suspect"}[data-suspect="${key.i}"]`);
-  const same = (e) => e.dataset.act === key.what && e.dataset.entry === key.entry && e.dataset.column === key.column && !e.disabled;
-  const target = row && [...row.querySelectorAll("[data-act], [data-entry]")].find(same);
+  const isIt = ({ dataset, disabled }) =>
+    dataset.act === key.what && dataset.entry === key.entry && dataset.column === key.column && !disabled;
+  const target = row && [...row.querySelectorAll("[data-act], [data-entry]")].find(isIt);
   if (target) target.focus({ preventScroll: true });
   else if (state.current !== null) focusRow(state.current);
 }

@@ -1,7 +1,16 @@
-// What follows the suspects: pictures, columns, models, charts, notes.
+// What is said around the suspects: counts, columns, models, notes.
 
-const section = (id, title, ...children) => make("section", { id, "aria-labelledby": `${id}-title` }, make("h2", { id: `${id}-title` }, title), ...children);
-const scrolled = (label, table) => make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+const section = (id, title, ...children) => make(
+  "section",
+  { id, "aria-labelledby": `${id}-title` },
+  make("h2", { id: `${id}-title` }, title),
+  ...children,
+);
+const scrolled = (label, table) => make(
+  "div",
+  { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
+  table,
+);
 const heads = (...names) => make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name))));
 
 function drawCounts() {
@@ -16,37 +25,12 @@ function drawCounts() {
     [duplicates, "duplicates", ""],
   ];
   const shownEntries = entries.filter((entry) => entry && entry[0] !== undefined && entry[0] !== null);
-  byId("counts").replaceChildren(...shownEntries.map(([n, label, note]) => make("div", { class: n ? null : "none" }, make("dt", {}, label, note && make("span", { class: "note" }, " ", note)), make("dd", {}, whole(n)))));
-}
-
-const FIRST = 48; // pictures of the gallery at first
-function gallery() {
-  if (!suspects.some((s) => s.image)) return null;
-  const grid = make("div", { class: "gallery" });
-  let count = FIRST;
-  const more = make("button", { type: "button", class: "quiet", on: { click: () => { count += FIRST * 4; draw(); } } }, "Show more");
-  const draw = () => {
-    const pictured = shown.filter((i) => suspects[i].image);
-    grid.replaceChildren(...pictured.slice(0, count).map(thumbnail));
-    more.hidden = pictured.length <= count;
-  };
-  window.addEventListener("trimlearn-list", draw);
-  return section("gallery", "Gallery", make("p", { class: "lead" }, "The images among the suspects above, in the same order. Press one to open it in the table."), grid, more);
-}
-
-function thumbnail(i) {
-  const s = suspects[i];
-  const image = picture(s);
-  image.setAttribute("loading", "lazy");
-  const decided = decisions.of(s.row).map((item) => item.what)[0];
-  const caption = s.target ? change(s.target.given, s.target.suggested, 30) : make("span", {}, place(s));
-  return make("button", { type: "button", class: "thumbnail", on: { click: () => openFromAfar(i) } }, image, make("span", { class: "caption" }, caption, make("span", { class: "muted" }, decided ? ` ${decided}` : ` ${percent(s.probability)}`)));
-}
-
-function openFromAfar(i) {
-  state.page = Math.floor(shown.indexOf(i) / PAGE);
-  state.open = null;
-  toggleCard(i);
+  byId("counts").replaceChildren(...shownEntries.map(([n, label, note]) => make(
+    "div",
+    { class: n ? null : "none" },
+    make("dt", {}, label, note && make("span", { class: "note" }, " ", note)),
+    make("dd", {}, whole(n)),
+  )));
 }
 
 const MANY = 200; // columns listed at first
@@ -54,11 +38,27 @@ function columnsSection() {
   if (!data.columns.length) return null;
   const most = Math.max(1, ...data.columns.map((column) => column.wrong_cells));
   const body = make("tbody");
-  const fill = (count) => body.replaceChildren(...data.columns.slice(0, count).map((column) => columnLine(column, most)));
+  const lines = (count) => data.columns.slice(0, count).map((column) => columnLine(column, most));
+  const fill = (count) => body.replaceChildren(...lines(count));
   fill(MANY);
-  const more = make("button", { type: "button", class: "quiet", on: { click: () => { fill(Infinity); more.remove(); } } }, `Show all ${whole(data.columns.length)} columns`);
-  const table = make("table", { class: "columns" }, heads("Column", "Read as", "Missing", "Unreadable", "Wrong cells", "Typical error", "Examples"), body);
-  return section("columns", "Columns", make("p", { class: "lead" }, "How each column was read, and what is the matter with it."), scrolled("Columns", table), data.columns.length > MANY && more);
+  const more = make(
+    "button",
+    { type: "button", class: "quiet", on: { click: () => { fill(Infinity); more.remove(); } } },
+    `Show all ${whole(data.columns.length)} columns`,
+  );
+  const table = make(
+    "table",
+    { class: "columns" },
+    heads("Column", "Read as", "Missing", "Unreadable", "Wrong cells", "Typical error", "Examples"),
+    body,
+  );
+  return section(
+    "columns",
+    "Columns",
+    make("p", { class: "lead" }, "How each column was read, and what is the matter with it."),
+    scrolled("Columns", table),
+    data.columns.length > MANY && more,
+  );
 }
 
 function columnLine(column, most) {
@@ -66,18 +66,49 @@ function columnLine(column, most) {
   const missing = column.missing ? ` (${percent(column.missing / Math.max(1, data.source.rows))})` : "";
   const only = column.wrong_cells && suspects.some((s) => s.cells.some((cell) => cell.column === column.name));
   const wrong = only
-    ? make("button", { type: "button", class: "link", "aria-label": `${several(column.wrong_cells, "wrong cell")} of ${column.name}: show only these`, on: { click: () => showColumn(column.name) } }, whole(column.wrong_cells))
+    ? make(
+      "button",
+      {
+        ...{ type: "button", class: "link", on: { click: () => showColumn(column.name) } },
+        "aria-label": `${several(column.wrong_cells, "wrong cell")} of ${column.name}: show only these`,
+      },
+      whole(column.wrong_cells),
+    )
     : whole(column.wrong_cells);
   return make(
     "tr",
     { class: data.target?.name === column.name ? "is-target" : null },
-    make("th", { scope: "row" }, datum(column.name, "name", 80), data.target?.name === column.name && make("span", { class: "tag" }, "target")),
-    make("td", {}, make("span", { class: `type ${column.kind}` }, column.kind), column.how && make("span", { class: "how" }, datum(column.how, "muted", 120))),
-    make("td", { class: column.missing ? "figure" : "figure zero" }, whole(column.missing), make("span", { class: "muted" }, missing)),
+    make(
+      "th",
+      { scope: "row" },
+      datum(column.name, "name", 80),
+      data.target?.name === column.name && make("span", { class: "tag" }, "target"),
+    ),
+    make(
+      "td",
+      {},
+      make("span", { class: `type ${column.kind}` }, column.kind),
+      column.how && make("span", { class: "how" }, datum(column.how, "muted", 120)),
+    ),
+    make(
+      "td",
+      { class: column.missing ? "figure" : "figure zero" },
+      whole(column.missing),
+      make("span", { class: "muted" }, missing),
+    ),
     count(column.unreadable),
-    make("td", { class: column.wrong_cells ? "figure wrong" : "figure zero" }, wrong, column.wrong_cells > 0 && bar(column.wrong_cells / most, "bad")),
+    make(
+      "td",
+      { class: column.wrong_cells ? "figure wrong" : "figure zero" },
+      wrong,
+      column.wrong_cells > 0 && bar(column.wrong_cells / most, "bad"),
+    ),
     make("td", {}, column.typical_error ? datum(column.typical_error) : ""),
-    make("td", { class: "examples" }, (column.examples ?? []).map((example, k) => [k ? ", " : "", datum(example, "muted", 30)])),
+    make(
+      "td",
+      { class: "examples" },
+      (column.examples ?? []).map((example, k) => [k ? ", " : "", datum(example, "muted", 30)]),
+    ),
   );
 }
 
@@ -97,53 +128,55 @@ function modelsSection() {
     groups.set(key, { ...groups.get(key), [entry.fit]: entry });
   }
   const body = make("tbody", {}, [...groups.values()].map(modelLine));
-  return section("models", "Models", make("p", { class: "lead" }, "How well each model predicts rows that it has not seen, fitted to all rows (plain) and without those that look wrong (trimmed)."), scrolled("Models", make("table", { class: "models" }, heads("Model", "Measure", "Plain", "Trimmed", ""), body)));
+  return section(
+    "models",
+    "Models",
+    make(
+      "p",
+      { class: "lead" },
+      "How well each model predicts rows that it has not seen, ",
+      "fitted to all rows (plain) and without those that look wrong (trimmed).",
+    ),
+    scrolled("Models", make("table", { class: "models" }, heads("Model", "Measure", "Plain", "Trimmed", ""), body)),
+  );
 }
 
 function modelLine({ plain, trimmed }) {
   const any = plain ?? trimmed;
   const most = Math.max(Math.abs(plain?.value ?? 0), Math.abs(trimmed?.value ?? 0), Number.MIN_VALUE);
-  const figure = (entry, kind) => make("td", { class: "figure" }, entry ? [digits(entry.value), bar(Math.abs(entry.value) / most, kind)] : "–");
-  return make("tr", {}, make("th", { scope: "row" }, capital(any.model)), make("td", {}, any.measure, make("span", { class: "muted" }, ` (${any.better} is better)`)), figure(plain, "plain"), figure(trimmed, "trimmed"), make("td", {}, comparedWords(plain, trimmed)));
+  const figure = (entry, kind) => make(
+    "td",
+    { class: "figure" },
+    entry ? [digits(entry.value), bar(Math.abs(entry.value) / most, kind)] : "–",
+  );
+  return make(
+    "tr",
+    {},
+    make("th", { scope: "row" }, capital(any.model)),
+    make("td", {}, any.measure, make("span", { class: "muted" }, ` (${any.better} is better)`)),
+    figure(plain, "plain"),
+    figure(trimmed, "trimmed"),
+    make("td", {}, comparedWords(plain, trimmed)),
+  );
 }
 
 function comparedWords(plain, trimmed) {
   if (!plain || !trimmed || plain.value === null || trimmed.value === null) return "";
   const gain = plain.better === "lower" ? plain.value - trimmed.value : trimmed.value - plain.value;
   if (digits(plain.value) === digits(trimmed.value)) return make("span", { class: "muted" }, "the same");
-  return gain > 0 ? make("span", { class: "good" }, "▲ trimmed is better") : make("span", { class: "bad" }, "▼ trimmed is worse");
-}
-
-function chartsSection() {
-  if (!data.charts.length) return null;
-  const figures = data.charts.map((spec) => [make("figure", { class: `chart ${spec.type}` }, make("figcaption", {}, make("h3", {}, asText(spec.title)), make("p", {}, asText(spec.description)))), spec]);
-  // One at a time, so that the table can be used meanwhile.
-  const next = () => {
-    const [figure, spec] = figures.shift() ?? [];
-    if (!figure) return;
-    drawChart(figure, spec);
-    setTimeout(next);
-  };
-  setTimeout(next);
-  return section("charts", "Charts", make("div", { class: "charts" }, figures.map(([figure]) => figure)));
-}
-
-function drawChart(figure, spec) {
-  if (!window.trimlearnCharts) return;
-  const words = [...figure.childNodes];
-  try {
-    figure.replaceChildren();
-    window.trimlearnCharts.draw(figure, spec);
-  } catch (problem) {
-    figure.replaceChildren(...words, make("p", { class: "notice" }, `This chart could not be drawn: ${problem.message}`));
-  }
+  const [kind, words] = gain > 0 ? ["good", "▲ trimmed is better"] : ["bad", "▼ trimmed is worse"];
+  return make("span", { class: kind }, words);
 }
 
 function notesSection() {
   const { decisions: honoured, notes } = data;
   const list = (sentences) => make("ul", {}, sentences.map((sentence) => make("li", {}, datum(sentence))));
   const parts = [
-    honoured && [make("h3", {}, "Decisions that were taken into account"), make("p", {}, `${several(honoured.count, "decision")} from `, datum(honoured.file), "."), list(honoured.sentences)],
+    honoured && [
+      make("h3", {}, "Decisions that were taken into account"),
+      make("p", {}, `${several(honoured.count, "decision")} from `, datum(honoured.file), "."),
+      list(honoured.sentences),
+    ],
     notes.length > 0 && [make("h3", {}, "How the table was read"), list(notes)],
   ].filter(Boolean);
   return parts.length ? section("notes", "Notes", parts) : null;
@@ -151,6 +184,20 @@ function notesSection() {
 
 function drawAbout() {
   const { source, version, created, seed } = data;
-  const time = make("time", { datetime: created }, new Date(created).toLocaleString("en", { dateStyle: "long", timeStyle: "short" }));
-  byId("about").append(make("p", {}, datum(source.name), `: ${several(source.rows, "row")}, ${several(source.columns, "column")}. Checked by trimlearn ${version} on `, time, `, seed ${seed}.`), make("p", { class: "muted" }, "Fingerprint of the table: ", make("code", {}, asText(source.fingerprint))));
+  const time = make(
+    "time",
+    { datetime: created },
+    new Date(created).toLocaleString("en", { dateStyle: "long", timeStyle: "short" }),
+  );
+  byId("about").append(
+    make(
+      "p",
+      {},
+      datum(source.name),
+      `: ${several(source.rows, "row")}, ${several(source.columns, "column")}. Checked by trimlearn ${version} on `,
+      time,
+      `, seed ${seed}.`,
+    ),
+    make("p", { class: "muted" }, "Fingerprint of the table: ", make("code", {}, asText(source.fingerprint))),
+  );
 }

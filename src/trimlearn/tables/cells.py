@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from functools import cached_property
 from typing import Any, final
 
@@ -42,6 +42,7 @@ NO_NUMBER = frozenset(
         "#",
     ]
 )
+SPELLINGS = sorted({f(word) for word in MISSING | NO_NUMBER for f in (str, str.upper, str.capitalize, str.title)})
 ONLY_SO = "None"  # as Python writes it, and pandas reads it: missing among words too
 
 
@@ -92,20 +93,34 @@ class Cells:
         """How often each of them is there."""
         return np.bincount(self.codes, minlength=len(self.words))
 
-    def plain_numbers(self) -> Floats | None:
-        """All cells as numbers, NaN of empty ones; None where a cell is anything but digits, point and exponent."""
+    def plain_numbers(self) -> tuple[Floats, Counter[str]] | None:
+        """All cells as numbers, NaN of missing ones, and the words that these hold.
+
+        None where any other cell is more than digits, point and exponent.
+        """
+        compute = arrow().compute
+        numbers = self._cast(compute.equal(self.array, "") if self._has_empty() else None)
+        if numbers is not None:
+            return numbers, Counter()
+        gone = compute.is_in(self.array, value_set=arrow().array(SPELLINGS, arrow().large_string()))
+        numbers = self._cast(gone) if compute.any(gone).as_py() else None
+        if numbers is None:
+            return None
+        words = compute.value_counts(self.array.filter(gone)).to_pylist()
+        return numbers, Counter({entry["values"]: entry["counts"] for entry in words if entry["values"]})
+
+    def _cast(self, gone: Any) -> Floats | None:
+        """The cells as floats, NaN where they are ``gone``; None where another one is no finite number."""
         pa = arrow()
-        compute = pa.compute
-        filled = self.array
-        if self._has_empty():
-            filled = compute.if_else(compute.equal(filled, ""), pa.scalar(None, pa.large_string()), filled)
+        cells = self.array
+        if gone is not None:
+            cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
         try:
-            read = compute.cast(filled, pa.float64())
+            read = pa.compute.cast(cells, pa.float64())
         except pa.ArrowInvalid:
             return None
-        numbers: Floats = read.to_numpy(zero_copy_only=False)
-        plain = np.isfinite(numbers).sum() == len(read) - read.null_count  # "nan" and "inf" are words
-        return np.array(numbers, dtype=np.float64) if plain else None
+        numbers: Floats = np.array(read.to_numpy(zero_copy_only=False), dtype=np.float64)
+        return numbers if np.isfinite(numbers).sum() == len(read) - read.null_count else None
 
     def _has_empty(self) -> bool:
         offsets = self.array.buffers()[1]
@@ -132,8 +147,7 @@ class Cells:
             compute.all(compute.match_substring_regex(pointed, r"^\s*-?[1-9][0-9]{0,2}(\.[0-9]{3})+\s*$")).as_py()
         )
 
-    def looks_like(self, pattern: re.Pattern[str], share: float, sample: int = 1000) -> bool:
-        """Whether so many of a sample of the different cells match: a quick no for columns of text."""
-        words = self.words[:: max(1, len(self.words) // sample)]
-        known = [word for word in words if not is_missing_number(word)]
-        return sum(bool(pattern.search(word)) for word in known) >= share * len(known)
+    def sample(self, size: int = 500) -> list[str]:
+        """The words of some rows, all over the column, those apart that say that there is no value."""
+        rows = self.codes[:: max(1, self.rows // size)]
+        return [word for word in (self.words[j] for j in rows.tolist()) if not is_missing_number(word)]

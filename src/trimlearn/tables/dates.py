@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,8 @@ MONTHS = {
     )
     for word in words.split()
 }
+EPOCH = datetime.date(1970, 1, 1).toordinal()  # where NumPy's dates begin
+NAT = int(np.datetime64("NaT", "us").view(np.int64))  # a date that is none
 PIVOT = 69  # two-digit years from 69 on are of the 20th century, as POSIX has it
 EARLIEST, LATEST = 1000, 2999  # years a date may have: others are numbers that look like dates
 COMPACT_YEARS = (1900, 2099)  # of dates without separators: ordinary numbers seldom fall in there day after day
@@ -81,7 +84,7 @@ class _Part:
 def read_dates(cells: Sequence[str], day_first: bool | None = None, compact: bool = False) -> Dates:
     """Read the different cells of a column, in the order in which they first come.
 
-    ``day_first`` is what other columns tell where this one does not; ``compact`` also takes 20150131.
+    ``day_first`` is what other columns tell where this one does not; ``compact`` also takes 20150131 and 2015.
 
     >>> dates = read_dates(["31.01.2015", "01.02.2015"])
     >>> dates.values.astype("M8[D]").tolist()[1].isoformat(), dates.how
@@ -90,7 +93,7 @@ def read_dates(cells: Sequence[str], day_first: bool | None = None, compact: boo
     parts = [_take_apart(cell, compact) for cell in cells]
     either = [part for part in parts if part is not None and part.order == "either"]
     first, doubt = _day_first(either, cells, day_first) if either else (None, "")
-    values = np.array([_date(part, bool(first)) for part in parts], dtype="datetime64[us]")
+    values = np.array([_date(part, bool(first)) for part in parts], dtype=np.int64).view("datetime64[us]")
     timed = any(part.timed for part in parts if part is not None)
     kind = "dates and times" if timed else "dates"
     order = "" if not either else ", day first" if first else ", month first"
@@ -125,6 +128,8 @@ def _take_apart(cell: str, compact: bool) -> _Part | None:
         return _Part(int(found[1]), int(found[2]), 1, "ymd")
     if found := MONTH_YEAR.fullmatch(cell):
         return _Part(int(found[2]), int(found[1]), 1, "ymd")
+    if compact and len(cell) == 4 and cell.isdigit():
+        return _Part(int(cell), 1, 1, "ymd")
     if compact and (found := COMPACT.fullmatch(cell)):
         year = int(found[1])
         inside = COMPACT_YEARS[0] <= year <= COMPACT_YEARS[1]
@@ -163,17 +168,16 @@ def _with_time(part: _Part, groups: Sequence[str | None]) -> _Part | None:
     return part
 
 
-def _date(part: _Part | None, day_first: bool) -> Any:
+def _date(part: _Part | None, day_first: bool) -> int:
+    """Microseconds since 1970, or NaT as a number: ten times quicker than dates of NumPy, one by one."""
     if part is None or not EARLIEST <= part.year <= LATEST:
-        return np.datetime64("NaT", "us")
+        return NAT
     month, day = (part.second, part.first) if part.order == "either" and day_first else (part.first, part.second)
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return np.datetime64("NaT", "us")
-    begins = np.datetime64(f"{part.year:04d}-{month:02d}", "M")
-    date = begins.astype("M8[D]") + np.timedelta64(day - 1, "D")
-    if date.astype("M8[M]") != begins:  # 30 February
-        return np.datetime64("NaT", "us")
-    return date.astype("M8[us]") + np.timedelta64(round(part.seconds * 1e6), "us")
+    try:
+        days = datetime.date(part.year, month, day).toordinal() - EPOCH
+    except ValueError:  # 30 February
+        return NAT
+    return days * 86_400_000_000 + round(part.seconds * 1e6)
 
 
 def _day_first(either: Sequence[_Part], cells: Sequence[str], told: bool | None) -> tuple[bool, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from trimlearn.tables.encodings import as_utf8
@@ -12,6 +13,11 @@ from trimlearn.tables.records import read_records
 
 __all__ = ["read_delimited"]
 
+LANGUAGES = (
+    (re.compile(rb"\s*<(!doctype|html|\?xml|table|svg)", re.I), "a web page or XML"),
+    (re.compile(rb'\s*(\{\s*"|\[\s*[\[{])'), "JSON"),
+    (re.compile(rb"(\s*%[^\n]*\n)*\s*@relation", re.I), "ARFF"),
+)
 BLOCK = 1 << 20  # bytes that Arrow parses at a time: its own choice; larger blocks took more memory and no less time
 
 
@@ -24,14 +30,15 @@ def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
     """
     text, notes = as_utf8(raw, name)
     del raw
-    if b"\r" in text and b"\n" not in text:
-        text = text.replace(b"\r", b"\n")  # lines as the first Macintosh ended them
-    if not text[:4096].strip() and not text.strip():
+    if text.count(b"\r") != text.count(b"\r\n"):
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # lines as the first Macintosh ended them
+    if _is_bare(text[:4096]) and _is_bare(text):
         raise ValueError(f"{name} is empty; give a file with a line of names and lines of values.")
+    _check_language(text[:4096], name)
     layout = find_layout(text, name, suffix)
     columns, more = _columns(text, layout, name)
+    columns, spare = _without_spare(columns, layout)
     names, changed = _names(layout, len(columns))
-    columns, names, spare = _without_spare(columns, names, layout)
     return Raw(
         names=names,
         columns=columns,
@@ -45,15 +52,25 @@ def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
 def _names(layout: Layout, count: int) -> tuple[list[str], list[str]]:
     if layout.names is None:
         return [f"column {j + 1}" for j in range(count)], []
-    return unique_names(["", *layout.names] if layout.row_names else layout.names)
+    return unique_names(["", *layout.names] if count > len(layout.names) else layout.names)
 
 
-def _without_spare(columns: list[Any], names: list[str], layout: Layout) -> tuple[list[Any], list[str], list[str]]:
+def _is_bare(text: bytes) -> bool:
+    """Whether there is nothing but delimiters, quotation marks and line ends."""
+    return not text.translate(None, b',;|\t" \r\n')
+
+
+def _check_language(head: bytes, name: str) -> None:
+    for pattern, what in LANGUAGES:
+        if pattern.match(head):
+            raise ValueError(f"{name} holds {what}, not a table of delimited text; save the table as CSV.")
+
+
+def _without_spare(columns: list[Any], layout: Layout) -> tuple[list[Any], list[str]]:
     """Without the column that stands there only because each line ends with a delimiter."""
     if not layout.row_names or not _is_blank(columns[-1]):
-        return columns, names, []
-    names, _ = unique_names(layout.names or [])
-    return columns[:-1], names, ["Each line ends with a spare delimiter, which was ignored."]
+        return columns, []
+    return columns[:-1], ["Each line ends with a spare delimiter, which was ignored."]
 
 
 def _is_blank(column: Any) -> bool:
@@ -63,6 +80,8 @@ def _is_blank(column: Any) -> bool:
 
 def _columns(text: bytes, layout: Layout, name: str) -> tuple[list[Any], list[str]]:
     """The cells, one array of strings for each column: by Arrow, or line by line where it finds a ragged one."""
+    if layout.start >= len(text) and text.count(b'"') % 2:
+        raise ValueError(f"{name}: a quotation mark among the names is never closed; close or remove it.")
     if layout.delimiter == " " or layout.start >= len(text):
         return read_records(text, layout, name)
     try:

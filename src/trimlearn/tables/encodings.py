@@ -41,6 +41,7 @@ def as_utf8(raw: bytes, name: str) -> tuple[bytes, list[str]]:
     >>> as_utf8("Größe\\n".encode("latin-1"), "t.csv")[1]
     ['The file is not UTF-8; it was read as Windows-1252. If letters look wrong, save it as UTF-8.']
     """
+    raw = raw.removesuffix(b"\x1a")  # how DOS ended a text
     for start, what in KNOWN_FILES:
         if raw.startswith(start):
             raise ValueError(f"{name} is no text: it is {what}.")

@@ -27,18 +27,21 @@ def read_parquet(path: Path) -> Raw:
     try:
         frame = parquet.read_table(path).to_pandas()
     except (pa.ArrowException, ValueError, NotImplementedError) as error:
-        raise ValueError(f"{path.name} cannot be read as Parquet: {_one_line(error)}") from error
+        raise ValueError(f"{path.name} cannot be read as Parquet: it is damaged or another kind of file.") from error
     return from_frame(frame, path.name)
 
 
 def read_numpy(path: Path) -> Raw:
     """The table in a .npy or .npz file: a 2-D array, also with 1-D columns beside it; or 1-D columns."""
+    loaded: Any = None
     try:
         loaded = np.load(path, allow_pickle=False)
         arrays = {"": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
     except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
-        why = "it holds Python objects" if "allow_pickle" in str(error) else "it is damaged or of another kind"
-        raise ValueError(f"{path.name} cannot be read as a NumPy file: {why}; save plain arrays.") from error
+        with path.open("rb") as file:
+            numpy = file.read(6) == b"\x93NUMPY" or isinstance(loaded, np.lib.npyio.NpzFile)
+        why = "it holds Python objects; save plain arrays" if numpy else "it is damaged or another kind of file"
+        raise ValueError(f"{path.name} cannot be read as a NumPy file: {why}.") from error
     if "" in arrays:
         return from_array(arrays[""], path.name)
     matrices = {key: a for key, a in arrays.items() if a.ndim == 2}
@@ -84,7 +87,9 @@ def read_excel(path: Path) -> Raw:
     except OSError:
         raise
     except Exception as error:  # calamine's own errors, of many classes
-        raise ValueError(f"{path.name} cannot be read as an Excel workbook: {_one_line(error)}") from error
+        raise ValueError(
+            f"{path.name} cannot be read as an Excel workbook: it is damaged, locked by a password, or of another kind."
+        ) from error
     filled = {name: rows for name, rows in sheets.items() if any(_shown(cell) for row in rows for cell in row)}
     if not filled:
         raise ValueError(f"{path.name} is empty: no sheet holds anything.")
@@ -100,7 +105,10 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     used = [j for j in range(max(map(len, rows))) if any(len(row) > j and row[j].strip() for row in rows)]
     full = [(i, [row[j] if j < len(row) else "" for j in range(used[0], used[-1] + 1)]) for i, row in enumerate(rows)]
     last = max(i for i, row in full if any(cell.strip() for cell in row))
-    filled = [Record(_cut(row), i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)]
+    begins = next((i for i, row in full if sum(bool(cell.strip()) for cell in row) > 1), 0)
+    filled = [
+        Record(row[:1] if i < begins else row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)
+    ]
     at, _, notes = table_start(filled)
     first = filled[at].first - 1
     body = [row for i, row in full if first < i <= last]
@@ -115,12 +123,6 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     return Raw(names, columns, name, first + 2, notes + changed)
 
 
-def _cut(row: list[str]) -> list[str]:
-    """Without the empty cells at the end: a title then has one field, as in a text."""
-    end = max(j for j, cell in enumerate(row) if cell.strip()) + 1
-    return row[:end] if end == 1 else row
-
-
 def _shown(cell: Any) -> str:
     if isinstance(cell, float):
         return repr(cell).removesuffix(".0")
@@ -129,8 +131,3 @@ def _shown(cell: Any) -> str:
     if isinstance(cell, datetime.timedelta):
         return str(cell)
     return "" if cell is None else str(cell)
-
-
-def _one_line(error: Exception) -> str:
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text[:160].rstrip(".") + "."

@@ -26,7 +26,8 @@ def from_array(array: Any, source: str, names: list[str] | None = None) -> Raw:
     if array.dtype.kind == "c":
         raise ValueError(f"{source} holds complex numbers; give real ones.")
     names = [f"x{j}" for j in range(array.shape[1])] if names is None else names
-    return from_frame(pd.DataFrame(array, columns=names), source)
+    as_it_is = object if array.dtype.kind == "O" else None
+    return from_frame(pd.DataFrame(array, columns=names, dtype=as_it_is), source)
 
 
 def from_frame(frame: Any, source: str) -> Raw:
@@ -51,7 +52,7 @@ def from_frame(frame: Any, source: str) -> Raw:
 def _heading(name: Any) -> str:
     if isinstance(name, tuple):
         return " ".join(str(part) for part in name if part not in (None, ""))
-    return "" if name is None else str(name)
+    return "" if name is None or name != name else str(name)
 
 
 def _index_columns(frame: Any) -> list[tuple[Any, Any]]:
@@ -73,8 +74,8 @@ def written(column: Any) -> tuple[Any, Any]:
     kind = getattr(dtype, "kind", "O")
     if str(dtype) == "category":
         return _of_categories(column)
-    if kind == "b":
-        return _strings(["" if _is_none(x) else str(bool(x)) for x in column.tolist()]), "words"
+    if kind in "bc":
+        return _strings([_cell(x) for x in column.tolist()]), "words"
     if kind in "iuf":
         values = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
         return _number_strings(column, values), values
@@ -95,7 +96,7 @@ def written(column: Any) -> tuple[Any, Any]:
 
 def _of_categories(column: Any) -> tuple[Any, Any]:
     words = np.array([*(_cell(x) for x in column.cat.categories.tolist()), ""], dtype=object)
-    return _strings(words[column.cat.codes.to_numpy()].tolist()), "words"
+    return _strings(words[column.cat.codes.to_numpy()].tolist()), "category"
 
 
 def _number_strings(column: Any, values: Any) -> Any:
@@ -111,7 +112,7 @@ def _number_strings(column: Any, values: Any) -> Any:
 def _date_strings(column: Any) -> tuple[Any, Any]:
     pa = arrow()
     if getattr(column.dtype, "tz", None) is not None:
-        column = column.dt.tz_convert("UTC").dt.tz_localize(None)
+        column = column.dt.tz_localize(None)  # as the clock showed it there
     values = column.to_numpy(dtype="datetime64[us]")
     known = values[~np.isnat(values)]
     days = bool(np.all(known.astype("M8[D]") == known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
 from trimlearn.tables.numbers import Decimal, read_numbers
+from trimlearn.tables.quick import read_many
 from trimlearn.tables.raw import shown_words
 from trimlearn.tables.table import Kind
 from trimlearn.tables.words import ID_HEADING, MOST_CATEGORIES, PER_CATEGORY, Reading, counted, nothing, read_words
@@ -20,10 +22,10 @@ __all__ = ["read_column", "read_typed"]
 Floats = NDArray[np.float64]
 
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
+FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is told, so that a reader can object
 FEWEST_CODES = 10  # rows before two whole numbers are taken for yes and no
 FEWEST_COUNTED = 20  # rows before 1, 2, 3, … under any heading is taken for their numbers
 TIME_HEADING = re.compile(r"(?i).*(time|day|week|month|year|hour|date|period|age|trial|order|step|dose|rank).*|[tx]")
-DIGITS = re.compile(r"\d")
 
 
 def read_column(
@@ -36,22 +38,43 @@ def read_column(
     if forced in (None, "number") and decimal is None:
         plain = cells.plain_numbers()
         if plain is not None:
-            return _of_plain(cells, plain, heading, forced)
+            return _of_plain(cells, *plain, heading, forced)
     if forced == "number":
-        return _numbers(cells, heading, forced, decimal) or nothing(cells)
+        return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
     if forced == "date":
-        return _dates(cells, 0.0, day_first, compact=True) or nothing(cells)
+        return _dates(cells, 0.0, day_first, compact=True) or _nothing_like(cells, heading, forced)
     if forced in ("category", "id"):
         return read_words(cells, heading, forced)
-    if cells.looks_like(DIGITS, READ / 2):
-        found = _numbers(cells, heading, None, decimal) or _dates(cells, READ, day_first) or _times(cells)
-        if found is not None:
-            return found
-    return read_words(cells, heading, None)
+    return _guessed(cells, heading, decimal, day_first) or read_words(cells, heading, None)
+
+
+def _guessed(cells: Cells, heading: str, decimal: Decimal | None, day_first: bool | None) -> Reading | None:
+    """Numbers, dates or times, if some rows look like it; None for words."""
+    some = cells.sample()
+    likely = READ / 2 * len(some)
+    found = None
+    if some and np.sum(~np.isnan(read_numbers(some, [1] * len(some)).values)) >= likely:
+        found = _numbers(cells, heading, None, decimal)
+    if found is None and some and np.sum(~np.isnat(read_dates(some).values)) >= likely:
+        found = _dates(cells, READ, day_first)
+    if found is None and some and np.sum(~np.isnan(read_times(some))) >= likely:
+        found = _times(cells)
+    return found
+
+
+def _nothing_like(cells: Cells, heading: str, forced: Kind) -> Reading:
+    """No values at all; or an error where there are some, but none as the user says."""
+    others = [word for word in cells.words if not is_missing_number(word)]
+    if others:
+        raise ValueError(f'{forced}: no cell of the column "{heading}" is a {forced}: {shown_words(others)}.')
+    return nothing(cells)
 
 
 def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> Reading:
-    """Read a column whose values have a type already: float64, datetime64, or "words" for strings as they are."""
+    """Read a column whose values have a type already: float64, datetime64; "words" or "category" for strings."""
+    if isinstance(values, str) and values == "category" and forced is None and len(cells.words) <= MOST_CATEGORIES:
+        found = read_words(cells, heading, None)
+        return found if found.kind in ("constant", "empty") else read_words(cells, heading, "category")
     if isinstance(values, str) or forced in ("category", "id"):
         return read_words(cells, heading, forced)
     if values.dtype.kind == "M":
@@ -59,11 +82,14 @@ def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> 
             raise ValueError(f'number: the column "{heading}" holds dates; give it as a date, or drop it.')
         timed = bool(np.any(values[~np.isnat(values)].astype("M8[D]") != values[~np.isnat(values)]))
         return _settled("date", values, "dates and times" if timed else "dates", np.isnat(values))
-    return _of_numbers(cells, values, heading, forced, "")
+    found = _of_numbers(cells, values, heading, forced, "")
+    if found.unreadable:
+        found.notes.append(f"infinite numbers count as missing ({len(found.unreadable):,} cells)")
+    return found
 
 
-def _of_plain(cells: Cells, numbers: Floats, heading: str, forced: Kind | None) -> Reading:
-    known = numbers[np.isfinite(numbers)]
+def _of_plain(cells: Cells, numbers: Floats, words: Counter[str], heading: str, forced: Kind | None) -> Reading:
+    known = numbers[~np.isnan(numbers)]
     if not len(known):
         return nothing(cells)
     whole = bool(np.all(known == np.rint(known)))
@@ -72,7 +98,9 @@ def _of_plain(cells: Cells, numbers: Floats, heading: str, forced: Kind | None) 
             return read_words(cells, heading, None, "codes with leading zeros")
         if _may_be_compact_dates(known) and (found := _dates(cells, 1.0, None, compact=True)):
             return found
-    return _of_numbers(cells, numbers, heading, forced, "")
+    found = _of_numbers(cells, numbers, heading, forced, "")
+    found.words = words
+    return found
 
 
 def _may_be_compact_dates(known: Floats) -> bool:
@@ -93,13 +121,16 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
         return nothing(cells)
     low, high = float(known.min()), float(known.max())
     whole = bool(np.all(known == np.rint(known)))
-    how = how or ("whole numbers" if whole else "numbers")
+    few = f" from {low:.0f} to {high:.0f}" if whole and not how and high - low <= FEW_VALUES else ""
+    how = ("whole numbers" if whole else "numbers") + few + how
     found = _settled("number", numbers, how, np.isnan(numbers))
     found.unreadable = tuple(np.flatnonzero(lost).tolist())
     if forced is not None:
         return found
     if low == high:
         found.kind, found.how, found.values = "constant", "always the same", _as_words(numbers)
+    elif whole and (heading == "Unnamed: 0" and bool(np.all(np.diff(known) > 0))):
+        found.kind, found.how, found.values, found.names_rows = "id", "numbers the rows", _as_words(numbers), 1.0
     elif whole and ID_HEADING.fullmatch(heading):
         return _codes(cells, numbers, known, found)
     elif whole and len(known) == cells.rows >= FEWEST_COUNTED and _counts_rows(known, heading):
@@ -144,16 +175,16 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
     if not known:
         return None
     counts = cells.counts[known]
-    read = read_numbers([cells.words[j] for j in known], counts.tolist(), decimal)
-    readable = np.isfinite(read.values)
+    read = read_many([cells.words[j] for j in known], counts.tolist(), decimal)
+    readable = ~np.isnan(read.values)
     if not readable.any() or (forced is None and counts[readable].sum() < READ * counts.sum()):
         return None
-    whole = bool(np.all(read.values[readable] == np.rint(read.values[readable])))
-    if forced is None and whole and read.how == "whole numbers" and cells.has_leading_zeros():
+    if forced is None and not read.how and cells.has_leading_zeros():
         return read_words(cells, heading, None, "codes with leading zeros")
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values
     numbers = by_word[cells.codes]
+    readable &= ~np.isinf(read.values)
     found = _of_numbers(cells, numbers, heading, forced, read.how)
     found.words = counted(cells, missing)
     if found.kind != "empty":
@@ -170,8 +201,8 @@ def _note_unreadable(cells: Cells, known: list[int], readable: NDArray[np.bool_]
     if found.unreadable:
         count = len(found.unreadable)
         words = [cells.words[j] for j in np.flatnonzero(bad).tolist()]
-        cell = "1 cell is" if count == 1 else f"{count:,} cells are"
-        found.notes.append(f"{cell} not {what} and count{'s' * (count == 1)} as missing: {shown_words(words)}")
+        cells_are = f"1 cell is no {what[:-1]} and counts" if count == 1 else f"{count:,} cells are no {what} and count"
+        found.notes.append(f"{cells_are} as missing: {shown_words(words)}")
 
 
 def _dates(cells: Cells, share: float, day_first: bool | None, compact: bool = False) -> Reading | None:

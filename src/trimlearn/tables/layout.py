@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import final
@@ -17,6 +18,7 @@ DELIMITERS = {
     "|": "bars",
     ",": "commas",
 }  # commas stand in numbers too: they lose ties
+NONE = "\x1f"  # the delimiter of a table of one column: it stands in no text
 HEAD = 1 << 18  # bytes looked at: some hundred lines even of wide tables
 LINES = 1000  # looked at: more tell nothing new
 PREAMBLE = 20  # lines that may stand above a table: titles, dates, sources
@@ -67,7 +69,10 @@ def find_layout(text: bytes, name: str, suffix: str) -> Layout:
     below = [r.fields for r in records[at + 1 :] if len(r.fields) == count]
     hash_mark = first.fields[0].lstrip().startswith("#") and len(first.fields) > 1
     fields = [first.fields[0].lstrip().lstrip("#").lstrip(), *first.fields[1:]] if hash_mark else first.fields
-    if delimiter not in (",", "\t") or (delimiter == "\t" and suffix == ".csv"):
+    if delimiter == NONE:
+        if any(mark in line for mark in DELIMITERS for line in lines):
+            notes.append("No character separates fields in all lines alike; the table was read as one column.")
+    elif delimiter not in (",", "\t") or (delimiter == "\t" and suffix == ".csv"):
         notes.append(f"Fields are separated by {DELIMITERS.get(delimiter, 'spaces')}.")
     if has_names(fields, below):
         short = len(fields) == count - 1
@@ -77,7 +82,7 @@ def find_layout(text: bytes, name: str, suffix: str) -> Layout:
 
 
 def records_of(lines: list[str], delimiter: str, spaced: bool = False, escaped: bool = False) -> list[Record]:
-    """The rows of lines of text, quoted line ends within them; [] where a quotation mark is never closed.
+    """The rows of lines of text, quoted line ends within them.
 
     >>> [r.fields for r in records_of(['a,"b', 'c"', "1,2"], ",")]
     [['a', 'b\\nc'], ['1', '2']]
@@ -90,14 +95,14 @@ def records_of(lines: list[str], delimiter: str, spaced: bool = False, escaped: 
         doublequote=not escaped,
     )
     found, line = [], 0
+    limit = csv.field_size_limit(sys.maxsize >> 32)  # a cell may be longer than csv's 128 KiB
     try:
         for fields in reader:
-            if delimiter == " " and fields and not fields[-1]:
-                fields = fields[:-1]  # spaces at the end of a line
-            found.append(Record(fields, line + 1, reader.line_num))
+            whole = fields[:-1] if delimiter == " " and fields and not fields[-1] else fields  # spaces at the end
+            found.append(Record(whole, line + 1, reader.line_num))
             line = reader.line_num
-    except csv.Error:  # a field of more than 128 KiB
-        return []
+    finally:
+        csv.field_size_limit(limit)
     return found
 
 
@@ -118,19 +123,29 @@ def _told(lines: list[str]) -> str:
 
 def _sniff(lines: list[str], suffix: str) -> str:
     """The delimiter that gives the most lines as many fields as the line of names has."""
-    best, delimiter = (0.0, False), ""
+    best, delimiter = (False, -PREAMBLE - 1, False, 0.0), ""
     for candidate in DELIMITERS:
-        rows = [len(r.fields) for r in records_of(lines, candidate) if _counts(r)]
-        several = Counter(count for count in rows if count > 1)
+        records = [r.fields for r in records_of(lines, candidate) if _counts(r)]
+        rows = [len(fields) for fields in records]
+        above = next((i for i, count in enumerate(rows) if count > 1), len(rows))
+        several = Counter(count for count in rows[above:] if count > 1)
         if not several:
             continue
-        count, times = several.most_common(1)[0]
-        score = (round(times / len(rows), 2), rows[0] == count)
         if candidate == "\t" and suffix in (".tsv", ".tab"):
             return candidate
-        if (rows[0] > 1 or score[0] >= AGREE) and (score[1], score[0]) > (best[1], best[0]):
+        count, times = several.most_common(1)[0]
+        share = times / (len(rows) - above)
+        score = (share >= AGREE, -above, rows[above] == count, round(share, 2))
+        titled = above <= PREAMBLE and len(rows) > above + 1 and share >= AGREE and not _is_prose(records[above:])
+        if (above == 0 or titled) and score > best:
             best, delimiter = score, candidate
-    return delimiter or (" " if _spaces_separate(lines) else ",")
+    return delimiter or (" " if _spaces_separate(lines) else NONE)
+
+
+def _is_prose(records: list[list[str]]) -> bool:
+    """Whether a space follows most delimiters and no field is a number: commas in sentences."""
+    cells = [cell for fields in records for cell in fields[1:]]
+    return sum(cell.startswith(" ") for cell in cells) > len(cells) / 2 and not any(map(PLAIN.match, cells))
 
 
 def _counts(record: Record) -> bool:
@@ -150,25 +165,32 @@ def _spaces_separate(lines: list[str]) -> bool:
 def table_start(records: list[Record]) -> tuple[int, int, list[str]]:
     """Which record is the first of the table, how many fields its rows have, and notes on what stands above."""
     counts = Counter(len(r.fields) for r in records if _counts(r)) or Counter([len(records[0].fields)])
-    usual, times = counts.most_common(1)[0]
+    usual = counts.most_common(1)[0][0]
     at = 0
-    for at, record in enumerate(records[: PREAMBLE + 1]):
-        comment = record.fields[0].lstrip().startswith("#")
-        if comment and (len(record.fields) != usual or usual == 1):
-            continue
-        title = len(record.fields) == 1 or not record.fields[1].strip()
-        regular = times >= AGREE * (len(records) - at) and usual > 1
-        after = records[at + 1].fields if at + 1 < len(records) else []
-        names_follow = len(after) == usual and not any(PLAIN.match(cell) for cell in after) and len(records) > at + 2
-        if title and regular and len(record.fields) != usual and (usual != 2 or names_follow):
-            continue
-        break
+    while at < min(PREAMBLE, len(records) - 1) and _is_above(records[at], records[at + 1 :], usual):
+        at += 1
     first = records[at]
     short = len(first.fields) == usual - 1 and all(len(r.fields) == usual for r in records[at + 1 :])
     count = usual if short else len(first.fields)
     above = at and records[at].first - 1
     note = [f"{'Line 1 stands' if above == 1 else f'Lines 1 to {above} stand'} above the table; ignored."] if at else []
     return at, count, note
+
+
+def _is_above(record: Record, below: list[Record], usual: int) -> bool:
+    """Whether a record stands above the table: a comment, or a title of one field."""
+    if len(record.fields) == usual and not (usual == 1 and record.fields[0].lstrip().startswith("#")):
+        return False
+    if record.fields[0].lstrip().startswith("#"):
+        return True
+    if len(record.fields) > 1 and any(cell.strip() for cell in record.fields[1:]):
+        return False
+    names = below[0].fields
+    last_above = len(names) == usual > 1
+    if not last_above:
+        return len(names) <= 1 and _is_above(below[0], below[1:], usual) if len(below) > 1 else False
+    regular = sum(len(r.fields) == usual for r in below) >= AGREE * sum(map(_counts, below))
+    return regular and (usual > 2 or (len(below) > 1 and not any(PLAIN.match(cell) for cell in names)))
 
 
 def _offset(text: bytes, line: int) -> int:

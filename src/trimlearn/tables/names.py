@@ -17,29 +17,38 @@ YEARS = (1800, 2200)  # headings of wide tables: years, not values
 def has_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Whether a first line names the columns: no numbers stand in it, or numbers that can only be names.
 
-    Words beside numbers are names unless they come again below, as the labels of "5.1,3.5,setosa" do.
+    Numbers are names where they are 0, 1, 2, … as pandas counts columns, or go up in equal steps, as years and
+    wavelengths do. Words beside other numbers are names unless they come again below, as the labels of
+    "5.1,3.5,setosa" do, or are fewer than the numbers.
 
-    >>> has_names(["x", "2001"], [["3", "4"]]), has_names(["5.1", "setosa"], [["4.9", "setosa"]])
+    >>> has_names(["x", "2001", "2002"], [["3", "4", "5"]]), has_names(["5.1", "setosa"], [["4.9", "setosa"]])
     (True, False)
     """
     numbers = [cell for cell in first if PLAIN.match(cell)]
+    words = [j for j, cell in enumerate(first) if cell.strip() and not PLAIN.match(cell)]
     if not numbers:
         return True
-    words = [j for j, cell in enumerate(first) if cell.strip() and not PLAIN.match(cell)]
-    if words:
-        again = sum(any(j < len(row) and row[j] == first[j] for row in below) for j in words)
-        return 2 * again <= len(words)
-    return len(numbers) == len(first) > 1 and _count_up(numbers) and bool(below)
-
-
-def _count_up(numbers: Sequence[str]) -> bool:
-    """0, 1, 2, … or 1, 2, 3, … or years in order: names that programs give to columns."""
-    if not all(cell.strip().isdigit() for cell in numbers):
+    again = sum(any(j < len(row) and row[j] == first[j] for row in below) for j in words)
+    if 2 * again > len(words) or not below:
         return False
-    whole = [int(cell) for cell in numbers]
-    steps = {b - a for a, b in itertools.pairwise(whole)}
-    years = YEARS[0] <= whole[0] and whole[-1] <= YEARS[1] and min(steps) > 0
-    return (steps == {1} and whole[0] in (0, 1) and len(whole) > 2) or (years and len(steps) == 1)
+    return _are_names(numbers, bool(words), below[0]) or len(words) > len(numbers)
+
+
+def _are_names(numbers: Sequence[str], among_words: bool, second: Sequence[str]) -> bool:
+    """Whether numbers name columns: 0, 1, 2, …; years above something else; equal steps beside words."""
+    values = [float(cell.strip().rstrip("%").replace(",", ".")) for cell in numbers]
+    if values == list(range(len(values))):
+        return len(values) > 1
+    steps = {round(b - a, 9) for a, b in itertools.pairwise(values)}
+    if steps and (len(steps) > 1 or min(steps) <= 0):
+        return False
+    if all(_is_year(cell) for cell in numbers):
+        return not all(_is_year(cell) for cell in second)
+    return among_words and len(values) > 2
+
+
+def _is_year(cell: str) -> bool:
+    return cell.strip().isdigit() and YEARS[0] <= int(cell) <= YEARS[1]
 
 
 def unique_names(headings: Iterable[object], unnamed: str = "Unnamed: {}") -> tuple[list[str], list[str]]:
@@ -60,11 +69,12 @@ def unique_names(headings: Iterable[object], unnamed: str = "Unnamed: {}") -> tu
             name = f"{name} ({number})"
         taken.add(name)
         names.append(name)
-    notes = [
-        f'{_counted(times)} columns are called "{name}"; from the second on they are "{name} (2)" and so on.'
-        for name, times in again.items()
-        if times > 1
-    ]
+    notes = []
+    for heading in dict.fromkeys(name for name, times in Counter(filter(None, plain)).items() if times > 1):
+        others = [f'"{name}"' for name, same in zip(names, plain, strict=True) if same == heading != name]
+        notes.append(
+            f'{len(others) + 1} columns are called "{heading}"; all but the first are {", ".join(others)} here.'
+        )
     empty = [name for name, heading in zip(names, plain, strict=True) if not heading]
     if empty:
         listed = ", ".join(f'"{name}"' for name in empty[:3]) + (", …" if len(empty) > 3 else "")
@@ -94,7 +104,3 @@ def _close(name: str, names: Sequence[str]) -> str:
         return "did you mean " + " or ".join(f'"{other}"' for other in close) + "?"
     shown = ", ".join(f'"{other}"' for other in names[:8]) + (", …" if len(names) > 8 else "")
     return f"the columns are {shown}."
-
-
-def _counted(number: int) -> str:
-    return {2: "Two", 3: "Three"}.get(number, str(number))

@@ -29,6 +29,7 @@ GROUPED = re.compile(rf"\d{{1,3}}(?:[{SPACES}]\d{{3}})+(?:[.,]\d+)?")
 POINTS = re.compile(r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?|\d*\.\d*")
 COMMAS = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d*,\d+")
 EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand or three decimals
+INFINITE = re.compile(r"[-+−]?(inf|infinity|∞)", re.I)
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "mio": 1e6, "B": 1e9, "bn": 1e9, "b": 1e9}  # short scale
 OWN_UNIT = frozenset("mb")  # metres and bits unless other factors stand beside them
 
@@ -59,8 +60,9 @@ class Numbers:
     """Different cells read as numbers, NaN where one is none; how; and which decimal sign is proved or assumed."""
 
     values: Floats
-    how: str
+    how: str  # " with £ and thousands commas": what to say after "numbers"
     proved: Decimal | None
+    mark: str = ""  # the currency most of them are in
     doubt: str = ""  # what could be read in two ways
     notes: tuple[str, ...] = ()
 
@@ -92,9 +94,10 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
                 values[i] = one.value(chosen) * FACTORS.get(one.unit, 1.0 if not one.unit else np.nan)
             elif one.unit in ("", unit):
                 values[i] = one.value(chosen)
-    values[~np.isfinite(values)] = np.nan
-    how = _how(forms, chosen, mark, "" if factors else unit, factors, _spaced(cells, parsed), parsed)
-    return Numbers(values, how, proved, _doubt(forms, proved, chosen), _limits(parsed, counts))
+    endless = [i for i, cell in enumerate(cells) if INFINITE.fullmatch(cell)]
+    values[endless] = np.inf  # a number, but none that can be used
+    how = _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
+    return Numbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
 
 
 def _parse(cell: str) -> _Parsed | None:
@@ -109,13 +112,15 @@ def _parse(cell: str) -> _Parsed | None:
         if not GROUPED.fullmatch(digits):
             return None
         digits = re.sub(f"[{SPACES}]", "", digits)
-    form = _form(digits)
-    if form is None:
-        return None
     after = found["after"].strip().lstrip("-").strip()
     mark = re.sub(r"[\s.]", "", found["before"] or "")
     if after and re.fullmatch(CURRENCY, after):
         mark, after = mark or after.strip(". "), ""
+    form = _form(digits)
+    if form is None:
+        return None
+    if mark and form == "either comma":
+        form = "point"  # a comma in money parts thousands; a point need not: "$3.459" a gallon
     negative = bool(signs) and signs[0] != "+"
     return _Parsed(digits, form, found["exponent"] or "", negative, mark, _unit(after), bool(found["limit"]))
 
@@ -159,34 +164,20 @@ def _spaced(cells: Sequence[str], parsed: Sequence[_Parsed | None]) -> bool:
     return any(one.digits not in cell for cell, one in some)
 
 
-def _how(
-    forms: Counter[str],
-    decimal: Decimal,
-    mark: str,
-    unit: str,
-    factors: bool,
-    spaced: bool,
-    parsed: Sequence[_Parsed | None],
-) -> str:
-    some = [one for one in parsed if one is not None][:1000]
-    commas = any("," in one.digits for one in some)
-    points = any("." in one.digits for one in some)
+def _how(decimal: Decimal, mark: str, unit: str, factors: bool, spaced: bool, parsed: Sequence[_Parsed | None]) -> str:
+    some = [one.digits for one in parsed if one is not None][:1000]
+    commas, points = any("," in digits for digits in some), any("." in digits for digits in some)
     parts = [mark] if mark else []
-    if unit:
-        parts.append(unit)
     if factors:
         parts.append("k, M or bn for thousands, millions or billions")
-    if decimal == "comma" and commas:
-        parts.append("decimal commas")
-        if points:
-            parts.append("thousands points")
+    if decimal == "comma":
+        parts += ["decimal commas"] * commas + ["thousands points"] * points
     elif commas:
         parts.append("thousands commas")
     if spaced:
         parts.append("spaces between thousands")
-    whole = not forms["point"] and not forms["comma"] and not (points and decimal == "point")
-    kind = "whole numbers" if whole and not factors else "numbers"
-    return f"{kind} with {_listed(parts)}" if parts else kind
+    told = f" with {_listed(parts)}" if parts else ""
+    return told if factors or not unit else told + (" in percent" if unit == "%" else f", in {unit}")
 
 
 def _listed(parts: Sequence[str]) -> str:
@@ -204,4 +195,5 @@ def _doubt(forms: Counter[str], proved: Decimal | None, chosen: Decimal) -> str:
 
 def _limits(parsed: Sequence[_Parsed | None], counts: Sequence[int]) -> tuple[str, ...]:
     limits = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None and one.limit)
-    return (f'{limits:,} cells such as "<0.5" were read as the number they name',) if limits else ()
+    cells = '1 cell such as "<0.5" was' if limits == 1 else f'{limits:,} cells such as "<0.5" were'
+    return (f"{cells} read as the number named",) if limits else ()

@@ -68,6 +68,7 @@ def read_table(
     [21995.0, 8250.0, nan]
     """
     raw = _raw(source)
+    _trim(raw)
     _check_size(raw, least_rows)
     forced = _forced(raw.names, {"category": categorical, "date": date, "number": number, "id": id or ()}, drop)
     mark = fingerprint(raw.names, raw.columns)
@@ -97,16 +98,23 @@ def _raw(source: Any) -> Raw:
     if hasattr(source, "iloc"):
         return from_frame(source if hasattr(source, "columns") else source.to_frame(), "table")
     if isinstance(source, (dict, list, tuple)):
+        lengths = {len(row) for row in source if isinstance(row, (list, tuple))}
+        if len(lengths) > 1:
+            raise ValueError(
+                f"source is ragged: its rows have {min(lengths)} to {max(lengths)} cells; give as many each."
+            )
         try:
-            return from_frame(pandas().DataFrame(source), "table")
+            frame = pandas().DataFrame(source)
         except (ValueError, TypeError) as error:
             raise ValueError(f"source cannot be made a table: {error}") from error
+        numbered = list(frame.columns) == list(range(frame.shape[1]))
+        return from_frame(frame.add_prefix("x") if numbered else frame, "table")
     if hasattr(source, "toarray"):
         raise ValueError("source is sparse; give source.toarray().")
-    try:
-        return from_array(np.asarray(source), "table")
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"source must be a path, a DataFrame or a 2-D array: {error}") from error
+    array = np.asarray(source)
+    if array.ndim == 0:
+        raise ValueError(f"source must be a path, a DataFrame or a 2-D array, got {type(source).__name__}.")
+    return from_array(array, "source")
 
 
 def _of_file(path: Path) -> Raw:
@@ -135,6 +143,28 @@ def _of_text(path: Path, suffix: str) -> Raw:
         except (OSError, EOFError, zlib.error) as error:
             raise ValueError(f"{path.name} is a damaged gzip archive; copy it again.") from error
     return read_delimited(raw, path.name, suffix)
+
+
+def _trim(raw: Raw) -> None:
+    """Leave out what spreadsheets add: empty rows at the end, and columns without heading and cells."""
+    compute = arrow().compute
+    rows = raw.rows
+    while rows and all(column[rows - 1].as_py() == "" for column in raw.columns):
+        rows -= 1
+    if rows == 0 < raw.rows:
+        raise ValueError(f"{raw.source} holds no values: all cells are empty.")
+    if rows < raw.rows:
+        raw.notes.append(f"{raw.rows - rows:,} empty rows at the end were left out.")
+        raw.columns = [column[:rows] for column in raw.columns]
+        raw.typed = {j: values if isinstance(values, str) else values[:rows] for j, values in raw.typed.items()}
+    unnamed = [j for j, name in enumerate(raw.names) if name == f"Unnamed: {j}"]
+    empty = {j for j in unnamed if rows and compute.all(compute.equal(raw.columns[j], "")).as_py()}
+    if empty:
+        kept = [j for j in range(len(raw.names)) if j not in empty]
+        raw.notes = [note for note in raw.notes if len(empty) < len(unnamed) or "no heading" not in note]
+        raw.notes.append(f"Left out, having neither heading nor values: column {', '.join(str(j + 1) for j in empty)}.")
+        raw.typed = {kept.index(j): values for j, values in raw.typed.items() if j in kept}
+        raw.names, raw.columns = [raw.names[j] for j in kept], [raw.columns[j] for j in kept]
 
 
 def _check_size(raw: Raw, least: int) -> None:

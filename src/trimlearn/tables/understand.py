@@ -42,7 +42,12 @@ def _read(raw: Raw, j: int, cells: Cells, forced: dict[str, Kind]) -> Reading:
 def _settle_decimals(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading], forced: dict[str, Kind]) -> None:
     """Cells that can be read in two ways ("1,234") are read as the other columns write theirs."""
     proved = {reading.proved for reading in found.values()} - {None}
+    plain = [j for j, reading in found.items() if _has_fractions(reading) and j not in raw.typed]
     open_ = [j for j, reading in found.items() if reading.kind == "number" and '"1,234"' in reading.doubt]
+    if not open_ and "comma" not in proved:
+        return
+    if any(not cells[j].only_ambiguous_points() for j in plain):
+        proved.add("point")
     decimal: Decimal = "comma" if proved == {"comma"} or (not proved and raw.semicolons) else "point"
     for j in open_:
         if decimal == "comma":
@@ -56,6 +61,11 @@ def _settle_decimals(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading
         if not settled and cells[j].only_ambiguous_points():
             found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), "comma")
             found[j].notes.append('points part thousands, as other columns have decimal commas: "1.234" is 1234')
+
+
+def _has_fractions(reading: Reading) -> bool:
+    """Whether a column holds plain numbers with points, read without a look at each."""
+    return reading.kind == "number" and reading.proved is None and reading.how == "numbers"
 
 
 def _settle_dates(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading], forced: dict[str, Kind]) -> None:

@@ -22,8 +22,8 @@ NAMED_ROWS = 0.95  # of the cells must differ for words to name the rows: a few 
 LONGEST_NAME = 60  # letters of a typical name; longer ones are sentences
 YES_NO = [{"yes", "no"}, {"y", "n"}, {"true", "false"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"}, {"on", "off"}]
 ID_HEADING = re.compile(
-    r"(?i:id|index|idx|nr|no\.?|#|row|row ?names?|row.?id|obs|observation|case|key|uuid|guid|.*[_\s.-]id|id[_\s.-].*|"
-    r"unnamed: \d+)|.*[a-z](Id|ID)"
+    r"(?i:id|index|idx|nr|no\.?|#|row|row ?names?|row.?id|obs|observation|case|key|uuid|guid|.*[_\s.-]id|id[_\s.-].*)|"
+    r".*[a-z](Id|ID)"
 )
 
 
@@ -58,7 +58,9 @@ def counted(cells: Cells, missing: list[bool] | None = None) -> Counter[str]:
 def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -> Reading:
     """Categories, text, names of rows, or always the same."""
     missing = _missing_words(cells.words)
-    by_word = np.array([None if gone else word for word, gone in zip(cells.words, missing, strict=True)], dtype=object)
+    by_word: NDArray[Any] = np.array(
+        [None if gone else word for word, gone in zip(cells.words, missing, strict=True)], dtype=object
+    )
     known = int(cells.counts[~np.array(missing)].sum()) if cells.words else 0
     different = missing.count(False)
     if not different:
@@ -69,9 +71,12 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
         found.how = how or ("names the rows" if forced == "id" else f"{different:,} different values")
     elif different == 1:
         found.kind, found.how = "constant", "always the same"
+    elif spelt := _yes_no(by_word, cells.counts):
+        found.kind, found.how, found.values = "category", "yes or no", np.array([*map(spelt.get, by_word)])[cells.codes]
     elif different <= min(MOST_CATEGORIES, known / PER_CATEGORY):
         found.kind = "category"
-        found.how = how or (_yes_no(by_word) or f"{different} different values")
+        found.how = how or f"{different} different values"
+        found.notes += _alike(by_word)
     elif different >= NAMED_ROWS * cells.rows and _typical_length(by_word) <= LONGEST_NAME:
         found.kind, found.names_rows = "id", _names_rows(heading, different == cells.rows)
         found.how = "all different" if different == known else "nearly all different"
@@ -91,9 +96,24 @@ def _missing_words(words: list[str]) -> list[bool]:
     return missing
 
 
-def _yes_no(words: NDArray[Any]) -> str:
-    lower = {word.lower() for word in words.tolist() if word is not None}
-    return "yes or no" if any(lower == pair for pair in YES_NO) else ""
+def _yes_no(words: NDArray[Any], counts: NDArray[np.int64]) -> dict[str | None, str | None]:
+    """How yes and no are spelt most often, for each spelling; {} where a column holds anything else."""
+    known = [word for word in words.tolist() if word is not None]
+    if {word.lower() for word in known} not in YES_NO:
+        return {}
+    often = sorted(zip(counts.tolist(), words.tolist(), strict=True), key=lambda pair: pair[0])
+    usual = {word.lower(): word for _, word in often if word is not None}
+    return {None: None} | {word: usual[word.lower()] for word in known}
+
+
+def _alike(words: NDArray[Any]) -> list[str]:
+    """A note where categories differ in capitals only."""
+    spelt: dict[str, list[str]] = {}
+    for word in words.tolist():
+        if word is not None:
+            spelt.setdefault(word.lower(), []).append(word)
+    twice = [f'"{same[0]}" and "{same[1]}"' for same in spelt.values() if len(same) > 1]
+    return [f"{twice[0]} differ in capitals only, and count as two values"] if twice else []
 
 
 def _typical_length(words: NDArray[Any]) -> float:
@@ -102,5 +122,5 @@ def _typical_length(words: NDArray[Any]) -> float:
 
 def _names_rows(heading: str, unique: bool) -> float:
     """How well words name rows: the best are all different, under a heading that says so."""
-    told = bool(ID_HEADING.fullmatch(heading)) or "name" in heading.lower()
+    told = heading == "Unnamed: 0" or bool(ID_HEADING.fullmatch(heading)) or "name" in heading.lower()
     return 2.0 + 2.0 * unique + told

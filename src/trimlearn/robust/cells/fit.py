@@ -58,10 +58,10 @@ class CellModel:
     laws: tuple[Tail, ...]
     ridge: float
 
-    def explain(self, Z: Floats, level: float = LEVEL) -> Cells:
+    def explain(self, Z: Floats, level: float = LEVEL, count_lost: bool = True) -> Cells:
         """The cells of rows Z, NaN where missing, that deviate: ordinary ones do so with the probability ``level``."""
         cutoff = np.array([law.upper(level) for law in self.laws])
-        found = explain(Z - self.mu, self.Sigma, self.P, self.unit, cutoff)
+        found = explain(Z - self.mu, self.Sigma, self.P, self.unit, cutoff, count_lost)
         return replace(found, expected=found.expected + self.mu)
 
     def p_values(self, scores: Floats) -> Floats:

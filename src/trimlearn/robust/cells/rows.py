@@ -86,24 +86,32 @@ def regular(R: Floats, least: float = 1e-8) -> tuple[Floats, Floats]:
     return (V * values) @ V.T, (V / values) @ V.T
 
 
-def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats) -> Cells:
+def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats, count_lost: bool = True) -> Cells:
     """As `deviating_cells`, of rows about their centre, P = Σ⁻¹; ``unit``: by how much the σ of a column is larger.
 
     Cells that are far out by themselves are set aside first: two wrong neighbours make the right cell between them
     look worst. Then those that turn out to be as the others expect come back, and the others are judged once more.
+    count_lost: whether ``lost`` is wanted, which only a fit needs.
     """
     observed = np.isfinite(Z)
     Z = np.where(observed, np.clip(Z, -LARGEST, LARGEST), 0.0)
     wild = np.abs(Z) > WILD * np.sqrt(np.diag(Sigma))
-    first = _judged(Z, observed, observed & wild, Sigma, P, unit, cutoff)
+    first = _judged(Z, observed, observed & wild, Sigma, P, unit, cutoff, count_lost)
     changed = np.any(first.aside != (first.mask | ~observed), axis=1)
     if not np.any(changed):
         return first
-    return _judged(Z, observed, first.mask, Sigma, P, unit, cutoff)
+    return _judged(Z, observed, first.mask, Sigma, P, unit, cutoff, count_lost)
 
 
 def _judged(
-    Z: Floats, observed: Flags, suspected: Flags, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats
+    Z: Floats,
+    observed: Flags,
+    suspected: Flags,
+    Sigma: Floats,
+    P: Floats,
+    unit: Floats,
+    cutoff: Floats,
+    count_lost: bool,
 ) -> Cells:
     """The cells that deviate if those suspected are set aside to begin with."""
     G, diagonal = Z @ P, np.tile(np.diag(P), (len(Z), 1))
@@ -121,7 +129,8 @@ def _judged(
         expected[rows], variance[rows] = block.expected(Z[rows], Sigma)
         aside[rows] = block.aside
         trusted[rows] = (block.aside & observed[rows]).sum(axis=1) <= HALF * observed[rows].sum(axis=1)
-        lost += block.lost(trusted[rows], Sigma)
+        if count_lost:
+            lost += block.lost(trusted[rows], Sigma)
     sigma = unit * np.sqrt(variance)
     scores = np.where(observed, (Z - expected) / sigma, 0.0)
     return Cells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost, sigma)

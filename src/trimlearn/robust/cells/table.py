@@ -16,6 +16,7 @@ from trimlearn.robust.scale import Chi
 __all__ = ["TableCells", "TableModel", "common_value", "why_left_out"]
 
 FEW_VALUES = 4  # different values that a column must have: three make a category, as for DetectDeviatingCells
+SOME = 1000  # values that are looked at first, to save time
 FEWEST = 5  # values that differ from the commonest one: of fewer, none can be told to be odd
 # Rows that a model is fitted to: more hardly change it, and all are judged by it. At most so many, and fewer where a
 # round with n p³ operations would take more than half a second; but 10 for each column, and 200.
@@ -91,7 +92,7 @@ class TableModel:
     def _judge(self, X: Floats) -> TableCells:
         known = np.isfinite(X) & (X != self.common)
         Z = _transformed(self.columns, np.where(known, X, np.nan))
-        found = self.model.explain(Z, self.level)
+        found = self.model.explain(Z, self.level, count_lost=False)
         inside = np.clip(found.expected, self.low, self.high)
         expected = np.column_stack([column.back(z) for column, z in zip(self.columns, inside.T, strict=True)])
         cutoffs = np.array([law.upper(self.level) for law in self.model.laws])
@@ -138,6 +139,9 @@ def why_left_out(x: Floats) -> str:
     ('constant', '')
     """
     known = x[np.isfinite(x)]
+    some = known[:: max(1, len(known) // SOME)]
+    if np.count_nonzero(some != common_value(known)) >= FEWEST and len(np.unique(some)) > FEW_VALUES:
+        return ""
     distinct = np.unique(known)
     if len(distinct) <= 1:
         return "constant" if len(distinct) else "no values"

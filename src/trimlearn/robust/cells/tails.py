@@ -15,7 +15,7 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri, stdtr, stdtrit
+from scipy.special import gammaln, ndtr, ndtri, stdtr, stdtrit
 
 from trimlearn.robust.scale import EXPECTED, Chi
 
@@ -44,7 +44,7 @@ class Tail:
     def p_value(self, r: Floats) -> Floats:
         """P(|T| > |r|)."""
         a = np.abs(r) / self.scale
-        return np.asarray(2.0 * (stdtr(self.freedom, -a) if np.isfinite(self.freedom) else 0.5 * Chi().survival(a)))
+        return np.asarray(2.0 * (stdtr(self.freedom, -a) if np.isfinite(self.freedom) else ndtr(-a)))
 
     def density(self, r: Floats) -> Floats:
         """Of T at r."""
