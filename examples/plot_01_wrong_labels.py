@@ -18,6 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 from trimlearn import TrimmedLogisticRegression
 from trimlearn.datasets import load_digits_contaminated
+from trimlearn.plots import plot_gallery, plot_noise_matrix
 
 digits = load_digits_contaminated(fraction=0.2)
 train, test = np.split(np.random.default_rng(0).permutation(len(digits.y)), [700])
@@ -45,9 +46,13 @@ for name, reader in (("trimmed", model), ("plain", plain)):
 # Worst first, with the label given and the one suggested. `outlier_probability_` means what it
 # says: of labels given 0.9, nine in ten are wrong.
 
-worst = np.argsort(-model.outlier_probability_, kind="stable")[:12]
-figure, axes = plt.subplots(2, 6, figsize=(9, 3.6), layout="constrained")
-for row, ax in zip(worst, axes.flat, strict=True):
-    ax.imshow(digits.X[train[row]].reshape(8, 8), cmap="gray_r")
-    ax.set_title(f"{digits.y[train[row]]} → {model.suggested_labels_[row]}", fontsize=11)
-    ax.axis("off")
+figure, ax = plt.subplots(figsize=(8, 4.2), layout="constrained")
+plot_gallery(model, label=18, ax=ax)
+
+# %%
+# Which labels are mistaken for which
+# -----------------------------------
+# The labels were shifted by one, from k to k + 1: that is what the noise matrix shows.
+
+figure, ax = plt.subplots(figsize=(5.5, 4.5), layout="constrained")
+plot_noise_matrix(model, ax=ax)

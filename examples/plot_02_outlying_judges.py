@@ -12,7 +12,7 @@ import pandas as pd
 
 from trimlearn import TrimmedPCA
 from trimlearn.datasets import load_judges
-from trimlearn.plots import plot_outlier_map
+from trimlearn.plots import plot_biplot, plot_outlier_map
 
 judges = load_judges()
 ratings = pd.DataFrame(judges.data, columns=judges.feature_names, index=judges.names)
@@ -31,3 +31,9 @@ plot_outlier_map(model, ax=ax)
 
 columns = ["name", "kind", "score", "probability", "features"]
 model.outlier_table().to_pandas()[columns].head(6).round(2)
+
+# %%
+# And where the judges lie along the two components, with the ratings as arrows:
+
+figure, ax = plt.subplots(figsize=(7, 5), layout="constrained")
+plot_biplot(model, ax=ax)

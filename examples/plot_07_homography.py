@@ -12,6 +12,7 @@ import numpy as np
 
 from trimlearn.geometry import TrimmedHomography
 from trimlearn.geometry.homography.synthetic import corner_error, random_scene
+from trimlearn.plots import plot_matches
 
 scene = random_scene(np.random.default_rng(1), n=600, contamination=0.7)
 model = TrimmedHomography().fit(scene.src, scene.dst)
@@ -22,15 +23,7 @@ print(f"and {np.sum(kept & ~scene.good)} wrong ones")
 print(f"the corners are off by {corner_error(model.homography_, scene.H):.2f} pixels in the mean")
 
 # %%
-# Each line leads from a point of the first image to where it is said to be in the second.
+# Lines lead from points of the first image, on the left, to where they are said to be in the second.
 
-figure, panels = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", sharex=True, sharey=True)
-for ax, rows, color, title in (
-    (panels[0], np.ones_like(kept), "#7f8c8d", "all matches"),
-    (panels[1], kept, "#2c6fbb", "those that one map explains"),
-):
-    ends = np.stack([scene.src[rows], scene.dst[rows]], axis=1)
-    for (x0, y0), (x1, y1) in ends:
-        ax.plot([x0, x1], [y0, y1], color=color, linewidth=0.6)
-    ax.scatter(*scene.src[rows].T, s=6, color=color)
-    ax.set(title=f"{title}: {rows.sum()}", aspect="equal")
+figure, ax = plt.subplots(figsize=(10, 4.5), layout="constrained")
+plot_matches(model, ax=ax)
