@@ -38,6 +38,7 @@ extensions = [
 ]
 exclude_patterns = ["_ext", "_pictures", "_templates"]
 templates_path = ["_templates"]
+default_role = "py:obj"  # `solve` in a docstring is a link to it
 toc_object_entries_show_parents = "hide"  # fit(), not TrimmedPCA.fit()
 highlight_language = "text"  # the formulas are indented blocks; code says that it is Python
 suppress_warnings = ["config.cache"]  # sphinx_gallery_conf holds a class, which Sphinx cannot keep between builds
@@ -68,6 +69,7 @@ sphinx_gallery_conf = {
     "doc_module": ("trimlearn",),
     "abort_on_example_error": True,
     "remove_config_comments": True,
+    "capture_repr": ("_repr_html_",),  # tables, but not the Axes that the last line returns
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 5,
