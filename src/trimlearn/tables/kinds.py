@@ -37,7 +37,7 @@ def read_column(
     """
     if forced in (None, "number") and decimal is None:
         plain = cells.plain_numbers()
-        if plain is not None:
+        if plain is not None and not (plain[1] and np.all(np.isnan(plain[0]))):  # words only are words
             return _of_plain(cells, *plain, heading, forced)
     if forced == "number":
         return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
