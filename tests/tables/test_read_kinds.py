@@ -221,6 +221,8 @@ def test_many_categories_are_text() -> None:
         ("day", range(1, 31), "number"),
         ("n", range(1950, 1980), "number"),
         ("n", range(1, 5), "number"),
+        ("n", [*range(1, 14), 1.4, *range(15, 26), 2600, *range(27, 31)], "id"),
+        ("car_id", [*range(100, 114), 1.4, *range(215, 226), 22600, *range(327, 331)], "id"),
     ],
 )
 def test_whole_numbers_that_name_rows(heading: str, cells: Any, kind: str) -> None:

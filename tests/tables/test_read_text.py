@@ -72,6 +72,8 @@ READABLE = {
     "empty lines": ("a,b\n1,2\n\n\n3,4\n  \n", ["a", "b"], ["1", "2"], 2),
     "headings twice": ("a,a,a (2),b\n1,2,3,4\n5,6,7,8\n", ["a", "a (3)", "a (2)", "b"], ["1", "2", "3", "4"], 2),
     "one column": ("a\n1\n2\n", ["a"], ["1"], 2),
+    "one column of decimal commas": ("x\n12,5\n13,5\n", ["x"], ["12,5"], 2),
+    "one column and its rows' numbers": ("x\n1,5\n2,7\n3,9\n", ["Unnamed: 0", "x"], ["1", "5"], 2),
     "one column of sentences": ("text\nhello, world\nfoo\nbar, baz, qux\n", ["text"], ["hello, world"], 2),
     "a cell of a megabyte": ("a,b\n" + "x" * 1_500_000 + ",1\ny,2\n", ["a", "b"], ["x" * 1_500_000, "1"], 2),
     "markup": ("a,b\n<script>alert(1)</script>,1\n<b>x,2\n", ["a", "b"], ["<script>alert(1)</script>", "1"], 2),

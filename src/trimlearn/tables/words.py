@@ -14,7 +14,7 @@ from trimlearn.tables.cells import Cells, is_missing
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind
 
-__all__ = ["ID_HEADING", "MOST_CATEGORIES", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
+__all__ = ["ID_HEADING", "MOST_CATEGORIES", "NAMED_ROWS", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
 
 MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; beyond, words are text
 PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
