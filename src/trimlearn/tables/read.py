@@ -15,8 +15,9 @@ from trimlearn.tables.delimited import read_delimited
 from trimlearn.tables.fingerprint import fingerprint
 from trimlearn.tables.formats import read_excel, read_numpy, read_parquet
 from trimlearn.tables.frames import from_array, from_frame
+from trimlearn.tables.layout import DELIMITERS
 from trimlearn.tables.names import find_names
-from trimlearn.tables.raw import Raw, arrow, pandas
+from trimlearn.tables.raw import Raw, arrow, pandas, shown_words
 from trimlearn.tables.table import Column, Kind, Table
 from trimlearn.tables.understand import understand
 from trimlearn.tables.words import Reading
@@ -96,7 +97,7 @@ def _raw(source: Any) -> Raw:
     if not hasattr(source, "iloc") and hasattr(source, "to_pandas"):
         source = source.to_pandas()
     if hasattr(source, "iloc"):
-        return from_frame(source if hasattr(source, "columns") else source.to_frame(), "table")
+        return _of_frame(source if hasattr(source, "columns") else source.to_frame())
     if isinstance(source, (dict, list, tuple)):
         lengths = {len(row) for row in source if isinstance(row, (list, tuple))}
         if len(lengths) > 1:
@@ -115,6 +116,14 @@ def _raw(source: Any) -> Raw:
     if array.ndim == 0:
         raise ValueError(f"source must be a path, a DataFrame or a 2-D array, got {type(source).__name__}.")
     return from_array(array, "source")
+
+
+def _of_frame(frame: Any) -> Raw:
+    raw = from_frame(frame, "table")
+    for delimiter, name in DELIMITERS.items():
+        if len(raw.names) == 1 and delimiter in raw.names[0]:
+            raw.notes.append(f"The only column is called {shown_words(raw.names)}: were its {name} to part columns?")
+    return raw
 
 
 def _of_file(path: Path) -> Raw:

@@ -14,7 +14,7 @@ from trimlearn.tables.cells import Cells, is_missing
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind
 
-__all__ = ["ID_HEADING", "MOST_CATEGORIES", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
+__all__ = ["ID_HEADING", "MOST_CATEGORIES", "NAMED_ROWS", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
 
 MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; beyond, words are text
 PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
@@ -101,9 +101,11 @@ def _yes_no(words: NDArray[Any], counts: NDArray[np.int64]) -> dict[str | None, 
     known = [word for word in words.tolist() if word is not None]
     if {word.lower() for word in known} not in YES_NO:
         return {}
-    often = sorted(zip(counts.tolist(), words.tolist(), strict=True), key=lambda pair: pair[0])
-    usual = {word.lower(): word for _, word in often if word is not None}
-    return {None: None} | {word: usual[word.lower()] for word in known}
+    usual: dict[str, tuple[int, str]] = {}
+    for count, word in zip(counts.tolist(), words.tolist(), strict=True):
+        if word is not None and count > usual.get(word.lower(), (0, ""))[0]:
+            usual[word.lower()] = (count, word)
+    return {None: None} | {word: usual[word.lower()][1] for word in known}
 
 
 def _alike(words: NDArray[Any]) -> list[str]:
