@@ -129,7 +129,8 @@ def test_of_many_classes_the_noisiest_are_drawn() -> None:
     [
         (2.1, "The suspects move no coefficient beyond its 95 % interval"),
         (3.5, "The suspects move the coefficient of a beyond its 95 % interval"),
-        (-1.0, "Without the suspects, a changes its sign"),
+        (-1.5, "Without the suspects, a changes its sign"),
+        (-0.1, "The suspects move the coefficient of a beyond its 95 % interval"),
     ],
 )
 def test_the_title_of_coefficients_is_what_happened(plain: float, title: str) -> None:

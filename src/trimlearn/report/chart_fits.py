@@ -21,7 +21,8 @@ LEAVERS = 25  # rows of the chart of who leaves when: likewise
 
 def coefficients(target: TargetFindings) -> Iterator[Spec]:
     """The linear model, fitted to all rows and without the suspects."""
-    there = [c for c in target.coefficients if _number(c["trimmed"]) is not None and _number(c["plain"]) is not None]
+    known = [c for c in target.coefficients if _number(c["trimmed"]) is not None and _number(c["plain"]) is not None]
+    there = [c for c in known if not str(c["name"]).endswith("intercept")]  # it says nothing, and dwarfs the others
     if not there:
         return
     there.sort(key=lambda c: -max(abs(c["trimmed"]), abs(c["plain"])))
@@ -61,7 +62,9 @@ def _number(value: Any) -> float | None:
 def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     known = [c for c in there if _number(c["low"]) is not None and _number(c["high"]) is not None]
     moved = [c for c in known if not c["low"] <= c["plain"] <= c["high"]]
-    turned = [c for c in moved if c["plain"] * c["trimmed"] < 0]
+    turned = [
+        c for c in moved if c["plain"] * c["trimmed"] < 0 < c["low"] * c["high"] and 2 * abs(c["plain"]) > _width(c)
+    ]
     if not known:
         return "The coefficients with all rows and without the suspects"
     if turned:
@@ -73,14 +76,19 @@ def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     return f"The suspects move {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
 
 
+def _width(coefficient: dict[str, Any]) -> float:
+    return float(coefficient["high"] - coefficient["low"])
+
+
 def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     """The rows in the order in which they leave as more is trimmed."""
     if path is None:
         return
     leaves = np.asarray(path.leaves_at, dtype=np.float64)
     score = judged.score
-    rows = np.arange(len(score)) if len(leaves) == len(score) else np.flatnonzero(np.isfinite(score))
-    if len(rows) != len(leaves) or not np.any(np.isfinite(leaves)):
+    seen = [np.arange(len(score)), judged.target.fits.get("rows", ()), np.flatnonzero(np.isfinite(score))]
+    rows = next((np.asarray(some) for some in seen if len(some) == len(leaves)), None)
+    if rows is None or not np.any(np.isfinite(leaves)):
         return
     worst = np.nan_to_num(score[rows], nan=-np.inf)
     order = np.lexsort((-worst, leaves))

@@ -85,7 +85,7 @@
     const zero = axis.zero && axis.shape !== "log";
     if (zero) [low, high] = [Math.min(0, low), Math.max(0, high)];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
-    const room = 0.04 * (high - low);
+    const room = 0.05 * (high - low);
     return [zero && low === 0 ? 0 : low - room, zero && high === 0 ? 0 : high + room];
   }
 

@@ -18,7 +18,7 @@
       const [w, h] = [widthOf(text, SIZE.name), 13];
       for (const [sx, sy] of SIDES) {
         const left = sx === 0 ? x - w / 2 : sx > 0 ? x + (sy ? 5 : 8) : x - (sy ? 5 : 8) - w;
-        const middle = y + sy * (sx ? 9 : 14);
+        const middle = y + sy * (sx ? 12 : 15);
         const box = [left - 2, middle - h / 2, left + w + 2, middle + h / 2];
         const inside = box[0] >= bounds[0] && box[1] >= bounds[1] && box[2] <= bounds[2] && box[3] <= bounds[3];
         if (!inside || taken.some((other) => overlap(box, other))) continue;

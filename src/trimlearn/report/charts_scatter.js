@@ -3,7 +3,8 @@
   "use strict";
   const { svg, widthOf, say } = charts;
 
-  const MANY = 400; // marks of a group: of more, each is smaller, and without an outline, which would hide the others
+  const SOME = 50; // marks of a group: of more, outlines would hide the marks behind them
+  const MANY = 400; // and of more than these, each is smaller and pale
   let clips = 0;
 
   /** Where the axes go: what the margins leave. */
@@ -112,9 +113,10 @@
       inside.append(svg("path", { class: `chart-line is-${spec.groups[k].role}`, d: d.join("") }));
     }
     marks.forEach((places, k) => {
-      const [role, many] = [spec.groups[k].role, places.length > MANY];
-      const d = places.map(([px, py]) => charts.mark(role, px, py, many)).join("");
-      if (d) inside.append(svg("path", { class: `chart-mark is-${role}${many ? " is-many" : ""}`, d }));
+      const role = spec.groups[k].role;
+      const crowd = places.length > MANY ? " is-many" : places.length > SOME ? " is-some" : "";
+      const d = places.map(([px, py]) => charts.mark(role, px, py, places.length > MANY)).join("");
+      if (d) inside.append(svg("path", { class: `chart-mark is-${role}${crowd}`, d }));
     });
     inside.append(...arrows(spec, frame));
     nodes.push(inside, ...cuts.nodes.filter((node) => node.tagName !== "line"));
@@ -126,12 +128,12 @@
     const where = new Map(seen.map((point) => [point.i, point]));
     const wanted = (spec.label || [])
       .filter((i) => where.has(i))
-      .map((i) => ({ ...where.get(i), text: charts.fitted(spec.points.name[i], 150, charts.SIZE.name) }));
+      .map((i) => ({ ...where.get(i), text: charts.fitted(spec.points.name[i], width < 600 ? 120 : 160, charts.SIZE.name) }));
     const columns = (spec.arrows || []).map((a) => ({ x: frame.x.of(a.x), y: frame.y.of(a.y), text: a.name, arrow: 1 }));
     const solid = seen
       .filter(({ i }) => spec.groups[spec.points.group[i]].role !== "fits")
       .map(({ x, y }) => [x - 4, y - 4, x + 4, y + 4]);
-    const bounds = [frame.left, frame.top, frame.left + frame.width + 8, frame.top + frame.height];
+    const bounds = [frame.left, frame.top - 8, frame.left + frame.width + 8, frame.top + frame.height];
     const boxes = taken.concat(solid);
     const text = (name, list) =>
       list.map((label) => svg("text", { class: name, x: label.x, y: label.y }, label.text));
