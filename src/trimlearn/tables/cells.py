@@ -119,8 +119,8 @@ class Cells:
             read = pa.compute.cast(cells, pa.float64())
         except pa.ArrowInvalid:
             return None
-        numbers: Floats = np.array(read.to_numpy(zero_copy_only=False), dtype=np.float64)
-        return numbers if np.isfinite(numbers).sum() == len(read) - read.null_count else None
+        numbers: Floats = read.to_numpy(zero_copy_only=False)
+        return numbers if np.count_nonzero(np.isfinite(numbers)) == len(read) - read.null_count else None
 
     def _has_empty(self) -> bool:
         offsets = self.array.buffers()[1]
