@@ -147,6 +147,11 @@ class Cells:
             compute.all(compute.match_substring_regex(pointed, r"^\s*-?[1-9][0-9]{0,2}(\.[0-9]{3})+\s*$")).as_py()
         )
 
+    def has_whole_numbers(self) -> bool:
+        """Whether some cells are digits only, of up to three."""
+        compute = arrow().compute
+        return bool(compute.any(compute.match_substring_regex(self.array, r"^\s*-?[0-9]{1,3}\s*$")).as_py())
+
     def sample(self, size: int = 500) -> list[str]:
         """The words of some rows, all over the column, those apart that say that there is no value."""
         rows = self.codes[:: max(1, self.rows // size)]
