@@ -194,6 +194,10 @@ WORDS = {
     "versions": (["1.2.3", "1.2.4", "2.0.0"], "id", ["1.2.3", "1.2.4", "2.0.0"]),
     "grades": (["A+", "A", "A-", "B"] * 3, "category", ["A+", "A", "A-", "B"] * 3),
     "ranges": (["1-2", "3-4", "5-6"] * 3, "category", ["1-2", "3-4", "5-6"] * 3),
+    "incomes": ([">50K", "<=50K"] * 5, "category", [">50K", "<=50K"] * 5),
+    "places": (["5km N of X", "7km N of X"] * 3, "category", ["5km N of X", "7km N of X"] * 3),
+    "wheels": (["2WD", "4WD"] * 5, "category", ["2WD", "4WD"] * 5),
+    "strokes": (["..", "..", ".."], "empty", [None] * 3),
     "half numbers": (["1", "2", "a", "b"] * 3, "category", ["1", "2", "a", "b"] * 3),
 }
 

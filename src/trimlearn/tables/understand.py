@@ -48,14 +48,14 @@ def _settle_decimals(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading
     plain = [j for j, reading in found.items() if _has_fractions(reading) and j not in raw.typed]
     if any(not cells[j].only_ambiguous_points() for j in plain):
         proved.add("point")
-    decimal: Decimal = "comma" if proved == {"comma"} or (not proved and raw.semicolons) else "point"
+    decimal: Decimal = "comma" if proved == {"comma"} or (proved != {"point"} and raw.semicolons) else "point"
     for j in open_:
         if decimal == "comma":
             found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), decimal)
         if proved == {decimal}:
             found[j].doubt = ""
     if decimal == "comma":
-        _settle_points(raw, cells, found, forced, sure=bool(proved), but=open_)
+        _settle_points(raw, cells, found, forced, sure=proved == {"comma"}, but=open_)
 
 
 def _settle_points(
