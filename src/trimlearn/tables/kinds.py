@@ -124,7 +124,6 @@ def _may_be_compact_dates(known: Floats) -> bool:
 
 def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None, how: str) -> Reading:
     """Numbers, unless they are all the same, yes and no, or number the rows."""
-    units = how
     finite = np.isfinite(numbers)
     known = numbers if finite.all() else numbers[finite]
     if not len(known):
@@ -150,8 +149,6 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
     elif len(known) == cells.rows >= FEWEST_COUNTED and _counts_rows(known, heading):
         found.kind, found.how, found.values, found.names_rows = "id", "counts the rows", _as_words(numbers), 1.0
     elif whole and len(known) >= FEWEST_CODES and bool(np.all((known == low) | (known == high))):
-        if units:
-            return read_words(cells, heading, None)  # "2WD" and "4WD" are no numbers
         found.kind, found.values = "category", _as_words(numbers)
         found.how = f"two values, {low:.15g} and {high:.15g}"
     return found
@@ -206,6 +203,8 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
         return None
     if forced is None and not read.how and cells.has_leading_zeros():
         return read_words(cells, heading, None, "codes with leading zeros")
+    if forced is None and read.how and len(np.unique(read.values[readable])) == 2 and counts.sum() >= FEWEST_CODES:
+        return None  # "2WD" and "4WD" are no numbers
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values
     numbers = by_word[cells.codes]
