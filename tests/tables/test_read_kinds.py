@@ -105,6 +105,10 @@ def test_a_doubt_is_told_unless_another_column_settles_it(tmp_path: Path) -> Non
     values, notes = read("a;b\n1.234;0,5\n2.345;7\n")
     assert values == [1234, 2345] and any("thousands" in note for note in notes)
     assert read("a;b\n1.234;0.5\n2.345;7\n")[0] == [1.234, 2.345]
+    values, notes = read("a;b\n1.000;x\n2.500;y\n500;y\n")
+    assert values == [1000, 2500, 500] and any("could be 1.234" in note for note in notes)
+    assert read("a;b\n1.000;x\n2.500;y\n0.500;y\n")[0] == [1, 2.5, 0.5]
+    assert read("a,b\n1.000,x\n2.500,y\n500,y\n")[0] == [1, 2.5, 500]
 
 
 DATES = {
@@ -190,6 +194,10 @@ WORDS = {
     "versions": (["1.2.3", "1.2.4", "2.0.0"], "id", ["1.2.3", "1.2.4", "2.0.0"]),
     "grades": (["A+", "A", "A-", "B"] * 3, "category", ["A+", "A", "A-", "B"] * 3),
     "ranges": (["1-2", "3-4", "5-6"] * 3, "category", ["1-2", "3-4", "5-6"] * 3),
+    "incomes": ([">50K", "<=50K"] * 5, "category", [">50K", "<=50K"] * 5),
+    "places": (["5km N of X", "7km N of X"] * 3, "category", ["5km N of X", "7km N of X"] * 3),
+    "wheels": (["2WD", "4WD"] * 5, "category", ["2WD", "4WD"] * 5),
+    "strokes": (["..", "..", ".."], "empty", [None] * 3),
     "half numbers": (["1", "2", "a", "b"] * 3, "category", ["1", "2", "a", "b"] * 3),
 }
 

@@ -168,6 +168,10 @@ def test_names_of_columns(frame: Any, names: list[str]) -> None:
     assert list(read_table(frame).frame) == names
 
 
+def test_every_row_of_a_frame_is_kept() -> None:
+    assert len(read_table(pd.DataFrame({"a": [1.0, 2.0, np.nan]})).frame) == 3
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

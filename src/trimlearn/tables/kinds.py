@@ -102,7 +102,7 @@ def _of_plain(cells: Cells, numbers: Floats, words: Counter[str], heading: str, 
     known = numbers[~np.isnan(numbers)]
     if not len(known):
         return nothing(cells)
-    whole = bool(np.all(known == np.rint(known)))
+    whole = _are_whole(known)
     if whole and forced is None:
         if cells.has_leading_zeros():
             return read_words(cells, heading, None, "codes with leading zeros")
@@ -124,17 +124,18 @@ def _may_be_compact_dates(known: Floats) -> bool:
 
 def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None, how: str) -> Reading:
     """Numbers, unless they are all the same, yes and no, or number the rows."""
-    lost = np.isinf(numbers)
-    numbers = np.where(lost, np.nan, numbers)
-    known = numbers[~np.isnan(numbers)]
+    finite = np.isfinite(numbers)
+    known = numbers if finite.all() else numbers[finite]
     if not len(known):
         return nothing(cells)
     low, high = float(known.min()), float(known.max())
-    whole = bool(np.all(known == np.rint(known)))
+    whole = _are_whole(known)
     few = f" from {low:.0f} to {high:.0f}" if whole and not how and high - low <= FEW_VALUES else ""
     how = ("whole numbers" if whole else "numbers") + few + how
-    found = _settled("number", numbers, how, np.isnan(numbers))
-    found.unreadable = tuple(np.flatnonzero(lost).tolist())
+    found = _settled("number", numbers, how, ~finite)
+    if len(known) < len(numbers):
+        found.unreadable = tuple(np.flatnonzero(np.isinf(numbers)).tolist())
+        found.values = numbers = np.where(finite, numbers, np.nan)
     if forced is not None:
         return found
     if low == high:
@@ -151,6 +152,10 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
         found.kind, found.values = "category", _as_words(numbers)
         found.how = f"two values, {low:.15g} and {high:.15g}"
     return found
+
+
+def _are_whole(known: Floats) -> bool:
+    return all(bool(np.all(some == np.rint(some))) for some in (known[:100], known))  # the first are a quick no
 
 
 def _counts_rows(known: Floats, heading: str) -> bool:
@@ -198,6 +203,8 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
         return None
     if forced is None and not read.how and cells.has_leading_zeros():
         return read_words(cells, heading, None, "codes with leading zeros")
+    if forced is None and read.how and len(np.unique(read.values[readable])) == 2 and counts.sum() >= FEWEST_CODES:
+        return None  # "2WD" and "4WD" are no numbers
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values
     numbers = by_word[cells.codes]

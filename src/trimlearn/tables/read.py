@@ -155,25 +155,31 @@ def _of_text(path: Path, suffix: str) -> Raw:
 
 
 def _trim(raw: Raw) -> None:
-    """Leave out what spreadsheets add: empty rows at the end, and columns without heading and cells."""
+    """Leave out what spreadsheets add: empty rows at the end of a file, and columns without heading and cells."""
     compute = arrow().compute
     rows = raw.rows
     while rows and all(column[rows - 1].as_py() == "" for column in raw.columns):
         rows -= 1
     if rows == 0 < raw.rows:
         raise ValueError(f"{raw.source} holds no values: all cells are empty.")
-    if rows < raw.rows:
-        raw.notes.append(f"{raw.rows - rows:,} empty rows at the end were left out.")
+    if raw.rows > rows and raw.first_line:  # the rows of a DataFrame are all meant
+        many = (
+            "1 empty row at the end was" if raw.rows == rows + 1 else f"{raw.rows - rows:,} empty rows at the end were"
+        )
+        raw.notes.append(f"{many} left out.")
         raw.columns = [column[:rows] for column in raw.columns]
-        raw.typed = {j: values if isinstance(values, str) else values[:rows] for j, values in raw.typed.items()}
     unnamed = [j for j, name in enumerate(raw.names) if name == f"Unnamed: {j}"]
     empty = {j for j in unnamed if rows and compute.all(compute.equal(raw.columns[j], "")).as_py()}
     if empty:
-        kept = [j for j in range(len(raw.names)) if j not in empty]
-        raw.notes = [note for note in raw.notes if len(empty) < len(unnamed) or "no heading" not in note]
-        raw.notes.append(f"Left out, having neither heading nor values: column {', '.join(str(j + 1) for j in empty)}.")
-        raw.typed = {kept.index(j): values for j, values in raw.typed.items() if j in kept}
-        raw.names, raw.columns = [raw.names[j] for j in kept], [raw.columns[j] for j in kept]
+        _leave_out(raw, empty, len(empty) == len(unnamed))
+
+
+def _leave_out(raw: Raw, empty: set[int], all_unnamed: bool) -> None:
+    kept = [j for j in range(len(raw.names)) if j not in empty]
+    raw.notes = [note for note in raw.notes if not all_unnamed or "no heading" not in note]
+    raw.notes.append(f"Left out, having neither heading nor values: column {', '.join(str(j + 1) for j in empty)}.")
+    raw.typed = {kept.index(j): values for j, values in raw.typed.items() if j in kept}
+    raw.names, raw.columns = [raw.names[j] for j in kept], [raw.columns[j] for j in kept]
 
 
 def _check_size(raw: Raw, least: int) -> None:

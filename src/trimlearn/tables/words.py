@@ -20,6 +20,7 @@ MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; bey
 PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
 NAMED_ROWS = 0.95  # of the cells must differ for words to name the rows: a few rows may be there twice
 LONGEST_NAME = 60  # letters of a typical name; longer ones are sentences
+STROKES = frozenset(("-", "--", "---", "—", "–", ".", "..", "...", "…"))  # instead of a value
 YES_NO = [{"yes", "no"}, {"y", "n"}, {"true", "false"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"}, {"on", "off"}]
 ID_HEADING = re.compile(
     r"(?i:id|index|idx|nr|no\.?|#|row|row ?names?|row.?id|obs|observation|case|key|uuid|guid|.*[_\s.-]id|id[_\s.-].*)|"
@@ -45,8 +46,10 @@ class Reading:
     names_rows: float = 0.0  # how well it names them: the best column becomes the id
 
 
-def nothing(cells: Cells) -> Reading:
-    return Reading("empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=counted(cells))
+def nothing(cells: Cells, missing: list[bool] | None = None) -> Reading:
+    return Reading(
+        "empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=counted(cells, missing)
+    )
 
 
 def counted(cells: Cells, missing: list[bool] | None = None) -> Counter[str]:
@@ -64,7 +67,7 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
     known = int(cells.counts[~np.array(missing)].sum()) if cells.words else 0
     different = missing.count(False)
     if not different:
-        return nothing(cells)
+        return nothing(cells, missing)
     found = Reading("text", by_word[cells.codes], how, cells.rows - known, words=counted(cells, missing))
     if forced is not None:
         found.kind, found.names_rows = forced, float(forced == "id")
@@ -88,11 +91,13 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
 def _missing_words(words: list[str]) -> list[bool]:
     """Which words say that there is no value; "None" and "-" only where enough other values are left."""
     missing = [is_missing(word) for word in words]
+    if all(gone or word in STROKES for word, gone in zip(words, missing, strict=True)):
+        return [True] * len(words)
     if missing.count(False) == 1 and "None" in words:  # "None" and one other: yes or no
         missing[words.index("None")] = False
-    others = missing.count(False) - sum(word in ("-", "--", "—", "–", ".") for word in words)
+    others = missing.count(False) - sum(word in STROKES for word in words)
     if others >= 2 and "+" not in words:
-        missing = [flag or word in ("-", "--", "—", "–", ".") for flag, word in zip(missing, words, strict=True)]
+        missing = [flag or word in STROKES for flag, word in zip(missing, words, strict=True)]
     return missing
 
 
