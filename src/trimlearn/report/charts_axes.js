@@ -47,9 +47,9 @@
     const every = Math.max(1, Math.ceil((sides * (last - first + 1)) / (count + 1)));
     const ticks = [0];
     for (let e = last; e >= first; e -= every) ticks.push(10 ** e, -(10 ** e));
-    if (every === 1 && ticks.filter((v) => v >= a && v <= b).length < count) ticks.push(...ticks.map((v) => 3 * v).slice(1));
-    const seen = ticks.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
-    return seen.length < 3 ? evenTicks(a, b, count) : seen;
+    const inside = (list) => list.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
+    if (every === 1 && inside(ticks).length < count) ticks.push(...ticks.slice(1).map((v) => 3 * v));
+    return inside(ticks).length < 3 ? evenTicks(a, b, count) : inside(ticks);
   }
 
   /** The scale of an axis, between f(low) and f(high), drawn between two pixels. */

@@ -65,6 +65,18 @@
     return nodes;
   }
 
+  /** A line across the x axis, named beside it: to its right, or to its left where there is no room. */
+  function upright(x, { top, bottom, right, label, name = "chart-cut", at = top + 11 }) {
+    const line = svg("line", { class: name, x1: x, x2: x, y1: top, y2: bottom });
+    if (!label) return { nodes: [line], boxes: [] };
+    const long = widthOf(label, SIZE.tick);
+    const turned = x + 6 + long > right;
+    const place = { x: turned ? x - 5 : x + 5, y: at, "text-anchor": turned ? "end" : "start" };
+    const from = turned ? x - 5 - long : x + 5;
+    const text = svg("text", { class: "chart-cut-name", ...place }, label);
+    return { nodes: [line, text], boxes: [[from, at - 11, from + long, at + 3]] };
+  }
+
   /** Which colour and mark means what, in one or more lines from a height on. */
   function key(groups, width, top, bar = false) {
     const nodes = [];
@@ -97,5 +109,5 @@
     return `M${(x - r).toFixed(1)} ${py}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
   }
 
-  Object.assign(charts, { placed, overlap, axes, key, mark, ticked, SIZE });
+  Object.assign(charts, { placed, axes, upright, key, mark, ticked, SIZE });
 })(window.trimlearnCharts);
