@@ -15,7 +15,7 @@ from scipy.stats import chi
 
 import chart_examples as examples
 import trimlearn.report
-from trimlearn.checks.findings import CellFindings, DuplicateRows
+from trimlearn.checks.findings import CellFindings, DuplicateRows, WrongCell
 from trimlearn.report.chart_specs import DRAWN, FLAGGED, LISTED, axis, chosen, counted, numbers, share
 from trimlearn.report.charts import charts
 
@@ -127,9 +127,10 @@ def test_of_many_classes_the_noisiest_are_drawn() -> None:
 @pytest.mark.parametrize(
     ("plain", "title"),
     [
-        (2.1, "The suspects move no coefficient beyond its 95 % interval"),
-        (3.5, "The suspects move the coefficient of a beyond its 95 % interval"),
-        (-1.0, "Without the suspects, a changes its sign"),
+        (2.1, "Trimming moves no coefficient beyond its 95 % interval"),
+        (3.5, "Trimming moves the coefficient of a beyond its 95 % interval"),
+        (-1.5, "When rows are trimmed, a changes its sign"),
+        (-0.1, "Trimming moves the coefficient of a beyond its 95 % interval"),
     ],
 )
 def test_the_title_of_coefficients_is_what_happened(plain: float, title: str) -> None:
@@ -159,7 +160,7 @@ def test_who_leaves_is_in_order_and_rows_without_a_target_are_skipped() -> None:
     path = SimpleNamespace(leaves_at=leaves, elbow=0.05)
     spec = drawn(replace(regression, target=replace(regression.target, score=score)), path=path)["path"]
     assert [item["name"] for item in spec["items"]] == [regression.names[12], regression.names[8]]
-    assert spec["title"] == f"{regression.names[12]} is the first to leave; where the data say stop, two rows have left"
+    assert spec["title"] == f"Two rows leave before the data say stop, {regression.names[12]} first"
 
 
 @pytest.mark.parametrize(("objective", "word"), [([4.0, 2, 1, 1, 1, 1], "settled"), ([4.0, 3, 2, 1], "still moving")])
@@ -192,6 +193,16 @@ def test_a_cell_map_says_what_was_written_and_what_was_expected() -> None:
     assert cell["role"] == ("high" if worst.score > 0 else "low")
     assert len(spec["rows"]) == 30
     assert "of 41" in spec["description"]
+
+
+def test_a_cell_of_words_is_neither_high_nor_low() -> None:
+    words = WrongCell(7, "Fuel", "Deisel", "Diesel", 12.0, 0.99, "spelling")
+    later = WrongCell(8, "Price", "2204-05-31", "2024-05-31", 9.0, 0.99)
+    spec = drawn(replace(regression, cells=CellFindings((words, later), regression.table.frame, {})))["cells"]
+    first, second = (cell for cell in spec["cells"] if cell["role"] != "missing")
+    assert (first["sign"], second["sign"]) == ("≠", "+")
+    assert first["lines"][1].endswith("→ Diesel expected")
+    assert "≠ is another word" in spec["description"]
 
 
 def test_quantiles_are_those_of_normal_rows() -> None:
@@ -253,6 +264,7 @@ def test_a_target_of_any_kind(changes: dict[str, Any], gone: set[str]) -> None:
         ({"path": None}, {"path"}),
         ({"path": SimpleNamespace(leaves_at=np.full(5, 0.1), elbow=0.1)}, {"path"}),
         ({"path": SimpleNamespace(leaves_at=np.full(297, np.inf), elbow=0.1)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(297, 0.1), elbow=0.0)}, {"path"}),
     ],
 )
 def test_what_is_not_given_is_left_out(more: dict[str, Any], gone: set[str]) -> None:

@@ -27,6 +27,7 @@ __all__ = ["FORMAT", "document", "finite", "short"]
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
 PICTURES = 500  # suspects with a picture: some 3 kB each, as the page is to stay below 5 MB
+CANDIDATES = 20_000  # rows among which neighbours are looked for: a limit on time; as near as makes no difference
 LOOKED = 1000  # rows among which examples of values are looked for: a limit on time
 FIRST = 20  # suspects in the short form: one screen
 
@@ -97,8 +98,8 @@ def finite(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         return {str(key): finite(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [finite(entry) for entry in value]
+    if isinstance(value, (list, tuple)):  # most hold the cells of a row, which are strings
+        return list(value) if all(type(entry) is str for entry in value) else [finite(entry) for entry in value]
     if isinstance(value, np.ndarray):
         return finite(value.tolist())
     if isinstance(value, np.generic):
@@ -134,6 +135,20 @@ def _examples(names: Names, column: str, n: int) -> list[str]:
     return list(seen)
 
 
+def _neighbours(parts: Parts, rows: list[int], target: str | None) -> dict[int, tuple[int, ...]]:
+    """The rows that are most like each of these; of a long table, among some drawn at random."""
+    mended = parts.cells.mended
+    if not rows:
+        return {}
+    if len(mended) <= CANDIDATES:
+        return nearest_rows(parts.features, mended, rows, k=3, target=target)
+    drawn = np.random.default_rng(0).choice(len(mended), CANDIDATES, replace=False)
+    among = np.union1d(drawn, rows)
+    places = np.searchsorted(among, rows)
+    near = nearest_rows(parts.features, mended.iloc[among].reset_index(drop=True), places, k=3, target=target)
+    return {row: tuple(among[list(near[int(place)])].tolist()) for row, place in zip(rows, places, strict=True)}
+
+
 @final
 class _Suspects:
     """Writes suspects, each as a dict."""
@@ -148,7 +163,7 @@ class _Suspects:
         parts = self.parts
         shown = [suspect.row for suspect in suspects[:SHOWN]]
         target = None if parts.target is None else parts.target.name
-        near = nearest_rows(parts.features, parts.cells.mended, shown, k=3, target=target) if shown else {}
+        near = _neighbours(parts, shown, target)
         needed = sorted({*shown, *(row for rows in near.values() for row in rows)})
         cells = parts.table.written.iloc[needed].to_numpy(dtype=object)
         texts = [[cell if isinstance(cell, str) else "" for cell in line] for line in cells]

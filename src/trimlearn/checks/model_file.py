@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +147,8 @@ class Model:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """What `to_json` gave. KeyError, TypeError or ValueError where something is missing in it."""
+        if document["link"] not in get_args(Link):
+            raise ValueError(f"its link is {document['link']!r}")
         design = Design.from_json(document["design"])
         coefficients = np.array([entry["values"] for entry in document["coefficients"]], dtype=np.float64).T
         intercept = np.array(document["intercept"], dtype=np.float64)

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["judge_target"]
 
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
-LITTLE = 0.05  # a weight below which a row is left out: it would move nothing, and cost time
 
 Judgement = LabelJudgement | NumberJudgement
 
@@ -46,8 +45,8 @@ def judge_target(
     """Judge the target of every row that has one.
 
     Boosting, a forest and a linear model predict each target from the other columns, fitted on other rows, in repeated
-    folds; their opinions are averaged, and a model of wrong targets turns them into one probability per row. Rows that
-    are probably wrong are left out, and the models asked again. The linear model's and boosting's own verdicts are
+    folds; their opinions are averaged, and a model of wrong targets turns them into one probability per row. Numbers
+    that are probably wrong are left out, and the models asked again. The linear model's and boosting's own verdicts are
     given beside it.
 
     Parameters
@@ -116,12 +115,15 @@ class _Judge:
         with heard(self.caveats, "the models that judge the target"):
             self._choose_scale()
             learners = self._learners(self.scale.to(self.target.y) if self.numeric else self.target.y)
-            first = learners.opinions(self._trusted(np.zeros(len(self.target.y))))
-            w = self._trusted(self._judged(first).probability)
+            first = learners.opinions(self._trusted(np.zeros(len(self.target.y), dtype=bool)))
+            judged = self._judged(first)
+            kept = self._trusted(judged.flagged)
             self.tell("the same, without targets that are probably wrong")
-            second = learners.opinions(w)
-            boosting = learners.final(w)
-        judged, by_boosting = self._judged(second), self._judged(second[:1]).flagged
+            # Labels are judged by the first opinions: the second found no more of them (python -m benchmarks dirty).
+            second = learners.opinions(kept) if self.numeric else [learners.boosting(kept, 1)]
+            boosting = learners.final(kept)
+            judged = self._judged(second) if self.numeric else judged
+            by_boosting = self._judged((second if self.numeric else first)[:1]).flagged
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
             linear = self._linear()
@@ -162,7 +164,7 @@ class _Judge:
         if not self.numeric:
             return
         target, y = self.target, self.target.y
-        everybody = np.ones(len(y))
+        everybody = np.ones(len(y), dtype=bool)
         open_question = target.task == "regression" and not target.asked and target.may_be_counts
         if open_question and counts_behave(y, lambda z: self._learners(z).line(everybody)):
             self.target = target = replace(target, task="count")
@@ -174,10 +176,10 @@ class _Judge:
         if log:
             self.caveats.append(f"{target.name} is predicted by its logarithm, on which the errors are more even.")
 
-    def _trusted(self, probability: Floats) -> Floats:
-        """How much each row counts: as far as it is right, or as a person has said."""
-        w = np.where(self.target.pinned_right, 1.0, np.where(self.target.pinned_wrong, 0.0, 1 - probability))
-        return np.where(w < LITTLE, 0.0, w) if self.numeric or _all_classes(w, self.target.y) else np.ones(len(w))
+    def _trusted(self, flagged: Flags) -> Flags:
+        """The rows that models learn from: those that are not flagged, or as a person has said."""
+        kept = (~flagged | self.target.pinned_right) & ~self.target.pinned_wrong
+        return kept if self.numeric or _all_classes(kept, self.target.y) else np.ones(len(kept), dtype=bool)
 
     def _judged(self, opinions: list[Floats]) -> Judgement:
         if self.numeric:
@@ -249,6 +251,6 @@ def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Arra
     return out
 
 
-def _all_classes(w: Floats, y: Array) -> bool:
+def _all_classes(kept: Flags, y: Array) -> bool:
     """Whether two rows of every class are left, for models to learn it from."""
-    return bool(np.bincount(y[w >= LITTLE], minlength=int(y.max()) + 1).min() >= 2)
+    return bool(np.bincount(y[kept], minlength=int(y.max()) + 1).min() >= 2)

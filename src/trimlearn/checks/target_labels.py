@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import Flags, Floats
-from trimlearn.robust.labels.noise import LabelNoise, estimate_noise
+from trimlearn.robust.labels.noise import estimate_noise
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
 __all__ = ["LabelJudgement", "judge_labels"]
 
+LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
 GAIN = 2.0  # of log-likelihood by which noise must pay for itself: a test at 5 % with one parameter (Wilks 1938)
 
 
@@ -54,21 +55,22 @@ def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
     """Judge labels by the mean of log-probabilities (n, K).
 
     Whether any label is wrong is decided as in `trimlearn.label_errors`; where it stays open, probabilities are lower
-    by how likely it is (Bayes' rule, both at even odds before). The level is the most likely one, not the largest that
-    agrees: predictions averaged over models and folds have learnt little noise, and with the largest the probabilities
-    are too high (python -m benchmarks dirty).
+    by how likely it is (Bayes' rule, both at even odds before). The level is only known to lie between the most likely
+    one and the largest that agrees with the labels, so that the probabilities are the means of those for both: the
+    first alone finds too few wrong labels, the second calls too many so (python -m benchmarks dirty).
     """
     z = np.asarray(np.mean(opinions, axis=0), dtype=np.float64)
     verdict = label_verdict([z], y, np.ones(len(y)))
-    noise: LabelNoise = estimate_noise([z], y, largest=False)
-    score, P = noise.score([z], y), noise.classes([z], y)
-    sure = 1.0
-    if verdict.clean:
-        gain = float(np.sum(noise.log_likelihood([z], y) - verdict.log_likelihood))
-        sure = 0.0 if verdict.chance else float(expit(gain - GAIN))
-    off = ~np.eye(len(noise.T), dtype=bool)
-    T = np.where(off, sure * noise.T, 1 - sure * np.where(off, noise.T, 0).sum(axis=1, keepdims=True))
-    return LabelJudgement(score, sure * expit(score), P.argmax(axis=1), sure * noise.epsilon, T, _caveats(verdict))
+    likely, largest = estimate_noise([z], y, largest=False), estimate_noise([z], y)
+    gain = float(np.sum(likely.log_likelihood([z], y) - verdict.log_likelihood)) if verdict.clean else np.inf
+    sure = 0.0 if verdict.chance else float(expit(gain - GAIN))
+    wrong = np.mean([expit(noise.score([z], y)) for noise in (likely, largest)], axis=0)
+    P = likely.classes([z], y) + largest.classes([z], y)
+    off = np.where(np.eye(len(likely.T), dtype=bool), 0.0, sure * (likely.T + largest.T) / 2)
+    T = off + np.diag(1 - off.sum(axis=1))
+    level = sure * (likely.epsilon + largest.epsilon) / 2
+    score = np.asarray(logit(np.clip(wrong, LEAST, 1 - LEAST)), dtype=np.float64)
+    return LabelJudgement(score, sure * wrong, P.argmax(axis=1), level, T, _caveats(verdict))
 
 
 def _caveats(verdict: LabelVerdict) -> tuple[str, ...]:

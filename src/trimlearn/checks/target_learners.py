@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -18,7 +18,7 @@ from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Floats
+from trimlearn.checks.findings import Flags, Floats
 
 __all__ = ["Learners", "Plan"]
 
@@ -70,6 +70,8 @@ class Learners:
         The number of classes; 0 for numbers.
     seed : int
         Of folds and models.
+
+    Rows are left out whole, not weighted: with weights scikit-learn's boosting takes five times as long on few rows.
     """
 
     linear: Floats
@@ -83,39 +85,37 @@ class Learners:
     def plan(self) -> Plan:
         return Plan.of(len(self.y), int(np.bincount(self.y).min()) if self.K else len(self.y))
 
-    def opinions(self, w: Floats) -> list[Floats]:
-        """All predictions by models fitted with weights w, boosting's first."""
-        found = [self.boosting(w), self.line(w)]
-        forest = self.forest(w)
+    def opinions(self, kept: Flags) -> list[Floats]:
+        """All predictions by models fitted to these rows, boosting's first."""
+        found = [self.boosting(kept), self.line(kept)]
+        forest = self.forest(kept)
         return found if forest is None else [*found, forest]
 
-    def final(self, w: Floats) -> Any:
-        """Boosting fitted to all rows with weights w."""
-        kept = np.flatnonzero(w > 0)
-        return self.new_boosting(self.seed).fit(self.trees[kept], self.y[kept], sample_weight=w[kept])
+    def final(self, kept: Flags) -> Any:
+        """Boosting fitted to all of these rows."""
+        return self.new_boosting(self.seed).fit(self.trees[kept], self.y[kept])
 
-    def boosting(self, w: Floats) -> Floats:
-        """By boosting, fitted with weights w."""
-        return self._crossfit(self.new_boosting, self.trees, w)
+    def boosting(self, kept: Flags, repetitions: int | None = None) -> Floats:
+        """By boosting."""
+        return self._crossfit(self.new_boosting, self.trees, kept, repetitions)
 
-    def line(self, w: Floats) -> Floats:
+    def line(self, kept: Flags) -> Floats:
         """By logistic regression, or a robust line."""
-        return self._crossfit(self.new_line, self.linear, w)
+        return self._crossfit(self.new_line, self.linear, kept)
 
-    def forest(self, w: Floats) -> Floats | None:
+    def forest(self, kept: Flags) -> Floats | None:
         """By the trees of a forest that have not seen the row; None where rows are many."""
-        n, kept = len(self.y), np.flatnonzero(w > 0)
-        if n > FOREST_ROWS:
+        if len(self.y) > FOREST_ROWS:
             return None
         options = {"bootstrap": True, "oob_score": True, "random_state": self.seed}
         if self.K:
             model = RandomForestClassifier(TREES, min_samples_leaf=3, **options)
-            model.fit(self.linear[kept], self.y[kept], sample_weight=w[kept])
+            model.fit(self.linear[kept], self.y[kept])
             P = self._probabilities(model, self.linear)
-            P[np.ix_(kept, model.classes_)] = model.oob_decision_function_
+            P[np.ix_(np.flatnonzero(kept), model.classes_)] = model.oob_decision_function_
             return _logarithm(P)
         model = ExtraTreesRegressor(TREES, min_samples_leaf=3, max_features=0.5, **options)
-        model.fit(self.linear[kept], self.y[kept], sample_weight=w[kept])
+        model.fit(self.linear[kept], self.y[kept])
         predicted = np.asarray(model.predict(self.linear), dtype=np.float64)
         predicted[kept] = model.oob_prediction_
         return predicted
@@ -133,12 +133,13 @@ class Learners:
         """A linear model, not fitted."""
         return LogisticRegression(C=0.1, max_iter=500) if self.K else HuberRegressor(alpha=1.0, max_iter=300)
 
-    def _crossfit(self, new: Callable[[int], Any], X: Floats, w: Floats) -> Floats:
+    def _crossfit(self, new: Callable[[int], Any], X: Floats, kept: Flags, repetitions: int | None = None) -> Floats:
+        plan = replace(self.plan, repetitions=repetitions or self.plan.repetitions)
         total: Floats | None = None
-        for r, splits in enumerate(self.plan.splits(self.y, self.K > 0, self.seed)):
+        for r, splits in enumerate(plan.splits(self.y, self.K > 0, self.seed)):
             for fitted, predicted in splits:
-                rows = self._rows(fitted[w[fitted] > 0], X is self.linear)
-                model = new(self.seed + r).fit(X[rows], self.y[rows], sample_weight=w[rows])
+                rows = self._rows(fitted[kept[fitted]], X is self.linear)
+                model = new(self.seed + r).fit(X[rows], self.y[rows])
                 part = (
                     _logarithm(self._probabilities(model, X[predicted]))
                     if self.K
@@ -147,7 +148,7 @@ class Learners:
                 total = np.zeros((len(self.y), *part.shape[1:])) if total is None else total
                 total[predicted] += part
         assert total is not None
-        return np.asarray(total / self.plan.repetitions)
+        return np.asarray(total / plan.repetitions)
 
     def _rows(self, rows: Array, linear: bool) -> Array:
         """All of them, or as many as a linear model needs; every class keeps its rarest rows."""

@@ -75,7 +75,7 @@ def _columns_title(wrong: Counter[str], counts: dict[str, tuple[int, int, int]])
 
 
 def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
-    """The rows with wrong cells, by column: which values are too high, and which too low."""
+    """The rows with wrong cells, by column: which values are too high, too low, or another word."""
     if not cells.cells:
         return
     worst: dict[int, float] = {}
@@ -86,42 +86,45 @@ def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
     kept = {name for name, _ in by_count.most_common(COLUMNS)}
     columns = [column.name for column in found.columns if column.name in kept]
     row_at, column_at = {row: i for i, row in enumerate(rows)}, {name: j for j, name in enumerate(columns)}
-    shown = [cell for cell in cells.cells if cell.row in row_at and cell.column in column_at]
     drawn = [
-        {
-            "row": row_at[cell.row],
-            "column": column_at[cell.column],
-            "role": "high" if cell.score > 0 else "low",
-            "sign": "+" if cell.score > 0 else "−",
-            "strength": _strength(cell.score),
-            "lines": [
-                f"{cell.column} of {names.of(cell.row)}",
-                f"{found.written[cell.column].iloc[cell.row] or say(cell.value)} → {say(cell.expected)} expected",
-                *([cell.error] if cell.error else []),
-                f"wrong with probability {share(cell.probability)}",
-            ],
-        }
-        for cell in shown
+        {"row": row_at[cell.row], "column": column_at[cell.column], **_square(found, cell, names)}
+        for cell in cells.cells
+        if cell.row in row_at and cell.column in column_at
     ]
-    many = len(worst) > len(rows)
-    left = (f" The {len(rows)} rows with the worst cells are drawn, of {len(worst):,}." if many else "") + (
-        f" The {len(columns)} columns with the most are drawn, of {len(by_count)}."
-        if len(by_count) > len(columns)
-        else ""
-    )
+    words = ", ≠ is another word than expected" if any(square["sign"] == "≠" for square in drawn) else ""
+    left = f" The {len(rows)} rows with the worst cells are drawn, of {len(worst):,}." if len(worst) > len(rows) else ""
+    if len(by_count) > len(columns):
+        left += f" The {len(columns)} columns with the most are drawn, of {len(by_count)}."
+    listed = sorted(cells.cells, key=lambda c: -abs(c.score))[:200]
     yield {
         "type": "matrix",
         "key": "cells",
         "title": _cells_title(cells),
-        "description": "Each square is a cell: + is too high, − is too low for the rest of its row, the stronger the "
-        f"colour the further off; a grey one is missing.{left}",
+        "description": f"Each square is a cell: + is too high, − is too low for the rest of its row{words}, the "
+        f"stronger the colour the further off; a grey one is missing.{left}",
         "rows": names.all(rows),
         "columns": columns,
         "cells": [*_missing(found, rows, columns, names), *drawn],
         "table": table(["row", "column", "value", "expected", "probability", "error"],
-                       [_cell_line(found, cell, names) for cell in
-                        sorted(cells.cells, key=lambda c: -abs(c.score))[:200]], len(cells.cells)),
+                       [_cell_line(found, cell, names) for cell in listed], len(cells.cells)),
     }  # fmt: skip
+
+
+def _square(found: Table, cell: WrongCell, names: Names) -> Spec:
+    """What a wrong cell looks like, and what it says when asked."""
+    name, column, written, expected, probability, _ = _cell_line(found, cell, names)
+    wordy = column in found.of_kind("category", "text")
+    return {
+        "role": "high" if wordy or cell.score > 0 else "low",
+        "sign": "≠" if wordy else "+" if cell.score > 0 else "−",
+        "strength": _strength(cell.score),
+        "lines": [
+            f"{column} of {name}",
+            f"{written} → {expected} expected",
+            *([cell.error] if cell.error else []),
+            f"wrong with probability {probability}",
+        ],
+    }
 
 
 def _strength(score: float) -> float:
@@ -129,10 +132,14 @@ def _strength(score: float) -> float:
     return round(float(np.clip(np.log(max(abs(score), PALE) / PALE) / np.log(STRONG / PALE), 0.0, 1.0)), 2)
 
 
-def _cell_line(found: Table, cell: WrongCell, names: Names) -> list[object]:
-    written = str(found.written[cell.column].iloc[cell.row]) or say(cell.value)
+def _cell_line(found: Table, cell: WrongCell, names: Names) -> list[str]:
+    written = str(found.written[cell.column].iloc[cell.row]) or _shown(cell.value)
     error = cell.error or "–"
-    return [names.of(cell.row), cell.column, written, say(cell.expected), share(cell.probability), error]
+    return [names.of(cell.row), cell.column, written, _shown(cell.expected), share(cell.probability), error]
+
+
+def _shown(value: float | str) -> str:
+    return value if isinstance(value, str) else say(value)
 
 
 def _missing(found: Table, rows: list[int], columns: list[str], names: Names) -> list[Spec]:
@@ -147,11 +154,12 @@ def _missing(found: Table, rows: list[int], columns: list[str], names: Names) ->
 
 def _cells_title(cells: CellFindings) -> str:
     count, rows = len(cells.cells), len({cell.row for cell in cells.cells})
-    high = sum(cell.score > 0 for cell in cells.cells)
+    numeric = [cell for cell in cells.cells if not isinstance(cell.value, str)]
+    high = sum(cell.score > 0 for cell in numeric)
     verb = "does" if count == 1 else "do"
     side = ""
-    if count > 3 and high >= 0.8 * count:
+    if len(numeric) == count > 3 and high >= 0.8 * count:
         side = ", mostly too high"
-    elif count > 3 and high <= 0.2 * count:
+    elif len(numeric) == count > 3 and high <= 0.2 * count:
         side = ", mostly too low"
     return f"{counted(count, 'cell', start=True)} in {counted(rows, 'row')} {verb} not fit the rest of the row{side}"

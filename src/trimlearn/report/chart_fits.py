@@ -20,8 +20,9 @@ LEAVERS = 25  # rows of the chart of who leaves when: likewise
 
 
 def coefficients(target: TargetFindings) -> Iterator[Spec]:
-    """The linear model, fitted to all rows and without the suspects."""
-    there = [c for c in target.coefficients if _number(c["trimmed"]) is not None and _number(c["plain"]) is not None]
+    """The linear model, fitted to all rows, and trimmed."""
+    known = [c for c in target.coefficients if _number(c["trimmed"]) is not None and _number(c["plain"]) is not None]
+    there = [c for c in known if not str(c["name"]).endswith("intercept")]  # it says nothing, and dwarfs the others
     if not there:
         return
     there.sort(key=lambda c: -max(abs(c["trimmed"]), abs(c["plain"])))
@@ -40,9 +41,9 @@ def coefficients(target: TargetFindings) -> Iterator[Spec]:
         "key": "coefficients",
         "title": _coefficients_title(there),
         "description": "What each column adds to the linear model, per typical step of the column: with all rows "
-        f"(rings), and with the suspects trimmed (dots, with their 95 % intervals). The largest first.{more}",
+        f"(rings), and trimmed (dots, with their 95 % intervals). The largest first.{more}",
         "x": {"label": "coefficient", "shape": "linear"},
-        "groups": [{"role": "plain", "name": "all rows"}, {"role": "trimmed", "name": "without the suspects"}],
+        "groups": [{"role": "plain", "name": "all rows"}, {"role": "trimmed", "name": "trimmed"}],
         "interval": "95 % interval",
         "dumbbell": True,
         "lines": [{"at": 0, "solid": True}],
@@ -61,16 +62,22 @@ def _number(value: Any) -> float | None:
 def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     known = [c for c in there if _number(c["low"]) is not None and _number(c["high"]) is not None]
     moved = [c for c in known if not c["low"] <= c["plain"] <= c["high"]]
-    turned = [c for c in moved if c["plain"] * c["trimmed"] < 0]
+    turned = [
+        c for c in moved if c["plain"] * c["trimmed"] < 0 < c["low"] * c["high"] and 2 * abs(c["plain"]) > _width(c)
+    ]
     if not known:
-        return "The coefficients with all rows and without the suspects"
+        return "The coefficients with all rows, and trimmed"
     if turned:
-        return f"Without the suspects, {turned[0]['name']} changes its sign"
+        return f"When rows are trimmed, {turned[0]['name']} changes its sign"
     if not moved:
-        return "The suspects move no coefficient beyond its 95 % interval"
+        return "Trimming moves no coefficient beyond its 95 % interval"
     if len(moved) == 1:
-        return f"The suspects move the coefficient of {moved[0]['name']} beyond its 95 % interval"
-    return f"The suspects move {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
+        return f"Trimming moves the coefficient of {moved[0]['name']} beyond its 95 % interval"
+    return f"Trimming moves {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
+
+
+def _width(coefficient: dict[str, Any]) -> float:
+    return float(coefficient["high"] - coefficient["low"])
 
 
 def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
@@ -79,8 +86,9 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
         return
     leaves = np.asarray(path.leaves_at, dtype=np.float64)
     score = judged.score
-    rows = np.arange(len(score)) if len(leaves) == len(score) else np.flatnonzero(np.isfinite(score))
-    if len(rows) != len(leaves) or not np.any(np.isfinite(leaves)):
+    seen = [np.arange(len(score)), judged.target.fits.get("rows", ()), np.flatnonzero(np.isfinite(score))]
+    rows = next((np.asarray(some) for some in seen if len(some) == len(leaves)), None)
+    if rows is None or not np.any(np.isfinite(leaves)):
         return
     worst = np.nan_to_num(score[rows], nan=-np.inf)
     order = np.lexsort((-worst, leaves))
@@ -88,6 +96,8 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     first = order[:LEAVERS]
     elbow = float(path.elbow)
     before = int(np.sum(leaves <= elbow))
+    if before == 0:
+        return
     items = [
         {
             "name": judged.names.of(int(rows[i])),
@@ -104,8 +114,8 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     yield {
         "type": "rows",
         "key": "path",
-        "title": f"{start} is the first to leave; where the data say stop, {counted(before, 'row')} "
-        f"{'has' if before == 1 else 'have'} left",
+        "title": f"{counted(before, 'row', start=True)} {'leaves' if before == 1 else 'leave'} before the data say "
+        f"stop, {start} first",
         "description": "The linear model is fitted with more and more rows trimmed: each line ends where its row "
         f"leaves for good.{more}",
         "x": {"label": "share of rows trimmed", "shape": "linear", "percent": True, "zero": True},

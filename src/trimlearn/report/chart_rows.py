@@ -102,17 +102,20 @@ def _sorted(seen: Seen) -> Iterator[Spec]:
     rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
     spec, note = seen.scatter("row-scores", rank, np.where(np.isfinite(rank), score, np.nan), score)
     limit, odd = seen.found.threshold, len(seen.found.odd)
-    verb = "is" if odd == 1 else "are"
+    verb = "is" if odd <= 1 else "are"
+    beyond = int(np.sum((score[rows] > limit) & ~seen.flagged[rows]))
+    other = f" {counted(beyond, 'row', start=True)} beyond the cut-off {'is' if beyond == 1 else 'are'} not called odd:"
+    doubt = f"{other} not all models agree." if beyond else ""
     yield spec | {
         "title": f"{counted(odd, 'row', start=True)} of {len(rows):,} {verb} unlike all others as a whole",
-        "description": f"The distance of each row from the bulk of the table, the furthest first. {note}".strip(),
+        "description": f"How far each row lies from the bulk of the table, the furthest first.{doubt} {note}".strip(),
         "x": {
             "label": "rank of the row, the furthest first",
             "short": "rank",
             "shape": "log" if len(rows) > 100 else "linear",
         },
-        "y": axis("robust distance", score[rows], zero=True),
-        "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
+        "y": axis("score: larger is further from the others", score[rows], zero=True, short="score"),
+        "lines": [{"axis": "y", "at": limit, "label": "cut-off"}] if np.isfinite(limit) else [],
     }
 
 
@@ -125,25 +128,17 @@ def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
         return
     spec, note = seen.scatter("row-map", within, off, within)
     limit = float(pca.threshold_)
-    beyond, odd = int(np.sum(off[seen.flagged] > limit)), int(seen.flagged.sum())
+    beyond = int(np.sum(off[seen.rows] > limit))
+    some = f"{counted(beyond, 'row', start=True)} {'lies' if beyond == 1 else 'lie'}"
     yield spec | {
-        "title": _pattern_title(beyond, odd),
+        "title": f"{some if beyond else 'No row lies'} off the pattern that the columns share",
         "description": "Across, how far out a row lies within "
         f"{counted(int(pca.n_components_), 'principal component')}; up, how far off them: high points have values that "
         f"do not go together. {note}".strip(),
         "x": axis("distance within the components", within[seen.rows]),
         "y": axis("distance from the components", off[seen.rows], zero=True),
-        "lines": [{"axis": "y", "at": limit, "label": "odd above"}] if np.isfinite(limit) else [],
+        "lines": [{"axis": "y", "at": limit, "label": "cut-off"}] if np.isfinite(limit) else [],
     }
-
-
-def _pattern_title(beyond: int, odd: int) -> str:
-    if beyond == 0:
-        return "No odd row breaks the pattern that the columns share"
-    if odd == 1:
-        return "The one odd row breaks the pattern that the columns share"
-    which = f"All {odd}" if beyond == odd else f"{beyond} of {odd}"
-    return f"{which} odd rows break the pattern that the columns share"
 
 
 def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spec]:
@@ -175,6 +170,10 @@ def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spe
     }
 
 
+def _times(ratio: float) -> str:
+    return "more than 1,000 times" if ratio > 1000 else f"{say(ratio, 2)} times"
+
+
 def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     """Distances against those of normal rows."""
     if covariance is None:
@@ -191,7 +190,7 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     spec, note = seen.scatter("quantiles", expected, np.where(np.isfinite(expected), score, np.nan), score)
     times = score[order[-1]] / expected[order[-1]]
     yield spec | {
-        "title": f"The furthest row lies {say(float(times), 2)} times as far out as it would among normal rows",
+        "title": f"The furthest row lies {_times(float(times))} as far out as it would among normal rows",
         "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; "
         f"odd rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
         "x": axis("distance of normal rows", expected[rows]),

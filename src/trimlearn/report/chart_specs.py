@@ -16,12 +16,13 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
-WIDE = 30.0  # times the median: from there on, half of the points would share a thirtieth of a linear axis
+WIDE = 10.0  # times the median: from there on, half of the points would share a tenth of a linear axis
 DRAWN = 2_000  # points that fit: more only make the cloud darker, and the file larger
 FLAGGED = 4_000  # points that are flagged and drawn, at most: some 200 kB a chart
 WORST = 1_000  # of these, the worst: those that one looks for by name
 FAR = 100  # of the points that fit, the furthest out: each can be seen alone, and a sample would miss most of them
 NAMED = 40  # points that may be named: a screen has room for about 15 of them
+OTHERS = 3  # points that are not flagged and may be named: one wants to know what is furthest out
 LISTED = 50  # lines of the table of a chart: more are not read, and the page has the whole list of suspects
 PERCENT = "\N{NO-BREAK SPACE}%"
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")  # numbers spelled out in English
@@ -129,7 +130,7 @@ def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
     middle = float(np.median(size[size > 0])) if np.any(size > 0) else 1.0
     if size.size == 0 or size.max() <= WIDE * middle:
         return {"label": label, "shape": "linear", **more}
-    if np.all(v[np.isfinite(v)] > 0) and not more.get("zero"):
+    if np.min(v[np.isfinite(v)]) > middle / WIDE**2 and not more.get("zero"):
         return {"label": label, "shape": "log", **more}
     return {"label": label, "shape": "signed", "unit": numbers([middle])[0], **more}
 
@@ -173,13 +174,14 @@ def _first_and_some(rows: Rows, size: Floats, first: int, count: int) -> Rows:
 
 
 def points(x: ArrayLike, y: ArrayLike, rows: Rows, groups: Groups, names: Names, worst: Floats) -> Spec:
-    """Points as a chart wants them: the columns, the groups, and which to name, the worst first.
+    """Points as a chart wants them: the columns, the groups, and which to name, the worst of the flagged first.
 
     ``x`` and ``y``: of the rows drawn; ``groups`` and ``worst``: of all rows of the table.
     """
     kinds, group = groups.spec(rows)
-    marked = np.flatnonzero(groups.role[rows] != "fits")
-    label = marked[np.argsort(-worst[rows][marked], kind="stable")][:NAMED]
+    marked = groups.role[rows] != "fits"
+    order = np.argsort(-worst[rows], kind="stable")
+    label = np.concatenate([order[marked[order]][:NAMED], order[~marked[order]][:OTHERS]])
     drawn = {"x": numbers(x), "y": numbers(y), "group": group, "name": names.all(rows)}
     return {"points": drawn, "groups": kinds, "label": label.tolist()}
 

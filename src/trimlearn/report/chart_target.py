@@ -101,7 +101,7 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     signed = not target.classes
     label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
     lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
-    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, judged.residual[rows])]
+    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, signed)]
     yield {
         "type": "scatter",
         "key": "outlier-map",
@@ -124,10 +124,10 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     }
 
 
-def _cuts(cut: float | None, residual: Floats) -> list[float]:
+def _cuts(cut: float | None, signed: bool) -> list[float]:
     if cut is None:
         return []
-    return [at for at in (cut, -cut) if np.any(np.sign(residual) == np.sign(at))]
+    return [cut, -cut] if signed else [cut]
 
 
 def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
@@ -182,8 +182,10 @@ def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
     score, bad = judged.score, judged.target.flagged
     if judged.cut is None:
         return f"{counted(flagged, 'row', start=True)} of {len(rows):,} {'is' if flagged == 1 else 'are'} flagged"
-    ratio = float(score[rows][bad[rows]].min() / max(score[rows][~bad[rows]].max(), 1e-300))
-    gap = "a clear gap" if ratio > 1.5 else "a small gap" if ratio > 1.1 else "no gap"
+    good = score[rows][~bad[rows]]
+    width = score[rows][bad[rows]].min() - good.max()
+    spread = float(np.median(np.abs(good - np.median(good))))
+    gap = "a clear gap" if width > spread else "a small gap" if width > spread / 4 else "no gap"
     return f"There is {gap} between the {counted(flagged, 'flagged row')} and the others"
 
 

@@ -51,7 +51,8 @@
 
   /** The numbers of a chart, for who reads or hears rather than sees. */
   function numbers(table, caption) {
-    const cells = (values, name) => values.map((value) => html(name, name === "th" ? { scope: "col" } : {}, value ?? "–"));
+    const cells = (values, name) =>
+      values.map((value) => html(name, name === "th" ? { scope: "col" } : {}, value ?? "–"));
     const head = html("thead", {}, html("tr", {}, cells(table.head, "th")));
     const body = html("tbody", {}, table.rows.map((row) => html("tr", {}, cells(row, "td"))));
     const grid = html("table", {}, [html("caption", { class: "chart-hidden" }, caption), head, body]);

@@ -47,9 +47,9 @@
     const every = Math.max(1, Math.ceil((sides * (last - first + 1)) / (count + 1)));
     const ticks = [0];
     for (let e = last; e >= first; e -= every) ticks.push(10 ** e, -(10 ** e));
-    if (every === 1 && ticks.filter((v) => v >= a && v <= b).length < count) ticks.push(...ticks.map((v) => 3 * v).slice(1));
-    const seen = ticks.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
-    return seen.length < 3 ? evenTicks(a, b, count) : seen;
+    const inside = (list) => list.filter((v) => v >= a && v <= b).sort((u, v) => u - v);
+    if (every === 1 && inside(ticks).length < count) ticks.push(...ticks.slice(1).map((v) => 3 * v));
+    return inside(ticks).length < 3 ? evenTicks(a, b, count) : inside(ticks);
   }
 
   /** The scale of an axis, between f(low) and f(high), drawn between two pixels. */
@@ -85,7 +85,7 @@
     const zero = axis.zero && axis.shape !== "log";
     if (zero) [low, high] = [Math.min(0, low), Math.max(0, high)];
     if (low === high) [low, high] = [low - 0.5, high + 0.5];
-    const room = 0.04 * (high - low);
+    const room = 0.05 * (high - low);
     return [zero && low === 0 ? 0 : low - room, zero && high === 0 ? 0 : high + room];
   }
 

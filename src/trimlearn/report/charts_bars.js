@@ -22,7 +22,8 @@
       y: charts.scale({}, [0, most * 1.06], [top + height, top]),
     };
     const yTicks = charts.ticked(frame.y, spec.y, 4).filter((tick) => Number.isInteger(tick.at));
-    const nodes = [...legend.nodes, ...charts.axes(frame, spec, charts.ticked(frame.x, spec.x, Math.max(3, wide / 80)), yTicks)];
+    const xTicks = charts.ticked(frame.x, spec.x, Math.max(3, wide / 80));
+    const nodes = [...legend.nodes, ...charts.axes(frame, spec, xTicks, yTicks)];
     const spots = [];
     spec.bins.forEach((bin, i) => {
       const [a, b] = [frame.x.of(bin.from), frame.x.of(bin.to)];
@@ -37,15 +38,9 @@
       const at = spec.x.percent ? (v) => `${say(100 * v)} %` : (v) => say(v);
       const counted = spec.groups.map((group, k) => `${say(bin.counts[k], 7)} ${group.name}`);
       const y = frame.y.of(sums[i]);
-      spots.push({ x: a, y, width: b - a, height: top + height - y, lines: [`${at(bin.from)} to ${at(bin.to)}`, ...counted] });
+      const lines = [`${at(bin.from)} to ${at(bin.to)}`, ...counted];
+      spots.push({ x: a, y, width: b - a, height: top + height - y, lines });
     });
-    for (const line of spec.lines || []) {
-      const x = frame.x.of(line.at);
-      nodes.push(svg("line", { class: "chart-cut", x1: x, x2: x, y1: top, y2: top + height }));
-      const turned = x + 6 + widthOf(line.label, charts.SIZE.tick) > left + wide;
-      const place = { x: turned ? x - 5 : x + 5, y: top + 11, "text-anchor": turned ? "end" : "start" };
-      nodes.push(svg("text", { class: "chart-cut-name", ...place }, line.label));
-    }
     return { height: top + height + 44, nodes, spots };
   }
 

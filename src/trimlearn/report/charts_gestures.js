@@ -9,6 +9,7 @@
     const held = new Map(); // pointers that are down
     let start = null; // where a drag began, and the view and the frame it began with
     let box = null;
+    let wanted = null; // where a moved chart shall be, at the next frame: mice report more often than screens show
 
     const viewNow = () => ({ x: state.frame.x.range, y: state.frame.y.range });
     const apart = ([a, b]) => Math.hypot(a[0] - b[0], a[1] - b[1]);
@@ -45,9 +46,19 @@
       if (!start.moved && apart([start.point, point]) < DRAGGED) return;
       if (!start.moved) glass.setPointerCapture(event.pointerId);
       start.moved = true;
-      if (state.view) move(start.point, point, start.view);
+      if (state.view) moveSoon(point);
       else if (event.pointerType !== "touch") outline(start.point, point);
     });
+
+    function moveSoon(point) {
+      if (!wanted) requestAnimationFrame(moveNow);
+      wanted = point;
+    }
+
+    function moveNow() {
+      if (wanted && start) move(start.point, wanted, start.view);
+      wanted = null;
+    }
 
     function outline(a, b) {
       if (!box) box = svg("rect", { class: "chart-box" });
@@ -61,6 +72,8 @@
     function end(event) {
       held.delete(event.pointerId);
       if (!start || held.size) return;
+      moveNow();
+      if (start.moved) state.draggedAt = event.timeStamp;
       const drawnBox = box && box.isConnected;
       if (drawnBox) box.remove();
       if (drawnBox && event.type === "pointerup") {

@@ -118,7 +118,10 @@
       if (event.pointerType === "mouse" && event.buttons === 0) show(spotAt(state.spots, ...place(event)));
     });
     glass.addEventListener("pointerleave", (event) => event.pointerType === "mouse" && hide());
-    glass.addEventListener("click", (event) => show(spotAt(state.spots, ...place(event))));
+    glass.addEventListener("click", (event) => {
+      const ended = event.timeStamp - (state.draggedAt ?? -Infinity) < 100; // a drag, not a click
+      if (!ended) show(spotAt(state.spots, ...place(event)));
+    });
     glass.addEventListener("blur", hide);
     glass.addEventListener("keydown", (event) => {
       const last = state.spots.length - 1;

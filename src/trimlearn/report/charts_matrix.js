@@ -43,19 +43,19 @@
     for (const cell of spec.cells) {
       const box = { x: left + cell.column * side, y: top + cell.row * tall, width: side - 1, height: tall - 1 };
       const strength = Math.max(0, Math.min(1, cell.strength));
-      const opacity = cell.role === "missing" ? null : (0.12 + 0.88 * strength).toFixed(2);
+      const opacity = cell.role === "missing" ? null : (0.06 + 0.94 * strength).toFixed(2);
       nodes.push(svg("rect", { class: `chart-cell is-${cell.role}`, "fill-opacity": opacity, ...box }));
       const [x, y] = [box.x + box.width / 2, box.y + box.height / 2 + 4];
-      if (cell.sign && side >= 14) nodes.push(svg("text", { class: sign(strength), x, y, "text-anchor": "middle" }, cell.sign));
-      if (cell.text && side > widthOf(cell.text) + 2) {
-        nodes.push(svg("text", { class: sign(strength), x, y, "text-anchor": "middle" }, cell.text));
+      const said = cell.text || cell.sign;
+      if (said && side > widthOf(said) + 2) {
+        nodes.push(svg("text", { class: sign(strength), x, y, "text-anchor": "middle" }, said));
       }
       if (cell.lines) spots.push({ ...box, lines: cell.lines });
     }
     return { height: top + rows.length * tall + 6, nodes, spots };
   }
 
-  const sign = (strength) => (strength > 0.55 ? "chart-sign is-inverse" : "chart-sign");
+  const sign = (strength) => (strength > 0.7 ? "chart-sign is-inverse" : "chart-sign");
 
   charts.kinds.matrix = matrix;
 })(window.trimlearnCharts);

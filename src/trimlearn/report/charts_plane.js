@@ -18,7 +18,7 @@
       const [w, h] = [widthOf(text, SIZE.name), 13];
       for (const [sx, sy] of SIDES) {
         const left = sx === 0 ? x - w / 2 : sx > 0 ? x + (sy ? 5 : 8) : x - (sy ? 5 : 8) - w;
-        const middle = y + sy * (sx ? 9 : 14);
+        const middle = y + sy * (sx ? 12 : 15);
         const box = [left - 2, middle - h / 2, left + w + 2, middle + h / 2];
         const inside = box[0] >= bounds[0] && box[1] >= bounds[1] && box[2] <= bounds[2] && box[3] <= bounds[3];
         if (!inside || taken.some((other) => overlap(box, other))) continue;
@@ -65,6 +65,18 @@
     return nodes;
   }
 
+  /** A line across the x axis, named beside it: to its right, or to its left where there is no room. */
+  function upright(x, { top, bottom, right, label, name = "chart-cut", at = top + 11 }) {
+    const line = svg("line", { class: name, x1: x, x2: x, y1: top, y2: bottom });
+    if (!label) return { nodes: [line], boxes: [] };
+    const long = widthOf(label, SIZE.tick);
+    const turned = x + 6 + long > right;
+    const place = { x: turned ? x - 5 : x + 5, y: at, "text-anchor": turned ? "end" : "start" };
+    const from = turned ? x - 5 - long : x + 5;
+    const text = svg("text", { class: "chart-cut-name", ...place }, label);
+    return { nodes: [line, text], boxes: [[from, at - 11, from + long, at + 3]] };
+  }
+
   /** Which colour and mark means what, in one or more lines from a height on. */
   function key(groups, width, top, bar = false) {
     const nodes = [];
@@ -97,5 +109,5 @@
     return `M${(x - r).toFixed(1)} ${py}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0z`;
   }
 
-  Object.assign(charts, { placed, overlap, axes, key, mark, ticked, SIZE });
+  Object.assign(charts, { placed, axes, upright, key, mark, ticked, SIZE });
 })(window.trimlearnCharts);

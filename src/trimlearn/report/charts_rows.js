@@ -3,6 +3,17 @@
   "use strict";
   const { svg, widthOf, fitted, say } = charts;
 
+  /** The name of a line, and its values. */
+  function told(spec, item) {
+    const number = (v) => (spec.x.percent ? `${say(100 * v)} %` : say(v));
+    const lines = [item.name];
+    item.points.forEach((v, k) => v !== null && lines.push(`${spec.groups[k].name}: ${number(v)}`));
+    if (spec.interval && typeof item.low === "number" && typeof item.high === "number") {
+      lines.push(`${spec.interval}: ${number(item.low)} to ${number(item.high)}`);
+    }
+    return item.note ? [...lines, item.note] : lines;
+  }
+
   function rows(spec, width) {
     const legend = spec.groups.length > 1 ? charts.key(spec.groups, width, 13) : { nodes: [], bottom: -6 };
     const room = Math.min(width * 0.38, Math.max(30, ...spec.items.map((item) => widthOf(item.name))));
@@ -21,13 +32,11 @@
       nodes.push(svg("line", { class: "chart-grid", x1: px, x2: px, y1: top, y2: top + height }));
       nodes.push(svg("text", { class: "chart-tick", x: px, y: top + height + 16, "text-anchor": "middle" }, text));
     }
-    for (const cut of spec.lines || []) {
-      const px = x.of(cut.at);
-      nodes.push(svg("line", { class: cut.solid ? "chart-axis" : "chart-cut", x1: px, x2: px, y1: top - 4, y2: top + height }));
-      if (!cut.label) continue;
-      const turned = px + 6 + widthOf(cut.label, charts.SIZE.tick) > left + wide;
-      const place = { x: turned ? px - 5 : px + 5, y: top + height - 5, "text-anchor": turned ? "end" : "start" };
-      nodes.push(svg("text", { class: "chart-cut-name", ...place }, cut.label));
+    const bottom = top + height;
+    for (const { at, label, solid } of spec.lines || []) {
+      const name = solid ? "chart-axis" : "chart-cut";
+      const place = { top: top - 4, bottom, right: left + wide, at: bottom - 5 };
+      nodes.push(...charts.upright(x.of(at), { ...place, label, name }).nodes);
     }
     const spots = [];
     spec.items.forEach((item, i) => {
@@ -39,18 +48,15 @@
         nodes.push(svg("line", { class: "chart-thread", x1: between[0], x2: between[1], y1: y, y2: y }));
       }
       if (typeof item.low === "number" && typeof item.high === "number") {
-        nodes.push(svg("line", { class: spec.thin ? "chart-stay" : "chart-interval", x1: x.of(item.low), x2: x.of(item.high), y1: y, y2: y }));
+        const ends = { x1: x.of(item.low), x2: x.of(item.high), y1: y, y2: y };
+        nodes.push(svg("line", { class: spec.thin ? "chart-stay" : "chart-interval", ...ends }));
       }
       item.points.forEach((value, k) => {
         if (value === null) return;
         const role = item.role || spec.groups[k].role;
         nodes.push(svg("path", { class: `chart-mark is-${role}`, d: charts.mark(role, x.of(value), y) }));
       });
-      const number = (v) => (spec.x.percent ? `${say(100 * v)} %` : say(v));
-      const told = item.points.map((v, k) => (v === null ? null : `${spec.groups[k].name}: ${number(v)}`)).filter(Boolean);
-      if (spec.interval && typeof item.low === "number") told.push(`${spec.interval}: ${number(item.low)} to ${number(item.high)}`);
-      if (item.note) told.push(item.note);
-      spots.push({ x: 0, y: y - line / 2, width, height: line, lines: [item.name, ...told] });
+      spots.push({ x: 0, y: y - line / 2, width, height: line, lines: told(spec, item) });
     });
     const label = { class: "chart-label", x: left + wide, y: top + height + 36, "text-anchor": "end" };
     nodes.push(svg("text", label, fitted(`${spec.x.label} →`, width)));

@@ -3,7 +3,8 @@
   "use strict";
   const { svg, widthOf, say } = charts;
 
-  const MANY = 400; // marks of a group: of more, each is smaller, and without an outline, which would hide the others
+  const SOME = 50; // marks of a group: of more, outlines would hide the marks behind them
+  const MANY = 1000; // and of more than these, each is smaller and pale
   let clips = 0;
 
   /** Where the axes go: what the margins leave. */
@@ -33,19 +34,18 @@
     const boxes = [];
     const { left, top, width, height, x, y } = frame;
     for (const line of spec.lines || []) {
-      const across = line.axis === "y";
-      const at = (across ? y : x).of(line.at);
-      if (across ? at < top || at > top + height : at < left || at > left + width) continue;
-      const ends = across ? { x1: left, x2: left + width, y1: at, y2: at } : { x1: at, x2: at, y1: top, y2: top + height };
-      nodes.push(svg("line", { class: "chart-cut", ...ends }));
-      if (!line.label) continue;
-      const long = widthOf(line.label, charts.SIZE.tick);
-      const turned = !across && at + 6 + long > left + width;
-      const tx = across ? left + width - 2 : turned ? at - 5 : at + 5;
-      const ty = across ? (at - 5 < top + 10 ? at + 13 : at - 5) : top + 11;
-      const anchor = across || turned ? "end" : "start";
-      nodes.push(svg("text", { class: "chart-cut-name", x: tx, y: ty, "text-anchor": anchor }, line.label));
-      boxes.push(anchor === "end" ? [tx - long, ty - 11, tx, ty + 3] : [tx, ty - 11, tx + long, ty + 3]);
+      const at = (line.axis === "y" ? y : x).of(line.at);
+      const right = left + width;
+      if (line.axis === "x" && at >= left && at <= right) {
+        const made = charts.upright(at, { top, bottom: top + height, right, label: line.label });
+        nodes.push(...made.nodes);
+        boxes.push(...made.boxes);
+      } else if (line.axis === "y" && at >= top && at <= top + height) {
+        const ty = at - 5 < top + 10 ? at + 13 : at - 5;
+        nodes.push(svg("line", { class: "chart-cut", x1: left, x2: right, y1: at, y2: at }));
+        nodes.push(svg("text", { class: "chart-cut-name", x: right - 2, y: ty, "text-anchor": "end" }, line.label));
+        boxes.push([right - 2 - widthOf(line.label, charts.SIZE.tick), ty - 11, right - 2, ty + 3]);
+      }
     }
     return { nodes, boxes };
   }
@@ -112,9 +112,10 @@
       inside.append(svg("path", { class: `chart-line is-${spec.groups[k].role}`, d: d.join("") }));
     }
     marks.forEach((places, k) => {
-      const [role, many] = [spec.groups[k].role, places.length > MANY];
-      const d = places.map(([px, py]) => charts.mark(role, px, py, many)).join("");
-      if (d) inside.append(svg("path", { class: `chart-mark is-${role}${many ? " is-many" : ""}`, d }));
+      const role = spec.groups[k].role;
+      const crowd = places.length > MANY ? " is-many" : places.length > SOME ? " is-some" : "";
+      const d = places.map(([px, py]) => charts.mark(role, px, py, places.length > MANY)).join("");
+      if (d) inside.append(svg("path", { class: `chart-mark is-${role}${crowd}`, d }));
     });
     inside.append(...arrows(spec, frame));
     nodes.push(inside, ...cuts.nodes.filter((node) => node.tagName !== "line"));
@@ -124,17 +125,17 @@
 
   function names(spec, frame, seen, taken, width) {
     const where = new Map(seen.map((point) => [point.i, point]));
+    const room = width < 600 ? 120 : 160;
     const wanted = (spec.label || [])
       .filter((i) => where.has(i))
-      .map((i) => ({ ...where.get(i), text: charts.fitted(spec.points.name[i], 150, charts.SIZE.name) }));
-    const columns = (spec.arrows || []).map((a) => ({ x: frame.x.of(a.x), y: frame.y.of(a.y), text: a.name, arrow: 1 }));
+      .map((i) => ({ ...where.get(i), text: charts.fitted(spec.points.name[i], room, charts.SIZE.name) }));
+    const columns = (spec.arrows || []).map((a) => ({ x: frame.x.of(a.x), y: frame.y.of(a.y), text: a.name }));
     const solid = seen
       .filter(({ i }) => spec.groups[spec.points.group[i]].role !== "fits")
       .map(({ x, y }) => [x - 4, y - 4, x + 4, y + 4]);
-    const bounds = [frame.left, frame.top, frame.left + frame.width + 8, frame.top + frame.height];
+    const bounds = [frame.left, frame.top - 8, frame.left + frame.width + 8, frame.top + frame.height];
     const boxes = taken.concat(solid);
-    const text = (name, list) =>
-      list.map((label) => svg("text", { class: name, x: label.x, y: label.y }, label.text));
+    const text = (name, list) => list.map(({ x, y, text: said }) => svg("text", { class: name, x, y }, said));
     const arrowNames = charts.placed(columns, boxes, bounds, 12);
     const pointNames = charts.placed(wanted, boxes, bounds, width < 480 ? 6 : 14);
     return [...text("chart-name is-arrow", arrowNames), ...text("chart-name", pointNames)];
@@ -145,7 +146,7 @@
     const rank = new Map((spec.label || []).map((i, n) => [i, n]));
     const of = (point) => (rank.has(point.i) ? rank.get(point.i) : 1e9 + point.x);
     const sorted = [...seen].sort((a, b) => of(a) - of(b));
-    return sorted.map(({ i, x, y }) => ({ x, y, lines: () => lines(spec, i) })); // told when asked: they are many
+    return sorted.map(({ i, x, y }) => ({ x, y, lines: () => lines(spec, i) })); // made when asked: they are many
   }
 
   charts.kinds.scatter = scatter;

@@ -8,7 +8,7 @@ function card(i) {
   return make(
     "article",
     { class: "card", "aria-label": `${capital(place(s))}${s.id ? `, ${s.id}` : ""}` },
-    asText(s.why) !== "" && make("p", { class: "why" }, datum(s.why)),
+    asText(s.why) !== "" && make("p", { class: "why" }, longDatum(s.why)),
     make(
       "div",
       { class: "card-body" },
@@ -102,6 +102,7 @@ function cellMatter(s, cell) {
       { class: "opinions" },
       cell.error && make("li", { class: "against" }, datum(capital(cell.error))),
       make("li", {}, `${percent(cell.probability)} likely wrong`),
+      cell.score !== null && make("li", {}, `${digits(Math.abs(cell.score))} σ from what is expected`),
     ),
     make(
       "div",
@@ -154,17 +155,19 @@ function duplicateMatter(group) {
 function picture(s) {
   if (!s.image?.startsWith("data:image/")) return null;
   const label = s.target ? `, labelled ${asText(s.target.given)}, rather ${asText(s.target.suggested)}` : "";
-  return make("img", { class: "picture", src: s.image, alt: `${capital(place(s))}${label}` });
+  const image = make("img", { class: "picture", src: s.image, alt: `${capital(place(s))}${label}` });
+  // Few pixels are shown as squares, not blurred.
+  image.addEventListener("load", () => image.classList.toggle("tiny", image.naturalWidth < 64));
+  return image;
 }
 
 // The row beside its nearest neighbours: a line for each column, suspicious ones first.
 function comparison(i) {
   const s = suspects[i];
-  if (!s.values) return s.row === null ? null : make(
-    "p",
-    { class: "muted comparison" },
-    "The page would grow too heavy with all values of this row: they are in flagged.csv.",
-  );
+  if (!s.values) {
+    const words = "The page would grow too heavy with all values of this row: they are in flagged.csv.";
+    return make("p", { class: "muted comparison" }, words);
+  }
   const suspicious = new Map(s.cells.map((cell) => [cell.column, "wrong"]));
   if (s.target) suspicious.set(data.target.name, "wrong");
   for (const name of s.odd?.columns ?? []) if (!suspicious.has(name)) suspicious.set(name, "unlike");
@@ -219,14 +222,14 @@ function comparisonLine(s, k, mark) {
       "td",
       { class: differs ? "differs" : "same" },
       differs && data.columns[k].kind !== "number" && make("span", { class: "sign" }, "≠ "),
-      datum(near.values[k]),
+      longDatum(near.values[k]),
     );
   };
   return make(
     "tr",
     { class: mark ? `suspicious ${mark}` : null },
     make("th", { scope: "row" }, datum(data.columns[k].name, "name")),
-    make("td", { class: "own" }, datum(own)),
+    make("td", { class: "own" }, longDatum(own)),
     s.neighbours.map(neighbour),
   );
 }

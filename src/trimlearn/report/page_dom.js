@@ -33,8 +33,20 @@ function datum(value, kind = "", longest = Infinity) {
   return make("bdi", { class: `value ${kind}` }, short);
 }
 
+// A value that may be long: its beginning, and a button that shows the rest.
+const LONG = 300; // characters: five lines or so
+function longDatum(value, kind = "") {
+  const text = asText(value);
+  if (text.length <= LONG + 100) return datum(value, kind);
+  const whole = make("span", {}, datum(text, kind, LONG), " ");
+  const show = () => whole.replaceChildren(datum(text, kind));
+  whole.append(make("button", { type: "button", class: "link", on: { click: show } }, "all of it"));
+  return whole;
+}
+
 // value → expected. The arrow is read aloud as words.
 function change(from, to, longest) {
+  const side = (value, kind) => (longest ? datum(value, kind, longest) : longDatum(value, kind));
   const arrow = [
     make("span", { class: "arrow", "aria-hidden": "true" }, " → "),
     make("span", { class: "unseen" }, ", rather "),
@@ -42,8 +54,8 @@ function change(from, to, longest) {
   return make(
     "span",
     { class: "change" },
-    datum(from, "bad", longest),
-    ...(asText(to) === "" ? [] : [arrow, datum(to, "good", longest)]),
+    side(from, "bad"),
+    ...(asText(to) === "" ? [] : [arrow, side(to, "good")]),
   );
 }
 

@@ -133,7 +133,7 @@ function drawRow(i) {
   const row = make(
     "tr",
     { role: "row", "data-suspect": i, class: classes.join(" ") },
-    make("th", { role: "rowheader", scope: "row", class: "c-line" }, toggle),
+    make("th", { role: "rowheader", scope: "row", class: "c-line" }, toggle, glimpse(s)),
     cell("kind", make("span", { class: "kind" }, capital(s.kind)), " ", summary(s)),
     cell("probability", bar(s.probability ?? 0), make("span", { class: "number" }, percent(s.probability))),
     cell("models", verdicts(s.target)),
@@ -148,6 +148,14 @@ function drawRow(i) {
       make("td", { role: "cell", colspan: COLUMNS.length, id: `card-${i}` }, card(i)),
     ),
   ];
+}
+
+// A picture of the row where there is one; the card says what it shows.
+function glimpse(s) {
+  const image = picture(s);
+  image?.setAttribute("alt", "");
+  image?.setAttribute("class", "glimpse");
+  return image;
 }
 
 // What looks wrong, on a line: as much as fits.

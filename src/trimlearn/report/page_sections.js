@@ -56,7 +56,7 @@ function columnsSection() {
     "columns",
     "Columns",
     make("p", { class: "lead" }, "How each column was read, and what is the matter with it."),
-    scrolled("Columns", table),
+    scrolled("Table of columns", table),
     data.columns.length > MANY && more,
   );
 }
@@ -127,6 +127,7 @@ function modelsSection() {
     const key = `${entry.model}\n${entry.measure}`;
     groups.set(key, { ...groups.get(key), [entry.fit]: entry });
   }
+  const head = heads("Model", "Measure", "Plain", "Trimmed", "Comparison");
   const body = make("tbody", {}, [...groups.values()].map(modelLine));
   return section(
     "models",
@@ -137,7 +138,7 @@ function modelsSection() {
       "How well each model predicts rows that it has not seen, ",
       "fitted to all rows (plain) and without those that look wrong (trimmed).",
     ),
-    scrolled("Models", make("table", { class: "models" }, heads("Model", "Measure", "Plain", "Trimmed", ""), body)),
+    scrolled("Table of models", make("table", { class: "models" }, head, body)),
   );
 }
 

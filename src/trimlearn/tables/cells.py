@@ -119,8 +119,8 @@ class Cells:
             read = pa.compute.cast(cells, pa.float64())
         except pa.ArrowInvalid:
             return None
-        numbers: Floats = np.array(read.to_numpy(zero_copy_only=False), dtype=np.float64)
-        return numbers if np.isfinite(numbers).sum() == len(read) - read.null_count else None
+        numbers: Floats = read.to_numpy(zero_copy_only=False)
+        return numbers if np.count_nonzero(np.isfinite(numbers)) == len(read) - read.null_count else None
 
     def _has_empty(self) -> bool:
         offsets = self.array.buffers()[1]
@@ -146,6 +146,11 @@ class Cells:
         return len(pointed) > 0 and bool(
             compute.all(compute.match_substring_regex(pointed, r"^\s*-?[1-9][0-9]{0,2}(\.[0-9]{3})+\s*$")).as_py()
         )
+
+    def has_whole_numbers(self) -> bool:
+        """Whether some cells are digits only, of up to three."""
+        compute = arrow().compute
+        return bool(compute.any(compute.match_substring_regex(self.array, r"^\s*-?[0-9]{1,3}\s*$")).as_py())
 
     def sample(self, size: int = 500) -> list[str]:
         """The words of some rows, all over the column, those apart that say that there is no value."""

@@ -54,7 +54,9 @@ def _without_words(column: Any) -> Any:
     pa = arrow()
     compute = pa.compute
     letters = column.buffers()[2]
-    if letters is None or not any(letter in letters.to_pybytes() for letter in (b"N", b"n")):
+    if letters is None or not letters.size or np.frombuffer(letters, np.uint8).max() < ord("N"):
+        return column  # digits only, the quick way to see that
+    if not any(letter in letters.to_pybytes() for letter in (b"N", b"n")):
         return column  # each of the words has one of them
     missing = compute.is_in(column, value_set=pa.array(NO_VALUE, pa.large_string()))
     if not compute.any(missing).as_py():

@@ -171,8 +171,10 @@ def _label_column(table: Table, column: str) -> str:
     for c in others:
         if c.name.lower() in LABEL_WORDS:
             return c.name
-    chosen = [c for c in others if c.kind == "category"] or [c for c in others if c.kind == "number"] or others
-    return chosen[0].name
+    words = [c for c in others if c.kind == "category"]
+    numbers = [c for c in others if c.kind == "number"]
+    classes = [c for c in numbers if _are_classes(table.frame[c.name].dropna().to_numpy())]
+    return (words or classes or numbers or others)[0].name
 
 
 def _told(labels: str | os.PathLike[str], table: Table, column: str, label: str) -> Table:

@@ -15,13 +15,23 @@ from trimlearn.tables.numbers import Decimal, read_numbers
 from trimlearn.tables.quick import read_many
 from trimlearn.tables.raw import shown_words
 from trimlearn.tables.table import Kind
-from trimlearn.tables.words import ID_HEADING, MOST_CATEGORIES, PER_CATEGORY, Reading, counted, nothing, read_words
+from trimlearn.tables.words import (
+    ID_HEADING,
+    MOST_CATEGORIES,
+    NAMED_ROWS,
+    PER_CATEGORY,
+    Reading,
+    counted,
+    nothing,
+    read_words,
+)
 
 __all__ = ["read_column", "read_typed"]
 
 Floats = NDArray[np.float64]
 
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
+MOSTLY = 0.8  # of the numbers of rows must be as they should be: a tenth of them may be wrong cells, at two steps each
 FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is told, so that a reader can object
 FEWEST_CODES = 10  # rows before two whole numbers are taken for yes and no
 FEWEST_COUNTED = 20  # rows before 1, 2, 3, … under any heading is taken for their numbers
@@ -37,7 +47,7 @@ def read_column(
     """
     if forced in (None, "number") and decimal is None:
         plain = cells.plain_numbers()
-        if plain is not None:
+        if plain is not None and not (plain[1] and np.all(np.isnan(plain[0]))):  # words only are words
             return _of_plain(cells, *plain, heading, forced)
     if forced == "number":
         return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
@@ -92,7 +102,7 @@ def _of_plain(cells: Cells, numbers: Floats, words: Counter[str], heading: str, 
     known = numbers[~np.isnan(numbers)]
     if not len(known):
         return nothing(cells)
-    whole = bool(np.all(known == np.rint(known)))
+    whole = _are_whole(known)
     if whole and forced is None:
         if cells.has_leading_zeros():
             return read_words(cells, heading, None, "codes with leading zeros")
@@ -114,26 +124,29 @@ def _may_be_compact_dates(known: Floats) -> bool:
 
 def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None, how: str) -> Reading:
     """Numbers, unless they are all the same, yes and no, or number the rows."""
-    lost = np.isinf(numbers)
-    numbers = np.where(lost, np.nan, numbers)
-    known = numbers[~np.isnan(numbers)]
+    finite = np.isfinite(numbers)
+    known = numbers if finite.all() else numbers[finite]
     if not len(known):
         return nothing(cells)
     low, high = float(known.min()), float(known.max())
-    whole = bool(np.all(known == np.rint(known)))
+    whole = _are_whole(known)
     few = f" from {low:.0f} to {high:.0f}" if whole and not how and high - low <= FEW_VALUES else ""
     how = ("whole numbers" if whole else "numbers") + few + how
-    found = _settled("number", numbers, how, np.isnan(numbers))
-    found.unreadable = tuple(np.flatnonzero(lost).tolist())
+    found = _settled("number", numbers, how, ~finite)
+    if len(known) < len(numbers):
+        found.unreadable = tuple(np.flatnonzero(np.isinf(numbers)).tolist())
+        found.values = numbers = np.where(finite, numbers, np.nan)
     if forced is not None:
         return found
     if low == high:
         found.kind, found.how, found.values = "constant", "always the same", _as_words(numbers)
-    elif whole and (heading == "Unnamed: 0" and bool(np.all(np.diff(known) > 0))):
+    elif (
+        heading == "Unnamed: 0" and np.mean(known == np.rint(known)) >= MOSTLY and np.mean(np.diff(known) > 0) >= MOSTLY
+    ):
         found.kind, found.how, found.values, found.names_rows = "id", "numbers the rows", _as_words(numbers), 1.0
-    elif whole and ID_HEADING.fullmatch(heading):
+    elif ID_HEADING.fullmatch(heading) and np.mean(known == np.rint(known)) >= MOSTLY:
         return _codes(cells, numbers, known, found)
-    elif whole and len(known) == cells.rows >= FEWEST_COUNTED and _counts_rows(known, heading):
+    elif len(known) == cells.rows >= FEWEST_COUNTED and _counts_rows(known, heading):
         found.kind, found.how, found.values, found.names_rows = "id", "counts the rows", _as_words(numbers), 1.0
     elif whole and len(known) >= FEWEST_CODES and bool(np.all((known == low) | (known == high))):
         found.kind, found.values = "category", _as_words(numbers)
@@ -141,15 +154,24 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
     return found
 
 
+def _are_whole(known: Floats) -> bool:
+    return all(bool(np.all(some == np.rint(some))) for some in (known[:100], known))  # the first are a quick no
+
+
 def _counts_rows(known: Floats, heading: str) -> bool:
-    return known[0] in (0, 1) and bool(np.all(np.diff(known) == 1)) and not TIME_HEADING.fullmatch(heading)
+    """Whether they are 0, 1, 2, … or 1, 2, 3, …, wrong cells apart; the first rows are a quick no for most columns."""
+    for some in (known[:100], known):
+        ahead = some - np.arange(len(some))
+        if max(np.mean(ahead == 0), np.mean(ahead == 1)) < MOSTLY:
+            return False
+    return not TIME_HEADING.fullmatch(heading)
 
 
 def _codes(cells: Cells, numbers: Floats, known: Floats, found: Reading) -> Reading:
     """Whole numbers under a heading such as "id": never quantities."""
     different = len(np.unique(known))
     found.values = _as_words(numbers)
-    if different == len(known):
+    if different >= NAMED_ROWS * len(known):
         found.kind, found.how, found.names_rows = "id", "all different, by its heading an id", 1.0
     elif different <= min(MOST_CATEGORIES, len(known) / PER_CATEGORY):
         found.kind, found.how = "category", f"codes by its heading, {different} different"
@@ -181,6 +203,8 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
         return None
     if forced is None and not read.how and cells.has_leading_zeros():
         return read_words(cells, heading, None, "codes with leading zeros")
+    if forced is None and read.how and len(np.unique(read.values[readable])) == 2 and counts.sum() >= FEWEST_CODES:
+        return None  # "2WD" and "4WD" are no numbers
     by_word = np.full(len(cells.words), np.nan)
     by_word[known] = read.values
     numbers = by_word[cells.codes]

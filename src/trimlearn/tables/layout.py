@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ DELIMITERS = {
     ",": "commas",
 }  # commas stand in numbers too: they lose ties
 NONE = "\x1f"  # the delimiter of a table of one column: it stands in no text
+DECIMAL = re.compile(r"\s*-?(\d+),\d+\s*$")
 HEAD = 1 << 18  # bytes looked at: some hundred lines even of wide tables
 LINES = 1000  # looked at: more tell nothing new
 PREAMBLE = 20  # lines that may stand above a table: titles, dates, sources
@@ -137,6 +139,8 @@ def _sniff(lines: list[str], suffix: str) -> str:
         share = times / (len(rows) - above)
         score = (share >= AGREE, -above, rows[above] == count, round(share, 2))
         titled = above <= PREAMBLE and len(rows) > above + 1 and share >= AGREE and not _is_prose(records[above:])
+        if candidate == "," and above == 1 and _are_decimals(lines):
+            continue
         if (above == 0 or titled) and score > best:
             best, delimiter = score, candidate
     return delimiter or (" " if _spaces_separate(lines) else NONE)
@@ -146,6 +150,13 @@ def _is_prose(records: list[list[str]]) -> bool:
     """Whether a space follows most delimiters and no field is a number: commas in sentences."""
     cells = [cell for fields in records for cell in fields[1:]]
     return sum(cell.startswith(" ") for cell in cells) > len(cells) / 2 and not any(map(PLAIN.match, cells))
+
+
+def _are_decimals(lines: list[str]) -> bool:
+    """Whether most lines are one number with a decimal comma, and not a number and the row's."""
+    found = [DECIMAL.match(line) for line in lines[1:] if line.strip()]
+    wholes = [int(one[1]) for one in found if one is not None]
+    return len(wholes) >= AGREE * len(found) and wholes[:3] != [1, 2, 3][: len(wholes)]
 
 
 def _counts(record: Record) -> bool:

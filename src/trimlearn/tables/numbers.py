@@ -77,7 +77,7 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
     >>> read_numbers(["12,5", "1.234"], [1, 1]).values.tolist()
     [12.5, 1234.0]
     """
-    parsed = [_parse(cell) for cell in cells]
+    parsed = _without_bounds([_parse(cell) for cell in cells], counts)
     forms = Counter[str]()
     for one, count in zip(parsed, counts, strict=True):
         if one is not None:
@@ -98,6 +98,13 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
     values[endless] = np.inf  # a number, but none that can be used
     how = _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
     return Numbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
+
+
+def _without_bounds(parsed: list[_Parsed | None], counts: Sequence[int]) -> list[_Parsed | None]:
+    """Limits such as "<0.5" are numbers among numbers only: ">50K" and "<=50K" alone are two classes."""
+    numbers = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None)
+    limits = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None and one.limit)
+    return [one if one is None or not one.limit or 2 * limits < numbers else None for one in parsed]
 
 
 def _parse(cell: str) -> _Parsed | None:
@@ -121,6 +128,8 @@ def _parse(cell: str) -> _Parsed | None:
         return None
     if mark and form == "either comma":
         form = "point"  # a comma in money parts thousands; a point need not: "$3.459" a gallon
+    if after.count(" ") > 1:  # "3 blind mice went" is no unit
+        return None
     negative = bool(signs) and signs[0] != "+"
     return _Parsed(digits, form, found["exponent"] or "", negative, mark, _unit(after), bool(found["limit"]))
 

@@ -29,14 +29,18 @@ def read_many(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | No
     if len(cells) <= MANY or decimal == "comma":
         return read_numbers(cells, counts, decimal)
     some = np.arange(0, len(cells), len(cells) // SAMPLE)
-    mark = read_numbers([cells[i] for i in some], [counts[i] for i in some]).mark
+    mark = _of_some(cells, counts, some.tolist(), decimal).mark
     values = _simple(cells, mark)
     others = np.union1d(some, np.flatnonzero(np.isnan(values)))
-    read = read_numbers([cells[i] for i in others], [counts[i] for i in others], decimal)
+    read = _of_some(cells, counts, others.tolist(), decimal)
     if read.proved == "comma":
         return read_numbers(cells, counts, decimal)
     values[others] = read.values
     return replace(read, values=values)
+
+
+def _of_some(cells: Sequence[str], counts: Sequence[int], which: list[int], decimal: Decimal | None) -> Numbers:
+    return read_numbers([cells[i] for i in which], [counts[i] for i in which], decimal)
 
 
 def _simple(cells: Sequence[str], mark: str) -> Floats:

@@ -15,8 +15,9 @@ from trimlearn.tables.delimited import read_delimited
 from trimlearn.tables.fingerprint import fingerprint
 from trimlearn.tables.formats import read_excel, read_numpy, read_parquet
 from trimlearn.tables.frames import from_array, from_frame
+from trimlearn.tables.layout import DELIMITERS
 from trimlearn.tables.names import find_names
-from trimlearn.tables.raw import Raw, arrow, pandas
+from trimlearn.tables.raw import Raw, arrow, pandas, shown_words
 from trimlearn.tables.table import Column, Kind, Table
 from trimlearn.tables.understand import understand
 from trimlearn.tables.words import Reading
@@ -96,7 +97,7 @@ def _raw(source: Any) -> Raw:
     if not hasattr(source, "iloc") and hasattr(source, "to_pandas"):
         source = source.to_pandas()
     if hasattr(source, "iloc"):
-        return from_frame(source if hasattr(source, "columns") else source.to_frame(), "table")
+        return _of_frame(source if hasattr(source, "columns") else source.to_frame())
     if isinstance(source, (dict, list, tuple)):
         lengths = {len(row) for row in source if isinstance(row, (list, tuple))}
         if len(lengths) > 1:
@@ -115,6 +116,14 @@ def _raw(source: Any) -> Raw:
     if array.ndim == 0:
         raise ValueError(f"source must be a path, a DataFrame or a 2-D array, got {type(source).__name__}.")
     return from_array(array, "source")
+
+
+def _of_frame(frame: Any) -> Raw:
+    raw = from_frame(frame, "table")
+    for delimiter, name in DELIMITERS.items():
+        if len(raw.names) == 1 and delimiter in raw.names[0]:
+            raw.notes.append(f"The only column is called {shown_words(raw.names)}: were its {name} to part columns?")
+    return raw
 
 
 def _of_file(path: Path) -> Raw:
@@ -146,25 +155,31 @@ def _of_text(path: Path, suffix: str) -> Raw:
 
 
 def _trim(raw: Raw) -> None:
-    """Leave out what spreadsheets add: empty rows at the end, and columns without heading and cells."""
+    """Leave out what spreadsheets add: empty rows at the end of a file, and columns without heading and cells."""
     compute = arrow().compute
     rows = raw.rows
     while rows and all(column[rows - 1].as_py() == "" for column in raw.columns):
         rows -= 1
     if rows == 0 < raw.rows:
         raise ValueError(f"{raw.source} holds no values: all cells are empty.")
-    if rows < raw.rows:
-        raw.notes.append(f"{raw.rows - rows:,} empty rows at the end were left out.")
+    if raw.rows > rows and raw.first_line:  # the rows of a DataFrame are all meant
+        many = (
+            "1 empty row at the end was" if raw.rows == rows + 1 else f"{raw.rows - rows:,} empty rows at the end were"
+        )
+        raw.notes.append(f"{many} left out.")
         raw.columns = [column[:rows] for column in raw.columns]
-        raw.typed = {j: values if isinstance(values, str) else values[:rows] for j, values in raw.typed.items()}
     unnamed = [j for j, name in enumerate(raw.names) if name == f"Unnamed: {j}"]
     empty = {j for j in unnamed if rows and compute.all(compute.equal(raw.columns[j], "")).as_py()}
     if empty:
-        kept = [j for j in range(len(raw.names)) if j not in empty]
-        raw.notes = [note for note in raw.notes if len(empty) < len(unnamed) or "no heading" not in note]
-        raw.notes.append(f"Left out, having neither heading nor values: column {', '.join(str(j + 1) for j in empty)}.")
-        raw.typed = {kept.index(j): values for j, values in raw.typed.items() if j in kept}
-        raw.names, raw.columns = [raw.names[j] for j in kept], [raw.columns[j] for j in kept]
+        _leave_out(raw, empty, len(empty) == len(unnamed))
+
+
+def _leave_out(raw: Raw, empty: set[int], all_unnamed: bool) -> None:
+    kept = [j for j in range(len(raw.names)) if j not in empty]
+    raw.notes = [note for note in raw.notes if not all_unnamed or "no heading" not in note]
+    raw.notes.append(f"Left out, having neither heading nor values: column {', '.join(str(j + 1) for j in empty)}.")
+    raw.typed = {kept.index(j): values for j, values in raw.typed.items() if j in kept}
+    raw.names, raw.columns = [raw.names[j] for j in kept], [raw.columns[j] for j in kept]
 
 
 def _check_size(raw: Raw, least: int) -> None:

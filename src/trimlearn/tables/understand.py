@@ -40,27 +40,40 @@ def _read(raw: Raw, j: int, cells: Cells, forced: dict[str, Kind]) -> Reading:
 
 
 def _settle_decimals(raw: Raw, cells: dict[int, Cells], found: dict[int, Reading], forced: dict[str, Kind]) -> None:
-    """Cells that can be read in two ways ("1,234") are read as the other columns write theirs."""
+    """Cells that can be read in two ways ("1,234", "1.234") are read as the other columns write theirs."""
     proved = {reading.proved for reading in found.values()} - {None}
-    plain = [j for j, reading in found.items() if _has_fractions(reading) and j not in raw.typed]
     open_ = [j for j, reading in found.items() if reading.kind == "number" and '"1,234"' in reading.doubt]
-    if not open_ and "comma" not in proved:
+    if not open_ and "comma" not in proved and not raw.semicolons:
         return
+    plain = [j for j, reading in found.items() if _has_fractions(reading) and j not in raw.typed]
     if any(not cells[j].only_ambiguous_points() for j in plain):
         proved.add("point")
-    decimal: Decimal = "comma" if proved == {"comma"} or (not proved and raw.semicolons) else "point"
+    decimal: Decimal = "comma" if proved == {"comma"} or (proved != {"point"} and raw.semicolons) else "point"
     for j in open_:
         if decimal == "comma":
             found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), decimal)
         if proved == {decimal}:
             found[j].doubt = ""
-    if proved != {"comma"}:
-        return
+    if decimal == "comma":
+        _settle_points(raw, cells, found, forced, sure=proved == {"comma"}, but=open_)
+
+
+def _settle_points(
+    raw: Raw, cells: dict[int, Cells], found: dict[int, Reading], forced: dict[str, Kind], *, sure: bool, but: list[int]
+) -> None:
+    """Points that may part thousands do, in a table that writes decimal commas.
+
+    Where only its semicolons speak for that, "1.234" must stand beside whole numbers, which decimals would not.
+    """
     for j, reading in found.items():
-        settled = reading.kind != "number" or j in raw.typed or reading.proved is not None or j in open_
-        if not settled and cells[j].only_ambiguous_points():
-            found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), "comma")
+        settled = reading.kind != "number" or j in raw.typed or reading.proved is not None or j in but
+        if settled or not cells[j].only_ambiguous_points() or not (sure or cells[j].has_whole_numbers()):
+            continue
+        found[j] = read_column(cells[j], raw.names[j], forced.get(raw.names[j]), "comma")
+        if sure:
             found[j].notes.append('points part thousands, as other columns have decimal commas: "1.234" is 1234')
+        else:
+            found[j].doubt = '"1.234" could be 1.234 as well; it was read as 1234, since semicolons separate the fields'
 
 
 def _has_fractions(reading: Reading) -> bool:

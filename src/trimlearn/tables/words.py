@@ -14,12 +14,13 @@ from trimlearn.tables.cells import Cells, is_missing
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind
 
-__all__ = ["ID_HEADING", "MOST_CATEGORIES", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
+__all__ = ["ID_HEADING", "MOST_CATEGORIES", "NAMED_ROWS", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
 
 MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; beyond, words are text
 PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
 NAMED_ROWS = 0.95  # of the cells must differ for words to name the rows: a few rows may be there twice
 LONGEST_NAME = 60  # letters of a typical name; longer ones are sentences
+STROKES = frozenset(("-", "--", "---", "—", "–", ".", "..", "...", "…"))  # instead of a value
 YES_NO = [{"yes", "no"}, {"y", "n"}, {"true", "false"}, {"t", "f"}, {"ja", "nein"}, {"oui", "non"}, {"on", "off"}]
 ID_HEADING = re.compile(
     r"(?i:id|index|idx|nr|no\.?|#|row|row ?names?|row.?id|obs|observation|case|key|uuid|guid|.*[_\s.-]id|id[_\s.-].*)|"
@@ -45,8 +46,10 @@ class Reading:
     names_rows: float = 0.0  # how well it names them: the best column becomes the id
 
 
-def nothing(cells: Cells) -> Reading:
-    return Reading("empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=counted(cells))
+def nothing(cells: Cells, missing: list[bool] | None = None) -> Reading:
+    return Reading(
+        "empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=counted(cells, missing)
+    )
 
 
 def counted(cells: Cells, missing: list[bool] | None = None) -> Counter[str]:
@@ -64,7 +67,7 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
     known = int(cells.counts[~np.array(missing)].sum()) if cells.words else 0
     different = missing.count(False)
     if not different:
-        return nothing(cells)
+        return nothing(cells, missing)
     found = Reading("text", by_word[cells.codes], how, cells.rows - known, words=counted(cells, missing))
     if forced is not None:
         found.kind, found.names_rows = forced, float(forced == "id")
@@ -88,11 +91,13 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
 def _missing_words(words: list[str]) -> list[bool]:
     """Which words say that there is no value; "None" and "-" only where enough other values are left."""
     missing = [is_missing(word) for word in words]
+    if all(gone or word in STROKES for word, gone in zip(words, missing, strict=True)):
+        return [True] * len(words)
     if missing.count(False) == 1 and "None" in words:  # "None" and one other: yes or no
         missing[words.index("None")] = False
-    others = missing.count(False) - sum(word in ("-", "--", "—", "–", ".") for word in words)
+    others = missing.count(False) - sum(word in STROKES for word in words)
     if others >= 2 and "+" not in words:
-        missing = [flag or word in ("-", "--", "—", "–", ".") for flag, word in zip(missing, words, strict=True)]
+        missing = [flag or word in STROKES for flag, word in zip(missing, words, strict=True)]
     return missing
 
 
@@ -101,9 +106,11 @@ def _yes_no(words: NDArray[Any], counts: NDArray[np.int64]) -> dict[str | None, 
     known = [word for word in words.tolist() if word is not None]
     if {word.lower() for word in known} not in YES_NO:
         return {}
-    often = sorted(zip(counts.tolist(), words.tolist(), strict=True), key=lambda pair: pair[0])
-    usual = {word.lower(): word for _, word in often if word is not None}
-    return {None: None} | {word: usual[word.lower()] for word in known}
+    usual: dict[str, tuple[int, str]] = {}
+    for count, word in zip(counts.tolist(), words.tolist(), strict=True):
+        if word is not None and count > usual.get(word.lower(), (0, ""))[0]:
+            usual[word.lower()] = (count, word)
+    return {None: None} | {word: usual[word.lower()][1] for word in known}
 
 
 def _alike(words: NDArray[Any]) -> list[str]:
