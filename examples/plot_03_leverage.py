@@ -32,8 +32,8 @@ print(f"slope {trimmed.coef_[0]:.2f}, and 3 is right")
 
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 kept = trimmed.inlier_mask_
-ax.scatter(temperature[kept], light[kept], color="#2c6fbb", label="kept")
-ax.scatter(temperature[~kept], light[~kept], color="#c0392b", marker="x", label="trimmed")
+ax.scatter(temperature[kept], light[kept], color="tab:blue", label="kept")
+ax.scatter(temperature[~kept], light[~kept], color="tab:red", marker="x", label="trimmed")
 grid = np.linspace(3.4, 4.75, 50)[:, None]
 for name, model, style in (
     ("least squares", LinearRegression(), ":"),

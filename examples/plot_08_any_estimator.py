@@ -33,6 +33,6 @@ for name, r2 in scores.items():
 # What the wrong rows cost, and how much of it is won back:
 
 figure, ax = plt.subplots(figsize=(7, 2.6), layout="constrained")
-ax.barh(list(scores), list(scores.values()), color=["#c0392b", "#2c6fbb", "#7f8c8d"])
+ax.barh(list(scores), list(scores.values()), color=["tab:red", "tab:blue", "tab:gray"])
 ax.axvline(0, color="black", linewidth=0.8)
 ax.set(xlabel="R² on new rows")

@@ -25,8 +25,8 @@ print(f"{model.contamination_:.0%} of the counts are wrong, it says; 17 % are")
 # %%
 figure, ax = plt.subplots(figsize=(7, 4.5), layout="constrained")
 kept = model.inlier_mask_
-ax.scatter(x[kept], y[kept], s=14, color="#2c6fbb", label="kept")
-ax.scatter(x[~kept], y[~kept], s=18, marker="x", color="#c0392b", label="trimmed")
+ax.scatter(x[kept], y[kept], s=14, color="tab:blue", label="kept")
+ax.scatter(x[~kept], y[~kept], s=18, marker="x", color="tab:red", label="trimmed")
 grid = np.linspace(0, 2, 100)[:, None]
 ax.plot(grid, model.predict(grid), color="black", label="trimmed fit")
 ax.plot(grid, plain.predict(grid), ":", color="black", label="plain fit")

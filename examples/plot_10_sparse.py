@@ -28,8 +28,8 @@ print(f"{flagged[:12].sum()} of the 12 wrong rows are found, {flagged[12:].sum()
 
 figure, panels = plt.subplots(2, 1, figsize=(8, 4.5), layout="constrained", sharex=True, sharey=True)
 for ax, name, coef, color in (
-    (panels[0], "LassoCV", plain.coef_, "#c0392b"),
-    (panels[1], "TrimmedLinearRegressionCV", model.coef_, "#2c6fbb"),
+    (panels[0], "LassoCV", plain.coef_, "tab:red"),
+    (panels[1], "TrimmedLinearRegressionCV", model.coef_, "tab:blue"),
 ):
     ax.stem(np.arange(1, 121), coef, linefmt=color, markerfmt=" ", basefmt="k-")
     ax.scatter([1, 2, 3], [2, -2, 2], marker="_", color="black", label="the truth")

@@ -48,8 +48,8 @@ print(trimmed.status)
 # %%
 figure, ax = plt.subplots(figsize=(8, 4), layout="constrained")
 out = trimmed.w == 0
-ax.scatter(time[~out], signal[~out], s=10, color="#2c6fbb", label="weight 1")
-ax.scatter(time[out], signal[out], s=14, marker="x", color="#c0392b", label="weight 0")
+ax.scatter(time[~out], signal[~out], s=10, color="tab:blue", label="weight 1")
+ax.scatter(time[out], signal[out], s=14, marker="x", color="tab:red", label="weight 0")
 ax.plot(time, waves @ trimmed.x, color="black", label="trimmed")
 ax.plot(time, waves @ everything.x, ":", color="black", label="all rows")
 ax.set(xlabel="time", ylabel="signal")

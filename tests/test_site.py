@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import trimlearn
+from trimlearn._utils.palette import DARK, LIGHT
 
 ROOT = Path(__file__).parents[1]
 YAML = [ROOT / "CITATION.cff", *sorted((ROOT / ".github").rglob("*.yml"))]
@@ -87,3 +88,10 @@ def test_the_workflow_calls_make_targets_that_exist() -> None:
 def test_one_repository_everywhere() -> None:
     said = (ROOT / "docs/conf.py").read_text(encoding="utf-8")
     assert f'"{PROJECT["urls"]["Source"]}"' in said
+
+
+def test_the_site_has_the_colours_of_the_report() -> None:
+    style = (ROOT / "docs/_static/trimlearn.css").read_text(encoding="utf-8")
+    for scheme, colours in (("light", LIGHT), ("dark", DARK)):
+        line = next(line for line in style.splitlines() if f'data-theme="{scheme}"' in line)
+        assert f"--pst-color-primary: {colours.accent};" in line and f"--pst-color-secondary: {colours.bad};" in line
