@@ -58,7 +58,7 @@ def test_each_kind_of_check_has_its_charts() -> None:
     assert list(drawn(classification)) == [
         "outlier-map", "scores", "probabilities", "calibration", "noise", *shared, "duplicates",
     ]  # fmt: skip
-    assert list(drawn(whole_rows)) == [*shared, "components", "row-map", "row-scores", "quantiles"]
+    assert list(drawn(whole_rows)) == [*shared, "components", "row-scores", "row-map", "quantiles"]
 
 
 def test_scripts_parse_nothing_and_set_no_style_attribute() -> None:
@@ -102,6 +102,7 @@ def test_the_innocent_among_the_suspects_are_counted_by_their_probabilities() ->
     assert said.startswith(
         "If all 10 were called wrong, about 2 of them would be innocent (20 %); about 2.9 wrong ones"
     )
+    assert spec["probabilities"]["title"] == "Of 10 suspects, about 8 are truly wrong, by their probabilities"
     assert sum(bin_["counts"][0] for bin_ in spec["probabilities"]["bins"]) == 10
 
 
@@ -213,6 +214,15 @@ def test_quantiles_are_those_of_normal_rows() -> None:
     assert sorted(spec["points"]["y"]) == numbers(np.sort(whole_rows.rows.scores))
 
 
+def test_without_an_odd_row_nothing_alarms() -> None:
+    assert whole_rows.rows is not None
+    spec = drawn(replace(whole_rows, rows=replace(whole_rows.rows, odd=())))
+    assert "row-map" not in spec
+    assert "quantiles" not in spec
+    assert spec["row-scores"]["title"] == "No row of 250 is unlike all others as a whole"
+    assert "10 rows beyond the cut-off are not called odd: not all models agree." in spec["row-scores"]["description"]
+
+
 def test_contradictory_duplicates_come_first() -> None:
     spec = drawn(classification)["duplicates"]
     assert spec["title"] == "Three groups of rows repeat each other, one of them with contradictory targets"
@@ -269,6 +279,24 @@ def test_a_target_of_any_kind(changes: dict[str, Any], gone: set[str]) -> None:
 )
 def test_what_is_not_given_is_left_out(more: dict[str, Any], gone: set[str]) -> None:
     assert set(drawn(regression)) - set(drawn(regression, **more)) == gone
+
+
+def test_missing_labels_and_labels_that_are_numbers() -> None:
+    assert classification.target is not None
+    frame = classification.table.frame.copy()
+    frame["Fuel"] = np.where(np.arange(297) % 50 == 0, np.nan, (frame["Fuel"] == "Diesel").astype(float))
+    classes = tuple(str(k) for k in range(40))
+    predicted = np.full((297, 40), 0.01)
+    predicted[:, 1] = 0.61
+    target = replace(classification.target, classes=classes, suggested=np.full(297, "1"))
+    numbered = replace(classification, table=replace(classification.table, frame=frame), target=target)
+    found = drawn(numbered, predicted=predicted)
+    assert found["calibration"]["points"]["name"] == ["291 rows"]
+    assert {row[1] for row in found["scores"]["table"]["rows"]} <= {"0", "1", ""}
+    words = frame.assign(Fuel=np.where(np.arange(297) < 9, None, classification.table.frame["Fuel"]))
+    assert list(drawn(replace(classification, table=replace(classification.table, frame=words)))) == list(
+        drawn(classification)
+    )
 
 
 def test_what_the_fits_hold_need_not_be_given() -> None:

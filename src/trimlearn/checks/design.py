@@ -22,7 +22,9 @@ LEAST_MEMBERS = 10  # rows that a coefficient needs of its own: Harrell, Regress
 LEVELS = 20  # of a category in a linear model; a limit on its size, and on what a person reads
 TREE_LEVELS = 250  # scikit-learn's boosting takes 255 at most; the others are one level together
 REPEATS = 4  # rows per value on average from which on text is a category: fewer say nothing about the next row
-SKEWED = 0.3  # of 0 … 1, of the outer twentieths about the median: a log-normal of σ = 0.4 has as much
+# A positive column that spans a factor of this between its outer twentieths, and is not skewed to the left, is taken by
+# its logarithm: for such amounts ratios count (Tukey 1977). Of a normal law without negative values it is 3 at most.
+SPAN = 3.0
 NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
 DAY = 86_400 * 10**9  # nanoseconds
 
@@ -121,6 +123,10 @@ class Design:
         """Which features are codes, for boosting."""
         return [feature.how == "codes" for feature in self.features]
 
+    def taking(self, kept: Sequence[int]) -> Design:
+        """Of these features only."""
+        return Design(tuple(self.features[k] for k in kept))
+
     def transform(self, frame: pd.DataFrame) -> Floats:
         """The matrix of these rows. Values of a category that were not seen are like other rare ones."""
         if lacking := [name for name in self.columns if name not in frame.columns]:
@@ -146,7 +152,7 @@ def linear_design(table: Table, frame: pd.DataFrame, exclude: Sequence[str] = ()
     """For linear models: medians and flags where values are missing, a 0/1 column per level of a category.
 
     The most frequent level of a category is what the others are compared with; rare ones are one level together. A
-    positive column that is skewed is taken by its logarithm.
+    positive column that spans magnitudes is taken by its logarithm.
     """
     numbers, dates, categories = _usable(table, frame, exclude)
     features: list[Feature] = []
@@ -191,6 +197,8 @@ def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:
         how = "log"
     values = _numbers(column, how)
     values = values[np.isfinite(values)]
+    if len(values) == 0:
+        return None
     centre = float(np.median(values))
     spread = NORMAL_MAD * float(np.median(np.abs(values - centre)))
     scale = spread if spread > 0 else float(np.std(values))
@@ -198,11 +206,12 @@ def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:
 
 
 def _is_skewed(column: pd.Series) -> bool:
-    values = column.dropna().to_numpy(dtype=np.float64)
+    values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = values[np.isfinite(values)]
     if len(values) < LEAST_MEMBERS or values.min() <= 0:
         return False
     low, middle, high = np.quantile(values, [0.05, 0.5, 0.95])
-    return bool(high > low and (high + low - 2 * middle) / (high - low) > SKEWED)
+    return bool(high > SPAN * low and high - middle > middle - low)
 
 
 def _levels(column: pd.Series, name: str) -> list[Feature]:
@@ -238,6 +247,7 @@ def _numbers(column: pd.Series, how: How) -> Floats:
         days = pd.to_datetime(column).astype("datetime64[ns]").astype("int64").to_numpy() / DAY
         return np.where(column.isna().to_numpy(), np.nan, days)
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    values = np.where(np.isfinite(values), values, np.nan)  # an infinite cell tells no more than an empty one
     if how == "log":
         positive = values > 0
         return np.where(positive, np.log(np.where(positive, values, 1.0)), np.nan)

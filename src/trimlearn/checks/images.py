@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["image_parts", "with_features"]
 
+PER_COMPONENT = 10  # images for each component: ten rows a coefficient, as the design of tables has it
 COMPONENTS = 40  # principal components; with 40 of 64 pixels nearest neighbours tell scikit-learn's digits as with all
 
 
@@ -49,7 +50,7 @@ def with_features(images: ImageTable, table: Table, seed: int) -> Table:
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if len(bad):
         raise ValueError(f"features: row {bad[0]} holds a value that is no number; {len(bad):,} rows are like that.")
-    k = min(COMPONENTS, X.shape[1], len(X) - 1)
+    k = min(COMPONENTS, X.shape[1], max(2, len(X) // PER_COMPONENT), len(X) - 1)
     Z = PCA(k, random_state=seed).fit_transform(X)
     names = [f"component {j + 1}" for j in range(k)]
     features = pd.DataFrame(Z, columns=names)

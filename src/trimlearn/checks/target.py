@@ -12,11 +12,12 @@ from trimlearn._utils.arrays import Array
 from trimlearn.checks.design import Design, linear_design, tree_design
 from trimlearn.checks.findings import Flags, Floats, ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
+from trimlearn.checks.target_cells import without_doubtful
 from trimlearn.checks.target_labels import LabelJudgement, judge_labels
 from trimlearn.checks.target_learners import Learners
-from trimlearn.checks.target_linear import LinearFits, fit_linear
+from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
 from trimlearn.checks.target_numbers import NumberJudgement, judge_numbers
-from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
 
@@ -86,11 +87,16 @@ def judge_target(
     """
     tell = progress or (lambda sentence: None)
     asked = read_target(table, target, task, pinned)
-    frame = mended.iloc[asked.rows].reset_index(drop=True)
+    frame = without_doubtful(table, mended, target).iloc[asked.rows].reset_index(drop=True)
     designs = linear_design(table, frame, [target]), tree_design(table, frame, [target])
     if not designs[0].features or not designs[1].features:
         raise ValueError(f"No other column of the table can predict {target!r}: all are empty, constant, text or ids.")
     matrices = designs[0].transform(frame), designs[1].transform(frame)
+    kept = telling(matrices[0], asked)
+    if len(kept) < len(designs[0].features):
+        said = f"The linear model uses the {len(kept)} features that tell most, of {matrices[0].shape[1]:,}."
+        designs, matrices = (designs[0].taking(kept), designs[1]), (matrices[0][:, kept], matrices[1])
+        asked = replace(asked, caveats=(*asked.caveats, said))
     return _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
 
 
@@ -123,10 +129,12 @@ class _Judge:
             second = learners.opinions(kept) if self.numeric else [learners.boosting(kept, 1)]
             boosting = learners.final(kept)
             judged = self._judged(second) if self.numeric else judged
-            by_boosting = self._judged((second if self.numeric else first)[:1]).flagged
+        by_boosting = self._verdict((second if self.numeric else first)[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
-            linear = self._linear()
+            linear = self._linear(judged.contamination)
+        if not self.numeric:
+            linear = replace(linear, flagged=self._verdict(first[1], judged))
         flagged = (judged.flagged | self.target.pinned_wrong) & ~self.target.pinned_right
         self._say(judged, linear)
         found = self._spread(n, judged, flagged, by_boosting, linear)
@@ -163,18 +171,10 @@ class _Judge:
     def _choose_scale(self) -> None:
         if not self.numeric:
             return
-        target, y = self.target, self.target.y
-        everybody = np.ones(len(y), dtype=bool)
-        open_question = target.task == "regression" and not target.asked and target.may_be_counts
-        if open_question and counts_behave(y, lambda z: self._learners(z).line(everybody)):
-            self.target = target = replace(target, task="count")
-        if target.task == "count":
-            self.scale = TargetScale.of("root", y)
-            return
-        log = choose_log(y, lambda z: self._learners(z).line(everybody))
-        self.scale = TargetScale.of("log" if log else "identity", y)
-        if log:
-            self.caveats.append(f"{target.name} is predicted by its logarithm, on which the errors are more even.")
+        everybody = np.ones(len(self.target.y), dtype=bool)
+        self.target, self.scale = choose_scale(self.target, lambda z: self._learners(z).line(everybody))
+        if self.scale.link == "log":
+            self.caveats.append(f"{self.target.name} is predicted by its logarithm, on which errors are more even.")
 
     def _trusted(self, flagged: Flags) -> Flags:
         """The rows that models learn from: those that are not flagged, or as a person has said."""
@@ -186,12 +186,19 @@ class _Judge:
             return judge_numbers(self.scale.to(self.target.y), np.median(opinions, axis=0), self.seed)
         return judge_labels(opinions, self.target.y)
 
-    def _linear(self) -> LinearFits:
-        """On the scale chosen; counts by their own law."""
+    def _verdict(self, opinion: Floats, judged: Judgement) -> Flags:
+        """What one model flags. Whether any label is wrong at all, all models have said together."""
+        alone = self._judged([opinion])
+        if self.numeric:
+            return alone.flagged
+        return np.asarray((alone.score > 0) & (judged.flagged.any()))
+
+    def _linear(self, level: float) -> LinearFits:
+        """On the scale chosen; counts by their own law; labels with the share of wrong ones that all models found."""
         t = self.target
         y = np.log(t.y) if self.scale.link == "log" else t.y
         names, usable = self.designs[0].feature_names, ~t.pinned_wrong
-        return fit_linear(self.matrices[0], y, names, t.classes, t.task, usable, self.seed)
+        return fit_linear(self.matrices[0], y, names, t.classes, t.task, usable, level, self.seed)
 
     def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, trimmed: Floats) -> tuple[ModelScore, ...]:
         """Predictions go back to the units of the table first."""

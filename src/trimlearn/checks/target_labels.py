@@ -16,6 +16,8 @@ from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdic
 __all__ = ["LabelJudgement", "judge_labels"]
 
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
+# Of labels that no model explains, those that are right all the same, of rows unlike their class: as with numbers.
+RIGHT_ANYWAY = 0.07
 GAIN = 2.0  # of log-likelihood by which noise must pay for itself: a test at 5 % with one parameter (Wilks 1938)
 
 
@@ -70,7 +72,7 @@ def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
     T = off + np.diag(1 - off.sum(axis=1))
     level = sure * (likely.epsilon + largest.epsilon) / 2
     score = np.asarray(logit(np.clip(wrong, LEAST, 1 - LEAST)), dtype=np.float64)
-    return LabelJudgement(score, sure * wrong, P.argmax(axis=1), level, T, _caveats(verdict))
+    return LabelJudgement(score, sure * (1 - RIGHT_ANYWAY) * wrong, P.argmax(axis=1), level, T, _caveats(verdict))
 
 
 def _caveats(verdict: LabelVerdict) -> tuple[str, ...]:

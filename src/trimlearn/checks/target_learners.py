@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -27,7 +28,10 @@ __all__ = ["Learners", "Plan"]
 PLANS = ((1_000, 3, 5), (5_000, 1, 5), (20_000, 1, 3), (10**12, 1, 2))
 FOREST_ROWS = 10_000  # beyond which boosting has learnt what a forest knows; a limit on time
 TREES = 300  # of which some 110 have not seen a row: the standard error of a share of ½ is 5 points
-LINEAR_ROWS = 20_000  # that a linear model is fitted to, a limit on time: 100 coefficients are known to 1 % of a σ
+WORK = 300_000  # entries, times classes, beyond which nothing is repeated: a limit on time, some 10 s of boosting
+LINEAR_ROWS = 5_000  # that a linear model is fitted to, a limit on time: 50 coefficients cost 1 % of the variance
+BOOSTED = 20_000  # rows that the last boosting model is fitted to, a limit on time: the folds have judged all of them
+MANY_CLASSES = 20  # beyond which boosting has half the rounds, a limit on time: each grows a tree per class
 LEAST = 1e-6  # of a probability, as robust.labels.flexible has it: one row of a million is not known from thousands
 SMALL = 2_000  # rows up to which boosting is slowed down: steps of 0.07 in leaves of 15 overfit less there than 0.1
 
@@ -41,16 +45,19 @@ class Plan:
     folds: int
 
     @classmethod
-    def of(cls, n: int, least_class: int) -> Plan:
-        """For n rows, of which the rarest class has so many."""
+    def of(cls, n: int, work: int) -> Plan:
+        """For n rows; work: times features, times classes."""
         repetitions, folds = next((r, k) for most, r, k in PLANS if n <= most)
-        return cls(repetitions, max(2, min(folds, least_class)))
+        return cls(repetitions if work <= WORK else 1, folds)
 
     def splits(self, y: Array, labels: bool, seed: int) -> Iterator[list[tuple[Array, Array]]]:
         """Of each repetition, the rows fitted and the rows predicted."""
         for r in range(self.repetitions):
             kind = StratifiedKFold if labels else KFold
-            yield list(kind(self.folds, shuffle=True, random_state=seed + r).split(np.zeros(len(y)), y))
+            with warnings.catch_warnings():  # of classes with fewer rows than folds: some models do without them
+                warnings.simplefilter("ignore", UserWarning)
+                splits = list(kind(self.folds, shuffle=True, random_state=seed + r).split(np.zeros(len(y)), y))
+            yield splits
 
 
 @final
@@ -83,7 +90,7 @@ class Learners:
 
     @cached_property
     def plan(self) -> Plan:
-        return Plan.of(len(self.y), int(np.bincount(self.y).min()) if self.K else len(self.y))
+        return Plan.of(len(self.y), self.trees.size * max(1, self.K))
 
     def opinions(self, kept: Flags) -> list[Floats]:
         """All predictions by models fitted to these rows, boosting's first."""
@@ -92,8 +99,9 @@ class Learners:
         return found if forest is None else [*found, forest]
 
     def final(self, kept: Flags) -> Any:
-        """Boosting fitted to all of these rows."""
-        return self.new_boosting(self.seed).fit(self.trees[kept], self.y[kept])
+        """Boosting fitted to all of these rows, or to a sample of them."""
+        rows = _some(np.flatnonzero(kept), BOOSTED, self.seed)
+        return self.new_boosting(self.seed).fit(self.trees[rows], self.y[rows])
 
     def boosting(self, kept: Flags, repetitions: int | None = None) -> Floats:
         """By boosting."""
@@ -126,7 +134,8 @@ class Learners:
         if len(self.y) <= SMALL:
             options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": 63}
         if self.K:
-            return HistGradientBoostingClassifier(max_iter=60 if len(self.y) <= SMALL else 100, **options)
+            rounds = (60 if len(self.y) <= SMALL else 100) // (1 if self.K <= MANY_CLASSES else 2)
+            return HistGradientBoostingClassifier(max_iter=rounds, **options)
         return HistGradientBoostingRegressor(loss="absolute_error", **options)
 
     def new_line(self, seed: int) -> Any:
@@ -138,7 +147,7 @@ class Learners:
         total: Floats | None = None
         for r, splits in enumerate(plan.splits(self.y, self.K > 0, self.seed)):
             for fitted, predicted in splits:
-                rows = self._rows(fitted[kept[fitted]], X is self.linear)
+                rows = _some(fitted[kept[fitted]], LINEAR_ROWS if X is self.linear else len(fitted), self.seed)
                 model = new(self.seed + r).fit(X[rows], self.y[rows])
                 part = (
                     _logarithm(self._probabilities(model, X[predicted]))
@@ -150,12 +159,6 @@ class Learners:
         assert total is not None
         return np.asarray(total / plan.repetitions)
 
-    def _rows(self, rows: Array, linear: bool) -> Array:
-        """All of them, or as many as a linear model needs; every class keeps its rarest rows."""
-        if not linear or len(rows) <= LINEAR_ROWS:
-            return rows
-        return np.sort(np.random.default_rng(self.seed).choice(rows, LINEAR_ROWS, replace=False))
-
     def _probabilities(self, model: Any, X: Floats) -> Floats:
         P = np.zeros((len(X), self.K))
         P[:, model.classes_] = model.predict_proba(X)
@@ -164,3 +167,8 @@ class Learners:
 
 def _logarithm(P: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(P, LEAST)))
+
+
+def _some(rows: Array, most: int, seed: int) -> Array:
+    """All of them, or as many by chance."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))

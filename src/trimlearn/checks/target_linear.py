@@ -7,16 +7,20 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import Flags, Floats, Task
+from trimlearn.checks.target_task import Target
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 
-__all__ = ["LinearFits", "fit_linear"]
+__all__ = ["LinearFits", "fit_linear", "telling"]
 
+FEATURES = 200  # a limit on time: beyond, those that tell least about the target are left out
+CLIP = 3.0  # robust σ: what a wild cell may count when features are chosen
 ROWS = 3_000  # that are fitted, a limit on time: some seconds. 50 coefficients are known to a seventh of a σ from them
 PER_COEFFICIENT = 5  # rows: with fewer, a penalty is needed (half of them are left to a trimmed fit)
 TINY_RIDGE = 1e-6  # plain least squares but where columns are the same: no other coefficient changes by as much
@@ -47,17 +51,34 @@ class LinearFits:
 
 
 def fit_linear(
-    X: Floats, y: Array, names: tuple[str, ...], classes: tuple[str, ...], task: Task, usable: Flags, seed: int
+    X: Floats,
+    y: Array,
+    names: tuple[str, ...],
+    classes: tuple[str, ...],
+    task: Task,
+    usable: Flags,
+    level: float,
+    seed: int,
 ) -> LinearFits:
-    """Fit both to the ``usable`` rows, or to a sample where they are many."""
+    """Fit both to the ``usable`` rows, or to a sample where they are many. level: the share of wrong labels."""
     rows = np.flatnonzero(usable)
     if len(rows) > ROWS:
         rows = _sample(rows, y, bool(classes), seed)
     plain = new_plain(task).fit(X[rows], y[rows])
-    trimmed = new_trimmed(task, len(rows), X.shape[1], seed).fit(X[rows], y[rows])
+    trimmed = new_trimmed(task, len(rows), X.shape[1], level, seed).fit(X[rows], y[rows])
     flagged = np.asarray(trimmed.outlier_score(X, y) > trimmed.threshold_)
     flagged[rows] = ~trimmed.inlier_mask_
     return LinearFits(plain, trimmed, rows, flagged, _coefficients(plain, trimmed, names, classes))
+
+
+def telling(X: Floats, target: Target) -> Array:
+    """The features that correlate most with the target, or with any of its classes; all, unless they are many."""
+    if X.shape[1] <= FEATURES:
+        return np.arange(X.shape[1])
+    y = np.eye(len(target.classes))[target.y] if target.classes else rankdata(target.y)[:, None]
+    X, y = (a - a.mean(axis=0) for a in (np.clip(X, -CLIP, CLIP), y))
+    spread = np.maximum(np.linalg.norm(X, axis=0)[:, None] * np.linalg.norm(y, axis=0), 1e-300)
+    return np.sort(np.argsort(-np.max(np.abs(X.T @ y) / spread, axis=1), kind="stable")[:FEATURES])
 
 
 def new_plain(task: Task) -> Any:
@@ -67,10 +88,10 @@ def new_plain(task: Task) -> Any:
     return PoissonRegressor(alpha=TINY_RIDGE, max_iter=1000) if task == "count" else Ridge(TINY_RIDGE)
 
 
-def new_trimmed(task: Task, n: int, p: int, seed: int) -> Any:
+def new_trimmed(task: Task, n: int, p: int, level: float, seed: int) -> Any:
     """The model that trusts those it explains."""
     if task == "classification":
-        return TrimmedLogisticRegression(random_state=seed)
+        return TrimmedLogisticRegression(contamination=round(level * n), random_state=seed)
     penalty = None if n > PER_COEFFICIENT * p else "l2"
     if task == "count":
         return TrimmedGLM("poisson", penalty=penalty, random_state=seed)

@@ -42,6 +42,7 @@ LOWEST = 0.3  # of the common size: rows that happen to be fitted well are no re
 # Of numbers that no law of errors explains, those that are right all the same: hybrids among cars. It is 0 to 0.2 on
 # the tables of `python -m benchmarks dirty`.
 RIGHT_ANYWAY = 0.07
+EXACT, MANY = 1e-6, 0.6  # of the mean error: no error at all; and the share of rows that have one as a rule
 USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
 TINY = 1e-12  # a scale whose logarithm is finite
 NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
@@ -132,7 +133,9 @@ def local_scale(predicted: Floats, r: Floats, floor: float) -> Floats:
     array([1.3, 5.7])
     """
     n, a, order = len(r), np.abs(r), np.argsort(predicted, kind="stable")
-    common = max(float(np.median(a)), floor, TINY)
+    off = a > EXACT * max(float(np.mean(a)), floor)
+    # Where most numbers are one and the same and are predicted exactly, the others tell how large errors are.
+    common = max(float(np.median(a if off.mean() >= MANY else a[off])) if off.any() else 0.0, floor, TINY)
     width = min(n, max(WINDOW, round(SHARE * n)))
     starts = np.unique(np.linspace(0, n - width, KNOTS).astype(np.int64))
     windows = [order[start : start + width] for start in starts]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
 
 from trimlearn.checks.findings import Floats
+from trimlearn.checks.target_task import Target
 
-__all__ = ["TargetScale", "choose_log", "counts_behave"]
+__all__ = ["TargetScale", "choose_log", "choose_scale", "counts_behave"]
 
 Link = Literal["identity", "log", "root"]
 
@@ -61,11 +62,21 @@ class TargetScale:
         return unscaled
 
 
-def choose_log(y: Floats, predict: Callable[[Floats], Floats]) -> bool:
-    """Whether errors are smaller on the log scale: by the likelihood of y, with a robust size of the errors.
+def choose_scale(target: Target, predict: Callable[[Floats], Floats]) -> tuple[Target, TargetScale]:
+    """The scale, and the target as counts where it behaves like them.
 
     predict: gives predictions out of sample for numbers on any scale.
     """
+    y = target.y
+    if target.task == "regression" and not target.asked and target.may_be_counts and counts_behave(y, predict):
+        target = replace(target, task="count")
+    if target.task == "count":
+        return target, TargetScale.of("root", y)
+    return target, TargetScale.of("log" if choose_log(y, predict) else "identity", y)
+
+
+def choose_log(y: Floats, predict: Callable[[Floats], Floats]) -> bool:
+    """Whether errors are smaller on the log scale: by the likelihood of y, with a robust size of the errors."""
     if y.min() <= 0:
         return False
     cost = []

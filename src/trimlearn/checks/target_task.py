@@ -81,10 +81,11 @@ def read_target(table: Table, name: str, task: Task | None, pinned: Mapping[int,
     if task not in (None, "regression", "count", "classification"):
         raise ValueError(f"task must be 'regression', 'count' or 'classification', got {task!r}.")
     column = table.frame[name]
-    known = np.flatnonzero(column.notna().to_numpy())
+    infinite = np.isinf(column.to_numpy(dtype=np.float64)) if column.dtype.kind == "f" else np.zeros(len(column), bool)
+    known = np.flatnonzero(column.notna().to_numpy() & ~infinite)
     if len(known) == 0:
         raise ValueError(f"The target {name!r} has no value in any row: choose another column.")
-    if column.nunique() < 2:
+    if column.iloc[known].nunique() < 2:
         raise ValueError(f"The target {name!r} is {_shown(column.iloc[known[0]])} in every row: nothing can be learnt.")
     if len(known) < LEAST_ROWS:
         raise ValueError(
@@ -95,6 +96,8 @@ def read_target(table: Table, name: str, task: Task | None, pinned: Mapping[int,
     rows, y, classes, caveats = (
         _labels(column, known, name) if chosen == "classification" else _numbers(column, kind, known, name, chosen)
     )
+    if infinite.any():
+        caveats = (*caveats, f"{infinite.sum():,} targets of {name} are infinite, which is wrong, and were not judged.")
     if chosen == "regression" and task is None:
         caveats = (*caveats, *_maybe_classes(y, name))
     right, wrong = (np.array([pinned.get(int(row)) is said for row in rows], dtype=bool) for said in (False, True))

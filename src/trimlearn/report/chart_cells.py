@@ -26,7 +26,7 @@ def column_bars(found: Table, cells: CellFindings) -> Iterator[Spec]:
     """How many cells of each column are wrong, cannot be read, or are missing."""
     wrong = Counter(cell.column for cell in cells.cells)
     counts = {
-        column.name: (wrong[column.name], len(column.unreadable), column.missing - len(column.unreadable))
+        column.name: (wrong[column.name], len(column.unreadable), max(0, int(column.missing) - len(column.unreadable)))
         for column in found.columns
     }
     there = sorted((name for name in counts if sum(counts[name])), key=lambda name: (-wrong[name], -sum(counts[name])))

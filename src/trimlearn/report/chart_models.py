@@ -39,7 +39,7 @@ def calibration(judged: Judged, predicted: Floats | None) -> Iterator[Spec]:
 
 def _given_and_predicted(judged: Judged, predicted: Floats) -> Iterator[Spec]:
     target = judged.target
-    given = np.asarray(judged.given, dtype=np.float64)
+    given = judged.given
     rows = np.flatnonzero(np.isfinite(given) & np.isfinite(predicted))
     if len(rows) < BINS or np.ptp(given[rows]) == 0:
         return

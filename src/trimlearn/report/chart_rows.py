@@ -90,9 +90,10 @@ def row_charts(found: RowFindings, names: Names) -> Iterator[Spec]:
     if len(seen.rows) < FEWEST:
         return
     yield from _components(seen, found.fits.get("pca"), found.fits.get("matrix"), found.fits.get("columns"))
-    yield from _distances(seen, found.fits.get("pca"))
     yield from _sorted(seen)
-    yield from _quantiles(seen, found.fits.get("covariance"))
+    if seen.flagged.any():  # else they would alarm, by rows that are far out in one view only
+        yield from _distances(seen, found.fits.get("pca"))
+        yield from _quantiles(seen, found.fits.get("covariance"))
 
 
 def _sorted(seen: Seen) -> Iterator[Spec]:
@@ -128,10 +129,10 @@ def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
         return
     spec, note = seen.scatter("row-map", within, off, within)
     limit = float(pca.threshold_)
-    beyond = int(np.sum(off[seen.rows] > limit))
-    some = f"{counted(beyond, 'row', start=True)} {'lies' if beyond == 1 else 'lie'}"
+    beyond, odd = int(np.sum(off[seen.flagged] > limit)), int(seen.flagged.sum())
+    some = f"{counted(odd, 'odd row', start=True)}" if beyond == odd else f"{beyond} of {counted(odd, 'odd row')}"
     yield spec | {
-        "title": f"{some if beyond else 'No row lies'} off the pattern that the columns share",
+        "title": f"{some} {'lies' if odd == 1 else 'lie'} off the pattern that the columns share",
         "description": "Across, how far out a row lies within "
         f"{counted(int(pca.n_components_), 'principal component')}; up, how far off them: high points have values that "
         f"do not go together. {note}".strip(),

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, share, table
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from trimlearn.checks.findings import TargetFindings
     from trimlearn.tables.table import Table
 
@@ -20,7 +22,6 @@ __all__ = ["Judged", "outlier_map", "probabilities", "sorted_scores"]
 Floats = NDArray[np.float64]
 
 BINS = 20  # of a histogram of probabilities: 5 % each
-SURE = 0.9  # the probability that a title calls "sure": one in ten is innocent
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 
@@ -46,10 +47,11 @@ class Judged:
         thing = "label" if target.classes else target.name
         words = {
             "fits": "not flagged",
-            "doubt": f"{thing} looks wrong to one model",
+            "doubt": f"{thing} looks wrong, the models differ",
             "wrong": f"{thing} looks wrong to both models",
         }
-        given = found.frame[target.name].to_numpy()
+        column = found.frame[target.name]
+        given: NDArray[Any] = _labels(column) if target.classes else column.to_numpy(dtype=np.float64)
         score = np.asarray(target.score, dtype=np.float64)
         endless = np.isposinf(score)
         top = TOP * float(np.max(score[np.isfinite(score)], initial=1.0))
@@ -58,7 +60,7 @@ class Judged:
         residual = score
         if not target.classes:
             expected = np.asarray(target.suggested, dtype=np.float64)
-            residual = np.where(np.asarray(given, dtype=np.float64) < expected, -score, score)
+            residual = np.where(given < expected, -score, score)
         return cls(target, names, Groups(words, role), given, score, residual, note)
 
     @property
@@ -87,6 +89,12 @@ class Judged:
         if self.target.classes:
             return str(given), str(expected)
         return float(given), float(expected)
+
+
+def _labels(values: pd.Series) -> NDArray[np.str_]:
+    """The labels as text, "" where there is none."""
+    words = [f"{value:g}" if isinstance(value, float) else str(value) for value in values.tolist()]
+    return np.where(values.isna().to_numpy(), "", np.array(words, dtype=np.str_))
 
 
 def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iterator[Spec]:
@@ -205,11 +213,10 @@ def probabilities(judged: Judged) -> Iterator[Spec]:
         for a, b, *c in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)
     ]
     groups = [{"role": "wrong", "name": "flagged"}, {"role": "fits", "name": "not flagged"}]
-    sure = int(np.sum(p >= SURE))
     yield {
         "type": "histogram",
         "key": "probabilities",
-        "title": f"{sure:,} of {len(p):,} suspects are wrong with a probability of {share(SURE)} or more",
+        "title": f"Of {len(p):,} suspects, about {len(p) - innocent:,.0f} are truly wrong, by their probabilities",
         "description": f"If all {len(p):,} were called wrong, about {_about(innocent)} of them would be innocent "
         f"({share(innocent / len(p))}); about {_about(missed)} wrong ones would be missed. "
         f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",

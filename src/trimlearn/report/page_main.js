@@ -67,10 +67,19 @@ function drawContents(parts) {
   byId("contents").replaceChildren(...links.map(([id, title]) => make("li", {}, make("a", { href: `#${id}` }, title))));
 }
 
+// A section that cannot be drawn says so, and takes no other with it.
+function attempt(build) {
+  try {
+    return build();
+  } catch (problem) {
+    return section(build.name, "Not drawn", make("p", { class: "notice" }, `This part failed: ${problem.message}`));
+  }
+}
+
 function start() {
   drawTheme();
   drawCounts();
-  const parts = [gallery(), chartsSection(), columnsSection(), modelsSection(), notesSection()].filter(Boolean);
+  const parts = [gallery, chartsSection, columnsSection, modelsSection, notesSection].map(attempt).filter(Boolean);
   byId("sections").replaceWith(...parts);
   drawContents(parts);
   drawAbout();
