@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|walk|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|dirty|walk|report`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import battery, floor, growth, large, peers, probability, rates, report, small, trust, walk
-from benchmarks.common import RESULTS, Result, digits, render, save
+from benchmarks import battery, dirty, floor, growth, large, peers, probability, rates, report, small, trust, walk
+from benchmarks.common import RESULTS, Result, digits, home, render, save
 
 __all__ = ["main"]
 
@@ -54,6 +54,10 @@ def _trust(options: Options) -> Result:
     return trust.run(plan, options.data, options.parts or tuple(trust.PARTS))
 
 
+def _dirty(options: Options) -> Result:
+    return dirty.run(dirty.QUICK if options.quick else dirty.FULL, home(options.data))
+
+
 def _walk(options: Options) -> Result:
     return walk.run()
 
@@ -68,6 +72,7 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "probability": _probability,
     "battery": _battery,
     "trust": _trust,
+    "dirty": _dirty,
     "walk": _walk,
 }
 PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS)}

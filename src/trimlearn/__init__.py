@@ -10,6 +10,8 @@ from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve
 
 if TYPE_CHECKING:
+    from trimlearn.checks.check import Check, check
+    from trimlearn.checks.model_file import load
     from trimlearn.estimators import (
         CellwiseOutliers,
         FormulaModel,
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CellwiseOutliers",
+    "Check",
     "Checkpoint",
     "FormulaModel",
     "OutlierTable",
@@ -49,9 +52,11 @@ __all__ = [
     "TrimmedLogisticRegressionCV",
     "TrimmedPCA",
     "__version__",
+    "check",
     "forward_search",
     "from_formula",
     "label_errors",
+    "load",
     "outlier_table",
     "solve",
     "trim_path",
@@ -59,9 +64,17 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The estimators, imported when first asked for: scikit-learn brings pandas along, which the core does without."""
+    """Estimators and checks, imported when first asked for: scikit-learn brings pandas along, the core does without."""
     if name not in __all__:
         raise AttributeError(f"module 'trimlearn' has no attribute {name!r}")
+    if name in ("Check", "check"):
+        from trimlearn.checks import check
+
+        return getattr(check, name)
+    if name == "load":
+        from trimlearn.checks.model_file import load
+
+        return load
     from trimlearn import estimators
 
     return getattr(estimators, name)

@@ -1,11 +1,11 @@
 """The probability that a cell is wrong: two groups of cells, and within them what may have happened.
 
 A cell x of column j, whose transformed value is z = T(x), is right and follows its row, with the density of its law
-about what the others in the row expect; or right and only follows its column, as some cells of every real table do. Or
-it is wrong by a rule: x comes from t = x/10, say, and t is right, which has the density of t times |dt/dx| T′(t)/T′(x);
-or wrong in another way, with a wide density. The shares of all of these are those of the greatest likelihood, of the
-rules for the whole table, of the cells that only follow their column for each column. So a value that is exactly ten
-times a plausible one is likely to be wrong where such errors occur, and unlikely where they do not.
+about what the others in the row expect; or right and follows it loosely, or only its column, as some cells of every
+real table do. Or it is wrong by a rule: x comes from t = x/10, say, and t is right, which has the density of t times
+|dt/dx| T′(t)/T′(x); or wrong in another way, with a wide density. The shares of all of these are those of the greatest
+likelihood, of the errors for the whole table, of the loose cells for each column. So a value that is exactly ten times
+a plausible one is likely to be wrong where such errors occur, and unlikely where they do not.
 
 The two-groups model: B. Efron, R. Tibshirani, J. Storey and V. Tusher (2001), Empirical Bayes analysis of a microarray
 experiment. `python -m benchmarks.calibration cell_odds` measures how well the probabilities are calibrated.
@@ -24,16 +24,19 @@ from scipy.ndimage import gaussian_filter1d
 
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
+from trimlearn.robust.cells.tails import Tail
 
 __all__ = ["CellOdds", "cell_odds", "exchanged"]
 
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
-STEP, REACH = 0.05, 12.0  # of the grid of a column's density, in σ: finer than its kernel, and wider than its bulk
+STEP, REACH = 0.05, 16.0  # of the grid of a column's density: finer than its kernel, and up to 4 million σ
 KERNEL = 0.9  # σ of the kernel is this times n^(−1/5): Silverman's rule
 TAIL = 0.3  # of a column's density is a Cauchy law: 0.1 takes rare values of heavy tails for errors, 0.5 misses codes
 WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
-FIRST = 0.002  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
-LOOSE = 0.02  # the share of right cells that only follow their column, to begin with
+FIRST = 0.001  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
+LOOSE = 0.05  # the share of right cells that follow their row loosely, or only their column, to begin with
+STRAY = 0.01  # the same of what a cell was before an error: 0.02 and 0.05 take more odd rows for errors
+HEAVY = Tail(2.0, 1.0)  # the law of those that follow it loosely: tails that have no variance
 BORROWED = 50.0  # cells of all columns that this share of a column is judged by beside its own
 PRIOR = 20.0  # right cells added in thought, as for rows: a few cells a little far out are chance
 PRECISE, NONE = 0.003, 1e-6  # what shares change by in the last step, relative; a share that is as good as none
@@ -61,8 +64,11 @@ class CellOdds:
 
     def beyond(self, probability: float) -> CellOdds:
         """Those that are more probably wrong."""
-        far = self.probability > probability
-        return CellOdds(*(getattr(self, f.name)[far] for f in fields(self)))
+        return self.among(self.probability > probability)
+
+    def among(self, chosen: Flags) -> CellOdds:
+        """Some of them."""
+        return CellOdds(*(getattr(self, f.name)[chosen] for f in fields(self)))
 
 
 @final
@@ -73,6 +79,7 @@ class _Suspects:
     rows: Ints
     z: Floats
     lawful: Floats  # the density of a right cell that follows its row
+    heavy: Floats  # the same with heavy tails
     rules: Ints  # (c,)
     truths: Floats
     z_truths: Floats
@@ -102,6 +109,7 @@ class _Suspects:
             rows,
             z[rows],
             law.density((z[rows] - centre) / sigma) / sigma,
+            HEAVY.density((z[rows] - centre) / sigma) / sigma,
             np.array(before.rules),
             before.truths,
             z_truths,
@@ -114,8 +122,9 @@ class _Suspects:
     def kinds(self, curve: _Density, right: Floats) -> Floats:
         """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise."""
         out = np.zeros((3 + len(RULES), len(self.rows)))
-        out[0], out[1] = self.lawful, curve.without(self.z, right)
-        truths = self.lawful_truths + LOOSE * self.weights * curve.at(self.z_truths)
+        apart = _Density(self.z, right)  # groups of cells that are far from what their rows expect
+        out[0], out[1] = self.lawful, 0.5 * (self.heavy + apart.without(self.z, right))
+        truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths)
         np.add.at(out, 2 + self.rules, truths)
         out[-1] = WIDE / (np.pi * (WIDE**2 + self.z**2))
         return out
@@ -135,24 +144,30 @@ class _Suspects:
 
 @final
 class _Density:
-    """The density of a column's transformed values, each counting for the probability that it is right."""
+    """The density of a column's transformed values, each counting for the probability that it is right.
+
+    Of arsinh z, which is z in the bulk and a logarithm further out, where there may be groups at any distance.
+    """
 
     def __init__(self, z: Floats, right: Floats) -> None:
         self.total = max(float(right.sum()), 1.0)
         self.width = KERNEL * self.total**-0.2
-        index = np.rint((np.clip(z, -REACH, REACH) + REACH) / STEP).astype(np.int64)
-        counts = np.bincount(index, right * (np.abs(z) < REACH), minlength=2 * round(REACH / STEP) + 1)
+        counts = np.bincount(self._place(z), right, minlength=2 * round(REACH / STEP) + 1)
         self.curve = gaussian_filter1d(counts, self.width / STEP, mode="constant") / (self.total * STEP)
+
+    @staticmethod
+    def _place(z: Floats) -> Ints:
+        at = np.clip(np.arcsinh(np.nan_to_num(z)), -REACH, REACH)
+        return np.rint((at + REACH) / STEP).astype(np.int64)
 
     def at(self, z: Floats) -> Floats:
         """The density at z."""
-        grid = np.nan_to_num((np.clip(z, -REACH, REACH) + REACH) / STEP)
-        inside = self.curve[np.rint(grid).astype(np.int64)] * (np.abs(z) < REACH)
+        inside = self.curve[self._place(z)] / np.hypot(1.0, z)
         return np.asarray((1.0 - TAIL) * inside + TAIL / (np.pi * (1.0 + z**2)))
 
     def without(self, z: Floats, right: Floats) -> Floats:
         """The density at values that are among those it is made of, each left out at its own place."""
-        own = right * (np.abs(z) < REACH) / (np.sqrt(2 * np.pi) * self.width * self.total)
+        own = right / (np.sqrt(2 * np.pi) * self.width * self.total * np.hypot(1.0, z))
         return np.asarray(np.maximum(self.at(z) - (1.0 - TAIL) * own, TAIL / (np.pi * (1.0 + z**2))))
 
 
@@ -162,7 +177,7 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequenc
     suspects = [_Suspects.of(model, X[:, j], cells, j, writings[j]) for j in range(p)]
     known = np.isfinite(X) & (X != model.common)
     Z = [column.into(X[known[:, j], j]) for j, column in enumerate(model.columns)]
-    wrong = np.where(cells.mask, 1.0, 0.0)
+    wrong = np.zeros(X.shape)
     column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])
     row = np.concatenate([s.rows for s in suspects])
     unusual = np.concatenate([s.unusual for s in suspects])

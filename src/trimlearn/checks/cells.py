@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged
-from trimlearn.checks.errors import CODES, MISSING, RULES, Writing, typical_errors
+from trimlearn.checks.codes import CODES
+from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
 from trimlearn.checks.findings import CellFindings, WrongCell
-from trimlearn.checks.numbers import Numbers, center_and_spread
+from trimlearn.checks.numbers import Numbers
 from trimlearn.checks.spelling import misspelt
+from trimlearn.checks.spread import center_and_spread
 from trimlearn.robust.cells.table import TableModel, why_left_out
 from trimlearn.tables.table import Table
 
@@ -24,6 +26,7 @@ __all__ = ["find_cells"]
 WRONG = 0.5  # the probability from which on a cell is called wrong: as many are called so in vain as are missed
 FEWEST = 10  # rows: of fewer, no cell can be told to be wrong
 CODED = 0.1  # of the cells of a column: where more hold a code for missing values, that is how the table was made
+SEVERAL, HALF = 4, 0.5  # numbers of a row, and which share of them: where more deviate, it is the row that does
 CERTAIN = 0.99  # the probability that −999 among ages stands for missing: nobody knows better
 LARGEST = 1e6  # of a score: what is further off, or infinite, is as far as that
 
@@ -128,7 +131,7 @@ def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
         caveats.append(f"How numbers hang together was learnt from {model.rows:,} rows; all were judged by that.")
     cells = model.judge(X)
     writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
-    odds = cell_odds(model, X, cells, writings).beyond(WRONG)
+    odds = _without_rows(cell_odds(model, X, cells, writings).beyond(WRONG), X, caveats)
     partners = exchanged(model, X, cells, odds)
     found = []
     for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
@@ -141,6 +144,18 @@ def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
         probability = float(odds.probability[k])
         found.append(WrongCell(i, name, value, numbers.shown(at, expected), score, probability, error))
     return found
+
+
+def _without_rows(odds: CellOdds, X: Floats, caveats: list[str]) -> CellOdds:
+    """The wrong cells of rows that are right otherwise: where most cells deviate, it is the row that does."""
+    known = np.isfinite(X).sum(axis=1)
+    wrong = np.bincount(odds.row, minlength=len(X))
+    whole = (known >= SEVERAL) & (wrong > HALF * known)
+    count = np.count_nonzero(whole)
+    if count:
+        told = "1 row deviates in most of its" if count == 1 else f"{count:,} rows deviate in most of their"
+        caveats.append(f"{told} numbers, which are not listed one by one.")
+    return odds.among(~whole[odds.row])
 
 
 def _explained(odds: CellOdds, k: int, X: Floats, expected: float, writing: Writing) -> tuple[str, float]:

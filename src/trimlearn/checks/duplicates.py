@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.checks.findings import DuplicateRows
-from trimlearn.checks.numbers import center_and_spread, days
+from trimlearn.checks.numbers import days
+from trimlearn.checks.spread import center_and_spread
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trimlearn.checks.findings import WrongCell
 
-__all__ = ["MISSING", "RULES", "SWAPPED", "UNUSUAL", "Origins", "Writing", "missing_codes", "origins", "typical_errors"]
+__all__ = ["MISSING", "RULES", "UNUSUAL", "Origins", "Writing", "origins", "typical_errors"]
 
 # What a value was multiplied by, and what that is called. A slip of the comma, or grams for kilograms.
 FACTORS = {
@@ -29,17 +29,9 @@ MISSING = "stands for missing"
 MONTH = "day and month swapped"
 RULES = (*FACTORS, SWAPPED, MONTH)
 DIGITS = 9  # of a number that may be swapped: beyond, floats have rounding errors among them
+STEPS = tuple(float(f"{m}e{k}") for k in range(5, -5, -1) for m in (5, 2, 1))  # 500,000 to 0.0001: people round so
 DECIMALS = 4  # of a column that are looked for: measured values have no more
-FEW = 10  # different values: a column of fewer has no codes that could be told from them
-WILD = 0.01  # of the values of a column at either end: wrong ones may be among them
 MOST = 0.9  # of the values of a column: of the others, some are wrong
-# Values that people write for "not known": what SPSS, SAS and survey codebooks recommend, and what databases fill in.
-CODES = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 0.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0)
-# The same of dates, in days since 1970: where Windows, Excel, SQL and Unix begin to count, and where they end.
-DATES = tuple(
-    float(np.datetime64(day).astype("datetime64[D]").astype(np.int64))
-    for day in ("1601-01-01", "1899-12-30", "1900-01-01", "1970-01-01", "2099-12-31", "9999-12-31")
-)
 SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
 TWICE = 2  # cells: an error made once is no habit
 # How often a value must occur in a column of measurements to be there for a reason: so many times, and this share.
@@ -47,7 +39,6 @@ AGAIN, OFTEN = 3, 0.05
 FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
 SOME = 20_000  # values that tell how a column is written: more change nothing
-HIGH = 5.0  # the median of a column in which −1 is out of place
 WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
 
 Floats = NDArray[np.float64]
@@ -57,13 +48,13 @@ Flags = NDArray[np.bool_]
 @final
 @dataclass(frozen=True)
 class Writing:
-    """How the right values of a column are written: with so many decimals, a few apart; or as they come, for None.
+    """How the right values of a column are written: as multiples of ``step``, a few apart; or as they come, for None.
 
     ``repeated`` and ``counts``: the values that occur again and again, in order, and how often. ``negative``: whether
     negative values are ordinary. ``date``: whether they are days since 1970.
     """
 
-    decimals: int | None
+    step: float | None
     repeated: Floats
     counts: Floats
     negative: bool
@@ -73,18 +64,24 @@ class Writing:
     def of(cls, x: Floats, date: bool = False) -> Writing:
         """Of the known values x of a column, some of them wrong.
 
-        >>> Writing.of(np.array([1.5, 2.25, 3.0] * 10)).decimals, Writing.of(np.sqrt(np.arange(2.0, 9.0))).decimals
-        (2, None)
+        >>> Writing.of(np.array([1.5, 2.25, 3.01] * 10)).step, Writing.of(np.sqrt(np.arange(2.0, 9.0))).step
+        (0.01, None)
         """
         x = x[:: max(1, len(x) // SOME)]
-        decimals = next((k for k in range(DECIMALS + 1) if np.mean(_on_grid(x, k)) >= MOST), None)
+        some = x[x != 0]
+        step = next((step for step in STEPS if len(some) and np.mean(_on_grid(some, step)) >= MOST), None)
         values, counts = np.unique(x, return_counts=True)
         again = counts >= max(AGAIN, OFTEN * len(x))
-        return cls(decimals, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE), date)
+        return cls(step, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE), date)
+
+    @property
+    def decimals(self) -> int | None:
+        """How many there are; None where they are as they come."""
+        return None if self.step is None else max(0, -int(np.floor(np.log10(self.step))))
 
     def usual(self, x: Floats) -> Flags:
-        """Whether values have no more decimals than others."""
-        return np.ones(x.shape, dtype=bool) if self.decimals is None else _on_grid(x, self.decimals)
+        """Whether values are multiples of the step, as the others are."""
+        return np.ones(x.shape, dtype=bool) if self.step is None else _on_grid(x, self.step)
 
     def count(self, x: Floats) -> Floats:
         """How often values occur, 1 where that is less than AGAIN times."""
@@ -97,14 +94,14 @@ class Writing:
     def reveals(self, x: Floats) -> Flags:
         """Whether a value looks wrong by the way it is written: more decimals than others, or a slip of the comma away
         from a value that occurs again and again."""
-        if self.decimals is not None or self.date:
+        if self.step is not None or self.date:
             return ~self.usual(x)
         near = np.max([self.count(x / factor) for factor in FACTORS.values()], axis=0)
         return np.asarray((near > 1) & (self.count(x) <= 1) & (x != 0))
 
 
-def _on_grid(x: Floats, decimals: int) -> Flags:
-    scaled = x * 10.0**decimals
+def _on_grid(x: Floats, step: float) -> Flags:
+    scaled = x / step
     return np.asarray(np.abs(scaled - np.rint(scaled)) <= WRITTEN * np.maximum(np.abs(scaled), 1.0))
 
 
@@ -174,7 +171,7 @@ def _other_month(x: Floats) -> Floats:
 
 def _beside(truth: Floats, x: Floats, writing: Writing, factor: float) -> Floats:
     """How likely the truth is to be written beside x, one of neighbours each, if that is a multiple of it."""
-    if writing.decimals is not None:
+    if writing.step is not None:
         return np.where(writing.usual(truth), 1.0, UNUSUAL)
     return writing.count(truth) / (factor * writing.count(x))
 
@@ -184,7 +181,7 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
     decimals = DECIMALS if writing.decimals is None else writing.decimals
     unit = 10.0**decimals
     whole = np.rint(np.abs(x) * unit)
-    usable = (whole > 0) & (whole < 10.0**DIGITS) & _on_grid(x, decimals)
+    usable = (whole > 0) & (whole < 10.0**DIGITS) & _on_grid(x, 1.0 / unit)
     digits = np.where(usable, whole, 0.0).astype(np.int64)
     length = np.floor(np.log10(np.maximum(digits, 1))).astype(np.int64) + 1
     lost = (digits % 10**decimals == 0) & (decimals > 0)
@@ -192,61 +189,12 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
         low, high = digits // 10**k % 10, digits // 10 ** (k + 1) % 10
         there = usable & (low != high) & (k < length)
         swapped = (digits + (high - low) * (10**k - 10 ** (k + 1))) / unit
-        weight = there / np.maximum(length - (k < length - 1), 1)
+        weight = there / np.maximum(length - (k < length - 1), 1) * np.where(writing.usual(swapped), 1.0, UNUSUAL)
         whole_part = lost & (k >= decimals)
         most = np.where(whole_part, swapped + 1.0 - 1.0 / unit, swapped)
         weight = np.where(whole_part, weight * unit * np.minimum(1.0, sigma), weight)
         for sign in (np.sign(x), -np.sign(x)) if writing.negative else (np.sign(x),):
             yield sign * np.clip(sign * expected, swapped, most), weight
-
-
-def missing_codes(x: Floats, date: bool = False) -> list[float]:
-    """The values that stand for missing ones: codes such as −999 in a column that has nothing like it.
-
-    A negative code counts where no other value is negative; any code does where it occurs twice and is twice as far
-    out as all others, a few wild ones apart; a date where it is further from the others than these from each other.
-
-    Parameters
-    ----------
-    x : ndarray of shape (n,)
-        The values of a column, NaN where missing.
-    date : bool, default=False
-        Whether they are days since 1970.
-
-    Returns
-    -------
-    list of float
-        The codes found.
-
-    Examples
-    --------
-    >>> missing_codes(np.append(np.linspace(3.0, 80.0, 200), [-999.0, 999.0, 999.0, 99.0]))
-    [-999.0, 999.0]
-    """
-    known = x[np.isfinite(x)]
-    codes = DATES if date else CODES
-    there = [code for code in codes if np.any(known == code)]
-    if not there:
-        return []
-    others = known[~np.isin(known, there)]
-    if len(np.unique(others)) <= FEW:
-        return []
-    low, middle, high = np.quantile(others, [WILD, 0.5, 1.0 - WILD])
-    spread = max(high - middle, middle - low)
-    found = []
-    for code in there:
-        count = np.count_nonzero(known == code)
-        if count > SHARED * len(known):
-            continue
-        if date:
-            told = bool(code < low - spread or code > high + spread)
-        elif code < 0 and others.min() >= 0:
-            told = bool(code < -1 or (count >= TWICE and middle > HIGH))
-        else:
-            told = bool(count >= TWICE and (code < 2 * min(low, 0) or code > 2 * max(high, 0)))
-        if told:
-            found.append(code)
-    return found
 
 
 def typical_errors(cells: Iterable[WrongCell]) -> dict[str, str]:

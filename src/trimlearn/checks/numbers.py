@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.checks.errors import missing_codes
-from trimlearn.robust.scatter.units import MAD
+from trimlearn.checks.codes import missing_codes
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Code", "Numbers", "center_and_spread", "days"]
+__all__ = ["Code", "Numbers", "days"]
 
 DAY = 86_400.0  # seconds: the definition
 
@@ -72,21 +71,3 @@ def days(column: pd.Series) -> Floats:
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     stamps = column.to_numpy(dtype="datetime64[s]")
     return np.where(np.isnat(stamps), np.nan, stamps.astype(np.int64) / DAY)
-
-
-def center_and_spread(x: Floats) -> tuple[float, float]:
-    """Median and robust σ of the finite values; of those that are not the median where more than half are. (0, 1) and 1
-    where there is nothing to measure.
-
-    >>> center_and_spread(np.array([1.0, 2.0, 4.0, np.nan])), center_and_spread(np.array([np.nan]))
-    ((2.0, 1.482602218505602), (0.0, 1.0))
-    """
-    known = x[np.isfinite(x)]
-    if not len(known):
-        return 0.0, 1.0
-    center = float(np.median(known))
-    away = np.abs(known - center)
-    sigma = MAD * float(np.median(away))
-    if sigma <= 0:
-        sigma = MAD * float(np.median(away[away > 0])) if np.any(away > 0) else 1.0
-    return center, sigma

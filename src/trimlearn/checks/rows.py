@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn.checks.findings import OddRow, RowFindings
-from trimlearn.checks.numbers import center_and_spread
+from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.cells.parts import distance_cells
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["odd_rows"]
 
-FEWEST = 30  # rows, and for each column EACH of them: fewer do not tell what is odd, a covariance has p²/2 numbers
-EACH = 5
+FEWEST = 30  # rows: fewer do not tell what is odd
+EACH = 5  # rows for each column, at least: a covariance has p²/2 numbers
 ODD = 0.5  # the probability from which on a fit calls a row odd
 GROUPS = 0.25  # of the rows: where more lie apart they are other groups rather than errors, as `TrimmedPCA` warns
 ROWS = 10_000  # that models are fitted to at most: more hardly change them, and all rows are judged

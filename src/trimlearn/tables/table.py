@@ -31,6 +31,11 @@ class Column:
         The cells without a value.
     unreadable : tuple of int
         The rows whose cell holds something that is not of this kind ("n/k" among numbers). They count as missing too.
+
+    Examples
+    --------
+    >>> Column("Price", "number", "whole numbers with £ and thousands commas", missing=3).kind
+    'number'
     """
 
     name: str
@@ -62,6 +67,14 @@ class Table:
         A hash of the names and the written cells: the same for the same table, however it is stored.
     notes : tuple of str
         Sentences on what was read differently from what is written.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from trimlearn.tables import read_table
+    >>> table = read_table(pd.DataFrame({"price": ["£5", "£7.50"], "size": [3, 4]}))
+    >>> table.of_kind("number"), table.written["price"].tolist(), table.frame["price"].tolist()
+    (['price', 'size'], ['£5', '£7.50'], [5.0, 7.5])
     """
 
     frame: pd.DataFrame
@@ -73,5 +86,16 @@ class Table:
     notes: tuple[str, ...] = ()
 
     def of_kind(self, *kinds: Kind) -> list[str]:
-        """The names of the columns of these kinds."""
+        """The names of the columns of some kinds.
+
+        Parameters
+        ----------
+        *kinds : str
+            The kinds.
+
+        Returns
+        -------
+        list of str
+            Their names, in the order of the table.
+        """
         return [column.name for column in self.columns if column.kind in kinds]

@@ -90,17 +90,24 @@ def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats, c
     """As `deviating_cells`, of rows about their centre, P = Σ⁻¹; ``unit``: by how much the σ of a column is larger.
 
     Cells that are far out by themselves are set aside first: two wrong neighbours make the right cell between them
-    look worst. Then those that turn out to be as the others expect come back, and the others are judged once more.
+    look worst. But several cells far out may agree with each other: where no cell deviates if none is set aside to
+    begin with, that is believed. Then those that turn out to be as the others expect come back, and the others are
+    judged once more.
     count_lost: whether ``lost`` is wanted, which only a fit needs.
     """
     observed = np.isfinite(Z)
     Z = np.where(observed, np.clip(Z, -LARGEST, LARGEST), 0.0)
     wild = np.abs(Z) > WILD * np.sqrt(np.diag(Sigma))
     first = _judged(Z, observed, observed & wild, Sigma, P, unit, cutoff, count_lost)
-    changed = np.any(first.aside != (first.mask | ~observed), axis=1)
-    if not np.any(changed):
+    suspected = first.mask.copy()
+    several = np.flatnonzero(np.count_nonzero(suspected, axis=1) > 1)
+    if len(several):
+        none = np.zeros((len(several), Z.shape[1]), dtype=bool)
+        other = _judged(Z[several], observed[several], none, Sigma, P, unit, cutoff, False).mask
+        suspected[several[~other.any(axis=1)]] = False
+    if np.array_equal(first.aside, suspected | ~observed):
         return first
-    return _judged(Z, observed, first.mask, Sigma, P, unit, cutoff, count_lost)
+    return _judged(Z, observed, suspected, Sigma, P, unit, cutoff, count_lost)
 
 
 def _judged(

@@ -15,12 +15,12 @@ from trimlearn.robust.scale import Chi
 
 __all__ = ["TableCells", "TableModel", "common_value", "why_left_out"]
 
+BLOCK = 1_000_000  # cells judged at a time: a limit on memory, 8 MB for each array
 FEW_VALUES = 4  # different values that a column must have: three make a category, as for DetectDeviatingCells
 SOME = 1000  # values that are looked at first, to save time
 FEWEST = 5  # values that differ from the commonest one: of fewer, none can be told to be odd
 # Rows that a model is fitted to: more hardly change it, and all are judged by it. At most so many, and fewer where a
 # round with n p³ operations would take more than half a second; but 10 for each column, and 200.
-BLOCK = 1_000_000  # cells judged at a time: a limit on memory, 8 MB for each array
 ROWS, WORK, EACH, LEAST = 10_000, 1e8, 10, 200
 
 Floats = NDArray[np.float64]

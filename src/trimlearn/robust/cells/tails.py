@@ -21,7 +21,7 @@ from trimlearn.robust.scale import EXPECTED, Chi
 
 __all__ = ["Tail", "adaptive_level", "tails"]
 
-FREEDOMS = (2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, np.inf)  # ν: fewer have no variance, and 20 is hardly normal
+FREEDOMS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0, 20.0, np.inf)  # ν: from Cauchy's law to the normal one
 SCALES = np.linspace(0.6, 1.4, 33)  # of the law, in units of the robust scale of the residuals
 REACH = 3.5  # in the same units: at 4 and 5 wrong cells as far out pass for tails, at 3 tails do for wrong cells
 BINS = 35  # up to REACH: a tenth of σ each, so that n hardly counts

@@ -1,0 +1,159 @@
+"""What a person decided about suspects: read from the file that the page exports, and put into the table."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, final
+
+from trimlearn.checks.options import OptionError, one_of
+from trimlearn.checks.parts import Pins
+
+if TYPE_CHECKING:
+    from trimlearn.tables.table import Kind, Table
+
+__all__ = ["Decisions", "apply", "read_decisions"]
+
+What = Literal["keep", "drop", "relabel", "correct"]
+HEADER = ["fingerprint", "row", "what", "column", "value"]
+DONE = {"keep": "kept", "drop": "dropped", "relabel": "relabelled", "correct": "corrected"}
+
+
+@final
+@dataclass(frozen=True)
+class Decisions:
+    """What was decided: rows and cells that are settled, and cells with other contents."""
+
+    file: str
+    pins: Pins
+    written: Mapping[tuple[int, str], str]  # (row, column) → what is to stand there
+    count: Mapping[str, int]  # what → how many
+    settled: frozenset[int]  # rows that are no longer suspect, because a person kept or dropped them as a whole
+
+    @property
+    def dropped(self) -> frozenset[int]:
+        """Rows that a person left out."""
+        return frozenset(row for row, wrong in self.pins.rows.items() if wrong)
+
+    def sentence(self) -> str:
+        """What was decided, counted."""
+        parts = [f"{self.count[what]} {words}" for what, words in DONE.items() if self.count.get(what)]
+        if n := self.count.get("correct"):
+            parts[-1] += " cell" if n == 1 else " cells"
+        return f"You decided: {', '.join(parts)}." if parts else f"{self.file} holds no decisions."
+
+
+def read_decisions(path: str | Path, table: Table, target: str | None) -> Decisions:
+    """The decisions in a file; OptionError where it is none, or not for this table."""
+    path = Path(path)
+    lines = _lines(path)
+    rows: dict[int, bool] = {}
+    cells: set[tuple[int, str]] = set()
+    written: dict[tuple[int, str], str] = {}
+    count: Counter[str] = Counter()
+    for number, line in lines:
+        where = f"{path.name}, line {number}"
+        row, what, column, value = _decision(line, where, table, target)
+        count[what] += 1
+        if what in ("keep", "drop") and not column:
+            if rows.setdefault(row, what == "drop") is not (what == "drop"):
+                raise OptionError(f"{where}: row {row} is kept and dropped, of which one must be meant.")
+            continue
+        cells.add((row, column))
+        if what in ("relabel", "correct") and written.setdefault((row, column), value) != value:
+            raise OptionError(f"{where}: row {row} gets two values for {column}, of which one must be meant.")
+    settled = frozenset(rows)
+    cells |= {(row, str(name)) for row, wrong in rows.items() if not wrong for name in table.frame.columns}
+    for row in {row for row, column in written if column == target}:
+        rows.setdefault(row, False)  # a person gave this label: the models may doubt it no more
+    return Decisions(path.name, Pins(rows, frozenset(cells)), written, count, settled)
+
+
+def _lines(path: Path) -> list[tuple[int, dict[str, str]]]:
+    """The numbered lines of the file."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            first = file.readline()
+            file.seek(0)
+            mark = next((mark for mark in ",;\t" if mark in first), ",")  # a spreadsheet may have saved it again
+            reader = csv.reader(file, delimiter=mark)
+            header = next(reader, [])
+            lines = [(reader.line_num, line) for line in reader if line]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise OptionError(f"{path} is no file of decisions: it cannot be read as a CSV in UTF-8.") from error
+    if [name.strip().lower() for name in header] != HEADER:
+        raise OptionError(f"{path} is no file of decisions: its first line must be {','.join(HEADER)}.")
+    for number, line in lines:
+        if len(line) != len(HEADER):
+            raise OptionError(f"{path.name}, line {number}: {len(HEADER)} values are needed, there are {len(line)}.")
+    return [(number, dict(zip(HEADER, line, strict=True))) for number, line in lines]
+
+
+def _decision(line: dict[str, str], where: str, table: Table, target: str | None) -> tuple[int, What, str, str]:
+    """One line, looked at from all sides."""
+    if line["fingerprint"] != table.fingerprint:
+        raise OptionError(f"{where}: this decision is about another table, or {table.source} has changed since.")
+    if not line["row"].isdecimal() or int(line["row"]) >= len(table.frame):
+        raise OptionError(f"{where}: row must be a number from 0 to {len(table.frame) - 1}, got {line['row']!r}.")
+    row, column, value = int(line["row"]), line["column"], _plain(line["value"])
+    what = line["what"]
+    if what not in DONE:
+        raise OptionError(f"{where}: what must be keep, drop, relabel or correct, got {what!r}.")
+    if what == "relabel":
+        column = column or target or ""
+        if target is None or column != target:
+            raise OptionError(f"{where}: a relabelled row needs a target; name its column with target.")
+    if what == "correct" and not column:
+        raise OptionError(f"{where}: which column is to be corrected?")
+    if column and column not in table.frame.columns:
+        raise OptionError(f"{where}: {table.source} has no column {column!r}; {one_of(table.frame.columns, column)}")
+    if what == "relabel" and not value:
+        raise OptionError(f"{where}: a relabelled row needs a label.")
+    return row, what, column, value  # type: ignore[return-value]
+
+
+def _plain(value: str) -> str:
+    """A value without the sign that keeps a spreadsheet from taking it for a formula."""
+    return value[1:] if re.match(r"'+[=+\-@\t\r]", value) else value
+
+
+def apply(decisions: Decisions, table: Table, target: str | None, labels: tuple[str, ...] = ()) -> Table:
+    """The table with what was decided in its cells. ``labels``: those that a target of classes may have."""
+    if not decisions.written:
+        return table
+    frame, written = table.frame.copy(), table.written.copy()
+    kinds: dict[str, Kind] = {column.name: column.kind for column in table.columns}
+    for name in dict.fromkeys(column for _, column in decisions.written):
+        rows = [row for row, column in decisions.written if column == name]
+        texts = [decisions.written[row, name] for row in rows]
+        at = written.columns.get_loc(name)
+        written.iloc[rows, at] = texts
+        values = _values(written[name], rows, kinds[name])
+        for row, text, value in zip(rows, texts, values, strict=True):
+            if text and value is None:
+                raise OptionError(
+                    f"{decisions.file}: {text!r}, for row {row}, cannot be read as a {kinds[name]}, as {name} holds."
+                )
+            if name == target and labels and value not in labels:
+                raise OptionError(f"{decisions.file}: {target} has no label {text!r}; {one_of(labels, text)}")
+            frame.iloc[row, at] = value
+    return replace(table, frame=frame, written=written)
+
+
+def _values(column: Any, rows: list[int], kind: Kind) -> list[Any]:
+    """What the cells of a column mean, read as the table's own are; None for a cell that means nothing."""
+    import pandas as pd
+
+    from trimlearn.tables.read import read_table
+
+    if kind not in ("number", "date"):
+        return [text or None for text in column.iloc[rows]]
+    name = str(column.name)
+    numbers, dates = ((name,), ()) if kind == "number" else ((), (name,))
+    read = read_table(column.to_frame(), number=numbers, date=dates)
+    values = read.frame[name].iloc[rows]
+    return [None if pd.isna(value) else value for value in values]

@@ -1,0 +1,252 @@
+"""The model of a target, in a file that people can read: ``trimlearn.load`` reads it again. No pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, final, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn._version import __version__
+from trimlearn.checks.design import Design
+from trimlearn.checks.document import finite
+from trimlearn.checks.findings import Floats, Task
+from trimlearn.checks.why import and_list
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trimlearn.checks.parts import Parts
+    from trimlearn.tables.table import Table
+
+__all__ = ["FORMAT", "Model", "load", "model_of", "with_predictions"]
+
+FORMAT = "trimlearn-model"
+LARGEST = 700.0  # whose exponential is still a number in double precision
+INTERVAL = ("name", "trimmed", "low", "high")
+NUMBER = 1  # the first format of its kind; a file of a later one is refused
+
+Link = Literal["identity", "log", "logit"]
+
+
+@final
+@dataclass(frozen=True)
+class Model:
+    """A linear model of a column, fitted to rows that look right; what `load` gives.
+
+    Parameters
+    ----------
+    target : str
+        The column that it predicts.
+    task : {"regression", "count", "classification"}
+        What this column holds.
+    classes : tuple of str
+        Of labels; () for numbers.
+    kinds : mapping of str to str
+        The columns that it needs, and which kind each is of.
+    design : Design
+        How their cells become numbers.
+    link : {"identity", "log", "logit"}
+        What is linear in these: the value, its logarithm, or the log-odds of the classes.
+    intercept : ndarray of shape (k,)
+        One for numbers and two classes, else one a class.
+    coefficients : ndarray of shape (k, p)
+        Likewise, for each feature of the design.
+    intervals : tuple of dict
+        For each coefficient its name, its value and its interval of 95 %, as far as known.
+    """
+
+    target: str
+    task: Task
+    classes: tuple[str, ...]
+    kinds: Mapping[str, str]
+    design: Design
+    link: Link
+    intercept: Floats
+    coefficients: Floats
+    intervals: tuple[dict[str, Any], ...] = ()
+
+    def predict(self, table: Any) -> NDArray[Any]:
+        """What the target should be in the rows of another table.
+
+        Parameters
+        ----------
+        table : path, DataFrame or array
+            It has the columns of the table that the model was fitted to; others do not matter. Values of a category
+            that the model has not seen count as rare ones, missing numbers as medians.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Labels or numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from trimlearn.checks.design import Design, Feature
+        >>> design = Design((Feature("x", "number", fill=0.0),))
+        >>> model = Model("y", "regression", (), {"x": "number"}, design, "identity", np.ones(1), np.full((1, 1), 2.0))
+        >>> model.predict(pd.DataFrame({"x": [1.0, 2.5]}))
+        array([3., 6.])
+        """
+        return self.predict_table(self.read(table))
+
+    def read(self, table: Any) -> Table:
+        """A table, its columns read as those of the model's own table were."""
+        from trimlearn.tables.read import read_table
+
+        number, date = ([name for name, kind in self.kinds.items() if kind == wanted] for wanted in ("number", "date"))
+        categorical = [name for name in self.kinds if name not in (*number, *date)]
+        try:
+            return read_table(table, number=number, date=date, categorical=categorical, least_rows=1)
+        except ValueError:
+            there = read_table(table, least_rows=1)
+            lacking = [name for name in self.kinds if name not in there.frame.columns]
+            if not lacking:
+                raise
+            some = and_list([repr(name) for name in lacking[:5]], more=len(lacking) - 5)
+            raise ValueError(f"{there.source} lacks {some}, which the model of {self.target} needs.") from None
+
+    def predict_table(self, table: Table) -> NDArray[Any]:
+        """The same for a table that has been read."""
+        z = self.design.transform(table.frame[list(self.kinds)]) @ self.coefficients.T + self.intercept
+        if self.link == "identity":
+            return np.asarray(z[:, 0])
+        if self.link == "log":
+            return np.asarray(np.exp(np.minimum(z[:, 0], LARGEST)))
+        best = (z[:, 0] > 0).astype(int) if z.shape[1] == 1 else np.argmax(z, axis=1)
+        return np.asarray(np.array(self.classes, dtype=object)[best])
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON's own types."""
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "format_number": NUMBER,
+            "version": __version__,
+            "about": f"Predicts {self.target}: trimlearn predict model.json TABLE, or trimlearn.load('model.json').",
+            "target": self.target,
+            "task": self.task,
+            "classes": list(self.classes),
+            "columns": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
+            "link": self.link,
+            "intercept": self.intercept,
+            "coefficients": [
+                {"feature": name, "values": self.coefficients[:, j]} for j, name in enumerate(self.design.feature_names)
+            ],
+            "intervals": list(self.intervals),
+            "design": self.design.to_json(),
+        }
+        kept: dict[str, Any] = finite(document)
+        return kept
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """What `to_json` gave. KeyError, TypeError or ValueError where something is missing in it."""
+        if document["link"] not in get_args(Link):
+            raise ValueError(f"its link is {document['link']!r}")
+        design = Design.from_json(document["design"])
+        coefficients = np.array([entry["values"] for entry in document["coefficients"]], dtype=np.float64).T
+        intercept = np.array(document["intercept"], dtype=np.float64)
+        if coefficients.shape != (len(intercept), len(design.features)) and design.features:
+            raise ValueError("its coefficients and its design do not fit to each other")
+        if not (np.all(np.isfinite(coefficients)) and np.all(np.isfinite(intercept))):
+            raise ValueError("a coefficient is no number")
+        return cls(
+            target=str(document["target"]),
+            task=document["task"],
+            classes=tuple(map(str, document["classes"])),
+            kinds={str(entry["name"]): str(entry["kind"]) for entry in document["columns"]},
+            design=design,
+            link=document["link"],
+            intercept=intercept,
+            coefficients=coefficients.reshape(len(intercept), len(design.features)),
+            intervals=tuple(document.get("intervals", ())),
+        )
+
+
+def load(path: str | Path) -> Model:
+    """The model that a check wrote.
+
+    Parameters
+    ----------
+    path : path
+        A model.json.
+
+    Returns
+    -------
+    Model
+        It has ``predict(table)``.
+
+    Raises
+    ------
+    ValueError
+        If the file is no model, or was written by a later version; one line says which.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from trimlearn import check, load
+    >>> x = np.random.default_rng(0).normal(size=(100, 2))
+    >>> table = pd.DataFrame({"a": x[:, 0], "y": 2 * x[:, 0] + 0.1 * x[:, 1]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model = load(check(table, target="y").write(folder)["model.json"])
+    >>> bool(abs(model.predict(pd.DataFrame({"a": [1.0]}))[0] - 2) < 0.2)
+    True
+    """
+    path = Path(path)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is no model: it is not JSON. A check writes model.json.") from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise ValueError(f"{path} is no model of trimlearn. A check with a target writes model.json.")
+    if document.get("format_number") != NUMBER:
+        raise ValueError(
+            f"{path} has format {document.get('format_number')}, this is trimlearn {__version__}, which reads format "
+            f"{NUMBER}: it was written by trimlearn {document.get('version')}."
+        )
+    try:
+        return Model.from_json(document)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is a model, but damaged: {error}.") from error
+
+
+def model_of(parts: Parts) -> Model | None:
+    """The trimmed linear model of a check, where there is one."""
+    judged = parts.target
+    if judged is None or parts.seen is not None or not {"linear", "design", "link"} <= judged.fits.keys():
+        return None
+    fit, design = judged.fits["linear"], judged.fits["design"]
+    kinds = {column.name: column.kind for column in parts.table.columns}
+    classes: tuple[str, ...] = ()
+    if judged.task == "classification":
+        classes = tuple(judged.classes[int(code)] for code in fit.classes_)
+    return Model(
+        target=judged.name,
+        task=judged.task,
+        classes=classes,
+        kinds={name: kinds[name] for name in design.columns},
+        design=design,
+        link=judged.fits["link"],
+        intercept=np.atleast_1d(np.asarray(fit.intercept_, dtype=np.float64)),
+        coefficients=np.atleast_2d(np.asarray(fit.coef_, dtype=np.float64)),
+        intervals=tuple({key: entry.get(key) for key in INTERVAL} for entry in judged.coefficients),
+    )
+
+
+def with_predictions(model: Model, table: Table) -> pd.DataFrame:
+    """A table as it was written, with one more column: what the model expects."""
+    predicted = model.predict_table(table)
+    name = f"predicted {model.target}"
+    written = table.written.copy()
+    while name in written.columns:
+        name += " (2)"
+    written[name] = predicted
+    return written

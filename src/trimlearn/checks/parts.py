@@ -1,0 +1,71 @@
+"""The parts of a check, run in their order: cells, then the target or the rows, then duplicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, final
+
+from trimlearn.checks.cells import find_cells
+from trimlearn.checks.duplicates import find_duplicates
+from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings, Task
+from trimlearn.checks.heard import heard
+from trimlearn.checks.rows import odd_rows
+from trimlearn.checks.target import judge_target
+
+if TYPE_CHECKING:
+    from trimlearn.tables.table import Table
+
+__all__ = ["Parts", "Pins", "Progress", "run_parts"]
+
+Progress = Callable[[str], None]
+
+
+@final
+@dataclass(frozen=True)
+class Pins:
+    """What a person has settled: rows that are wrong (True) or right (False), and cells that are right."""
+
+    rows: Mapping[int, bool] = field(default_factory=dict)
+    cells: frozenset[tuple[int, str]] = frozenset()
+
+
+@final
+@dataclass(frozen=True)
+class Parts:
+    """A table, and all that was found in it. Without a target its rows are judged as a whole."""
+
+    table: Table
+    cells: CellFindings
+    target: TargetFindings | None
+    rows: RowFindings | None
+    duplicates: tuple[DuplicateRows, ...]
+    warned: tuple[str, ...] = ()  # what the fits said in passing
+    seen: Table | None = None  # what the models saw, where that is not the table itself: features of images
+
+    @property
+    def features(self) -> Table:
+        """The table that the models saw."""
+        return self.table if self.seen is None else self.seen
+
+
+def run_parts(
+    table: Table, target: str | None, *, task: Task | None, pins: Pins, seed: int, progress: Progress
+) -> Parts:
+    """Run all parts. Cells come first, so that wild ones do not wreck the judgement of the target."""
+    warned: list[str] = []
+    with heard(warned, "the fits"):
+        progress("looking at every cell")
+        cells = find_cells(table, exclude=(target,) if target else (), keep=pins.cells, seed=seed)
+        judged, rows = None, None
+        if target is None:
+            progress("looking at rows as a whole")
+            rows = odd_rows(table, cells.mended, pinned=dict(pins.rows), seed=seed)
+        else:
+            progress(f"judging {target} by two models")
+            judged = judge_target(
+                table, cells.mended, target, task=task, pinned=dict(pins.rows), seed=seed, progress=progress
+            )
+        progress("looking for rows that occur twice")
+        duplicates = find_duplicates(table, cells.mended, target)
+    return Parts(table, cells, judged, rows, tuple(duplicates), tuple(warned))

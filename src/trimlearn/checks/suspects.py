@@ -1,0 +1,141 @@
+"""All that was found, put together row by row: what is the matter with it, how probably, and why."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Set
+from dataclasses import dataclass
+from math import isfinite, prod
+from typing import TYPE_CHECKING, Literal, final
+
+from trimlearn.checks.findings import DuplicateRows, OddRow, WrongCell
+from trimlearn.checks.names import Names
+
+if TYPE_CHECKING:
+    from trimlearn.checks.parts import Parts
+
+__all__ = ["Finding", "Suspect", "find_suspects"]
+
+Finding = Literal["target", "cell", "row", "duplicate"]
+
+
+@final
+@dataclass(frozen=True)
+class Suspect:
+    """A row with which something is the matter."""
+
+    row: int
+    kind: str  # the main matter, in plain words
+    kinds: tuple[Finding, ...]  # all of them, the main one first
+    probability: float | None  # that something in the row is wrong; None for a mere copy, which need not be wrong
+    score: float  # of the main matter
+    target: bool  # whether its target looks wrong
+    cells: tuple[WrongCell, ...]
+    odd: OddRow | None
+    duplicates: tuple[DuplicateRows, ...]
+
+
+@final
+@dataclass(frozen=True)
+class _Matter:
+    finding: Finding
+    kind: str
+    probability: float | None
+    score: float
+
+
+def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect]:
+    """The rows with which something is the matter, most probable first; ``settled`` ones are left out.
+
+    The findings of a row are taken as independent: the target and the row as a whole are judged with wrong cells
+    emptied. So the probability that something is wrong is 1 − Π(1 − p).
+    """
+    names = Names(parts.table)
+    cells, odd, duplicates = _cells(parts), _odd(parts), _duplicates(parts, settled)
+    flagged = set() if parts.target is None else set(parts.target.flagged.nonzero()[0].tolist())
+    suspects = []
+    for row in sorted((flagged | cells.keys() | odd.keys() | duplicates.keys()) - set(settled)):
+        matters = _matters(parts, names, row, row in flagged, cells.get(row, ()), odd.get(row), duplicates.get(row, ()))
+        matters.sort(key=lambda matter: -1.0 if matter.probability is None else matter.probability, reverse=True)
+        known = [matter.probability for matter in matters if matter.probability is not None]
+        suspects.append(
+            Suspect(
+                row=row,
+                kind=matters[0].kind,
+                kinds=tuple(matter.finding for matter in matters),
+                probability=1 - prod(1 - p for p in known) if known else None,
+                score=matters[0].score,
+                target=row in flagged,
+                cells=tuple(cells.get(row, ())),
+                odd=odd.get(row),
+                duplicates=tuple(duplicates.get(row, ())),
+            )
+        )
+    return sorted(suspects, key=_order)
+
+
+def _order(suspect: Suspect) -> tuple[float, float, int]:
+    """Most probable first, then the higher score; copies, of which nothing is known to be wrong, come last."""
+    probability = -1.0 if suspect.probability is None else suspect.probability
+    return -round(probability, 6), -abs(suspect.score), suspect.row
+
+
+def _matters(
+    parts: Parts,
+    names: Names,
+    row: int,
+    flagged: bool,
+    cells: tuple[WrongCell, ...] | list[WrongCell],
+    odd: OddRow | None,
+    duplicates: tuple[DuplicateRows, ...] | list[DuplicateRows],
+) -> list[_Matter]:
+    """All that is the matter with a row, in the order in which people ask: target, cells, row, duplicates."""
+    matters = []
+    judged = parts.target
+    if flagged and judged is not None:
+        kind = "wrong label" if judged.task == "classification" else "wrong number"
+        matters.append(_Matter("target", kind, _number(judged.probability[row]), _number(judged.score[row])))
+    if cells:
+        worst = max(cells, key=lambda cell: (cell.probability, abs(cell.score)))
+        some = 1 - prod(1 - _number(cell.probability) for cell in cells)
+        matters.append(_Matter("cell", "wrong cell" if len(cells) == 1 else "wrong cells", some, _number(worst.score)))
+    if odd is not None:
+        matters.append(_Matter("row", "unlike all other rows", _number(odd.probability), _number(odd.score)))
+    for group in duplicates:
+        matters.append(_twin(names, row, group))
+        break  # one name is enough; the card shows all
+    return matters
+
+
+def _twin(names: Names, row: int, group: DuplicateRows) -> _Matter:
+    other = names.place(next(twin for twin in group.rows if twin != row))
+    if group.kind == "contradictory":
+        # Of m rows that are the same, at least one is wrong; nothing says which: each is as likely.
+        return _Matter("duplicate", f"contradicts {other}", 1 / len(group.rows), 0.0)
+    return _Matter("duplicate", "duplicate" if group.kind == "exact" else "near-duplicate", None, 0.0)
+
+
+def _cells(parts: Parts) -> dict[int, list[WrongCell]]:
+    found: dict[int, list[WrongCell]] = defaultdict(list)
+    for cell in sorted(parts.cells.cells, key=lambda cell: (-cell.probability, -abs(cell.score))):
+        found[cell.row].append(cell)
+    return dict(found)
+
+
+def _odd(parts: Parts) -> dict[int, OddRow]:
+    return {} if parts.rows is None else {odd.row: odd for odd in parts.rows.odd}
+
+
+def _duplicates(parts: Parts, settled: Set[int]) -> dict[int, list[DuplicateRows]]:
+    """The groups in which a row is suspect. The first of rows that are the same is taken for the original."""
+    found: dict[int, list[DuplicateRows]] = defaultdict(list)
+    for group in sorted(parts.duplicates, key=lambda group: group.kind != "contradictory"):
+        suspect = group.rows if group.kind == "contradictory" else group.rows[1:]
+        for row in suspect:
+            if row not in settled:
+                found[row].append(group)
+    return dict(found)
+
+
+def _number(value: float) -> float:
+    return float(value) if isfinite(value) else 0.0

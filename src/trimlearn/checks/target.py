@@ -1,0 +1,263 @@
+"""Which targets of a table are wrong: a linear model and boosting are asked, and their opinions made one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array
+from trimlearn.checks.design import Design, linear_design, tree_design
+from trimlearn.checks.findings import Flags, Floats, ModelScore, TargetFindings, Task
+from trimlearn.checks.heard import heard
+from trimlearn.checks.target_cells import without_doubtful
+from trimlearn.checks.target_labels import LabelJudgement, judge_labels
+from trimlearn.checks.target_learners import Learners
+from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
+from trimlearn.checks.target_numbers import NumberJudgement, judge_numbers
+from trimlearn.checks.target_scale import TargetScale, choose_scale
+from trimlearn.checks.target_scores import linear_predictions, model_scores
+from trimlearn.checks.target_task import Target, read_target
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trimlearn.tables.table import Table
+
+__all__ = ["judge_target"]
+
+HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
+
+Judgement = LabelJudgement | NumberJudgement
+
+
+def judge_target(
+    table: Table,
+    mended: pd.DataFrame,
+    target: str,
+    *,
+    task: Task | None = None,
+    pinned: Mapping[int, bool] = {},
+    seed: int = 0,
+    progress: Callable[[str], None] | None = None,
+) -> TargetFindings:
+    """Judge the target of every row that has one.
+
+    Boosting, a forest and a linear model predict each target from the other columns, fitted on other rows, in repeated
+    folds; their opinions are averaged, and a model of wrong targets turns them into one probability per row. Numbers
+    that are probably wrong are left out, and the models asked again. The linear model's and boosting's own verdicts are
+    given beside it.
+
+    Parameters
+    ----------
+    table : Table
+        As it was read.
+    mended : DataFrame
+        Its frame, wrong cells being NaN. The target is taken from ``table``.
+    target : str
+        The column to judge.
+    task : {"regression", "count", "classification"}, optional
+        What is asked. None: told from the column.
+    pinned : dict of int to bool
+        Rows of which a person has said that the target is wrong (True) or right (False).
+    seed : int
+        Of folds and models.
+    progress : callable, optional
+        Is told what is being done.
+
+    Returns
+    -------
+    TargetFindings
+        One entry per row of the table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from trimlearn.tables.table import Column, Table
+    >>> x = np.linspace(0, 10, 60)
+    >>> frame = pd.DataFrame({"x": x, "y": 3 * x + np.sin(7 * x)})
+    >>> frame.loc[7, "y"] = 29.0
+    >>> columns = Column("x", "number"), Column("y", "number")
+    >>> found = judge_target(Table(frame, frame.astype(str), columns, "lines", 0, ""), frame, "y")
+    >>> np.flatnonzero(found.flagged)
+    array([7])
+    """
+    tell = progress or (lambda sentence: None)
+    asked = read_target(table, target, task, pinned)
+    frame = without_doubtful(table, mended, target).iloc[asked.rows].reset_index(drop=True)
+    designs = linear_design(table, frame, [target]), tree_design(table, frame, [target])
+    if not designs[0].features or not designs[1].features:
+        raise ValueError(f"No other column of the table can predict {target!r}: all are empty, constant, text or ids.")
+    matrices = designs[0].transform(frame), designs[1].transform(frame)
+    kept = telling(matrices[0], asked)
+    if len(kept) < len(designs[0].features):
+        said = f"The linear model uses the {len(kept)} features that tell most, of {matrices[0].shape[1]:,}."
+        designs, matrices = (designs[0].taking(kept), designs[1]), (matrices[0][:, kept], matrices[1])
+        asked = replace(asked, caveats=(*asked.caveats, said))
+    return _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
+
+
+@final
+@dataclass
+class _Judge:
+    """One target and the matrices of both designs; what must be told gathers in ``caveats``."""
+
+    target: Target
+    designs: tuple[Design, Design]
+    matrices: tuple[Floats, Floats]
+    seed: int
+    tell: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self.caveats = list(self.target.caveats)
+        self.scale = TargetScale("identity", 0.0, 1.0)
+
+    def findings(self, n: int) -> TargetFindings:
+        """For all n rows of the table."""
+        self.tell("models judge targets that they have not seen")
+        with heard(self.caveats, "the models that judge the target"):
+            self._choose_scale()
+            learners = self._learners(self.scale.to(self.target.y) if self.numeric else self.target.y)
+            first = learners.opinions(self._trusted(np.zeros(len(self.target.y), dtype=bool)))
+            judged = self._judged(first)
+            kept = self._trusted(judged.flagged)
+            self.tell("the same, without targets that are probably wrong")
+            # Labels are judged by the first opinions: the second found no more of them (python -m benchmarks dirty).
+            second = learners.opinions(kept) if self.numeric else [learners.boosting(kept, 1)]
+            boosting = learners.final(kept)
+            judged = self._judged(second) if self.numeric else judged
+        by_boosting = self._verdict((second if self.numeric else first)[0], judged)
+        self.tell("plain and trimmed linear model")
+        with heard(self.caveats, "the trimmed linear model"):
+            linear = self._linear(judged.contamination)
+        if not self.numeric:
+            linear = replace(linear, flagged=self._verdict(first[1], judged))
+        flagged = (judged.flagged | self.target.pinned_wrong) & ~self.target.pinned_right
+        self._say(judged, linear)
+        found = self._spread(n, judged, flagged, by_boosting, linear)
+        return replace(
+            found,
+            scores=self._scores(flagged, linear, first[0], second[0]),
+            caveats=tuple(dict.fromkeys(self.caveats)),
+            fits={
+                "linear": linear.trimmed,
+                "plain": linear.plain,
+                "design": self.designs[0],
+                "link": self._link,
+                "rows": self.target.rows[linear.rows],
+                "boosting": boosting,
+                "boosting_design": self.designs[1],
+                "history": list(linear.trimmed.history_),
+            },
+        )
+
+    @property
+    def numeric(self) -> bool:
+        return self.target.task != "classification"
+
+    @property
+    def _link(self) -> str:
+        """What is linear in the features: the value, its logarithm, or the log-odds of the classes."""
+        if not self.numeric:
+            return "logit"
+        return "log" if self.scale.link in ("log", "root") else "identity"
+
+    def _learners(self, y: Array) -> Learners:
+        return Learners(*self.matrices, self.designs[1].categorical, y, len(self.target.classes), self.seed)
+
+    def _choose_scale(self) -> None:
+        if not self.numeric:
+            return
+        everybody = np.ones(len(self.target.y), dtype=bool)
+        self.target, self.scale = choose_scale(self.target, lambda z: self._learners(z).line(everybody))
+        if self.scale.link == "log":
+            self.caveats.append(f"{self.target.name} is predicted by its logarithm, on which errors are more even.")
+
+    def _trusted(self, flagged: Flags) -> Flags:
+        """The rows that models learn from: those that are not flagged, or as a person has said."""
+        kept = (~flagged | self.target.pinned_right) & ~self.target.pinned_wrong
+        return kept if self.numeric or _all_classes(kept, self.target.y) else np.ones(len(kept), dtype=bool)
+
+    def _judged(self, opinions: list[Floats]) -> Judgement:
+        if self.numeric:
+            return judge_numbers(self.scale.to(self.target.y), np.median(opinions, axis=0), self.seed)
+        return judge_labels(opinions, self.target.y)
+
+    def _verdict(self, opinion: Floats, judged: Judgement) -> Flags:
+        """What one model flags. Whether any label is wrong at all, all models have said together."""
+        alone = self._judged([opinion])
+        if self.numeric:
+            return alone.flagged
+        return np.asarray((alone.score > 0) & (judged.flagged.any()))
+
+    def _linear(self, level: float) -> LinearFits:
+        """On the scale chosen; counts by their own law; labels with the share of wrong ones that all models found."""
+        t = self.target
+        y = np.log(t.y) if self.scale.link == "log" else t.y
+        names, usable = self.designs[0].feature_names, ~t.pinned_wrong
+        return fit_linear(self.matrices[0], y, names, t.classes, t.task, usable, level, self.seed)
+
+    def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, trimmed: Floats) -> tuple[ModelScore, ...]:
+        """Predictions go back to the units of the table first."""
+        t = self.target
+        y = np.log(t.y) if self.scale.link == "log" else t.y
+        by_line = linear_predictions(self.matrices[0], y, t.task, linear, self.seed)
+        if self.scale.link == "log":
+            by_line = np.exp(by_line[0]), np.exp(by_line[1])
+        if self.numeric:
+            by_trees = self.scale.back(plain), self.scale.back(trimmed)
+        else:
+            by_trees = plain.argmax(axis=1), trimmed.argmax(axis=1)
+        return model_scores(t.y, t.task, ~flagged, linear.rows, by_line, by_trees)
+
+    def _say(self, judged: Judgement, linear: LinearFits) -> None:
+        n = len(self.target.y)
+        self.caveats += judged.caveats
+        if judged.contamination > HIGH:
+            self.caveats.append(
+                f"About {judged.contamination:.0%} of the targets look wrong: near a half, nobody can tell which side "
+                "is right."
+            )
+        if len(linear.rows) < n:
+            self.caveats.append(f"The linear model was fitted to a sample of {len(linear.rows):,} of {n:,} rows.")
+
+    def _spread(
+        self, n: int, judged: Judgement, flagged: Flags, by_boosting: Flags, linear: LinearFits
+    ) -> TargetFindings:
+        t = self.target
+        probability = np.where(t.pinned_right, 0.0, np.where(t.pinned_wrong, 1.0, judged.probability))
+        suggested: Array
+        if isinstance(judged, LabelJudgement):
+            suggested = np.full(n, None, dtype=object)
+            suggested[t.rows] = np.array(t.classes, dtype=object)[judged.suggested]
+        else:
+            suggested = _placed(n, t.rows, self.scale.back(judged.predicted))
+        return TargetFindings(
+            name=t.name,
+            task=t.task,
+            classes=t.classes,
+            probability=_placed(n, t.rows, probability),
+            flagged=_placed(n, t.rows, flagged, False),
+            score=_placed(n, t.rows, judged.score),
+            suggested=suggested,
+            by_linear=_placed(n, t.rows, linear.flagged, False),
+            by_boosting=_placed(n, t.rows, by_boosting, False),
+            contamination=judged.contamination,
+            coefficients=linear.coefficients,
+            noise_matrix=judged.noise_matrix if isinstance(judged, LabelJudgement) else None,
+        )
+
+
+def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Array:
+    """Values in their rows of the table."""
+    out = np.full(n, elsewhere)
+    out[rows] = values
+    return out
+
+
+def _all_classes(kept: Flags, y: Array) -> bool:
+    """Whether two rows of every class are left, for models to learn it from."""
+    return bool(np.bincount(y[kept], minlength=int(y.max()) + 1).min() >= 2)

@@ -1,0 +1,40 @@
+"""Cells that models of the target had better not see: more of them than are shown to people."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from trimlearn.estimators.cells import CellwiseOutliers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from trimlearn.tables.table import Table
+
+__all__ = ["without_doubtful"]
+
+LEAST_ROWS = 20  # of a column, for its cells to be judged
+CELLS = 1_000_000  # that are judged, a limit on time: in larger tables boosting bears the doubtful ones that are left
+
+
+def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.DataFrame:
+    """The frame with doubtful numbers as NaN too.
+
+    A right value that is taken for missing costs a model little, a wrong one that is believed costs it much. People are
+    shown only those cells that are probably wrong; here each counts that the rest of its row does not explain.
+    """
+    names = [name for name in table.of_kind("number") if name != target and mended[name].nunique() > 2]
+    if not names or len(mended) < LEAST_ROWS or len(names) * len(mended) > CELLS:
+        return mended
+    X = mended[names].to_numpy(dtype=np.float64, copy=True)
+    X[~np.isfinite(X)] = np.nan
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it was said when cells were judged, and only models see what is left out
+            doubtful = CellwiseOutliers().fit(X).cell_mask_
+    except ValueError:  # columns that cannot be judged: no more is known than before
+        return mended
+    return mended.assign(**{name: np.where(doubtful[:, j], np.nan, X[:, j]) for j, name in enumerate(names)})

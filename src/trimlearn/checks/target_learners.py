@@ -1,0 +1,174 @@
+"""Several models, each asked about the targets of rows that it was not fitted on."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import HuberRegressor, LogisticRegression
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from trimlearn._utils.arrays import Array
+from trimlearn.checks.findings import Flags, Floats
+
+__all__ = ["Learners", "Plan"]
+
+# (rows up to which, repetitions, folds) of cross-fitting. With 300 rows the choice of folds alone moves the odds of a
+# row as much as the label does; 100,000 rows need no more than half of them for a model as good.
+PLANS = ((1_000, 3, 5), (5_000, 1, 5), (20_000, 1, 3), (10**12, 1, 2))
+FOREST_ROWS = 10_000  # beyond which boosting has learnt what a forest knows; a limit on time
+TREES = 300  # of which some 110 have not seen a row: the standard error of a share of ½ is 5 points
+WORK = 300_000  # entries, times classes, beyond which nothing is repeated: a limit on time, some 10 s of boosting
+LINEAR_ROWS = 5_000  # that a linear model is fitted to, a limit on time: 50 coefficients cost 1 % of the variance
+BOOSTED = 20_000  # rows that the last boosting model is fitted to, a limit on time: the folds have judged all of them
+MANY_CLASSES = 20  # beyond which boosting has half the rounds, a limit on time: each grows a tree per class
+LEAST = 1e-6  # of a probability, as robust.labels.flexible has it: one row of a million is not known from thousands
+SMALL = 2_000  # rows up to which boosting is slowed down: steps of 0.07 in leaves of 15 overfit less there than 0.1
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """How the rows are cross-fitted: how often, and in how many folds."""
+
+    repetitions: int
+    folds: int
+
+    @classmethod
+    def of(cls, n: int, work: int) -> Plan:
+        """For n rows; work: times features, times classes."""
+        repetitions, folds = next((r, k) for most, r, k in PLANS if n <= most)
+        return cls(repetitions if work <= WORK else 1, folds)
+
+    def splits(self, y: Array, labels: bool, seed: int) -> Iterator[list[tuple[Array, Array]]]:
+        """Of each repetition, the rows fitted and the rows predicted."""
+        for r in range(self.repetitions):
+            kind = StratifiedKFold if labels else KFold
+            with warnings.catch_warnings():  # of classes with fewer rows than folds: some models do without them
+                warnings.simplefilter("ignore", UserWarning)
+                splits = list(kind(self.folds, shuffle=True, random_state=seed + r).split(np.zeros(len(y)), y))
+            yield splits
+
+
+@final
+@dataclass(frozen=True)
+class Learners:
+    """Models of y, and their predictions out of sample: log-probabilities (n, K) of labels, else values (n,).
+
+    Parameters
+    ----------
+    linear, trees : ndarray
+        The matrices of both designs.
+    categorical : list of bool
+        Which columns of ``trees`` hold codes.
+    y : ndarray
+        Numbers, or the numbers of classes.
+    K : int
+        The number of classes; 0 for numbers.
+    seed : int
+        Of folds and models.
+
+    Rows are left out whole, not weighted: with weights scikit-learn's boosting takes five times as long on few rows.
+    """
+
+    linear: Floats
+    trees: Floats
+    categorical: list[bool]
+    y: Array
+    K: int
+    seed: int
+
+    @cached_property
+    def plan(self) -> Plan:
+        return Plan.of(len(self.y), self.trees.size * max(1, self.K))
+
+    def opinions(self, kept: Flags) -> list[Floats]:
+        """All predictions by models fitted to these rows, boosting's first."""
+        found = [self.boosting(kept), self.line(kept)]
+        forest = self.forest(kept)
+        return found if forest is None else [*found, forest]
+
+    def final(self, kept: Flags) -> Any:
+        """Boosting fitted to all of these rows, or to a sample of them."""
+        rows = _some(np.flatnonzero(kept), BOOSTED, self.seed)
+        return self.new_boosting(self.seed).fit(self.trees[rows], self.y[rows])
+
+    def boosting(self, kept: Flags, repetitions: int | None = None) -> Floats:
+        """By boosting."""
+        return self._crossfit(self.new_boosting, self.trees, kept, repetitions)
+
+    def line(self, kept: Flags) -> Floats:
+        """By logistic regression, or a robust line."""
+        return self._crossfit(self.new_line, self.linear, kept)
+
+    def forest(self, kept: Flags) -> Floats | None:
+        """By the trees of a forest that have not seen the row; None where rows are many."""
+        if len(self.y) > FOREST_ROWS:
+            return None
+        options = {"bootstrap": True, "oob_score": True, "random_state": self.seed}
+        if self.K:
+            model = RandomForestClassifier(TREES, min_samples_leaf=3, **options)
+            model.fit(self.linear[kept], self.y[kept])
+            P = self._probabilities(model, self.linear)
+            P[np.ix_(np.flatnonzero(kept), model.classes_)] = model.oob_decision_function_
+            return _logarithm(P)
+        model = ExtraTreesRegressor(TREES, min_samples_leaf=3, max_features=0.5, **options)
+        model.fit(self.linear[kept], self.y[kept])
+        predicted = np.asarray(model.predict(self.linear), dtype=np.float64)
+        predicted[kept] = model.oob_prediction_
+        return predicted
+
+    def new_boosting(self, seed: int) -> Any:
+        """A boosting model, not fitted."""
+        options: dict[str, Any] = {"categorical_features": self.categorical, "random_state": seed}
+        if len(self.y) <= SMALL:
+            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": 63}
+        if self.K:
+            rounds = (60 if len(self.y) <= SMALL else 100) // (1 if self.K <= MANY_CLASSES else 2)
+            return HistGradientBoostingClassifier(max_iter=rounds, **options)
+        return HistGradientBoostingRegressor(loss="absolute_error", **options)
+
+    def new_line(self, seed: int) -> Any:
+        """A linear model, not fitted."""
+        return LogisticRegression(C=0.1, max_iter=500) if self.K else HuberRegressor(alpha=1.0, max_iter=300)
+
+    def _crossfit(self, new: Callable[[int], Any], X: Floats, kept: Flags, repetitions: int | None = None) -> Floats:
+        plan = replace(self.plan, repetitions=repetitions or self.plan.repetitions)
+        total: Floats | None = None
+        for r, splits in enumerate(plan.splits(self.y, self.K > 0, self.seed)):
+            for fitted, predicted in splits:
+                rows = _some(fitted[kept[fitted]], LINEAR_ROWS if X is self.linear else len(fitted), self.seed)
+                model = new(self.seed + r).fit(X[rows], self.y[rows])
+                part = (
+                    _logarithm(self._probabilities(model, X[predicted]))
+                    if self.K
+                    else np.asarray(model.predict(X[predicted]), dtype=np.float64)
+                )
+                total = np.zeros((len(self.y), *part.shape[1:])) if total is None else total
+                total[predicted] += part
+        assert total is not None
+        return np.asarray(total / plan.repetitions)
+
+    def _probabilities(self, model: Any, X: Floats) -> Floats:
+        P = np.zeros((len(X), self.K))
+        P[:, model.classes_] = model.predict_proba(X)
+        return P
+
+
+def _logarithm(P: Floats) -> Floats:
+    return np.asarray(np.log(np.maximum(P, LEAST)))
+
+
+def _some(rows: Array, most: int, seed: int) -> Array:
+    """All of them, or as many by chance."""
+    return rows if len(rows) <= most else np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))

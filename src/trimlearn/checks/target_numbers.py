@@ -1,0 +1,214 @@
+"""Which numbers are wrong: two groups of residuals, from models that have not seen their rows.
+
+A right number y differs from its prediction by an error whose size may depend on the prediction; in units of that size
+errors follow a Student law whose degrees of freedom and two scales, above and below, are told by the data: heavy and
+lopsided tails are no contamination. A wrong number has nothing to do with its row: it follows a wide law around the
+median of all numbers, less what is near the prediction, since a number that might as well be right is not called wrong.
+Of these,
+
+    Σ log [(1 − π) f(rᵢ) + π g(yᵢ)]
+
+is maximised over π, the share of wrong numbers, and the scales of f. P(wrong) = π g/(π g + (1 − π) f) is Bayes' rule,
+and so is the mean over what the data leave open: the degrees of freedom, and whether any number is wrong (`GAIN`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, gammaln, softmax
+
+from trimlearn.checks.findings import Flags, Floats
+from trimlearn.robust.scale import rounding_floor
+
+__all__ = ["NumberJudgement", "judge_numbers", "local_scale"]
+
+DEGREES = (2.5, 4.0, 7.0, 15.0, 60.0)  # of freedom that are tried: from tails without variance to nearly normal ones
+GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
+NEAR = 2.0  # σ of errors from a prediction within which a wrong number is as good as right
+PAIRS = 2_000  # of a prediction and another row's number, from which the share of such numbers is known to a point
+WIDE = (1.0, 1.2)  # degrees of freedom and robust σ of a wrong number's law: tails beyond those of any right one
+ALIKE = 0.3  # standard deviation of the log of the ratio of the scales above and below, a prior: mild skewness
+FIRST = -3.0  # log-odds of π at the start: 5 %
+BOUNDS = (-8.0, 0.0)  # of these log-odds: from 3 in 10,000 to a half, beyond which right and wrong change places
+FITTED = 5_000  # rows to which the law is fitted, a limit on time: a share of 10 % is known to half a point from them
+WINDOW, SHARE = 40, 0.125  # rows at least, and share of them, whose median gives the size of errors near a prediction
+KNOTS = 50  # predictions at which it is taken, a limit on time; between them it is interpolated
+CHANCE = 1.165  # over √k is the standard deviation of the logarithm of a median of k half-normal errors
+LOWEST = 0.3  # of the common size: rows that happen to be fitted well are no reason to call the next one wrong
+# Of numbers that no law of errors explains, those that are right all the same: hybrids among cars. It is 0 to 0.2 on
+# the tables of `python -m benchmarks dirty`.
+RIGHT_ANYWAY = 0.07
+EXACT, MANY = 1e-6, 0.6  # of the mean error: no error at all; and the share of rows that have one as a rule
+USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
+TINY = 1e-12  # a scale whose logarithm is finite
+NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
+
+
+@final
+@dataclass(frozen=True)
+class NumberJudgement:
+    """One entry per row.
+
+    Parameters
+    ----------
+    score : ndarray
+        |residual| in units of the size of errors at this prediction.
+    probability : ndarray
+        That the number is wrong.
+    contamination : float
+        The share of wrong numbers.
+    predicted : ndarray
+        What was expected.
+    degrees : float
+        Of freedom, of the law of errors.
+    caveats : tuple of str
+        What the user must be told.
+    """
+
+    score: Floats
+    probability: Floats
+    contamination: float
+    predicted: Floats
+    degrees: float
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def flagged(self) -> Flags:
+        """More likely wrong than right."""
+        return np.asarray(self.probability > 0.5)
+
+
+def judge_numbers(y: Floats, predicted: Floats, seed: int = 0) -> NumberJudgement:
+    """Judge numbers by predictions of models that have not seen them.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = rng.normal(size=200)
+    >>> y = truth + 0.2 * rng.standard_normal(200)
+    >>> y[:20] += 5
+    >>> found = judge_numbers(y, truth)
+    >>> round(found.contamination, 1), bool(found.flagged[:20].all()), int(found.flagged[20:].sum()) <= 2
+    (0.1, True, True)
+    """
+    size = local_scale(predicted, y - predicted, rounding_floor(y))
+    r = (y - predicted) / size
+    rng = np.random.default_rng(seed)
+    chance = [rng.integers(len(y), size=PAIRS) for _ in range(2)]
+    missed = _visible((y[chance[0]] - predicted[chance[1]]) / size[chance[1]]).mean()
+    with np.errstate(divide="ignore"):  # a residual of 0
+        wrong = _wide(y) + np.log(size) + np.log(_visible(r)) - np.log(missed)  # the density in units of r
+    rows = rng.permutation(len(y))[:FITTED]
+    groups = _two_groups(r[rows], wrong[rows])
+    probability = np.sum([group.weight * group.probability(r, wrong) for group in groups], axis=0)
+    share = float(sum(group.weight * expit(group.log_odds) for group in groups))
+    likely = max(groups, key=lambda group: group.weight)
+    score = np.abs(r) / likely.law.typical
+    probability = (1 - RIGHT_ANYWAY) * np.clip(probability, 0.0, 1.0)  # weights sum to 1 but for rounding
+    return NumberJudgement(score, probability, share, predicted, likely.law.degrees, _caveats(y, predicted))
+
+
+def _caveats(y: Floats, predicted: Floats) -> tuple[str, ...]:
+    """Where nothing was learnt."""
+    if np.median(np.abs(y - predicted)) < USELESS * np.median(np.abs(y - np.median(y))):
+        return ()
+    return (
+        "The other columns tell next to nothing about the target: only wrong values far from all others are found.",
+    )
+
+
+def _visible(r: Floats) -> Floats:
+    """How much of wrong numbers at these residuals is told from right ones."""
+    return np.asarray(-np.expm1(-0.5 * (r / (NORMAL_MAD * NEAR)) ** 2))
+
+
+def local_scale(predicted: Floats, r: Floats, floor: float) -> Floats:
+    """The median |r| among rows of about this prediction, drawn to that of all rows as far as it may differ by chance.
+
+    >>> level = np.repeat([1.0, 10.0], 500)
+    >>> r = level * np.random.default_rng(0).normal(size=1000)
+    >>> local_scale(level, r, 0.0)[[0, -1]].round(1)
+    array([1.3, 5.7])
+    """
+    n, a, order = len(r), np.abs(r), np.argsort(predicted, kind="stable")
+    off = a > EXACT * max(float(np.mean(a)), floor)
+    # Where most numbers are one and the same and are predicted exactly, the others tell how large errors are.
+    common = max(float(np.median(a if off.mean() >= MANY else a[off])) if off.any() else 0.0, floor, TINY)
+    width = min(n, max(WINDOW, round(SHARE * n)))
+    starts = np.unique(np.linspace(0, n - width, KNOTS).astype(np.int64))
+    windows = [order[start : start + width] for start in starts]
+    at = np.array([np.median(predicted[rows]) for rows in windows])
+    size = np.log([max(float(np.median(a[rows])), LOWEST * common) for rows in windows])
+    varies = float(np.var(size))
+    trust = max(0.0, 1 - CHANCE**2 / width / varies) if varies > 0 else 0.0  # James and Stein (1961)
+    near = trust * np.interp(predicted, at, size) + (1 - trust) * np.log(common)
+    return np.asarray(np.exp(near), dtype=np.float64)
+
+
+@final
+@dataclass(frozen=True)
+class _Law:
+    """Student's law with one scale above 0 and one below."""
+
+    above: float
+    below: float
+    degrees: float
+
+    @property
+    def typical(self) -> float:
+        return float(np.sqrt(self.above * self.below))
+
+    def log_density(self, r: Floats) -> Floats:
+        scale = np.where(r > 0, self.above, self.below)
+        return np.asarray(np.log(2 / (self.above + self.below)) + _student(r / scale, self.degrees))
+
+
+@final
+@dataclass(frozen=True)
+class _Groups:
+    """Right and wrong numbers, and the weight of these two among others: their posterior probability."""
+
+    law: _Law
+    log_odds: float  # of being wrong; −inf where nobody is
+    weight: float
+
+    def probability(self, r: Floats, wrong: Floats) -> Floats:
+        return np.asarray(expit(self.log_odds + wrong - self.law.log_density(r)))
+
+
+def _two_groups(r: Floats, wrong: Floats) -> list[_Groups]:
+    """For each number of degrees of freedom one with wrong numbers and one without."""
+    start = float(np.log(max(NORMAL_MAD * np.median(np.abs(r)), TINY)))
+    near, tried = [(start - 2, start + 2)] * 2, []
+    for degrees in DEGREES:
+        for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], GAIN)):
+            found = minimize(_cost, first, (r, wrong, degrees), method="L-BFGS-B", bounds=bounds)
+            law = _Law(float(np.exp(found.x[0])), float(np.exp(found.x[1])), degrees)
+            tried.append((law, float(found.x[2]) if price else -np.inf, -float(found.fun) - price))
+    weights = softmax([likelihood for _, _, likelihood in tried])
+    return [_Groups(law, odds, float(weight)) for (law, odds, _), weight in zip(tried, weights, strict=True)]
+
+
+def _cost(parameters: Floats, r: Floats, wrong: Floats, degrees: float) -> float:
+    above, below = parameters[:2]
+    prior = ((above - below) / ALIKE) ** 2 / 2
+    right = _Law(float(np.exp(above)), float(np.exp(below)), degrees).log_density(r)
+    if len(parameters) == 2:
+        return float(prior - right.sum())
+    odds = parameters[2]
+    return float(prior - (np.logaddexp(right, odds + wrong) - np.logaddexp(0.0, odds)).sum())
+
+
+def _student(t: Floats, degrees: float) -> Floats:
+    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(degrees * np.pi) / 2
+    return np.asarray(constant - (degrees + 1) / 2 * np.log1p(t * t / degrees))
+
+
+def _wide(y: Floats) -> Floats:
+    """The log-density of a wrong number."""
+    degrees, width = WIDE
+    centre = float(np.median(y))
+    spread = NORMAL_MAD * float(np.median(np.abs(y - centre))) or float(np.std(y))
+    return np.asarray(_student((y - centre) / (width * spread), degrees) - np.log(width * spread))

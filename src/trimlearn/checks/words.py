@@ -1,0 +1,160 @@
+"""What a check says as a whole: the headline, what to do next, and what to doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trimlearn.checks.names import Names, clip
+from trimlearn.checks.suspects import Suspect
+from trimlearn.checks.why import and_list, error_words
+
+if TYPE_CHECKING:
+    from trimlearn.checks.parts import Parts
+
+__all__ = ["caveats", "counts", "headline", "next_steps"]
+
+MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
+FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
+NAMED = 5  # columns that caveats name, the worst ones
+SAME = 3  # wrong cells of one column that make a rule worth a sentence
+
+
+def counts(parts: Parts, suspects: Sequence[Suspect]) -> dict[str, int]:
+    """How many of everything."""
+    judged = parts.target
+    targets = [suspect.row for suspect in suspects if suspect.target]
+    return {
+        "suspects": len(suspects),
+        "wrong_rows": sum(suspect.probability is not None for suspect in suspects),
+        "targets": len(targets),
+        "cells": sum(len(suspect.cells) for suspect in suspects),
+        "cell_rows": sum(bool(suspect.cells) for suspect in suspects),
+        "odd_rows": sum(suspect.odd is not None for suspect in suspects),
+        "duplicates": sum(bool(suspect.duplicates) for suspect in suspects),
+        "contradictory": sum(any(g.kind == "contradictory" for g in suspect.duplicates) for suspect in suspects),
+        "agreed": 0 if judged is None else sum(bool(judged.by_linear[i] and judged.by_boosting[i]) for i in targets),
+    }
+
+
+def headline(parts: Parts, found: dict[str, int]) -> list[str]:
+    """One to three sentences: what looks wrong, and who says so."""
+    wrong = [*_targets(parts, found), *_cells(found)]
+    sentences = []
+    if wrong:
+        one = found["targets"] + found["cells"] == 1
+        sentences.append(f"{_capital(' and '.join(wrong))} {'looks' if one else 'look'} wrong.")
+    if found["odd_rows"]:
+        sentences.append(f"{_rows(found['odd_rows'])} {_are(found['odd_rows'])} unlike all others as a whole.")
+    if found["targets"]:
+        sentences.append(f"Two models agree on {found['agreed']} of {found['targets']}.")
+    if not sentences:
+        sentences.append(f"Nothing looks wrong in these {len(parts.table.frame):,} rows.")
+    return sentences + _twins(found)
+
+
+def _twins(found: dict[str, int]) -> list[str]:
+    copies, against = found["duplicates"] - found["contradictory"], found["contradictory"]
+    sentences = []
+    if copies:
+        sentences.append(f"{_rows(copies)} {'repeats another row' if copies == 1 else 'repeat other rows'}.")
+    if against:
+        verb = "contradicts" if against == 1 else "contradict"
+        sentences.append(f"{_rows(against)} {verb} rows that are the same otherwise.")
+    return sentences
+
+
+def _targets(parts: Parts, found: dict[str, int]) -> list[str]:
+    judged = parts.target
+    if judged is None or not found["targets"]:
+        return []
+    n = found["targets"]
+    known = max(int(parts.table.frame[judged.name].notna().sum()), 1)
+    share = max(judged.contamination, 0.0)
+    if round(100 * share) >= 1 and n >= SAME:
+        return [f"about {share:.0%} of the targets".replace("%", " %")]
+    return [f"{n} of {known:,} targets"]
+
+
+def _cells(found: dict[str, int]) -> list[str]:
+    n, rows = found["cells"], found["cell_rows"]
+    return [f"{n:,} {'cell' if n == 1 else 'cells'} in {rows:,} {'row' if rows == 1 else 'rows'}"] if n else []
+
+
+def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
+    """What to do with it."""
+    if not found["suspects"]:
+        return ["Nothing has to be done. clean.csv holds the same rows as the table."]
+    if not found["wrong_rows"]:
+        return ["See whether rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
+    steps = ["Go through the suspects in the report, the most probable first: keep, drop, relabel or correct each."]
+    steps += _rules(parts)
+    steps.append(
+        "Export your decisions there, and run the check again with --decisions decisions.csv: all is fitted anew."
+    )
+    what = ["wrong cells are empty in it"] if found["cells"] else []
+    left_out = found["targets"] or found["odd_rows"]
+    if left_out:
+        what.insert(0, "rows that look wrong are left out")
+    if what:
+        steps.append(f"If you have no time for that, clean.csv is the table for what comes next: {', '.join(what)}.")
+    return steps
+
+
+def _rules(parts: Parts) -> list[str]:
+    """A sentence for each column whose wrong cells follow one rule."""
+    sentences = []
+    for column, error in parts.cells.typical.items():
+        same = sum(cell.column == column and cell.error == error for cell in parts.cells.cells)
+        if error and same >= SAME:
+            what = f"{same} cells of {column} have the same error ({error_words(error)})"
+            sentences.append(f"{what}: look for where they come from.")
+    return sentences
+
+
+def caveats(parts: Parts) -> list[str]:
+    """What was assumed, and what is doubtful: everything that the parts said, and what only the whole shows."""
+    judged, rows = parts.target, parts.rows
+    n = len(parts.table.frame)
+    said = []
+    if n < FEW:
+        said.append(f"There are only {n} rows: too few to be sure of any verdict. Take them as questions.")
+    level = 0.0 if rows is None else rows.contamination  # of targets their own judge speaks
+    if level > MANY:
+        share = f"{level:.0%}".replace("%", " %")
+        said.append(f"{share} of the rows seem wrong: near a half, nobody can tell which part is the right one.")
+    said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
+    if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
+        have = "has" if missing == 1 else "have"
+        said.append(f"{_rows(missing)} {have} no {judged.name}: there was nothing to judge.")
+    said += _unreadable(parts)
+    unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
+    if unused:
+        said.append(
+            f"Free text was not looked at: {and_list(unused[:NAMED], more=len(unused) - NAMED, what='columns')}."
+        )
+    return list(dict.fromkeys(said))
+
+
+def _unreadable(parts: Parts) -> list[str]:
+    """Cells that hold something else than the others in their column: the user may know what was meant."""
+    names = Names(parts.table)
+    said = []
+    columns = sorted(parts.table.columns, key=lambda column: -len(column.unreadable))
+    for column in [column for column in columns if column.unreadable][:NAMED]:
+        n, example = len(column.unreadable), clip(names.written(column.unreadable[0], column.name))
+        cells = "1 cell" if n == 1 else f"{n:,} cells"
+        said.append(f"{cells} of {column.name} ({example!r}) could not be read as a {column.kind}: taken for missing.")
+    return said
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} {'row' if n == 1 else 'rows'}"
+
+
+def _are(n: int) -> str:
+    return "is" if n == 1 else "are"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

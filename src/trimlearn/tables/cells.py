@@ -1,0 +1,158 @@
+"""The cells of one column: trimmed, each different one once, and which of them say that there is no value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.tables.raw import arrow
+
+__all__ = ["Cells", "is_missing", "is_missing_number"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# Words that pandas.read_csv takes for no value, in any capitals that people use; and "?" of the UCI archive.
+MISSING = frozenset(["", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "-nan", "nat", "null", "?", "??"])
+# Words that are missing among numbers and dates, but may be a value among words: "-" beside "+", "none" beside "some".
+NO_NUMBER = frozenset(
+    [
+        "-",
+        "--",
+        "---",
+        "–",
+        "—",
+        ".",
+        "..",
+        "...",
+        "…",
+        "none",
+        "nil",
+        "n/k",
+        "not available",
+        "missing",
+        "unknown",
+        "unk",
+        "x",
+        "*",
+        "#",
+    ]
+)
+SPELLINGS = sorted({f(word) for word in MISSING | NO_NUMBER for f in (str, str.upper, str.capitalize, str.title)})
+ONLY_SO = "None"  # as Python writes it, and pandas reads it: missing among words too
+
+
+def is_missing(word: str) -> bool:
+    """Whether a trimmed cell says everywhere that there is no value.
+
+    >>> is_missing("N/A"), is_missing("none"), is_missing("None")
+    (True, False, True)
+    """
+    return word == ONLY_SO or (len(word) <= 5 and word.lower() in MISSING)
+
+
+def is_missing_number(word: str) -> bool:
+    """Whether it says so in a column of numbers or dates.
+
+    >>> is_missing_number("-"), is_missing_number("n/a"), is_missing_number("0")
+    (True, True, False)
+    """
+    return is_missing(word) or (len(word) <= 13 and word.lower() in NO_NUMBER)
+
+
+@final
+class Cells:
+    """A column of strings (an Arrow array), looked at as seldom as possible."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.rows = len(array)
+
+    @cached_property
+    def _encoded(self) -> tuple[Ints, list[str]]:
+        pa = arrow()
+        coded = pa.compute.utf8_trim_whitespace(self.array).dictionary_encode()
+        return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
+
+    @property
+    def codes(self) -> Ints:
+        """Which of the words stands in each row."""
+        return self._encoded[0]
+
+    @property
+    def words(self) -> list[str]:
+        """The different cells, trimmed, in the order in which they first come."""
+        return self._encoded[1]
+
+    @cached_property
+    def counts(self) -> Ints:
+        """How often each of them is there."""
+        return np.bincount(self.codes, minlength=len(self.words))
+
+    def plain_numbers(self) -> tuple[Floats, Counter[str]] | None:
+        """All cells as numbers, NaN of missing ones, and the words that these hold.
+
+        None where any other cell is more than digits, point and exponent.
+        """
+        compute = arrow().compute
+        numbers = self._cast(compute.equal(self.array, "") if self._has_empty() else None)
+        if numbers is not None:
+            return numbers, Counter()
+        gone = compute.is_in(self.array, value_set=arrow().array(SPELLINGS, arrow().large_string()))
+        numbers = self._cast(gone) if compute.any(gone).as_py() else None
+        if numbers is None:
+            return None
+        words = compute.value_counts(self.array.filter(gone)).to_pylist()
+        return numbers, Counter({entry["values"]: entry["counts"] for entry in words if entry["values"]})
+
+    def _cast(self, gone: Any) -> Floats | None:
+        """The cells as floats, NaN where they are ``gone``; None where another one is no finite number."""
+        pa = arrow()
+        cells = self.array
+        if gone is not None:
+            cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
+        try:
+            read = pa.compute.cast(cells, pa.float64())
+        except pa.ArrowInvalid:
+            return None
+        numbers: Floats = read.to_numpy(zero_copy_only=False)
+        return numbers if np.count_nonzero(np.isfinite(numbers)) == len(read) - read.null_count else None
+
+    def _has_empty(self) -> bool:
+        offsets = self.array.buffers()[1]
+        if not self.rows or offsets is None:
+            return False
+        ends = np.frombuffer(offsets, dtype=np.int64)[self.array.offset : self.array.offset + self.rows + 1]
+        return bool(np.any(ends[1:] == ends[:-1]))
+
+    def has_leading_zeros(self) -> bool:
+        """Whether whole numbers of one length begin with 0: they are codes, as of places or telephones."""
+        compute = arrow().compute
+        zero = compute.sum(compute.match_substring_regex(self.array, r"^\s*0[0-9]+\s*$")).as_py() or 0
+        if not zero:
+            return False
+        lengths = compute.value_counts(compute.utf8_length(compute.utf8_trim_whitespace(self.array))).to_pylist()
+        known = sum(entry["counts"] for entry in lengths if entry["values"])
+        return bool(max(entry["counts"] for entry in lengths if entry["values"]) >= 0.9 * known)
+
+    def only_ambiguous_points(self) -> bool:
+        """Whether every point could part thousands: "1.234" and whole numbers only."""
+        compute = arrow().compute
+        pointed = self.array.filter(compute.match_substring(self.array, "."))
+        return len(pointed) > 0 and bool(
+            compute.all(compute.match_substring_regex(pointed, r"^\s*-?[1-9][0-9]{0,2}(\.[0-9]{3})+\s*$")).as_py()
+        )
+
+    def has_whole_numbers(self) -> bool:
+        """Whether some cells are digits only, of up to three."""
+        compute = arrow().compute
+        return bool(compute.any(compute.match_substring_regex(self.array, r"^\s*-?[0-9]{1,3}\s*$")).as_py())
+
+    def sample(self, size: int = 500) -> list[str]:
+        """The words of some rows, all over the column, those apart that say that there is no value."""
+        rows = self.codes[:: max(1, self.rows // size)]
+        return [word for word in (self.words[j] for j in rows.tolist()) if not is_missing_number(word)]

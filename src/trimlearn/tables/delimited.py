@@ -1,0 +1,158 @@
+"""Tables in plain text: which character separates the fields, where the table begins, and its cells as strings."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from trimlearn.tables.encodings import as_utf8
+from trimlearn.tables.layout import Layout, find_layout
+from trimlearn.tables.names import unique_names
+from trimlearn.tables.raw import Raw, arrow
+from trimlearn.tables.records import read_records
+
+__all__ = ["read_delimited"]
+
+LANGUAGES = (
+    (re.compile(rb"\s*<(!doctype|html|\?xml|table|svg)", re.I), "a web page or XML"),
+    (re.compile(rb'\s*(\{\s*"|\[\s*[\[{])'), "JSON"),
+    (re.compile(rb"(\s*%[^\n]*\n)*\s*@relation", re.I), "ARFF"),
+)
+BLOCK = 1 << 20  # bytes that Arrow parses at a time: its own choice; larger blocks took more memory and no less time
+
+
+def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
+    """The table in the bytes of a text file.
+
+    >>> table = read_delimited("Größe;n\\n12,5;3\\n".encode("latin-1"), "t.csv")
+    >>> table.names, [column.to_pylist() for column in table.columns], table.first_line
+    (['Größe', 'n'], [['12,5'], ['3']], 2)
+    """
+    text, notes = as_utf8(raw, name)
+    del raw
+    if text.count(b"\r") != text.count(b"\r\n"):
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")  # lines as the first Macintosh ended them
+    if _is_bare(text[:4096]) and _is_bare(text):
+        raise ValueError(f"{name} is empty; give a file with a line of names and lines of values.")
+    _check_language(text[:4096], name)
+    layout = find_layout(text, name, suffix)
+    columns, more = _columns(text, layout, name)
+    columns, spare = _without_spare(columns, layout)
+    names, changed = _names(layout, len(columns))
+    return Raw(
+        names=names,
+        columns=columns,
+        source=name,
+        first_line=layout.first_line,
+        notes=notes + layout.notes + changed + more + spare,
+        semicolons=layout.delimiter == ";",
+    )
+
+
+def _names(layout: Layout, count: int) -> tuple[list[str], list[str]]:
+    if layout.names is None:
+        return [f"column {j + 1}" for j in range(count)], []
+    return unique_names(["", *layout.names] if count > len(layout.names) else layout.names)
+
+
+def _is_bare(text: bytes) -> bool:
+    """Whether there is nothing but delimiters, quotation marks and line ends."""
+    return not text.translate(None, b',;|\t" \r\n')
+
+
+def _check_language(head: bytes, name: str) -> None:
+    for pattern, what in LANGUAGES:
+        if pattern.match(head):
+            raise ValueError(f"{name} holds {what}, not a table of delimited text; save the table as CSV.")
+
+
+def _without_spare(columns: list[Any], layout: Layout) -> tuple[list[Any], list[str]]:
+    """Without the column that stands there only because each line ends with a delimiter."""
+    if not layout.row_names or not _is_blank(columns[-1]):
+        return columns, []
+    return columns[:-1], ["Each line ends with a spare delimiter, which was ignored."]
+
+
+def _is_blank(column: Any) -> bool:
+    pa = arrow()
+    return not len(column) or bool(pa.compute.all(pa.compute.equal(column, "")).as_py())
+
+
+def _columns(text: bytes, layout: Layout, name: str) -> tuple[list[Any], list[str]]:
+    """The cells, one array of strings for each column: by Arrow, or line by line where it finds a ragged one."""
+    if layout.start >= len(text) and text.count(b'"') % 2:
+        raise ValueError(f"{name}: a quotation mark among the names is never closed; close or remove it.")
+    if layout.delimiter == " " or layout.start >= len(text):
+        return read_records(text, layout, name)
+    try:
+        table, comments = _by_arrow(text, layout)
+    except arrow().ArrowInvalid:
+        return read_records(text, layout, name)
+    columns = [column.combine_chunks() for column in table.columns]
+    _check_closed(columns, text, name)
+    return columns, _skipped(text, layout, len(table), comments)
+
+
+def _by_arrow(text: bytes, layout: Layout) -> tuple[Any, int]:
+    pa = arrow()
+    from pyarrow import csv
+
+    comments = 0
+
+    def handle(row: Any) -> str:
+        nonlocal comments
+        if row.text.lstrip().startswith("#") or not row.text.strip():
+            comments += 1
+            return "skip"
+        return "error"
+
+    body = pa.py_buffer(text)[layout.start :]
+    fields = [f"f{j}" for j in range(layout.count)]
+    quoted = b'"' in text
+    table = csv.read_csv(
+        pa.BufferReader(body),
+        read_options=csv.ReadOptions(column_names=fields, block_size=max(BLOCK, _longest(text, quoted))),
+        parse_options=csv.ParseOptions(
+            delimiter=layout.delimiter, newlines_in_values=quoted, invalid_row_handler=handle
+        ),
+        convert_options=csv.ConvertOptions(
+            column_types={field: pa.large_string() for field in fields}, strings_can_be_null=False, check_utf8=False
+        ),
+    )
+    return table, comments
+
+
+def _end(text: bytes) -> int:
+    """Where the last line that is not empty ends; without a copy, as rstrip would make."""
+    end = len(text)
+    while end and text[end - 1 : end].isspace():
+        end -= 1
+    return end
+
+
+def _longest(text: bytes, quoted: bool) -> int:
+    """Room for the longest row, which must fit into a block: a quoted text may be of any length."""
+    return len(text) if quoted and len(text) < 1 << 28 else 0  # 256 MiB at once are still little
+
+
+def _check_closed(columns: list[Any], text: bytes, name: str) -> None:
+    """ValueError where a quotation mark was never closed: everything after it is one cell."""
+    last = [column[len(column) - 1].as_py() for column in columns if len(column)]
+    swallowed = max((cell.count("\n") for cell in last), default=0)
+    if swallowed and text.count(b'"') % 2:
+        line = text.count(b"\n") - swallowed + 1
+        raise ValueError(f"{name}: a quotation mark that opens in line {line} is never closed; close or remove it.")
+
+
+def _skipped(text: bytes, layout: Layout, rows: int, comments: int) -> list[str]:
+    """A note where lines were passed over, since lines are then not numbered as in the file."""
+    if b'"' in text:
+        lines = rows + comments  # line ends within cells cannot be told from empty lines here
+    else:
+        end = _end(text)
+        lines = text.count(b"\n", layout.start, end) + (end > layout.start)
+    passed = max(lines - rows, 0)
+    if not passed:
+        return []
+    what = "line was" if passed == 1 else "lines were"
+    return [f"{passed:,} empty or commented {what} passed over, and not counted in line numbers."]

@@ -1,0 +1,133 @@
+"""Tables in files that are no text: Parquet, Excel, NumPy."""
+
+from __future__ import annotations
+
+import datetime
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trimlearn.tables.frames import from_array, from_frame
+from trimlearn.tables.layout import Record, table_start
+from trimlearn.tables.names import has_names, unique_names
+from trimlearn.tables.raw import Raw, arrow, pandas
+
+__all__ = ["read_excel", "read_numpy", "read_parquet"]
+
+NAMES = ("feature_names", "columns", "names")  # what arrays of names are called in .npz files
+
+
+def read_parquet(path: Path) -> Raw:
+    """The table in a Parquet file."""
+    pa = arrow()
+    from pyarrow import parquet
+
+    try:
+        frame = parquet.read_table(path).to_pandas()
+    except (pa.ArrowException, ValueError, NotImplementedError) as error:
+        raise ValueError(f"{path.name} cannot be read as Parquet: it is damaged or another kind of file.") from error
+    return from_frame(frame, path.name)
+
+
+def read_numpy(path: Path) -> Raw:
+    """The table in a .npy or .npz file: a 2-D array, also with 1-D columns beside it; or 1-D columns."""
+    loaded: Any = None
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        arrays = {"": loaded} if isinstance(loaded, np.ndarray) else {key: loaded[key] for key in loaded.files}
+    except (ValueError, EOFError, zipfile.BadZipFile, KeyError) as error:
+        with path.open("rb") as file:
+            numpy = file.read(6) == b"\x93NUMPY" or isinstance(loaded, np.lib.npyio.NpzFile)
+        why = "it holds Python objects; save plain arrays" if numpy else "it is damaged or another kind of file"
+        raise ValueError(f"{path.name} cannot be read as a NumPy file: {why}.") from error
+    if "" in arrays:
+        return from_array(arrays[""], path.name)
+    matrices = {key: a for key, a in arrays.items() if a.ndim == 2}
+    if len(matrices) > 1 and "X" in matrices:
+        matrices = {"X": matrices["X"]}
+    singles = {key: a for key, a in arrays.items() if a.ndim == 1 and key not in NAMES}
+    rows = {len(a) for a in (matrices or singles).values()}
+    if len(matrices) > 1 or len(rows) != 1:
+        shapes = ", ".join(f"{key} {a.shape}" for key, a in list(arrays.items())[:6])
+        raise ValueError(
+            f"{path.name} holds no single table: {shapes}; save one 2-D array, or X and y, or columns of one length."
+        )
+    return _joined(arrays, matrices, rows.pop(), path.name)
+
+
+def _joined(arrays: dict[str, Any], matrices: dict[str, Any], rows: int, name: str) -> Raw:
+    pd = pandas()
+    parts, notes = [], []
+    for key, matrix in matrices.items():
+        told = [arrays[other] for other in NAMES if other in arrays and arrays[other].shape == (matrix.shape[1],)]
+        names = [str(x) for x in told[0]] if told else [f"x{j}" for j in range(matrix.shape[1])]
+        parts.append(pd.DataFrame(matrix, columns=names))
+        notes += [f'"{key}" gave the columns {names[0]} to {names[-1]}.'] if len(arrays) > 1 and names else []
+    singles = {key: a for key, a in arrays.items() if a.ndim == 1 and len(a) == rows and key not in NAMES}
+    singles |= {key: a[:, 0] for key, a in arrays.items() if a.shape == (rows, 1) and key not in matrices}
+    parts.append(pd.DataFrame(singles))
+    left = [key for key in arrays if key not in matrices and key not in singles and key not in NAMES]
+    notes += [f"Left out, being of another length: {', '.join(left)}."] if left else []
+    raw = from_frame(pd.concat(parts, axis=1), name)
+    raw.notes += notes
+    return raw
+
+
+def read_excel(path: Path) -> Raw:
+    """The first sheet of an Excel workbook that holds anything."""
+    try:
+        import python_calamine
+    except ImportError as error:
+        raise ImportError('Excel needs python-calamine: pip install "trimlearn[check]".') from error
+    try:
+        book = python_calamine.CalamineWorkbook.from_path(path)
+        sheets = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names}
+    except OSError:
+        raise
+    except Exception as error:  # calamine's own errors, of many classes
+        raise ValueError(
+            f"{path.name} cannot be read as an Excel workbook: it is damaged, locked by a password, or of another kind."
+        ) from error
+    filled = {name: rows for name, rows in sheets.items() if any(_shown(cell) for row in rows for cell in row)}
+    if not filled:
+        raise ValueError(f"{path.name} is empty: no sheet holds anything.")
+    sheet, rows = next(iter(filled.items()))
+    raw = _of_rows([[_shown(cell) for cell in row] for row in rows], path.name)
+    if len(filled) > 1:
+        raw.notes.insert(0, f'Of {len(filled)} sheets the first, "{sheet}", was read.')
+    return raw
+
+
+def _of_rows(rows: list[list[str]], name: str) -> Raw:
+    """The table in the cells of a sheet: without empty margins, and without the titles above it."""
+    used = [j for j in range(max(map(len, rows))) if any(len(row) > j and row[j].strip() for row in rows)]
+    full = [(i, [row[j] if j < len(row) else "" for j in range(used[0], used[-1] + 1)]) for i, row in enumerate(rows)]
+    last = max(i for i, row in full if any(cell.strip() for cell in row))
+    begins = next((i for i, row in full if sum(bool(cell.strip()) for cell in row) > 1), 0)
+    filled = [
+        Record(row[:1] if i < begins else row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)
+    ]
+    at, _, notes = table_start(filled)
+    first = filled[at].first - 1
+    body = [row for i, row in full if first < i <= last]
+    head = full[first][1]
+    if has_names(head, body):
+        names, changed = unique_names(head)
+    else:
+        body, changed = [head, *body], ['No row holds names; the columns are called "column 1" and so on.']
+        names, first = [f"column {j + 1}" for j in range(len(head))], first - 1
+    pa = arrow()
+    columns = [pa.array([row[j] for row in body], pa.large_string()) for j in range(len(names))]
+    return Raw(names, columns, name, first + 2, notes + changed)
+
+
+def _shown(cell: Any) -> str:
+    if isinstance(cell, float):
+        return repr(cell).removesuffix(".0")
+    if isinstance(cell, datetime.datetime):
+        return str(cell).removesuffix(" 00:00:00")
+    if isinstance(cell, datetime.timedelta):
+        return str(cell)
+    return "" if cell is None else str(cell)

@@ -1,0 +1,261 @@
+"""What a column holds: numbers, dates, categories, or what no model uses."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.tables.cells import Cells, is_missing_number
+from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
+from trimlearn.tables.numbers import Decimal, read_numbers
+from trimlearn.tables.quick import read_many
+from trimlearn.tables.raw import shown_words
+from trimlearn.tables.table import Kind
+from trimlearn.tables.words import (
+    ID_HEADING,
+    MOST_CATEGORIES,
+    NAMED_ROWS,
+    PER_CATEGORY,
+    Reading,
+    counted,
+    nothing,
+    read_words,
+)
+
+__all__ = ["read_column", "read_typed"]
+
+Floats = NDArray[np.float64]
+
+READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
+MOSTLY = 0.8  # of the numbers of rows must be as they should be: a tenth of them may be wrong cells, at two steps each
+FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is told, so that a reader can object
+FEWEST_CODES = 10  # rows before two whole numbers are taken for yes and no
+FEWEST_COUNTED = 20  # rows before 1, 2, 3, … under any heading is taken for their numbers
+TIME_HEADING = re.compile(r"(?i).*(time|day|week|month|year|hour|date|period|age|trial|order|step|dose|rank).*|[tx]")
+
+
+def read_column(
+    cells: Cells, heading: str, forced: Kind | None, decimal: Decimal | None = None, day_first: bool | None = None
+) -> Reading:
+    """Read a column of strings as what it looks like, or as ``forced``.
+
+    ``decimal`` and ``day_first`` are what the other columns tell.
+    """
+    if forced in (None, "number") and decimal is None:
+        plain = cells.plain_numbers()
+        if plain is not None and not (plain[1] and np.all(np.isnan(plain[0]))):  # words only are words
+            return _of_plain(cells, *plain, heading, forced)
+    if forced == "number":
+        return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
+    if forced == "date":
+        return _dates(cells, 0.0, day_first, compact=True) or _nothing_like(cells, heading, forced)
+    if forced in ("category", "id"):
+        return read_words(cells, heading, forced)
+    return _guessed(cells, heading, decimal, day_first) or read_words(cells, heading, None)
+
+
+def _guessed(cells: Cells, heading: str, decimal: Decimal | None, day_first: bool | None) -> Reading | None:
+    """Numbers, dates or times, if some rows look like it; None for words."""
+    some = cells.sample()
+    likely = READ / 2 * len(some)
+    found = None
+    if some and np.sum(~np.isnan(read_numbers(some, [1] * len(some)).values)) >= likely:
+        found = _numbers(cells, heading, None, decimal)
+    if found is None and some and np.sum(~np.isnat(read_dates(some).values)) >= likely:
+        found = _dates(cells, READ, day_first)
+    if found is None and some and np.sum(~np.isnan(read_times(some))) >= likely:
+        found = _times(cells)
+    return found
+
+
+def _nothing_like(cells: Cells, heading: str, forced: Kind) -> Reading:
+    """No values at all; or an error where there are some, but none as the user says."""
+    others = [word for word in cells.words if not is_missing_number(word)]
+    if others:
+        raise ValueError(f'{forced}: no cell of the column "{heading}" is a {forced}: {shown_words(others)}.')
+    return nothing(cells)
+
+
+def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> Reading:
+    """Read a column whose values have a type already: float64, datetime64; "words" or "category" for strings."""
+    if isinstance(values, str) and values == "category" and forced is None and len(cells.words) <= MOST_CATEGORIES:
+        found = read_words(cells, heading, None)
+        return found if found.kind in ("constant", "empty") else read_words(cells, heading, "category")
+    if isinstance(values, str) or forced in ("category", "id"):
+        return read_words(cells, heading, forced)
+    if values.dtype.kind == "M":
+        if forced == "number":
+            raise ValueError(f'number: the column "{heading}" holds dates; give it as a date, or drop it.')
+        timed = bool(np.any(values[~np.isnat(values)].astype("M8[D]") != values[~np.isnat(values)]))
+        return _settled("date", values, "dates and times" if timed else "dates", np.isnat(values))
+    found = _of_numbers(cells, values, heading, forced, "")
+    if found.unreadable:
+        found.notes.append(f"infinite numbers count as missing ({len(found.unreadable):,} cells)")
+    return found
+
+
+def _of_plain(cells: Cells, numbers: Floats, words: Counter[str], heading: str, forced: Kind | None) -> Reading:
+    known = numbers[~np.isnan(numbers)]
+    if not len(known):
+        return nothing(cells)
+    whole = _are_whole(known)
+    if whole and forced is None:
+        if cells.has_leading_zeros():
+            return read_words(cells, heading, None, "codes with leading zeros")
+        if _may_be_compact_dates(known) and (found := _dates(cells, 1.0, None, compact=True)):
+            return found
+    found = _of_numbers(cells, numbers, heading, forced, "")
+    found.words = words
+    return found
+
+
+def _may_be_compact_dates(known: Floats) -> bool:
+    low, high = COMPACT_YEARS[0] * 10_000, (COMPACT_YEARS[1] + 1) * 10_000
+    if not (low < known.min() and known.max() < high):
+        return False
+    month, day = known // 100 % 100, known % 100
+    different = len(np.unique(known)) >= FEWEST_COMPACT
+    return different and bool(np.all((month >= 1) & (month <= 12) & (day >= 1) & (day <= 31)))
+
+
+def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None, how: str) -> Reading:
+    """Numbers, unless they are all the same, yes and no, or number the rows."""
+    finite = np.isfinite(numbers)
+    known = numbers if finite.all() else numbers[finite]
+    if not len(known):
+        return nothing(cells)
+    low, high = float(known.min()), float(known.max())
+    whole = _are_whole(known)
+    few = f" from {low:.0f} to {high:.0f}" if whole and not how and high - low <= FEW_VALUES else ""
+    how = ("whole numbers" if whole else "numbers") + few + how
+    found = _settled("number", numbers, how, ~finite)
+    if len(known) < len(numbers):
+        found.unreadable = tuple(np.flatnonzero(np.isinf(numbers)).tolist())
+        found.values = numbers = np.where(finite, numbers, np.nan)
+    if forced is not None:
+        return found
+    if low == high:
+        found.kind, found.how, found.values = "constant", "always the same", _as_words(numbers)
+    elif (
+        heading == "Unnamed: 0" and np.mean(known == np.rint(known)) >= MOSTLY and np.mean(np.diff(known) > 0) >= MOSTLY
+    ):
+        found.kind, found.how, found.values, found.names_rows = "id", "numbers the rows", _as_words(numbers), 1.0
+    elif ID_HEADING.fullmatch(heading) and np.mean(known == np.rint(known)) >= MOSTLY:
+        return _codes(cells, numbers, known, found)
+    elif len(known) == cells.rows >= FEWEST_COUNTED and _counts_rows(known, heading):
+        found.kind, found.how, found.values, found.names_rows = "id", "counts the rows", _as_words(numbers), 1.0
+    elif whole and len(known) >= FEWEST_CODES and bool(np.all((known == low) | (known == high))):
+        found.kind, found.values = "category", _as_words(numbers)
+        found.how = f"two values, {low:.15g} and {high:.15g}"
+    return found
+
+
+def _are_whole(known: Floats) -> bool:
+    return all(bool(np.all(some == np.rint(some))) for some in (known[:100], known))  # the first are a quick no
+
+
+def _counts_rows(known: Floats, heading: str) -> bool:
+    """Whether they are 0, 1, 2, … or 1, 2, 3, …, wrong cells apart; the first rows are a quick no for most columns."""
+    for some in (known[:100], known):
+        ahead = some - np.arange(len(some))
+        if max(np.mean(ahead == 0), np.mean(ahead == 1)) < MOSTLY:
+            return False
+    return not TIME_HEADING.fullmatch(heading)
+
+
+def _codes(cells: Cells, numbers: Floats, known: Floats, found: Reading) -> Reading:
+    """Whole numbers under a heading such as "id": never quantities."""
+    different = len(np.unique(known))
+    found.values = _as_words(numbers)
+    if different >= NAMED_ROWS * len(known):
+        found.kind, found.how, found.names_rows = "id", "all different, by its heading an id", 1.0
+    elif different <= min(MOST_CATEGORIES, len(known) / PER_CATEGORY):
+        found.kind, found.how = "category", f"codes by its heading, {different} different"
+    else:
+        found.kind, found.how = "text", f"codes by its heading, {different:,} different"
+    return found
+
+
+def _as_words(numbers: Floats) -> NDArray[Any]:
+    different, codes = np.unique(numbers, return_inverse=True)
+    words = np.array([None if np.isnan(x) else f"{x:.15g}" for x in different.tolist()], dtype=object)
+    return np.asarray(words[codes])
+
+
+def _settled(kind: Kind, values: Any, how: str, missing: NDArray[np.bool_]) -> Reading:
+    return Reading(kind, values, how, int(missing.sum()))
+
+
+def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal | None) -> Reading | None:
+    """The column as numbers, or None where too few cells are."""
+    missing = [is_missing_number(word) for word in cells.words]
+    known = [j for j, flag in enumerate(missing) if not flag]
+    if not known:
+        return None
+    counts = cells.counts[known]
+    read = read_many([cells.words[j] for j in known], counts.tolist(), decimal)
+    readable = ~np.isnan(read.values)
+    if not readable.any() or (forced is None and counts[readable].sum() < READ * counts.sum()):
+        return None
+    if forced is None and not read.how and cells.has_leading_zeros():
+        return read_words(cells, heading, None, "codes with leading zeros")
+    if forced is None and read.how and len(np.unique(read.values[readable])) == 2 and counts.sum() >= FEWEST_CODES:
+        return None  # "2WD" and "4WD" are no numbers
+    by_word = np.full(len(cells.words), np.nan)
+    by_word[known] = read.values
+    numbers = by_word[cells.codes]
+    readable &= ~np.isinf(read.values)
+    found = _of_numbers(cells, numbers, heading, forced, read.how)
+    found.words = counted(cells, missing)
+    if found.kind != "empty":
+        _note_unreadable(cells, known, readable, found, "numbers")
+    found.notes += list(read.notes)
+    found.doubt, found.proved = read.doubt, read.proved
+    return found
+
+
+def _note_unreadable(cells: Cells, known: list[int], readable: NDArray[np.bool_], found: Reading, what: str) -> None:
+    bad = np.zeros(len(cells.words), dtype=bool)
+    bad[[j for j, good in zip(known, readable.tolist(), strict=True) if not good]] = True
+    found.unreadable = tuple(np.flatnonzero(bad[cells.codes]).tolist())
+    if found.unreadable:
+        count = len(found.unreadable)
+        words = [cells.words[j] for j in np.flatnonzero(bad).tolist()]
+        cells_are = f"1 cell is no {what[:-1]} and counts" if count == 1 else f"{count:,} cells are no {what} and count"
+        found.notes.append(f"{cells_are} as missing: {shown_words(words)}")
+
+
+def _dates(cells: Cells, share: float, day_first: bool | None, compact: bool = False) -> Reading | None:
+    missing = [is_missing_number(word) for word in cells.words]
+    known = [j for j, flag in enumerate(missing) if not flag]
+    if not known:
+        return None
+    read = read_dates([cells.words[j] for j in known], day_first, compact)
+    readable = ~np.isnat(read.values)
+    counts = cells.counts[known]
+    if not readable.any() or counts[readable].sum() < share * counts.sum():
+        return None
+    by_word = np.full(len(cells.words), np.datetime64("NaT", "us"))
+    by_word[known] = read.values
+    dates = by_word[cells.codes]
+    found = _settled("date", dates, read.how, np.isnat(dates))
+    found.words, found.doubt, found.day_first = counted(cells, missing), read.doubt, read.day_first
+    _note_unreadable(cells, known, readable, found, "dates")
+    return found
+
+
+def _times(cells: Cells) -> Reading | None:
+    missing = np.array([is_missing_number(word) for word in cells.words])
+    hours = read_times(cells.words)
+    known = np.flatnonzero(~missing)
+    readable = np.isfinite(hours[known])
+    if not readable.any() or cells.counts[known][readable].sum() < READ * cells.counts[known].sum():
+        return None
+    found = _settled("number", hours[cells.codes], "times, in hours", np.isnan(hours[cells.codes]))
+    found.words = counted(cells, missing.tolist())
+    _note_unreadable(cells, known.tolist(), readable, found, "times")
+    return found
