@@ -17,6 +17,7 @@ import pytest
 
 from trimlearn import cli
 from trimlearn.cli import show
+from trimlearn.datasets import load_penguins_dirty
 from trimlearn.datasets.mnist import _write_idx
 
 # The lowest of 1,500 random starts of alternating minimisation. The point that docs/paper.md shows, F = 0.123482 with
@@ -71,8 +72,19 @@ def test_demo_writes_one_weight_per_example(demo):
 
 def test_demo_draws_a_picture_and_leaves_no_temporary_file(demo):
     out, _ = demo
-    assert sorted(path.name for path in out.iterdir()) == ["demo.png", "results.json", "weights.csv"]
+    assert sorted(path.name for path in out.iterdir()) == ["demo.png", "penguins", "results.json", "weights.csv"]
     assert (out / "demo.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_demo_ends_with_the_report_on_a_dirty_table(demo):
+    out, printed = demo
+    results = json.loads((out / "penguins" / "results.json").read_text())
+    penguins = load_penguins_dirty()
+    suspects = {suspect["row"] for suspect in results["suspects"] if suspect["target"]}
+    assert len(suspects & set(penguins.wrong_labels)) >= 12 and len(suspects - set(penguins.wrong_labels)) <= 2
+    page = out / "penguins" / "report.html"
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert printed.splitlines()[-1].endswith(str(page))
 
 
 def test_demo_prints_both_tables(demo):

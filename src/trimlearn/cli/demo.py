@@ -1,4 +1,4 @@
-"""``trimlearn demo``: wrong labels among digits, outlying judges."""
+"""``trimlearn demo``: a dirty table, wrong labels among digits, outlying judges."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["add_to"]
 
 def add_to(commands: Any) -> None:
     """Add this command to argparse's sub-parsers."""
-    parser = commands.add_parser("demo", help="find wrong labels and outlying judges in bundled data")
+    parser = commands.add_parser("demo", help="find what is wrong in bundled data: a dirty table, labels, judges")
     parser.add_argument("--out", type=Path, default="demo-output", help="folder for the files (default: %(default)s)")
     parser.add_argument("--data", type=Path, help="folder that holds mnist/: use MNIST instead of the bundled digits")
     parser.set_defaults(command=_run)
@@ -50,3 +50,9 @@ def _print(result: DemoResult) -> None:
         [[judges.data.names[row["row"]], f"{row['score']:.1f}", row["kind"]] for row in odd],
     )
     print("Written:", *result.files)
+    if result.penguins is None or result.report is None:
+        print('The report on a dirty table needs pandas: pip install "trimlearn[cli]", and run this again.')
+        return
+    headline = " ".join(result.penguins.results["headline"])
+    print(f"\nA dirty table, {len(result.penguins.parts.table.frame)} penguins: {headline}")
+    print(f"Open this page in a browser: {result.report.absolute()}")

@@ -1,4 +1,5 @@
-"""What ``trimlearn demo`` does: wrong labels found among digits, outlying judges found among judges."""
+"""What ``trimlearn demo`` does: a dirty table of penguins checked, wrong labels found among digits, outlying judges
+found among judges."""
 
 from __future__ import annotations
 
@@ -8,27 +9,33 @@ import json
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimlearn._utils.files import replacing
 from trimlearn._version import __version__
 from trimlearn.demo.digits import DigitsResult, bundled_digits, find_wrong_labels, mnist_digits
 from trimlearn.demo.judges import JudgesResult, find_outlying_judges
 
+if TYPE_CHECKING:
+    from trimlearn.checks.check import Check
+
 __all__ = ["DemoResult", "run"]
 
 
 @dataclass(frozen=True)
 class DemoResult:
-    """Both experiments, and the files they were written to."""
+    """All experiments, and the files they were written to. Without pandas there is no check of a table."""
 
     digits: DigitsResult
     judges: JudgesResult
     files: tuple[Path, ...]
+    penguins: Check | None
+    report: Path | None
 
 
 def run(out: Path, data_home: str | os.PathLike[str] | None = None, *, progress: bool = False) -> DemoResult:
-    """Run both experiments and write results.json, weights.csv and, where matplotlib is, demo.png into ``out``.
+    """Run all experiments; write results.json, weights.csv and, where matplotlib is, demo.png into ``out``, and the
+    files of the check, its report.html among them, into a folder ``penguins`` there.
 
     The digits are scikit-learn's, which come with it; with ``data_home`` they are MNIST's.
     """
@@ -41,7 +48,13 @@ def run(out: Path, data_home: str | os.PathLike[str] | None = None, *, progress:
         from trimlearn.demo.picture import draw
 
         files.append(draw(out / "demo.png", digits, judges))
-    return DemoResult(digits, judges, tuple(files))
+    if not importlib.util.find_spec("pandas"):
+        return DemoResult(digits, judges, tuple(files), None, None)
+    from trimlearn.demo.penguins import check_penguins
+
+    penguins = check_penguins(progress=progress)
+    written = penguins.write(out / "penguins")
+    return DemoResult(digits, judges, (*files, *written.values()), penguins, written["report.html"])
 
 
 def _write_results(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
