@@ -165,7 +165,8 @@ def _ticks(unit: float, top: float) -> list[float]:
     step = max(1, round((high - low) / MANY_DECADES))
     digits = (1.0, 2.0, 5.0) if decades <= FEW_DECADES else (1.0,)
     powers = range(low, high + 1, step)
-    return [0.0, *(d * 10.0**k for k in powers for d in digits if unit / 4 <= d * 10.0**k < inf)]
+    least = unit / 4 if decades <= MANY_DECADES / 2 else unit  # below the unit there is one decade's room
+    return [0.0, *(d * 10.0**k for k in powers for d in digits if least <= d * 10.0**k < inf)]
 
 
 def _number(t: float, _: int = 0) -> str:
