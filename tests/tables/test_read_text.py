@@ -181,9 +181,8 @@ SOUND = (
     b"Title\n\na|b|c\n1|2|3\n4|5|6\n",
     b"1 2 3\n4 5 6\n7 8 9\n",
 )
-SPLINTERS = [
-    piece.encode() for piece in ',|;|\t|"|\n|\r| |\\|#|\0|NA|1e999|-|%|£|(|inf|\ufeff|12:61|=1|may 5|١|²'.split("|")
-]
+WORDS = 'NA 1e999 - % £ ( inf \ufeff 12:61 =1 1.2.3 ١ ² , ; | # " \\'
+SPLINTERS = [*(word.encode() for word in WORDS.split()), b"\t", b"\n", b"\r", b" ", b"\0", b"\xff", b"may 5"]
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -193,18 +192,18 @@ def test_whatever_happens_to_a_file_is_a_table_or_one_line(seed: int, tmp_path: 
     for _ in range(rng.randint(1, 12)):
         at = rng.randint(0, len(raw))
         if rng.random() < 0.7:
-            raw[at:at] = rng.choice([*SPLINTERS, b"\xff", b"|"])
+            raw[at:at] = rng.choice(SPLINTERS)
         else:
             del raw[at : at + rng.randint(1, 4)]
+    said, table = "", None
     try:
         table = table_of(tmp_path, bytes(raw))
     except ValueError as error:
-        assert "\n" not in str(error) and "t.csv" in str(error)
-    else:
-        assert table.frame.shape == table.written.shape
-        for column in table.columns:
-            gone = table.frame[column.name].isna()
-            assert gone.sum() == column.missing and gone[list(column.unreadable)].all()
+        said = str(error)
+    assert "\n" not in said and (table is not None or "t.csv" in said)
+    for column in () if table is None else table.columns:
+        gone = table.frame[column.name].isna()
+        assert gone.sum() == column.missing and gone[list(column.unreadable)].all()
 
 
 def test_an_ordinary_table_needs_no_note(tmp_path: Path) -> None:
