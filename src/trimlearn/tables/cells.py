@@ -43,6 +43,7 @@ NO_NUMBER = frozenset(
     ]
 )
 SPELLINGS = sorted({f(word) for word in MISSING | NO_NUMBER for f in (str, str.upper, str.capitalize, str.title)})
+PROBE = 1000  # cells tried first: enough to meet what stands in one of a hundred
 ONLY_SO = "None"  # as Python writes it, and pandas reads it: missing among words too
 
 
@@ -108,18 +109,16 @@ class Cells:
     def _plain(self, words: bool) -> tuple[Floats, Counter[str]] | None:
         compute = arrow().compute
         numbers, seen, at = np.empty(self.rows), Counter[str](), 0
+        if _cast(self.chunks[0][:PROBE], words) is None:
+            return None  # Arrow goes on after an error, and each takes it 1 µs
         for chunk in self.chunks:
-            if words:
-                gone = compute.is_in(chunk, value_set=arrow().array(SPELLINGS, arrow().large_string()))
-            else:
-                gone = compute.equal(chunk, "") if _has_empty(chunk) else None
-            read = _cast(chunk, gone)
+            read = _cast(chunk, words)
             if read is None:
                 return None
             numbers[at : at + len(chunk)] = read
             at += len(chunk)
             if words:
-                found = compute.value_counts(chunk.filter(gone)).to_pylist()
+                found = compute.value_counts(chunk.filter(_says_missing(chunk))).to_pylist()
                 seen.update({entry["values"]: entry["counts"] for entry in found if entry["values"]})
         return numbers, seen
 
@@ -158,9 +157,10 @@ def pieces(column: Any) -> list[Any]:
     return chunks or [arrow().array([], arrow().large_string())]
 
 
-def _cast(cells: Any, gone: Any) -> Floats | None:
-    """The cells as floats, NaN where they are ``gone``; None where another one is no finite number."""
+def _cast(cells: Any, words: bool) -> Floats | None:
+    """The cells as floats, NaN where they are empty (or ``words`` for that); None where another is no finite number."""
     pa = arrow()
+    gone = _says_missing(cells) if words else pa.compute.equal(cells, "") if _has_empty(cells) else None
     if gone is not None:
         cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
     try:
@@ -169,6 +169,11 @@ def _cast(cells: Any, gone: Any) -> Floats | None:
         return None
     numbers: Floats = read.to_numpy(zero_copy_only=False)
     return numbers if np.count_nonzero(np.isfinite(numbers)) == len(read) - read.null_count else None
+
+
+def _says_missing(cells: Any) -> Any:
+    pa = arrow()
+    return pa.compute.is_in(cells, value_set=pa.array(SPELLINGS, pa.large_string()))
 
 
 def _has_empty(cells: Any) -> bool:
