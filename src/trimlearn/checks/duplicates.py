@@ -37,6 +37,7 @@ SAME = 0.99  # the most that is believed of the probability that two values of a
 WIDER = 4.0  # times the tolerance, in which pairs are counted that may be there by chance
 ENOUGH = 2.0  # of the log odds that rows fall together in the columns of a coarse hash, beyond log n
 LIMIT = 10**9  # of a coarse cell: further out all are in the same one
+RARE = 0.05  # pairs that differ by rounding and are there by chance, if columns were independent: the most
 UNIQUE = 0.9  # of the entries of an id: if fewer are different, it names groups, not rows
 TRIALS = 8  # of coarse hashes: rows that differ by rounding fall together in each with a probability of 0.8 or so
 COARSE = 0.05  # of a robust σ: the grid of coarse hashes, 50 times what rounding may change
@@ -152,15 +153,18 @@ def _rounded(cells: RowHashes) -> list[DuplicateRows]:
     a, b = pairs.T
     beyond = {width: np.zeros(len(pairs), dtype=np.int64) for width in (NEAR, WIDER * NEAR)}
     equal = np.zeros(len(pairs), dtype=np.int64)
+    chance = np.full(len(pairs), 2 * np.log(len(cells.codes)))  # log of the pairs, if columns were independent
     for j in range(len(cells.names)):
         same = cells.codes[a, j] == cells.codes[b, j]
         equal += same
         for width, count in beyond.items():
             close = np.abs(cells.numbers[j][a] - cells.numbers[j][b]) <= width if j in cells.numbers else same
             count += ~(same | close)
+            if width == NEAR:
+                chance += np.where(same | close, np.log(max(float(cells.alike[j]), NEAR)), 0.0)
     found = []
     for off in (0, 1):
-        near = (beyond[NEAR] == off) & (equal < len(cells.names) - off)
+        near = (beyond[NEAR] == off) & (equal < len(cells.names) - off) & (chance < np.log(RARE))
         wider = (beyond[WIDER * NEAR] == off) & (equal < len(cells.names) - off)
         # By chance there would be WIDER times as many in the wider neighbourhood, or more in several dimensions.
         if np.count_nonzero(wider & ~near) > CHANCE * (WIDER - 1) * np.count_nonzero(near):
