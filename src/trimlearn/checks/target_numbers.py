@@ -28,7 +28,10 @@ __all__ = ["NumberJudgement", "judge_numbers", "local_scale"]
 
 DEGREES = (2.5, 4.0, 7.0, 15.0, 60.0)  # of freedom that are tried: from tails without variance to nearly normal ones
 GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
-NEAR = 2.0  # σ of errors from a prediction within which a wrong number is as good as right
+HEAVY = 5.0  # over the degrees of freedom is what a heavy tail must gain first: else one wild number is always a tail
+NEAR = (
+    3.0  # σ of errors from a prediction within which a wrong number is as good as right: all but 3 of 1,000 right ones
+)
 PAIRS = 2_000  # of a prediction and another row's number, from which the share of such numbers is known to a point
 WIDE = (1.0, 1.2)  # degrees of freedom and robust σ of a wrong number's law: tails beyond those of any right one
 ALIKE = 0.3  # standard deviation of the log of the ratio of the scales above and below, a prior: mild skewness
@@ -202,7 +205,8 @@ def _two_groups(r: Floats, wrong: Floats, laws: tuple[float, ...], gain: float) 
         for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], gain)):
             found = minimize(_cost, first, (r, wrong, degrees), method="L-BFGS-B", bounds=bounds)
             law = _Law(float(np.exp(found.x[0])), float(np.exp(found.x[1])), degrees)
-            tried.append((law, float(found.x[2]) if price else -np.inf, -float(found.fun) - price))
+            likelihood = -float(found.fun) - price - HEAVY / degrees
+            tried.append((law, float(found.x[2]) if price else -np.inf, likelihood))
     weights = softmax([likelihood for _, _, likelihood in tried])
     return [_Groups(law, odds, float(weight)) for (law, odds, _), weight in zip(tried, weights, strict=True)]
 
