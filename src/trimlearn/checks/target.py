@@ -125,7 +125,7 @@ class _Judge:
             judged = self._judged(first)
             kept = self._trusted(judged.flagged)
             self.tell("the same, without targets that are probably wrong")
-            # Labels are judged by the first opinions: the second found no more of them (python -m benchmarks dirty).
+            # Labels are judged by the first opinions: the second found no more on five dirty tables.
             second = learners.opinions(kept) if self.numeric else [learners.boosting(kept, 1)]
             boosting = learners.final(kept)
             judged = self._judged(second) if self.numeric else judged

@@ -44,8 +44,8 @@ WINDOW, SHARE = 40, 0.125  # rows at least, and share of them, whose median give
 KNOTS = 50  # predictions at which it is taken, a limit on time; between them it is interpolated
 CHANCE = 1.165  # over √k is the standard deviation of the logarithm of a median of k half-normal errors
 LOWEST = 0.3  # of the common size: rows that happen to be fitted well are no reason to call the next one wrong
-# Of numbers that no law of errors explains, those that are right all the same: hybrids among cars. It is 0 to 0.2 on
-# the tables of `python -m benchmarks dirty`.
+# Of numbers that no law of errors explains, those that are right all the same: hybrids among cars. A choice, made
+# on the tables it was tried on, where the share was 0 to 0.2.
 RIGHT_ANYWAY = 0.07
 EXACT, MANY = 1e-6, 0.6  # of the mean error: no error at all; and the share of rows that have one as a rule
 ANYWHERE = (
