@@ -28,6 +28,7 @@ __all__ = ["Learners", "Plan"]
 PLANS = ((1_000, 3, 5), (5_000, 1, 5), (20_000, 1, 3), (10**12, 1, 2))
 FOREST_ROWS = 10_000  # beyond which boosting has learnt what a forest knows; a limit on time
 TREES = 300  # of which some 110 have not seen a row: the standard error of a share of ½ is 5 points
+STRENGTH = 10.0  # over the number of features is the variance of a coefficient, a prior: log-odds of 3 in all
 WORK = 300_000  # entries, times classes, beyond which nothing is repeated: a limit on time, some 10 s of boosting
 LINEAR_ROWS = 5_000  # that a linear model is fitted to, a limit on time: 50 coefficients cost 1 % of the variance
 BOOSTED = 20_000  # rows that the last boosting model is fitted to, a limit on time: the folds have judged all of them
@@ -132,15 +133,25 @@ class Learners:
         """A boosting model, not fitted."""
         options: dict[str, Any] = {"categorical_features": self.categorical, "random_state": seed}
         if len(self.y) <= SMALL:
-            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": 63}
+            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": self._bins}
         if self.K:
             rounds = (60 if len(self.y) <= SMALL else 100) // (1 if self.K <= MANY_CLASSES else 2)
             return HistGradientBoostingClassifier(max_iter=rounds, **options)
         return HistGradientBoostingRegressor(loss="absolute_error", **options)
 
+    @cached_property
+    def _bins(self) -> int:
+        """Few, since rows are; but a category has as many as it has levels."""
+        codes = self.trees[:, self.categorical]
+        return 63 if codes.size == 0 or not np.nanmax(codes, initial=0.0) > 60 else 255
+
     def new_line(self, seed: int) -> Any:
         """A linear model, not fitted."""
-        return LogisticRegression(C=0.1, max_iter=500) if self.K else HuberRegressor(alpha=1.0, max_iter=300)
+        return (
+            LogisticRegression(C=STRENGTH / self.linear.shape[1], max_iter=500)
+            if self.K
+            else HuberRegressor(alpha=1.0, max_iter=300)
+        )
 
     def _crossfit(self, new: Callable[[int], Any], X: Floats, kept: Flags, repetitions: int | None = None) -> Floats:
         plan = replace(self.plan, repetitions=repetitions or self.plan.repetitions)
