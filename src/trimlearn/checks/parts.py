@@ -21,6 +21,8 @@ __all__ = ["Parts", "Pins", "Progress", "run_parts"]
 
 Progress = Callable[[str], None]
 
+COMPARED = 4  # columns: of rows with fewer some are nearly the same by chance, one pair of 100 normal points in a plane
+
 
 @final
 @dataclass(frozen=True)
@@ -70,4 +72,6 @@ def run_parts(
             judged = only_far(judged, table, [row for row, wrong in pins.rows.items() if wrong])
         progress("looking for rows that occur twice")
         duplicates = find_duplicates(table, cells.mended, target)
+        if len(table.columns) - len(table.of_kind("id")) < COMPARED:
+            duplicates = tuple(group for group in duplicates if group.kind != "near")
     return Parts(table, cells, judged, rows, tuple(duplicates), tuple(warned))
