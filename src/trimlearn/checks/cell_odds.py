@@ -30,8 +30,8 @@ __all__ = ["CellOdds", "cell_odds", "exchanged"]
 
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
 STEP, REACH = 0.05, 16.0  # of the grid of a column's density: finer than its kernel, and up to 4 million σ
-KERNEL = 0.9  # σ of the kernel is this times n^(−1/5): Silverman's rule
-TAIL = 0.3  # of a column's density is a Cauchy law: 0.1 takes rare values of heavy tails for errors, 0.5 misses codes
+KERNEL = 0.6  # σ of the kernel is this times n^(−1/5): two thirds of Silverman's, as groups are narrow
+TAIL = 0.1  # of such a density is a Cauchy law: with 0.3, 1 in 1000 more of the clean cells of dirty tables are flagged
 WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
 FIRST = 0.001  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
 LOOSE = 0.05  # the share of right cells that follow their row loosely, or only their column, to begin with
@@ -78,6 +78,8 @@ class _Suspects:
 
     rows: Ints
     z: Floats
+    off: Floats  # by how many σ it is off what its row expects
+    sigma: Floats
     lawful: Floats  # the density of a right cell that follows its row
     heavy: Floats  # the same with heavy tails
     rules: Ints  # (c,)
@@ -108,6 +110,8 @@ class _Suspects:
         return cls(
             rows,
             z[rows],
+            (z[rows] - centre) / sigma,
+            sigma,
             law.density((z[rows] - centre) / sigma) / sigma,
             HEAVY.density((z[rows] - centre) / sigma) / sigma,
             np.array(before.rules),
@@ -122,8 +126,8 @@ class _Suspects:
     def kinds(self, curve: _Density, right: Floats) -> Floats:
         """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise."""
         out = np.zeros((3 + len(RULES), len(self.rows)))
-        apart = _Density(self.z, right)  # groups of cells that are far from what their rows expect
-        out[0], out[1] = self.lawful, 0.5 * (self.heavy + apart.without(self.z, right))
+        apart = _Density(self.off, right)  # groups of cells that are off what their rows expect by about the same
+        out[0], out[1] = self.lawful, 0.5 * (self.heavy + apart.without(self.off, right) / self.sigma)
         truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths)
         np.add.at(out, 2 + self.rules, truths)
         out[-1] = WIDE / (np.pi * (WIDE**2 + self.z**2))

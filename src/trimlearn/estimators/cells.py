@@ -10,6 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -144,6 +145,12 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
                 check_magnitude(np.where(np.isfinite(values), values, 0.0), "X")
                 self._model = TableModel.fit(values, self.transform_columns, level)
                 self._whole = np.array([_is_whole(x) for x in values.T])
+                if not self._model.settled:
+                    warn(
+                        "which cells deviate had not settled when the rounds ended: doubt those near threshold_. "
+                        "Columns that are not normal after any transform do that; leave them out.",
+                        ConvergenceWarning,
+                    )
             else:
                 warn(f"no column of X could be judged: {_reasons(self.left_out_)}.")
             self.threshold_ = np.inf if self._model is None else self._model.threshold

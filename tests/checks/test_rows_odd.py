@@ -1,0 +1,72 @@
+"""Rows that are odd as a whole."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from tables_made_up import as_table, related
+from trimlearn.checks import rows
+from trimlearn.checks.rows import odd_rows
+
+
+def normal(n: int, p: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 1)) + rng.normal(size=(n, p))
+    return pd.DataFrame(X, columns=[f"c{j}" for j in range(p)])
+
+
+def test_clean_rows_are_not_odd() -> None:
+    shares = []
+    for seed, (n, p) in enumerate([(50, 3), (100, 5), (300, 6)]):
+        frame = normal(n, p, seed)
+        shares.append(len(odd_rows(as_table(frame), frame).odd) / n)
+    assert np.mean(shares) <= 0.03
+    for frame in (related(), load_iris(as_frame=True).data):
+        found = odd_rows(as_table(frame), frame)
+        assert len(found.odd) <= 0.01 * len(frame)
+
+
+def test_odd_rows_are_found_and_explained() -> None:
+    frame = normal(300, 8, 0)
+    rng = np.random.default_rng(1)
+    bad = np.arange(25)
+    frame.iloc[bad] += 5 * rng.choice([-1.0, 1.0], (25, 8))
+    frame.iloc[40, 2] = np.nan
+    found = odd_rows(as_table(frame), frame, pinned={0: False, 1: True})
+    listed = [row.row for row in found.odd]
+    assert len(set(listed) & set(bad)) >= 20
+    assert len(set(listed) - set(bad)) <= 2
+    assert 0 not in listed
+    assert found.scores[bad].min() > np.median(found.scores)
+    assert all(row.columns and set(row.columns) <= set(frame.columns) for row in found.odd)
+    assert all(0.5 < row.probability <= 1 for row in found.odd)
+    assert set(found.fits) == {"covariance", "pca"}
+
+
+def test_groups_are_said_to_be_groups() -> None:
+    frame = normal(200, 3, 0)
+    frame.iloc[:70] += 30.0
+    found = odd_rows(as_table(frame), frame)
+    assert found.odd == ()
+    assert any("groups of their own" in caveat for caveat in found.caveats)
+
+
+def test_too_little_to_tell() -> None:
+    for frame in (normal(10, 3, 0), normal(100, 1, 0), normal(60, 20, 0), normal(0, 3, 0)):
+        found = odd_rows(as_table(frame), frame)
+        assert found.odd == ()
+        assert np.isnan(found.scores).all()
+        assert "No rows were judged" in found.caveats[0]
+
+
+def test_more_rows_than_are_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "ROWS", 300)
+    frame = normal(1000, 5, 0)
+    frame.iloc[::100] += [6, -6, 6, -6, 6]
+    found = odd_rows(as_table(frame), frame)
+    assert len({row.row for row in found.odd} & set(range(0, 1000, 100))) >= 8
+    assert len(found.scores) == 1000
+    assert any("learnt from 300" in caveat for caveat in found.caveats)
