@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,13 @@ def test_archives_of_one_table_are_unpacked(tmp_path: Path) -> None:
     assert cells(table_of(tmp_path, gzip.compress(b"a;b\n1;2\n3;4\n"), "t.csv.gz")) == [["1", "3"], ["2", "4"]]
 
 
+def test_a_line_end_of_another_kind_far_below(tmp_path: Path) -> None:
+    many = "1,2\n" * 100_000
+    assert len(table_of(tmp_path, f"a,b\n{many}3,4\r5,6\n").frame) == 100_002
+    with pytest.raises(ValueError, match="line 100003 has 3 fields"):
+        table_of(tmp_path, f"a,b\n{many}3,4\r7,8,9\n")
+
+
 def test_rows_passed_over_are_told(tmp_path: Path) -> None:
     table = table_of(tmp_path, "a,b\n1,2\n\n3,4\n")
     assert any("1 empty or commented line was passed over" in note for note in table.notes)
@@ -162,6 +170,40 @@ def test_rows_passed_over_are_told(tmp_path: Path) -> None:
 )
 def test_what_was_assumed_is_noted(raw: bytes | str, note: str, tmp_path: Path) -> None:
     assert any(note in sentence for sentence in table_of(tmp_path, raw).notes)
+
+
+SOUND = (
+    b"a,b,c\n1,2,3\n4,5,6\n7,8,9\n",
+    "näme;preis\nä;1,5\nö;2,5\n".encode(),
+    b'"x","y"\n"a ""b""",1\n"c\nd",2\n',
+    b"# c\na\tb\n1\t2015-01-01\n2\t31/12/2014\n",
+    "name,x\nä,1\nö,2\n".encode("utf-16"),
+    b"Title\n\na|b|c\n1|2|3\n4|5|6\n",
+    b"1 2 3\n4 5 6\n7 8 9\n",
+)
+WORDS = 'NA 1e999 - % £ ( inf \ufeff 12:61 =1 1.2.3 ١ ² , ; | # " \\'
+SPLINTERS = [*(word.encode() for word in WORDS.split()), b"\t", b"\n", b"\r", b" ", b"\0", b"\xff", b"may 5"]
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_whatever_happens_to_a_file_is_a_table_or_one_line(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    raw = bytearray(rng.choice(SOUND))
+    for _ in range(rng.randint(1, 12)):
+        at = rng.randint(0, len(raw))
+        if rng.random() < 0.7:
+            raw[at:at] = rng.choice(SPLINTERS)
+        else:
+            del raw[at : at + rng.randint(1, 4)]
+    said, table = "", None
+    try:
+        table = table_of(tmp_path, bytes(raw))
+    except ValueError as error:
+        said = str(error)
+    assert "\n" not in said and (table is not None or "t.csv" in said)
+    for column in () if table is None else table.columns:
+        gone = table.frame[column.name].isna()
+        assert gone.sum() == column.missing and gone[list(column.unreadable)].all()
 
 
 def test_an_ordinary_table_needs_no_note(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.tables.raw import arrow
 
-__all__ = ["Cells", "is_missing", "is_missing_number"]
+__all__ = ["Cells", "is_missing", "is_missing_number", "pieces"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,6 +43,7 @@ NO_NUMBER = frozenset(
     ]
 )
 SPELLINGS = sorted({f(word) for word in MISSING | NO_NUMBER for f in (str, str.upper, str.capitalize, str.title)})
+PROBE = 1000  # cells tried first: enough to meet what stands in one of a hundred
 ONLY_SO = "None"  # as Python writes it, and pandas reads it: missing among words too
 
 
@@ -66,11 +67,16 @@ def is_missing_number(word: str) -> bool:
 
 @final
 class Cells:
-    """A column of strings (an Arrow array), looked at as seldom as possible."""
+    """A column of strings (an Arrow array, in one piece or several), looked at as seldom as possible."""
 
-    def __init__(self, array: Any) -> None:
-        self.array = array
-        self.rows = len(array)
+    def __init__(self, column: Any) -> None:
+        self.chunks = pieces(column)
+        self.rows = len(column)
+
+    @cached_property
+    def array(self) -> Any:
+        """All cells in one piece."""
+        return self.chunks[0] if len(self.chunks) == 1 else arrow().concat_arrays(self.chunks)
 
     @cached_property
     def _encoded(self) -> tuple[Ints, list[str]]:
@@ -98,36 +104,23 @@ class Cells:
 
         None where any other cell is more than digits, point and exponent.
         """
+        return self._plain(words=False) or self._plain(words=True)
+
+    def _plain(self, words: bool) -> tuple[Floats, Counter[str]] | None:
         compute = arrow().compute
-        numbers = self._cast(compute.equal(self.array, "") if self._has_empty() else None)
-        if numbers is not None:
-            return numbers, Counter()
-        gone = compute.is_in(self.array, value_set=arrow().array(SPELLINGS, arrow().large_string()))
-        numbers = self._cast(gone) if compute.any(gone).as_py() else None
-        if numbers is None:
-            return None
-        words = compute.value_counts(self.array.filter(gone)).to_pylist()
-        return numbers, Counter({entry["values"]: entry["counts"] for entry in words if entry["values"]})
-
-    def _cast(self, gone: Any) -> Floats | None:
-        """The cells as floats, NaN where they are ``gone``; None where another one is no finite number."""
-        pa = arrow()
-        cells = self.array
-        if gone is not None:
-            cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
-        try:
-            read = pa.compute.cast(cells, pa.float64())
-        except pa.ArrowInvalid:
-            return None
-        numbers: Floats = read.to_numpy(zero_copy_only=False)
-        return numbers if np.count_nonzero(np.isfinite(numbers)) == len(read) - read.null_count else None
-
-    def _has_empty(self) -> bool:
-        offsets = self.array.buffers()[1]
-        if not self.rows or offsets is None:
-            return False
-        ends = np.frombuffer(offsets, dtype=np.int64)[self.array.offset : self.array.offset + self.rows + 1]
-        return bool(np.any(ends[1:] == ends[:-1]))
+        numbers, seen, at = np.empty(self.rows), Counter[str](), 0
+        if _cast(self.chunks[0][:PROBE], words) is None:
+            return None  # Arrow goes on after an error, and each takes it 1 µs
+        for chunk in self.chunks:
+            read = _cast(chunk, words)
+            if read is None:
+                return None
+            numbers[at : at + len(chunk)] = read
+            at += len(chunk)
+            if words:
+                found = compute.value_counts(chunk.filter(_says_missing(chunk))).to_pylist()
+                seen.update({entry["values"]: entry["counts"] for entry in found if entry["values"]})
+        return numbers, seen
 
     def has_leading_zeros(self) -> bool:
         """Whether whole numbers of one length begin with 0: they are codes, as of places or telephones."""
@@ -156,3 +149,36 @@ class Cells:
         """The words of some rows, all over the column, those apart that say that there is no value."""
         rows = self.codes[:: max(1, self.rows // size)]
         return [word for word in (self.words[j] for j in rows.tolist()) if not is_missing_number(word)]
+
+
+def pieces(column: Any) -> list[Any]:
+    """The arrays that a column is made of, at least one."""
+    chunks = getattr(column, "chunks", [column])
+    return chunks or [arrow().array([], arrow().large_string())]
+
+
+def _cast(cells: Any, words: bool) -> Floats | None:
+    """The cells as floats, NaN where they are empty (or ``words`` for that); None where another is no finite number."""
+    pa = arrow()
+    gone = _says_missing(cells) if words else pa.compute.equal(cells, "") if _has_empty(cells) else None
+    if gone is not None:
+        cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
+    try:
+        read = pa.compute.cast(cells, pa.float64())
+    except pa.ArrowInvalid:
+        return None
+    numbers: Floats = read.to_numpy(zero_copy_only=False)
+    return numbers if np.count_nonzero(np.isfinite(numbers)) == len(read) - read.null_count else None
+
+
+def _says_missing(cells: Any) -> Any:
+    pa = arrow()
+    return pa.compute.is_in(cells, value_set=pa.array(SPELLINGS, pa.large_string()))
+
+
+def _has_empty(cells: Any) -> bool:
+    offsets = cells.buffers()[1]
+    if not len(cells) or offsets is None:
+        return False
+    ends = np.frombuffer(offsets, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
+    return bool(np.any(ends[1:] == ends[:-1]))

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from trimlearn.tables.cells import pieces
 from trimlearn.tables.raw import arrow
 
 __all__ = ["fingerprint"]
@@ -46,7 +48,10 @@ def fingerprint(names: Sequence[str], columns: Sequence[Any]) -> str:
     digest = hashlib.sha256()
     for name, column in zip(names, columns, strict=True):
         digest.update(f"{len(name)}:{name}:{len(column)}:".encode())
-        _add(digest, _without_words(column))
+        cells = [_without_words(piece) for piece in pieces(column)]
+        for parts in (_lengths, _letters):  # of all pieces: another number of them is the same column
+            for piece in cells:
+                digest.update(parts(piece))
     return digest.hexdigest()
 
 
@@ -64,12 +69,18 @@ def _without_words(column: Any) -> Any:
     return compute.if_else(missing, pa.scalar("", pa.large_string()), column)
 
 
-def _add(digest: Any, column: Any) -> None:
-    """The lengths and the letters of all cells: two buffers, whatever their number."""
-    _, offsets, letters = column.buffers()
-    if not len(column) or offsets is None:
-        return
-    ends = np.frombuffer(offsets, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
-    digest.update(np.diff(ends).astype("<u4").tobytes())
-    if letters is not None:
-        digest.update(memoryview(letters)[ends[0] : ends[-1]])
+def _ends(cells: Any) -> NDArray[np.int64]:
+    """Where each cell ends in the letters of all; first, where the first begins."""
+    offsets = cells.buffers()[1]
+    if not len(cells) or offsets is None:
+        return np.zeros(1, dtype=np.int64)
+    return np.frombuffer(offsets, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
+
+
+def _lengths(cells: Any) -> bytes:
+    return np.diff(_ends(cells)).astype("<u4").tobytes()
+
+
+def _letters(cells: Any) -> memoryview:
+    letters, ends = cells.buffers()[2], _ends(cells)
+    return memoryview(b"" if letters is None else letters)[ends[0] : ends[-1]]

@@ -99,7 +99,8 @@ def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> 
 
 
 def _of_plain(cells: Cells, numbers: Floats, words: Counter[str], heading: str, forced: Kind | None) -> Reading:
-    known = numbers[~np.isnan(numbers)]
+    unknown = np.isnan(numbers)
+    known = numbers[~unknown] if unknown.any() else numbers
     if not len(known):
         return nothing(cells)
     whole = _are_whole(known)

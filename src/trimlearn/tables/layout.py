@@ -11,7 +11,7 @@ from typing import final
 
 from trimlearn.tables.names import PLAIN, has_names
 
-__all__ = ["DELIMITERS", "Layout", "Record", "find_layout", "records_of", "table_start"]
+__all__ = ["DELIMITERS", "HEAD", "Layout", "Record", "find_layout", "records_of", "table_start"]
 
 DELIMITERS = {
     "\t": "tabs",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from trimlearn.tables.cells import pieces
 from trimlearn.tables.delimited import read_delimited
 from trimlearn.tables.fingerprint import fingerprint
 from trimlearn.tables.formats import read_excel, read_numpy, read_parquet
@@ -238,6 +239,6 @@ def _written(names: list[str], columns: list[Any]) -> Any:
     """The cells as strings in Arrow's memory: a tenth of what Python's strings take."""
     pd = pandas()
     dtype = "str" if int(pd.__version__.split(".")[0]) >= 3 else pd.StringDtype("pyarrow")
-    chunked = [arrow().chunked_array([column]) for column in columns]
+    chunked = [arrow().chunked_array(pieces(column)) for column in columns]
     made = [pd.Series(pd.array(column, dtype=dtype)) for column in chunked]
     return pd.DataFrame(dict(zip(names, made, strict=True)), copy=False)

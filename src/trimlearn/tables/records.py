@@ -7,7 +7,7 @@ from typing import Any
 from trimlearn.tables.layout import DELIMITERS, Layout, Record, records_of
 from trimlearn.tables.raw import arrow
 
-__all__ = ["read_records"]
+__all__ = ["plain_line_ends", "read_records"]
 
 
 def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], list[str]]:
@@ -22,8 +22,7 @@ def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], lis
     Traceback (most recent call last):
     ValueError: t.csv: line 3 has 1 field where 2 were expected (separated by commas); add or remove delimiters there.
     """
-    lines = text[layout.start :].decode("utf-8", errors="replace").split("\n")
-    lines = [line.removesuffix("\r") for line in lines]
+    lines = plain_line_ends(text[layout.start :]).decode("utf-8", errors="replace").split("\n")
     wrong: list[Record] = []
     for spaced, escaped in ((False, False), (True, False), (False, True)):
         records = records_of(lines, layout.delimiter, spaced, escaped)
@@ -33,6 +32,15 @@ def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], lis
             return _as_columns(rows, layout.count), _notes(records, rows, layout.count)
         wrong = wrong or ragged
     raise ValueError(_what_is_wrong(wrong, layout, name, len(lines)))
+
+
+def plain_line_ends(text: bytes) -> bytes:
+    """Lines ended by line feeds, however they were: also as the first Macintosh did.
+
+    >>> plain_line_ends(b"a\\r\\nb\\rc\\n")
+    b'a\\nb\\nc\\n'
+    """
+    return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _is_row(record: Record, layout: Layout) -> bool:
