@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -10,7 +11,7 @@ from scipy.special import expit, logit
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import Flags, Floats
-from trimlearn.robust.labels.noise import estimate_noise
+from trimlearn.robust.labels.noise import SURE, LabelNoise, estimate_noise
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
 __all__ = ["LabelJudgement", "judge_labels"]
@@ -54,25 +55,85 @@ class LabelJudgement:
 
 
 def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
-    """Judge labels by the mean of log-probabilities (n, K).
+    """Judge labels by log-probabilities (n, K) of several models.
+
+    The opinions count alike, or each as far as it explains the labels. Few rows do not tell which is better: the first
+    finds more where one model has learnt the errors, the second where one model knows more than the others. So the
+    probabilities are the means of both.
+    """
+    tried = [_weigh(opinions, y)]
+    if 1 < len(opinions) and len(y) <= SURE:
+        tried.append(_weigh([np.asarray(np.mean(opinions, axis=0))], y))
+
+    def mean(name: str) -> Floats:
+        return np.asarray(sum(getattr(each, name) for each in tried) / len(tried), dtype=np.float64)
+
+    score = np.asarray(logit(np.clip(mean("wrong"), LEAST, 1 - LEAST)), dtype=np.float64)
+    probability, level, T = (1 - RIGHT_ANYWAY) * mean("probability"), float(mean("level")), mean("T")
+    caveats = _caveats(tried[0].verdict) if all(each.verdict.clean for each in tried) else ()
+    return LabelJudgement(score, probability, mean("classes").argmax(axis=1), level, T, caveats)
+
+
+@final
+@dataclass(frozen=True)
+class _Weighed:
+    """Labels judged by some predictions, at two levels of noise.
 
     Whether any label is wrong is decided as in `trimlearn.label_errors`; where it stays open, probabilities are lower
     by how likely it is (Bayes' rule, both at even odds before). The level is only known to lie between the most likely
     one and the largest that agrees with the labels, so that the probabilities are the means of those for both: the
     first alone finds too few wrong labels, the second calls too many so (python -m benchmarks dirty).
     """
-    z = np.asarray(np.mean(opinions, axis=0), dtype=np.float64)
-    verdict = label_verdict([z], y, np.ones(len(y)))
-    likely, largest = estimate_noise([z], y, largest=False), estimate_noise([z], y)
-    gain = float(np.sum(likely.log_likelihood([z], y) - verdict.log_likelihood)) if verdict.clean else np.inf
-    sure = 0.0 if verdict.chance else float(expit(gain - GAIN))
-    wrong = np.mean([expit(noise.score([z], y)) for noise in (likely, largest)], axis=0)
-    P = likely.classes([z], y) + largest.classes([z], y)
-    off = np.where(np.eye(len(likely.T), dtype=bool), 0.0, sure * (likely.T + largest.T) / 2)
-    T = off + np.diag(1 - off.sum(axis=1))
-    level = sure * (likely.epsilon + largest.epsilon) / 2
-    score = np.asarray(logit(np.clip(wrong, LEAST, 1 - LEAST)), dtype=np.float64)
-    return LabelJudgement(score, sure * (1 - RIGHT_ANYWAY) * wrong, P.argmax(axis=1), level, T, _caveats(verdict))
+
+    predictions: list[Floats]
+    y: Array
+    verdict: LabelVerdict
+    noises: tuple[LabelNoise, LabelNoise]
+
+    @cached_property
+    def log_likelihood(self) -> float:
+        return float(np.sum(self.noises[0].log_likelihood(self.predictions, self.y)))
+
+    @cached_property
+    def sure(self) -> float:
+        """The probability that any label is wrong."""
+        if self.verdict.chance:
+            return 0.0
+        return (
+            float(expit(self.log_likelihood - self.verdict.log_likelihood.sum() - GAIN)) if self.verdict.clean else 1.0
+        )
+
+    @cached_property
+    def wrong(self) -> Floats:
+        """P(wrong), if any label is."""
+        return np.asarray(np.mean([expit(noise.score(self.predictions, self.y)) for noise in self.noises], axis=0))
+
+    @property
+    def probability(self) -> Floats:
+        return self.sure * self.wrong
+
+    @property
+    def level(self) -> float:
+        return self.sure * float(np.mean([noise.epsilon for noise in self.noises]))
+
+    @property
+    def classes(self) -> Floats:
+        """P(class | features, label)."""
+        return np.asarray(np.mean([noise.classes(self.predictions, self.y) for noise in self.noises], axis=0))
+
+    @property
+    def T(self) -> Floats:
+        """P(label | class)."""
+        T = np.asarray((self.noises[0].T + self.noises[1].T) / 2)
+        off = np.where(np.eye(len(T), dtype=bool), 0.0, self.sure * T)
+        return np.asarray(off + np.diag(1 - off.sum(axis=1)))
+
+
+def _weigh(predictions: list[Floats], y: Array) -> _Weighed:
+    verdict = label_verdict(predictions, y, np.ones(len(y)))
+    return _Weighed(
+        predictions, y, verdict, (estimate_noise(predictions, y, largest=False), estimate_noise(predictions, y))
+    )
 
 
 def _caveats(verdict: LabelVerdict) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ __all__ = ["Learners", "Plan"]
 PLANS = ((1_000, 3, 5), (5_000, 1, 5), (20_000, 1, 3), (10**12, 1, 2))
 FOREST_ROWS = 10_000  # beyond which boosting has learnt what a forest knows; a limit on time
 TREES = 300  # of which some 110 have not seen a row: the standard error of a share of ½ is 5 points
+STRENGTH = 10.0  # over the number of features is the variance of a coefficient, a prior: log-odds of 3 in all
 WORK = 300_000  # entries, times classes, beyond which nothing is repeated: a limit on time, some 10 s of boosting
 LINEAR_ROWS = 5_000  # that a linear model is fitted to, a limit on time: 50 coefficients cost 1 % of the variance
 BOOSTED = 20_000  # rows that the last boosting model is fitted to, a limit on time: the folds have judged all of them
@@ -140,7 +141,11 @@ class Learners:
 
     def new_line(self, seed: int) -> Any:
         """A linear model, not fitted."""
-        return LogisticRegression(C=0.1, max_iter=500) if self.K else HuberRegressor(alpha=1.0, max_iter=300)
+        return (
+            LogisticRegression(C=STRENGTH / self.linear.shape[1], max_iter=500)
+            if self.K
+            else HuberRegressor(alpha=1.0, max_iter=300)
+        )
 
     def _crossfit(self, new: Callable[[int], Any], X: Floats, kept: Flags, repetitions: int | None = None) -> Floats:
         plan = replace(self.plan, repetitions=repetitions or self.plan.repetitions)

@@ -43,6 +43,8 @@ LOWEST = 0.3  # of the common size: rows that happen to be fitted well are no re
 # the tables of `python -m benchmarks dirty`.
 RIGHT_ANYWAY = 0.07
 EXACT, MANY = 1e-6, 0.6  # of the mean error: no error at all; and the share of rows that have one as a rule
+FEW = 10  # rows that deviate: of fewer no law of errors is known
+ALL_THE_SAME = "Nearly all targets are the same number: which of the few others are wrong, nobody can tell."
 USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
 TINY = 1e-12  # a scale whose logarithm is finite
 NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
@@ -100,7 +102,9 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0) -> NumberJudgemen
     missed = _visible((y[chance[0]] - predicted[chance[1]]) / size[chance[1]]).mean()
     with np.errstate(divide="ignore"):  # a residual of 0
         wrong = _wide(y) + np.log(size) + np.log(_visible(r)) - np.log(missed)  # the density in units of r
-    rows = rng.permutation(len(y))[:FITTED]
+    rows = rng.permutation(np.flatnonzero(_telling(y - predicted, rounding_floor(y))))[:FITTED]
+    if len(rows) < FEW:
+        return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, DEGREES[-1], (ALL_THE_SAME,))
     groups = _two_groups(r[rows], wrong[rows])
     probability = np.sum([group.weight * group.probability(r, wrong) for group in groups], axis=0)
     share = float(sum(group.weight * expit(group.log_odds) for group in groups))
@@ -119,6 +123,12 @@ def _caveats(y: Floats, predicted: Floats) -> tuple[str, ...]:
     )
 
 
+def _telling(r: Floats, floor: float) -> Flags:
+    """Which rows tell how large errors are. Where most numbers are the same and predicted exactly, the others do."""
+    off = np.abs(r) > EXACT * max(float(np.mean(np.abs(r))), floor)
+    return off if off.mean() < MANY else np.ones(len(r), dtype=bool)
+
+
 def _visible(r: Floats) -> Floats:
     """How much of wrong numbers at these residuals is told from right ones."""
     return np.asarray(-np.expm1(-0.5 * (r / (NORMAL_MAD * NEAR)) ** 2))
@@ -133,9 +143,8 @@ def local_scale(predicted: Floats, r: Floats, floor: float) -> Floats:
     array([1.3, 5.7])
     """
     n, a, order = len(r), np.abs(r), np.argsort(predicted, kind="stable")
-    off = a > EXACT * max(float(np.mean(a)), floor)
-    # Where most numbers are one and the same and are predicted exactly, the others tell how large errors are.
-    common = max(float(np.median(a if off.mean() >= MANY else a[off])) if off.any() else 0.0, floor, TINY)
+    telling = _telling(r, floor)
+    common = max(float(np.median(a[telling])) if telling.any() else 0.0, floor, TINY)
     width = min(n, max(WINDOW, round(SHARE * n)))
     starts = np.unique(np.linspace(0, n - width, KNOTS).astype(np.int64))
     windows = [order[start : start + width] for start in starts]

@@ -1,0 +1,100 @@
+"""Two groups of residuals, the scales of targets, and what many features or rows lead to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from trimlearn.checks.target_labels import judge_labels
+from trimlearn.checks.target_learners import Plan
+from trimlearn.checks.target_linear import FEATURES, telling
+from trimlearn.checks.target_numbers import judge_numbers, local_scale
+from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_task import Target
+
+
+@pytest.mark.parametrize("law", ["normal", "standard_t", "laplace", "exponential"])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_tails_of_errors_are_no_wrong_numbers(law: str, n: int) -> None:
+    rng = np.random.default_rng(n)
+    truth = rng.normal(size=n)
+    error = rng.standard_t(3, n) if law == "standard_t" else getattr(rng, law)(size=n)
+    found = judge_numbers(truth + 0.3 * error, truth)
+    assert found.flagged.mean() <= 0.02 and found.contamination < 0.03
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+def test_wrong_numbers_are_found_at_any_level(share: float) -> None:
+    rng = np.random.default_rng(0)
+    truth, wrong = rng.normal(size=500), np.arange(500) < 500 * share
+    y = truth + 0.1 * rng.normal(size=500)
+    y[wrong] = rng.permutation(truth)[wrong] + np.where(truth[wrong] > 0, -2, 2)
+    found = judge_numbers(y, truth)
+    assert found.flagged[wrong].mean() > 0.85 and found.flagged[~wrong].mean() < 0.02
+    assert abs(found.contamination - share) < 0.05
+
+
+def test_many_zeros_are_no_reason_to_call_the_others_wrong() -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(500) < 0.8, 0.0, rng.exponential(size=500))
+    few = y.copy()
+    few[np.flatnonzero(y)[5:]] = 0.0
+    assert judge_numbers(y, np.zeros(500)).flagged.mean() < 0.1  # it was 0.23: all that are not 0
+    assert not judge_numbers(few, np.zeros(500)).flagged.any()
+
+
+def test_units_do_not_matter() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=200)
+    y = truth + 0.2 * rng.normal(size=200)
+    y[:15] += 4
+    here, there = judge_numbers(y, truth), judge_numbers(1e6 * y + 5e6, 1e6 * truth + 5e6)
+    assert np.allclose(here.probability, there.probability, atol=1e-3)
+
+
+def test_even_errors_have_one_size() -> None:
+    rng = np.random.default_rng(1)
+    size = local_scale(rng.normal(size=2000), rng.normal(size=2000), 0.0)
+    assert size.max() / size.min() < 1.25
+
+
+def test_the_log_is_chosen_where_errors_are_ratios_and_counts_where_they_behave() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400)
+
+    def line(z: np.ndarray) -> np.ndarray:
+        return np.asarray(np.polyval(np.polyfit(x, z, 1), x))
+
+    assert choose_log(np.exp(1 + x + 0.3 * rng.normal(size=400)), line)
+    assert not choose_log(20 + x + 0.3 * rng.normal(size=400), line)
+    assert not choose_log(x, line)
+    assert counts_behave(rng.poisson(np.exp(1 + 0.5 * x)).astype(float), line)
+    assert not counts_behave(np.round(5 + x), line)
+
+
+@pytest.mark.parametrize("link", ["identity", "log", "root"])
+def test_scales_there_and_back(link: str) -> None:
+    y = np.array([1.0, 2.0, 5.0, 9.0, 40.0])
+    scale = TargetScale.of(link, y)  # type: ignore[arg-type]
+    assert np.allclose(scale.back(scale.to(y)), y)
+
+
+def test_labels_that_nothing_explains_are_not_flagged() -> None:
+    rng = np.random.default_rng(0)
+    y, z = rng.integers(2, size=300), np.log(rng.dirichlet([5, 5], 300))
+    found = judge_labels([z], y)
+    assert not found.flagged.any() and any("chance" in caveat for caveat in found.caveats)
+
+
+def test_many_rows_or_classes_cost_fewer_fits() -> None:
+    assert Plan.of(300, 300 * 30) == Plan(3, 5) and Plan.of(300, 10**7) == Plan(1, 5)
+    assert Plan.of(100_000, 1) == Plan(1, 2)
+
+
+def test_the_features_that_tell_most_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, FEATURES + 50))
+    no = np.zeros(300, dtype=bool)
+    target = Target("y", "regression", np.arange(300), X[:, 77] + X[:, 240], (), no, no)
+    kept = telling(X, target)
+    assert len(kept) == FEATURES and {77, 240} <= set(kept)
