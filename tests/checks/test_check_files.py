@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks.check import Asked, Check
 from trimlearn.checks.document import document, finite, short
 from trimlearn.checks.findings import DuplicateRows, WrongCell
+from trimlearn.checks.found import Asked, Check
 from trimlearn.checks.suspects import find_suspects
 
 ASKED = Asked(None, "Fuel", {"categorical": (), "number": ("Price",)}, "Name", None, None, None, None, 3)

@@ -16,7 +16,7 @@ from trimlearn.tables.write import write_csv
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trimlearn.checks.check import Check
+    from trimlearn.checks.found import Check
 
 __all__ = ["clean", "flagged", "write"]
 
