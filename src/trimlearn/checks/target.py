@@ -79,11 +79,11 @@ def judge_target(
     >>> from trimlearn.tables.table import Column, Table
     >>> x = np.linspace(0, 10, 60)
     >>> frame = pd.DataFrame({"x": x, "y": 3 * x + np.sin(7 * x)})
-    >>> frame.loc[7, "y"] = 29.0
+    >>> frame.loc[[7, 20, 41], "y"] = 29.0, -20.0, 50.0
     >>> columns = Column("x", "number"), Column("y", "number")
     >>> found = judge_target(Table(frame, frame.astype(str), columns, "lines", 0, ""), frame, "y")
     >>> np.flatnonzero(found.flagged)
-    array([7])
+    array([ 7, 20, 41])
     """
     tell = progress or (lambda sentence: None)
     asked = read_target(table, target, task, pinned)

@@ -28,7 +28,10 @@ __all__ = ["NumberJudgement", "judge_numbers", "local_scale"]
 
 DEGREES = (2.5, 4.0, 7.0, 15.0, 60.0)  # of freedom that are tried: from tails without variance to nearly normal ones
 GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
-NEAR = 2.0  # σ of errors from a prediction within which a wrong number is as good as right
+HEAVY = 5.0  # over the degrees of freedom is what a heavy tail must gain first: else one wild number is always a tail
+NEAR = (
+    3.0  # σ of errors from a prediction within which a wrong number is as good as right: all but 3 of 1,000 right ones
+)
 PAIRS = 2_000  # of a prediction and another row's number, from which the share of such numbers is known to a point
 WIDE = (1.0, 1.2)  # degrees of freedom and robust σ of a wrong number's law: tails beyond those of any right one
 ALIKE = 0.3  # standard deviation of the log of the ratio of the scales above and below, a prior: mild skewness
@@ -43,6 +46,9 @@ LOWEST = 0.3  # of the common size: rows that happen to be fitted well are no re
 # the tables of `python -m benchmarks dirty`.
 RIGHT_ANYWAY = 0.07
 EXACT, MANY = 1e-6, 0.6  # of the mean error: no error at all; and the share of rows that have one as a rule
+ANYWHERE = (
+    10.0  # the same where most numbers are one and the same, and no law is known of the others: odds of 1 in 20,000
+)
 FEW = 10  # rows that deviate: of fewer no law of errors is known
 ALL_THE_SAME = "Nearly all targets are the same number: which of the few others are wrong, nobody can tell."
 USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
@@ -98,16 +104,20 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0) -> NumberJudgemen
     size = local_scale(predicted, y - predicted, rounding_floor(y))
     r = (y - predicted) / size
     rng = np.random.default_rng(seed)
-    chance = [rng.integers(len(y), size=PAIRS) for _ in range(2)]
-    missed = _visible((y[chance[0]] - predicted[chance[1]]) / size[chance[1]]).mean()
-    with np.errstate(divide="ignore"):  # a residual of 0
-        wrong = _wide(y) + np.log(size) + np.log(_visible(r)) - np.log(missed)  # the density in units of r
-    rows = rng.permutation(np.flatnonzero(_telling(y - predicted, rounding_floor(y))))[:FITTED]
+    telling = _telling(y - predicted, rounding_floor(y))
+    rows = rng.permutation(np.flatnonzero(telling))[:FITTED]
     if len(rows) < FEW:
         return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, DEGREES[-1], (ALL_THE_SAME,))
-    groups = _two_groups(r[rows], wrong[rows])
+    there, here = rng.choice(rows, PAIRS), rng.integers(len(y), size=PAIRS)
+    seen = _visible((y[there] - predicted[here]) / size[here]).mean()
+    with np.errstate(divide="ignore"):  # a residual of 0
+        wrong = _wide(y) + np.log(size) + np.log(_visible(r)) - np.log(seen)  # the density in units of r
+    if telling.all():
+        groups = _two_groups(r[rows], wrong[rows], DEGREES, GAIN)
+    else:  # those that are not the same may lie anywhere, and all on one side
+        groups = _two_groups(r[rows] * rng.choice([-1.0, 1.0], len(rows)), wrong[rows], DEGREES[:1], ANYWHERE)
     probability = np.sum([group.weight * group.probability(r, wrong) for group in groups], axis=0)
-    share = float(sum(group.weight * expit(group.log_odds) for group in groups))
+    share = float(telling.mean() * sum(group.weight * expit(group.log_odds) for group in groups))
     likely = max(groups, key=lambda group: group.weight)
     score = np.abs(r) / likely.law.typical
     probability = (1 - RIGHT_ANYWAY) * np.clip(probability, 0.0, 1.0)  # weights sum to 1 but for rounding
@@ -187,15 +197,16 @@ class _Groups:
         return np.asarray(expit(self.log_odds + wrong - self.law.log_density(r)))
 
 
-def _two_groups(r: Floats, wrong: Floats) -> list[_Groups]:
+def _two_groups(r: Floats, wrong: Floats, laws: tuple[float, ...], gain: float) -> list[_Groups]:
     """For each number of degrees of freedom one with wrong numbers and one without."""
     start = float(np.log(max(NORMAL_MAD * np.median(np.abs(r)), TINY)))
     near, tried = [(start - 2, start + 2)] * 2, []
-    for degrees in DEGREES:
-        for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], GAIN)):
+    for degrees in laws:
+        for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], gain)):
             found = minimize(_cost, first, (r, wrong, degrees), method="L-BFGS-B", bounds=bounds)
             law = _Law(float(np.exp(found.x[0])), float(np.exp(found.x[1])), degrees)
-            tried.append((law, float(found.x[2]) if price else -np.inf, -float(found.fun) - price))
+            likelihood = -float(found.fun) - price - HEAVY / degrees
+            tried.append((law, float(found.x[2]) if price else -np.inf, likelihood))
     weights = softmax([likelihood for _, _, likelihood in tried])
     return [_Groups(law, odds, float(weight)) for (law, odds, _), weight in zip(tried, weights, strict=True)]
 
