@@ -32,7 +32,7 @@ DIGITS = 9  # of a number that may be swapped: beyond, floats have rounding erro
 STEPS = tuple(float(f"{m}e{k}") for k in range(5, -5, -1) for m in (5, 2, 1))  # 500,000 to 0.0001: people round so
 DECIMALS = 4  # of a column that are looked for: measured values have no more
 MOST = 0.9  # of the values of a column: of the others, some are wrong
-SHARED = 0.5  # of the wrong cells of a column: more than half make an error typical
+SHARED = 1 / 3  # of the wrong cells of a column: if more than a third came about in one way, that is typical
 TWICE = 2  # cells: an error made once is no habit
 # How often a value must occur in a column of measurements to be there for a reason: so many times, and this share.
 AGAIN, OFTEN = 3, 0.05
@@ -198,7 +198,7 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
 
 
 def typical_errors(cells: Iterable[WrongCell]) -> dict[str, str]:
-    """Of each column with wrong cells the error that more than half of them share, "" where there is none.
+    """Of each column with wrong cells the error that more than a third of them share, "" where there is none.
 
     >>> cells = [WrongCell(k, "price", 10.0, 1.0, 9.0, 1.0, "10 times too large") for k in range(3)]
     >>> typical_errors(cells)

@@ -48,7 +48,7 @@ class CellFindings:
 
     cells: tuple[WrongCell, ...]
     mended: pd.DataFrame  # the table's frame; each wrong number or date is missing, and categories are spelt as usual
-    typical: dict[str, str]  # column → the error most of its wrong cells share, "" where there is none
+    typical: dict[str, str]  # column → the commonest error of its wrong cells, "" where there is none
     caveats: tuple[str, ...] = ()
 
 

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["odd_rows"]
 
 FEWEST = 30  # rows: fewer do not tell what is odd
+MANY = 20  # rows for each column that models are fitted to, where there are more
 EACH = 5  # rows for each column, at least: a covariance has p²/2 numbers
 ODD = 0.5  # the probability from which on a fit calls a row odd
 GROUPS = 0.25  # of the rows: where more lie apart they are other groups rather than errors, as `TrimmedPCA` warns
-ROWS = 10_000  # that models are fitted to at most: more hardly change them, and all rows are judged
+# Rows that models are fitted to at most, and fewer of many columns: these numbers take a few seconds, and more hardly
+# change the models. All rows are judged.
+ROWS, WORK = 10_000, 150_000
 SHOWN = 3  # columns that are named for a row
 PART = 0.1  # of a row's distance: what a column must explain to be named
 FLAT = 3  # columns up to which PCA has no say: it leaves out one direction, or none, in which rows could be odd
@@ -89,10 +92,11 @@ def odd_rows(
         why = f"{p} numeric column{'s' * (p != 1)} and {int(fitted.sum())} rows are too few for that"
         return RowFindings((), np.full(n, np.nan), np.inf, 0.0, (f"No rows were judged as a whole: {why}.",))
     rows = np.flatnonzero(fitted)
-    if len(rows) > ROWS:
-        rows = np.sort(np.random.default_rng(seed).choice(rows, ROWS, replace=False))
+    most = int(max(min(ROWS, WORK / p), MANY * p))
+    if len(rows) > most:
+        rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     views = [_View.of(X, rows, transform, seed) for transform in (False, True)]
-    return _verdict(views, names, judged, pinned, len(rows) < fitted.sum())
+    return _verdict(views, names, judged, pinned, len(rows) if len(rows) < fitted.sum() else 0)
 
 
 def _judged_columns(table: Table, mended: pd.DataFrame) -> tuple[list[str], Floats]:
@@ -152,7 +156,7 @@ def _probability(fit: Any, scores: Floats, rows: NDArray[np.int64]) -> Floats:
 
 
 def _verdict(
-    views: list[_View], names: list[str], judged: Flags, pinned: Mapping[int, bool], sampled: bool
+    views: list[_View], names: list[str], judged: Flags, pinned: Mapping[int, bool], sample: int
 ) -> RowFindings:
     plain = views[0]
     probability = np.minimum.reduce([view.probability for view in views])
@@ -166,8 +170,8 @@ def _verdict(
             "and are not listed as odd."
         )
         odd[:] = False
-    if sampled:
-        caveats.append(f"What rows are like was learnt from {ROWS:,} of them; all were judged by that.")
+    if sample:
+        caveats.append(f"What rows are like was learnt from {sample:,} of them; all were judged by that.")
     found = []
     chosen = np.flatnonzero(odd)
     columns = _columns(plain, chosen, names)
