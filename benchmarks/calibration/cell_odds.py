@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 from benchmarks.calibration import with_constant
 from benchmarks.peers_cells import BIG, MAD, dirty, number_columns
-from trimlearn.checks import cell_odds
+from trimlearn.checks import cell_density, cell_odds
 from trimlearn.checks.errors import Writing
 from trimlearn.robust.cells.table import TableCells, TableModel, why_left_out
 
@@ -99,9 +99,13 @@ def run() -> dict[str, Any]:
     p = np.concatenate([probabilities(case).ravel() for case in everything])
     wrong = np.concatenate([case[3].ravel() for case in everything])
     out: dict[str, Any] = {"summary": rows, "calibrated": calibrated(p, wrong)}
-    for name, values in (("WIDE", WIDES), ("TAIL", TAILS), ("STRAY", STRAYS)):
+    for module, name, values in (
+        (cell_odds, "WIDE", WIDES),
+        (cell_density, "TAIL", TAILS),
+        (cell_odds, "STRAY", STRAYS),
+    ):
         out[name] = []
         for value in values:
-            with with_constant(cell_odds, name, value):
+            with with_constant(module, name, value):
                 out[name].append({name: value, **_figures(everything)})
     return out

@@ -148,6 +148,12 @@ def test_tables_that_tell_little() -> None:
         found = find_cells(as_table(frame))
         assert found.cells == ()
         assert found.mended.equals(frame)
+    alone = pd.DataFrame({"a": np.append(np.random.default_rng(0).normal(50, 1, 200), [500.0, 5.0])})
+    told = [(cell.value, cell.expected, cell.error) for cell in find_cells(as_table(alone)).cells]
+    assert sorted(told) == [(5.0, 50.0, "10 times too small"), (500.0, 50.0, "10 times too large")]
+    huge = related(50)
+    huge.loc[3, "price"] = 1e300
+    assert [(c.row, c.column, c.probability) for c in find_cells(as_table(huge)).cells] == [(3, "price", 1.0)]
     infinite = related(50)
     infinite.loc[3, "price"] = np.inf
     assert [(c.row, c.column, c.probability) for c in find_cells(as_table(infinite)).cells] == [(3, "price", 1.0)]

@@ -20,8 +20,8 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.ndimage import gaussian_filter1d
 
+from trimlearn.checks.cell_density import CellDensity
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 from trimlearn.robust.cells.tails import Tail
@@ -29,9 +29,6 @@ from trimlearn.robust.cells.tails import Tail
 __all__ = ["CellOdds", "cell_odds", "exchanged"]
 
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
-STEP, REACH = 0.05, 16.0  # of the grid of a column's density: finer than its kernel, and up to 4 million σ
-KERNEL = 0.6  # σ of the kernel is this times n^(−1/5): two thirds of Silverman's, as groups are narrow
-TAIL = 0.1  # of such a density is a Cauchy law: with 0.3, 1 in 1000 more of the clean cells of dirty tables are flagged
 WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
 FIRST = 0.001  # the share of each kind of error to begin with: a cell in a hundred is wrong in most tables
 LOOSE = 0.05  # the share of right cells that follow their row loosely, or only their column, to begin with
@@ -123,10 +120,10 @@ class _Suspects:
             ~writing.usual(values),
         )
 
-    def kinds(self, curve: _Density, right: Floats) -> Floats:
+    def kinds(self, curve: CellDensity, right: Floats) -> Floats:
         """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise."""
         out = np.zeros((3 + len(RULES), len(self.rows)))
-        apart = _Density(self.off, right)  # groups of cells that are off what their rows expect by about the same
+        apart = CellDensity(self.off, right)  # groups of cells that are off what their rows expect by about the same
         out[0], out[1] = self.lawful, 0.5 * (self.heavy + apart.without(self.off, right) / self.sigma)
         truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths)
         np.add.at(out, 2 + self.rules, truths)
@@ -146,35 +143,6 @@ class _Suspects:
         return fits, truths
 
 
-@final
-class _Density:
-    """The density of a column's transformed values, each counting for the probability that it is right.
-
-    Of arsinh z, which is z in the bulk and a logarithm further out, where there may be groups at any distance.
-    """
-
-    def __init__(self, z: Floats, right: Floats) -> None:
-        self.total = max(float(right.sum()), 1.0)
-        self.width = KERNEL * self.total**-0.2
-        counts = np.bincount(self._place(z), right, minlength=2 * round(REACH / STEP) + 1)
-        self.curve = gaussian_filter1d(counts, self.width / STEP, mode="constant") / (self.total * STEP)
-
-    @staticmethod
-    def _place(z: Floats) -> Ints:
-        at = np.clip(np.arcsinh(np.nan_to_num(z)), -REACH, REACH)
-        return np.rint((at + REACH) / STEP).astype(np.int64)
-
-    def at(self, z: Floats) -> Floats:
-        """The density at z."""
-        inside = self.curve[self._place(z)] / np.hypot(1.0, z)
-        return np.asarray((1.0 - TAIL) * inside + TAIL / (np.pi * (1.0 + z**2)))
-
-    def without(self, z: Floats, right: Floats) -> Floats:
-        """The density at values that are among those it is made of, each left out at its own place."""
-        own = right / (np.sqrt(2 * np.pi) * self.width * self.total * np.hypot(1.0, z))
-        return np.asarray(np.maximum(self.at(z) - (1.0 - TAIL) * own, TAIL / (np.pi * (1.0 + z**2))))
-
-
 def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequence[Writing]) -> CellOdds:
     """Which cells of X (n, p), judged as ``cells``, are wrong; ``writings``: how the columns are written."""
     p = X.shape[1]
@@ -190,7 +158,7 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequenc
     some = max(1, len(row) // ENOUGH)
     for _ in range(ROUNDS):
         right = 1.0 - wrong
-        curves = [_Density(Z[j], right[known[:, j], j]) for j in range(p)]
+        curves = [CellDensity(Z[j], right[known[:, j], j]) for j in range(p)]
         kinds = np.hstack([s.kinds(curves[j], right[s.rows, j]) for j, s in enumerate(suspects)])
         shares = shares.fitted(kinds[:, ::some], column[::some], unusual[::some], counts / some)
         joint = shares.joint(kinds, column, unusual)

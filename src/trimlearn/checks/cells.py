@@ -28,6 +28,7 @@ FEWEST = 10  # rows: of fewer, no cell can be told to be wrong
 CODED = 0.1  # of the cells of a column: where more hold a code for missing values, that is how the table was made
 SEVERAL, HALF = 4, 0.5  # numbers of a row, and which share of them: where more deviate, it is the row that does
 CERTAIN = 0.99  # the probability that −999 among ages stands for missing: nobody knows better
+FINITE = 1e100  # numbers beyond are as good as infinite: nothing is counted in them, and their squares overflow
 LARGEST = 1e6  # of a score: what is further off, or infinite, is as far as that
 
 Floats = NDArray[np.float64]
@@ -110,8 +111,9 @@ def _coded(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
 
 
 def _infinite(numbers: Numbers) -> list[WrongCell]:
+    """Cells that nobody can mean."""
     found = []
-    for i, j in np.argwhere(np.isinf(numbers.X)).tolist():
+    for i, j in np.argwhere(np.abs(numbers.X) > FINITE).tolist():
         value = float(numbers.X[i, j])
         expected = center_and_spread(numbers.X[:, j])[0]
         found.append(WrongCell(i, numbers.names[j], value, expected, float(np.sign(value)) * LARGEST, 1.0))
@@ -120,10 +122,11 @@ def _infinite(numbers: Numbers) -> list[WrongCell]:
 
 def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
     """The cells that do not fit to the others in their row."""
-    used = [j for j in range(len(numbers.names)) if not why_left_out(numbers.X[:, j])]
+    finite = np.where(np.abs(numbers.X) <= FINITE, numbers.X, np.nan)
+    used = [j for j in range(len(numbers.names)) if not why_left_out(finite[:, j])]
     if not used:
         return []
-    X = np.where(np.isfinite(numbers.X[:, used]), numbers.X[:, used], np.nan)
+    X = finite[:, used]
     model = TableModel.fit(X)
     if not model.settled:
         caveats.append("Which numbers are wrong had not quite settled: doubt those of a probability near 0.5.")

@@ -11,17 +11,14 @@ values of it do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.checks.findings import DuplicateRows
-from trimlearn.checks.numbers import days
-from trimlearn.checks.spread import center_and_spread
+from trimlearn.checks.row_hashes import Groups, RowHashes, cell_hashes, equal_rows
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -33,7 +30,6 @@ NEAR = 1e-3  # of a column's robust σ, and of the value: closer numbers differ 
 CHANCE = 0.1  # of the pairs found: if more are to be expected by chance, none is reported
 DESIGN = 0.05  # of the rows: if more differ from another in one and the same column only, the table is made so
 REPLICATES = 0.2  # the same of the target: measurements that were repeated on purpose are no contradictions
-RARE = 0.05  # rows that have the same values by chance, if columns had nothing to do with each other: the most
 MOST = 12  # columns that chance is judged by, from those of most to those of fewest values: a limit on time
 UPPER = 0.75  # the quartile of what these expect
 TELLING = 10  # pairs: fewer do not tell a chance
@@ -41,15 +37,13 @@ SAME = 0.99  # the most that is believed of the probability that two values of a
 WIDER = 4.0  # times the tolerance, in which pairs are counted that may be there by chance
 ENOUGH = 2.0  # of the log odds that rows fall together in the columns of a coarse hash, beyond log n
 LIMIT = 10**9  # of a coarse cell: further out all are in the same one
+RARE = 0.05  # pairs that differ by rounding and are there by chance, if columns were independent: the most
 UNIQUE = 0.9  # of the entries of an id: if fewer are different, it names groups, not rows
 TRIALS = 8  # of coarse hashes: rows that differ by rounding fall together in each with a probability of 0.8 or so
 COARSE = 0.05  # of a robust σ: the grid of coarse hashes, 50 times what rounding may change
 FEW = 20  # rows of a coarse cell that are compared with each other: larger ones tell nothing
 
 Codes = NDArray[np.int64]
-Hashes = NDArray[np.uint64]
-Floats = NDArray[np.float64]
-Groups = list[NDArray[np.int64]]
 
 
 def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = None) -> tuple[DuplicateRows, ...]:
@@ -81,7 +75,7 @@ def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = Non
     >>> find_duplicates(Table(frame, frame.astype(str), columns, "made up", 0, ""), frame, "y")
     (DuplicateRows(rows=(7, 50), kind='exact', differs=()), DuplicateRows(rows=(9, 51), kind='exact', differs=()))
     """
-    cells = _Cells.of(table, target)
+    cells = RowHashes.of(table, target)
     found: list[DuplicateRows] = []
     taken: set[tuple[int, ...]] = set()
     for duplicates in (_exact(cells), _but_one(cells), _rounded(cells), _same_id(table, cells)):
@@ -93,108 +87,24 @@ def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = Non
     return tuple(sorted(found, key=lambda group: (order[group.kind], group.rows)))
 
 
-@final
-@dataclass(frozen=True)
-class _Cells:
-    """The columns compared, (n, p): each value as a number from 0 on, its hash, and how often it occurs (as log share).
-
-    ``numbers``: of those columns in units of their robust spread, by column. ``target``: its column, −1 for none.
-    """
-
-    names: tuple[str, ...]
-    codes: Codes
-    hashes: Hashes
-    log_share: Floats
-    numbers: dict[int, Floats]
-    target: int
-    total: Hashes  # of the hashes of each row
-    log_shares: Floats  # the sum of each row
-    alike: Floats  # (p,): the probability that two values of a column are the same
-
-    @classmethod
-    def of(cls, table: Table, target: str | None) -> _Cells:
-        names = tuple(name for name in table.frame.columns if name not in table.of_kind("id", "constant", "empty"))
-        n, p = len(table.frame), len(names)
-        codes, log_share = np.zeros((n, p), dtype=np.int64), np.zeros((n, p))
-        numbers: dict[int, Floats] = {}
-        alike = np.zeros(p)
-        for j, name in enumerate(names):
-            column = table.frame[name]
-            if column.dtype.kind in "fM":
-                x = days(column)
-                center, sigma = center_and_spread(x)
-                numbers[j] = (x - center) / sigma
-            else:
-                column = column.str.split().str.join(" ").str.casefold()
-            codes[:, j] = column.factorize()[0]
-            counts = np.bincount(codes[:, j] + 1)
-            others = np.maximum(counts[codes[:, j] + 1] - 1, 1)  # a row's own copy is no evidence of chance
-            log_share[:, j] = np.log(others / max(n, 1))
-            alike[j] = np.sum((counts / max(n, 1)) ** 2)
-        at = names.index(target) if target in names else -1
-        hashes = _hashes(codes)
-        total = hashes.sum(axis=1, dtype=np.uint64)
-        return cls(names, codes, hashes, log_share, numbers, at, total, log_share.sum(axis=1), alike)
-
-    def enough(self, without: tuple[int, ...] = ()) -> Codes:
-        """The rows whose values, but for those columns, make it unlikely that another has the same by chance."""
-        expected = self.log_shares - self.log_share[:, list(without)].sum(axis=1)
-        return np.flatnonzero(expected + np.log(max(len(self.codes), 1)) < np.log(RARE))
-
-    def sums(self, without: tuple[int, ...] = ()) -> Hashes:
-        """A hash of each row, but for those columns."""
-        return np.asarray(self.total - self.hashes[:, list(without)].sum(axis=1, dtype=np.uint64))
-
-    def differs(self, rows: Iterable[int]) -> tuple[str, ...]:
-        """The columns in which rows are not all the same."""
-        codes = self.codes[list(rows)]
-        return tuple(name for name, off in zip(self.names, np.any(codes != codes[0], axis=0), strict=True) if off)
-
-    def kind(self, differs: tuple[str, ...]) -> DuplicateRows:
-        """What rows that differ in these columns are, without the rows."""
-        if not differs:
-            return DuplicateRows((), "exact")
-        contradictory = self.target >= 0 and differs == (self.names[self.target],)
-        return DuplicateRows((), "contradictory" if contradictory else "near", differs)
-
-
-def _hashes(codes: Codes) -> Hashes:
-    """A hash of each cell: splitmix64 (Steele, Lea and Flood 2014) of its value and its column."""
-    with np.errstate(over="ignore"):
-        column = np.arange(1, codes.shape[1] + 1).astype(np.uint64)
-        z: Hashes = codes.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * column
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return np.asarray(z ^ (z >> np.uint64(31)))
-
-
-def _groups(hashes: Hashes, rows: Codes) -> Groups:
-    """The rows of equal hashes, at least two each, in order."""
-    order = rows[np.argsort(hashes[rows], kind="stable")]
-    starts = np.flatnonzero(np.append(True, hashes[order][1:] != hashes[order][:-1])[: len(order)])
-    sizes = np.diff(starts, append=len(order))
-    again = sizes > 1
-    return [order[at : at + size] for at, size in zip(starts[again].tolist(), sizes[again].tolist(), strict=True)]
-
-
 def _pairs(groups: Groups) -> int:
     return sum(len(group) * (len(group) - 1) // 2 for group in groups)
 
 
-def _exact(cells: _Cells) -> list[DuplicateRows]:
+def _exact(cells: RowHashes) -> list[DuplicateRows]:
     """Rows that are the same in every column."""
-    groups = _groups(cells.sums(), cells.enough())
+    groups = equal_rows(cells.sums(), cells.enough())
     if not groups or _by_chance(cells, groups, ()):
         return []
     return [DuplicateRows(tuple(group.tolist()), "exact") for group in groups]
 
 
-def _but_one(cells: _Cells) -> list[DuplicateRows]:
+def _but_one(cells: RowHashes) -> list[DuplicateRows]:
     """Rows that are the same in every column but one."""
     found = []
     for j in range(len(cells.names)):
         rows = cells.enough((j,))
-        groups = [g for g in _groups(cells.sums((j,)), rows) if np.any(cells.codes[g, j] != cells.codes[g[0], j])]
+        groups = [g for g in equal_rows(cells.sums((j,)), rows) if np.any(cells.codes[g, j] != cells.codes[g[0], j])]
         design = REPLICATES if j == cells.target else DESIGN
         if not groups or sum(map(len, groups)) > max(design * len(cells.codes), FEW) or _by_chance(cells, groups, (j,)):
             continue
@@ -203,7 +113,7 @@ def _but_one(cells: _Cells) -> list[DuplicateRows]:
     return found
 
 
-def _by_chance(cells: _Cells, groups: Groups, without: tuple[int, ...]) -> bool:
+def _by_chance(cells: RowHashes, groups: Groups, without: tuple[int, ...]) -> bool:
     """Whether as many rows may be the same, but for some columns, without being duplicates.
 
     Of the pairs that are the same but for one more column, a share falls together in that too: each such column tells
@@ -227,7 +137,7 @@ def _by_chance(cells: _Cells, groups: Groups, without: tuple[int, ...]) -> bool:
     return two >= TELLING and sum(one.values()) ** 2 * (m - 1) / (2 * m * two) > found
 
 
-def _count(cells: _Cells, without: tuple[int, ...], rows: Codes) -> int:
+def _count(cells: RowHashes, without: tuple[int, ...], rows: Codes) -> int:
     """The pairs of rows that are the same but for these columns."""
     hashes = np.sort(cells.sums(without)[rows])
     ends = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))
@@ -235,7 +145,7 @@ def _count(cells: _Cells, without: tuple[int, ...], rows: Codes) -> int:
     return int(np.sum(sizes * (sizes - 1) // 2))
 
 
-def _rounded(cells: _Cells) -> list[DuplicateRows]:
+def _rounded(cells: RowHashes) -> list[DuplicateRows]:
     """Rows that differ by rounding in some columns, and at most in one by more."""
     pairs = _candidates(cells)
     if not len(pairs):
@@ -243,15 +153,18 @@ def _rounded(cells: _Cells) -> list[DuplicateRows]:
     a, b = pairs.T
     beyond = {width: np.zeros(len(pairs), dtype=np.int64) for width in (NEAR, WIDER * NEAR)}
     equal = np.zeros(len(pairs), dtype=np.int64)
+    chance = np.full(len(pairs), 2 * np.log(len(cells.codes)))  # log of the pairs, if columns were independent
     for j in range(len(cells.names)):
         same = cells.codes[a, j] == cells.codes[b, j]
         equal += same
         for width, count in beyond.items():
             close = np.abs(cells.numbers[j][a] - cells.numbers[j][b]) <= width if j in cells.numbers else same
             count += ~(same | close)
+            if width == NEAR:
+                chance += np.where(same | close, np.log(max(float(cells.alike[j]), NEAR)), 0.0)
     found = []
     for off in (0, 1):
-        near = (beyond[NEAR] == off) & (equal < len(cells.names) - off)
+        near = (beyond[NEAR] == off) & (equal < len(cells.names) - off) & (chance < np.log(RARE))
         wider = (beyond[WIDER * NEAR] == off) & (equal < len(cells.names) - off)
         # By chance there would be WIDER times as many in the wider neighbourhood, or more in several dimensions.
         if np.count_nonzero(wider & ~near) > CHANCE * (WIDER - 1) * np.count_nonzero(near):
@@ -262,7 +175,7 @@ def _rounded(cells: _Cells) -> list[DuplicateRows]:
     return found
 
 
-def _candidates(cells: _Cells) -> Codes:
+def _candidates(cells: RowHashes) -> Codes:
     """Pairs of rows that fall together in a few coarse columns, (m, 2), by TRIALS choices of these."""
     n, p = cells.codes.shape
     if not cells.numbers or n < 2:
@@ -281,15 +194,15 @@ def _candidates(cells: _Cells) -> Codes:
             chosen.append(coarse)
             if content > np.log(n) + ENOUGH:
                 break
-        hashes = _hashes(np.column_stack(chosen)).sum(axis=1, dtype=np.uint64)
-        for group in _groups(hashes, np.arange(n)):
+        hashes = cell_hashes(np.column_stack(chosen)).sum(axis=1, dtype=np.uint64)
+        for group in equal_rows(hashes, np.arange(n)):
             if len(group) <= FEW:
                 i, k = np.triu_indices(len(group), 1)
                 found.append(np.sort(np.column_stack([group[i], group[k]]), axis=1))
     return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), dtype=np.int64)
 
 
-def _same_id(table: Table, cells: _Cells) -> list[DuplicateRows]:
+def _same_id(table: Table, cells: RowHashes) -> list[DuplicateRows]:
     """Rows with the same id, where ids name rows."""
     found = []
     for name in table.of_kind("id"):

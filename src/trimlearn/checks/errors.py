@@ -188,7 +188,9 @@ def _swaps(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Iter
     for k in range(int(length.max(initial=1))):
         low, high = digits // 10**k % 10, digits // 10 ** (k + 1) % 10
         there = usable & (low != high) & (k < length)
-        swapped = (digits + (high - low) * (10**k - 10 ** (k + 1))) / unit
+        other = digits + (high - low) * (10**k - 10 ** (k + 1))
+        there &= (other * 10 != digits) & (digits * 10 != other)  # which a slip of the comma explains
+        swapped = other / unit
         weight = there / np.maximum(length - (k < length - 1), 1) * np.where(writing.usual(swapped), 1.0, UNUSUAL)
         whole_part = lost & (k >= decimals)
         most = np.where(whole_part, swapped + 1.0 - 1.0 / unit, swapped)
