@@ -8,6 +8,7 @@ from benchmarks.pictures.cells import draw_cells, draw_forward_search
 from benchmarks.pictures.covariance import draw_covariance, draw_graphical_lasso
 from benchmarks.pictures.house import draw_house
 from benchmarks.pictures.pca import draw_pca
+from benchmarks.pictures.plots import draw_plots
 from benchmarks.pictures.predictors import draw_glm, draw_linear, draw_logistic
 from benchmarks.pictures.wrapper import draw_outlier_map, draw_path, draw_wrapper
 
@@ -32,3 +33,4 @@ if __name__ == "__main__":
         path = FOLDER / f"{draw.__name__.removeprefix('draw_')}.png"
         draw(path)
         print("wrote", path.name)
+    draw_plots(FOLDER)

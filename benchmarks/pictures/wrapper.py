@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from trimlearn._utils.palette import LIGHT
+
 __all__ = ["draw_outlier_map", "draw_path", "draw_wrapper"]
 
-RED, BLUE, GREY = "#c0392b", "#2c6fbb", "#7f8c8d"
+RED, BLUE, GREY = LIGHT.bad, LIGHT.accent, LIGHT.muted
 
 
 def draw_wrapper(path: Path) -> None:

@@ -4,11 +4,36 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["warn"]
+__all__ = ["noted_warnings", "warn"]
 
 LIBRARIES = ("trimlearn", "sklearn", "joblib")  # whose frames are passed over: they call ours
+
+
+_NOTES: ContextVar[list[str] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def noted_warnings() -> Iterator[list[str]]:
+    """The warnings of `warn` within the block, each once, whether or not they are shown; those of a block inside are
+    that block's.
+
+    >>> with warnings.catch_warnings(), noted_warnings() as notes:
+    ...     warnings.simplefilter("ignore")
+    ...     warn("few rows")
+    >>> notes
+    ['few rows']
+    """
+    notes: list[str] = []
+    token = _NOTES.set(notes)
+    try:
+        yield notes
+    finally:
+        _NOTES.reset(token)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -16,6 +41,9 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
     `warnings.warn` counts frames instead, of which there is another number in a pipeline, a search or a subclass.
     """
+    notes = _NOTES.get()
+    if notes is not None and message not in notes:
+        notes.append(message)
     frame = _users_frame()
     warnings.warn_explicit(
         message,

@@ -9,14 +9,15 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from trimlearn._utils.files import replacing
+from trimlearn._utils.palette import LIGHT
 from trimlearn.demo.digits import DigitsResult
 from trimlearn.demo.judges import JudgesResult
 from trimlearn.plots import plot_outlier_map
+from trimlearn.plots.names import name_points
 
 __all__ = ["draw"]
 
 ROWS, COLUMNS = 4, 6  # of digits: as many as can be read beside the map
-RED, GREY = "#c0392b", "#7f8c8d"
 
 
 def draw(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
@@ -41,20 +42,17 @@ def _gallery(figure: Any, result: DigitsResult) -> None:
         i = row["row"]
         axes.imshow(data.X[i].reshape(data.side, data.side), cmap="gray_r")
         # red: the demo knows that this label is wrong; grey: it is right, and flagged all the same
-        color = RED if data.is_wrong[i] else GREY
+        color = LIGHT.bad if data.is_wrong[i] else LIGHT.muted
         axes.set_title(f"{row['given']} → {row['suggested']}", fontsize=11, pad=2, color=color)
 
 
 def _map(axes: Any, result: JudgesResult) -> None:
-    plot_outlier_map(result.model, ax=axes)
-    for row in result.table[result.table["outlier"]]:
-        surname = re.split("[,.]", result.data.names[row["row"]])[0]  # "BRACKEN,J.J.", but also "SADEN.G.A."
-        place = row["distance"], row["score"]
-        axes.annotate(surname, place, xytext=(5, 4), textcoords="offset points", fontsize=8, color=RED)
+    model, flagged = result.model, result.table[result.table["outlier"]]["row"]
+    plot_outlier_map(model, ax=axes, label=None)
+    surnames = [re.split("[,.]", result.data.names[row])[0] for row in flagged]  # "BRACKEN,J.J.", also "SADEN.G.A."
+    name_points(axes, model.score_distances_, model.outlier_scores_, flagged, surnames, ~model.inlier_mask_)
     axes.set(
         title="US Judges: who does not fit two components",
         xlabel="distance within the plane of the two components",
         ylabel="distance from it, in units of the others'",
     )
-    axes.set_xlim(0, 1.15 * float(result.table["distance"].max()))  # room for the last name
-    axes.set_ylim(bottom=0)

@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import is_sparse
-from trimlearn._utils.warn import warn
+from trimlearn._utils.warn import noted_warnings, warn
+from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
@@ -24,6 +25,10 @@ from trimlearn.progress import watching
 from trimlearn.weights.simplex import h_of
 
 __all__ = ["FeatureRows", "Trimmed", "row_names"]
+
+SHOWN = 5  # rows in a notebook's verdict: they leave room for the next cell (a choice)
+QUICK = 20_000  # entries of X up to which kinds are told there: a limit on time, about half a second
+MANY = 0.4  # the share of bad rows from which on it is said that half is the limit: a fifth below it
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class FeatureRows:
         return float(self.s.sum())
 
 
-class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
+class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     """An estimator that fits the examples it can explain, and says which ones it cannot.
 
     Parameters that all of them take: ``contamination``, the share (float) or number (int) of bad examples, or "auto";
@@ -57,6 +62,9 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     outlier_probability_: np.ndarray
     threshold_: float
     _table: OutlierTable  # of the training data, once it was asked for
+    _doubts: list[str]  # what the fit warned of
+    _asked: float | int | str  # the contamination of the last fit, by `rethreshold` as well
+    _examples: str = "rows"  # what the model is fitted to
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training data, which are only kept to answer `outlier_table` and `rethreshold`."""
@@ -116,14 +124,48 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "weights_")
         data = self._remembered(X, y, sample_weight)
         training = vars(self).get("_training")
-        if training is not None and _same(data, training):
-            data, scores, weights = training, self.outlier_scores_, self.weights_
-            probability = vars(self).get("outlier_probability_")
-        else:
-            scores, probability = self._scores(data), None
-            weights = np.where(scores <= self.threshold_, 1.0, 0.0)
+        data = training if training is not None and _same(data, training) else data
+        scores, weights, probability = self._judged_rows(data)
         findings = replace(self._findings(data, scores, weights <= 0), probability=probability)
         return make_table(findings, weights, features, names)
+
+    def _judged_rows(self, data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Scores, weights and probabilities to be wrong: those of the fit for the training data; other rows are judged
+        as new ones, without probabilities."""
+        training = vars(self).get("_training")
+        if training is not None and _same(data, training):
+            return self.outlier_scores_, self.weights_, vars(self).get("outlier_probability_")
+        scores = self._scores(data)
+        return scores, np.where(scores <= self.threshold_, 1.0, 0.0), None
+
+    def _verdict(self) -> Verdict | None:
+        if "weights_" not in vars(self):
+            return None
+        n, flagged = len(self.weights_), int(np.count_nonzero(~self.inlier_mask_))
+        wrong = share(self.contamination_)
+        known = "are wrong by estimate" if vars(self).get("_asked", "auto") == "auto" else "were to be trimmed"
+        sentence = f"{flagged:,} of {n:,} {self._examples} flagged ({share(flagged / n)}); {wrong} {known}."
+        caveats = list(vars(self).get("_doubts", []))
+        if self.contamination_ > MANY:
+            caveats.append(
+                f"{wrong} is close to one half: beyond, nobody can tell the right {self._examples} from the wrong ones."
+            )
+        caption = f"The worst {self._examples}:" if flagged else "None is flagged; the most unusual ones:"
+        return Verdict(sentence, self._worst(), caption, tuple(caveats))
+
+    def _worst(self) -> OutlierTable:
+        """The worst rows, with as much as is quickly told."""
+        order = np.argsort(-self.outlier_scores_, kind="stable")[:SHOWN]
+        names = vars(self).get("_row_names")
+        columns: dict[str, Any] = {"row": order if names is None else names[order]}
+        columns["score"] = self.outlier_scores_[order]
+        if "outlier_probability_" in vars(self):
+            columns["probability"] = self.outlier_probability_[order]
+        quick = len(self.weights_) * int(getattr(self, "n_features_in_", 1)) <= QUICK
+        if "_table" in vars(self) or (quick and "_training" in vars(self)):
+            found = vars(self).get("_table") or self._tabulate(None, None, None, None, None)
+            columns |= {name: found[name][:SHOWN] for name in ("kind", "given", "suggested") if name in found}
+        return OutlierTable(columns)
 
     @abstractmethod
     def _scores(self, data: Any) -> np.ndarray:
@@ -144,16 +186,19 @@ class Trimmed(BaseEstimator, ABC):  # type: ignore[misc]
     @contextmanager
     def _fitting(self, X: Any) -> Iterator[None]:
         """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
-        with intact(self), watching(self.verbose, type(self).__name__):
+        with intact(self), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
             yield
+            self._doubts, self._asked = doubts, self.contamination
 
     def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:
         """`_fit` for a contamination as users say it. What was found out about the last fit is forgotten."""
         self.__dict__.pop("_table", None)
-        with watching(self.verbose, type(self).__name__):
-            return self._fit(data, self._h(contamination, data.S), warm)
+        with watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
+            fitted = self._fit(data, self._h(contamination, data.S), warm)
+        self._doubts, self._asked = doubts, contamination
+        return fitted
 
     def _h(self, contamination: Any, S: float) -> float | None:
         """Σs·(1 − contamination), the weight to keep; None for "auto"."""

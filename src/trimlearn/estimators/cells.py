@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import row_names
+from trimlearn.estimators.base import SHOWN, row_names
+from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.robust.cells.table import TableModel, why_left_out
 
@@ -33,7 +34,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Which cells of a table do not fit to the others in their row, and what was to be expected there.
 
     Real tables have wrong cells, not wrong rows: a comma that slipped, a sign, two digits swapped. Each column is
@@ -229,6 +230,19 @@ class CellwiseOutliers(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  
             return self._table
         table = self._read(X, reset=False)
         return self._listed(table, self._judged(table))
+
+    def _verdict(self) -> Verdict | None:
+        if "cell_mask_" not in vars(self):
+            return None
+        wrong, rows = int(self.cell_mask_.sum()), int(self.cell_mask_.any(axis=1).sum())
+        judged = len(self.cell_mask_) * len(self._used)
+        part = f" ({share(wrong / judged)})" if judged else ""
+        sentence = f"{wrong:,} of {judged:,} cells deviate{part}, in {rows:,} of {len(self.cell_mask_):,} rows."
+        names = [name for name in ("column", "value", "expected", "score") if name in self._table]
+        row = self._table["name" if "name" in self._table else "row"]
+        worst = OutlierTable({"row": row, **{name: self._table[name] for name in names}}).head(SHOWN)
+        caveats = (f"columns that were not judged: {_reasons(self.left_out_)}.",) if self.left_out_ else ()
+        return Verdict(sentence, worst, "The worst cells:", caveats)
 
     def _judged(self, table: _Table) -> _Found:
         """All columns, those left out with neither scores nor expectations."""

@@ -9,6 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from trimlearn.estimators.base import row_names
+from trimlearn.estimators.origins import column_names
+
 __all__ = ["TrimPath", "trim_path"]
 
 PARAMETERS = ("coef_", "components_", "precision_", "covariance_")  # what a model's coefficients are called
@@ -33,6 +36,10 @@ class TrimPath:
         The robust scale, NaN for a model that has none.
     auto : float, optional
         What the same estimator finds with contamination="auto".
+    names : ndarray of shape (n,), optional
+        What the rows are called: the index of a data frame.
+    features : tuple of str, optional
+        What the coefficients are called, where there is one for each column of X.
 
     Examples
     --------
@@ -51,6 +58,8 @@ class TrimPath:
     weights: np.ndarray
     scale: np.ndarray
     auto: float | None = None
+    names: np.ndarray | None = None
+    features: tuple[str, ...] | None = None
 
     @property
     def leaves_at(self) -> np.ndarray:
@@ -126,7 +135,9 @@ def trim_path(
         seen = _seen(fitted.rethreshold(share))
         best[share] = min(best.get(share, seen), seen, key=lambda model: model[0])
     objective, coef, weights, scale = map(np.array, zip(*(best[float(share)] for share in shares), strict=True))
-    return TrimPath(shares, objective, coef, weights, scale, float(auto))
+    columns = column_names(X)
+    features = tuple(columns) if columns is not None and len(columns) == coef.shape[1] else None
+    return TrimPath(shares, objective, coef, weights, scale, float(auto), row_names(X), features)
 
 
 def _seen(fitted: Any) -> tuple[float, np.ndarray, np.ndarray, float]:

@@ -11,7 +11,7 @@ from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.origins import column_names, trace
 from trimlearn.inference.outlier_table import OutlierTable
 
-__all__ = ["outlier_table"]
+__all__ = ["outlier_table", "unwrapped"]
 
 
 def outlier_table(model: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> OutlierTable:
@@ -70,3 +70,29 @@ def outlier_table(model: Any, X: Any = None, y: Any = None, sample_weight: Any =
         return last._tabulate(None, None, None, trace(made, names, last.n_features_in_), None)
     inner = made.transform(X) if len(made) else X
     return last._tabulate(inner, y, sample_weight, trace(made, names, inner.shape[1]), row_names(X))
+
+
+def unwrapped(model: Any, X: Any = None) -> tuple[Any, Any, list[str] | None]:
+    """The last step of a fitted Pipeline or search, X as that step sees it, and what it calls the columns, where the
+    Pipeline says so.
+
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from trimlearn import TrimmedPCA
+    >>> X = np.random.default_rng(0).normal(5.0, 2.0, size=(30, 3))
+    >>> last, seen, columns = unwrapped(make_pipeline(StandardScaler(), TrimmedPCA(1, random_state=0)).fit(X), X)
+    >>> type(last).__name__, bool(abs(seen.mean()) < 1e-9), columns
+    ('TrimmedPCA', True, ['x0', 'x1', 'x2'])
+    """
+    model = getattr(model, "best_estimator_", model)
+    if not isinstance(model, Pipeline):
+        return model, X, None
+    made, last = model[:-1], model.steps[-1][1]
+    check_is_fitted(model)
+    try:
+        columns = [str(name) for name in made.get_feature_names_out()] if len(made) else None
+    except (AttributeError, ValueError):  # a step that does not say what it makes
+        columns = None
+    last, inner, own = unwrapped(last, made.transform(X) if len(made) and X is not None else X)
+    return last, inner, columns if own is None else own

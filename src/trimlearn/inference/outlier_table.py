@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimlearn._utils.text import grid, markdown
 from trimlearn.inference.frame import data_frame
 
-__all__ = ["OutlierTable"]
+__all__ = ["OutlierTable", "written"]
 
 SHOWN = 20  # rows that are printed: they fit on a screen of 24 lines, the least there are
 
@@ -120,7 +120,7 @@ class OutlierTable:
 
     def _cells(self, n: int) -> list[list[str]]:
         """The names, and the n worst rows as text."""
-        shown = [[_cell(value) for value in values[:n]] for values in self._columns.values()]
+        shown = [[written(value) for value in values[:n]] for values in self._columns.values()]
         return [list(self.columns), *map(list, zip(*shown, strict=True))]
 
     def _rest(self) -> list[str]:
@@ -151,11 +151,16 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
 
 
-def _cell(value: Any) -> str:
+def written(value: Any) -> str:
+    """A value as a table shows it.
+
+    >>> written(np.float64(0.123456)), written(("UK", 7)), written(np.datetime64("2020-01-31T00:00:00"))
+    ('0.123', 'UK / 7', '2020-01-31')
+    """
     if isinstance(value, (float, np.floating)):
         return f"{value:.3g}"
     if isinstance(value, tuple):  # a row of a MultiIndex
-        return " / ".join(map(_cell, value))
+        return " / ".join(map(written, value))
     if isinstance(value, np.datetime64):
         return str(value).removesuffix(".000000000").removesuffix(".000000").removesuffix("T00:00:00").replace("T", " ")
     return str(value)

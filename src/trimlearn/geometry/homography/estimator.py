@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_choice, check_count, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -32,7 +31,7 @@ from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.geometry.inputs import refuse_weights
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
-from trimlearn.progress import stage, watching
+from trimlearn.progress import stage
 from trimlearn.solution import Solution
 from trimlearn.weights.simplex import h_of
 
@@ -155,6 +154,7 @@ class TrimmedHomography(Trimmed):
 
     homography_: Floats
     _noise: MatchNoise
+    _examples = "matches"
 
     def fit(self, src: Any, dst: Any, scores: Any = None) -> Self:
         """Find the homography that takes src to dst, and the matches that it explains.
@@ -173,10 +173,9 @@ class TrimmedHomography(Trimmed):
         TrimmedHomography
             The estimator itself.
         """
-        with intact(self), watching(self.verbose, type(self).__name__):
+        with self._fitting(src):
             self._check_parameters()
             pairs = check_pairs(src, dst, scores)
-            self.__dict__.pop("_table", None)
             return self._fit(pairs, h_of(self.contamination, len(pairs), "matches"), warm=False)
 
     def predict(self, src: Any) -> Floats:

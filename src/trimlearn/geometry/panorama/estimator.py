@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
@@ -27,7 +26,7 @@ from trimlearn.geometry.panorama.scene import Scene, shift
 from trimlearn.geometry.panorama.trees import central
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import REGULAR, Findings
-from trimlearn.progress import stage, watching
+from trimlearn.progress import stage
 from trimlearn.robust.scale import p_values
 from trimlearn.smart import svrg
 from trimlearn.smart.method import Method
@@ -166,6 +165,8 @@ class TrimmedPanorama(Trimmed):
     (array([600., 600.]), 50)
     """
 
+    _examples = "matches"
+
     def __init__(
         self,
         contamination: float | int | str = "auto",
@@ -207,13 +208,12 @@ class TrimmedPanorama(Trimmed):
         if self.threshold is not None:
             check_positive(self.threshold, "threshold")
         seed = self._drawn_seed()
-        with intact(self), watching(self.verbose, type(self).__name__), team():  # matrices are too small for threads
+        with self._fitting(pairs), team():  # matrices are too small for threads
             stage("pairs")
             verified = _verified(pairs, sizes, seed)
             if not verified.pairs:
                 verified.largest()  # says why
             verified.check_connected()
-            self.__dict__.pop("_table", None)
             h = h_of(self.contamination, Scene(verified).S, "matches")
             return self._place(*self._start(verified, seed), h, seed)
 

@@ -50,8 +50,8 @@ def points(ax: Any) -> dict[str, np.ndarray]:
 def test_the_trim_path_has_three_panels() -> None:
     panels = plot_trim_path(path())
     objective, coefficients, leaving = panels
-    assert [panel.get_xlabel() for panel in panels] == ["contamination"] * 3
-    assert [panel.get_ylabel() for panel in panels] == ["objective F", "coefficient", "rows that have left"]
+    assert [panel.get_xlabel() for panel in panels] == ["share of the rows that is trimmed"] * 3
+    assert [panel.get_ylabel() for panel in panels] == ["objective", "coefficient", "rows that have left"]
     curve, elbow = objective.lines
     np.testing.assert_array_equal(curve.get_xydata(), [[0, 9], [0.25, 0.5], [0.5, 0.4]])
     assert elbow.get_xdata()[0] == 0.25
@@ -72,21 +72,21 @@ def test_scores_are_sorted_and_the_cutoff_parts_them() -> None:
     model, _, _ = regression()
     ax = plot_scores(model)
     seen = points(ax)
-    assert len(seen["kept"]) == model.inlier_mask_.sum() and len(seen["trimmed"]) == (~model.inlier_mask_).sum() >= 3
-    together = np.concatenate([seen["kept"], seen["trimmed"]])
+    assert len(seen["kept"]) == model.inlier_mask_.sum() and len(seen["flagged"]) == (~model.inlier_mask_).sum() >= 3
+    together = np.concatenate([seen["kept"], seen["flagged"]])
     np.testing.assert_allclose(together[np.argsort(together[:, 0]), 1], np.sort(model.outlier_scores_))
     (cutoff,) = {line.get_ydata()[0] for line in ax.lines}
-    assert seen["kept"][:, 1].max() <= cutoff * (1 + 1e-9) and cutoff <= seen["trimmed"][:, 1].min()
-    assert ax.get_title() == f"TrimmedLinearRegression: {100 * model.contamination_:.1f} % bad"
+    assert seen["kept"][:, 1].max() <= cutoff * (1 + 1e-9) and cutoff <= seen["flagged"][:, 1].min()
+    assert ax.get_title() == f"TrimmedLinearRegression: {(~model.inlier_mask_).sum()} of 100 rows flagged"
 
 
 def test_the_map_of_a_regression_tells_outliers_from_leverage() -> None:
     model, _, _ = regression()
     ax = plot_outlier_map(model)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("robust distance", "residual / scale")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("robust distance of the features", "residual / scale")
     vertical = [line.get_xdata()[0] for line in ax.lines if len(set(line.get_xdata())) == 1]
     assert vertical == [pytest.approx(2.716, abs=1e-3)]  # √ of the 97.5 % quantile of χ²₂
-    trimmed = points(ax)["trimmed"]
+    trimmed = points(ax)["flagged"]
     (above,) = trimmed[np.isclose(trimmed[:, 1], model.outlier_scores_[0])]
     (below,) = trimmed[np.isclose(trimmed[:, 1], -model.outlier_scores_[1])]
     (bad_leverage,) = trimmed[np.isclose(trimmed[:, 1], model.outlier_scores_[3])]
@@ -109,10 +109,10 @@ def test_the_map_of_a_pca() -> None:
     X[:8] += [0.0, 0.0, 20.0]
     model = TrimmedPCA(n_components=1, random_state=0).fit(X)
     ax = plot_outlier_map(model)
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("score distance", "orthogonal distance / scale")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("distance within the subspace", "distance from the subspace / scale")
     out = ~model.inlier_mask_
     expected = np.column_stack([model.score_distances_, model.outlier_scores_])
-    np.testing.assert_allclose(points(ax)["trimmed"], expected[out])
+    np.testing.assert_allclose(points(ax)["flagged"], expected[out])
     np.testing.assert_allclose(points(ax)["kept"], expected[~out])
 
 
