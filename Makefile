@@ -18,7 +18,7 @@ OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference est
            _utils/test_threads.py weights estimators/test_detector.py estimators/test_path.py)
 READING := $(addprefix tests/,test_docs.py benchmarks/test_benchmarks.py test_datasets.py test_cli.py _utils/test_files.py test_problem.py)
 
-.PHONY: venv lint types test test-browser base lowest sdist demo paper bench clean
+.PHONY: venv lint types test test-browser base lowest sdist docs demo paper bench clean
 
 venv: $(VENV)/.dev
 
@@ -55,7 +55,7 @@ test-browser: $(VENV)/.dev
 base: $(INPUTS)
 	test -x $(BASE)/bin/python || $(PYTHON) -m venv $(BASE)
 	$(BASE)/bin/pip --disable-pip-version-check install --quiet -c constraints.txt .
-	$(BASE)/bin/python tests/blocks.py README.md $(filter-out docs/stitching.md docs/formula.md docs/cells.md,$(wildcard docs/*.md))
+	$(BASE)/bin/python tests/blocks.py README.md $(filter-out $(addprefix docs/,check.md stitching.md formula.md cells.md plots.md),$(wildcard docs/*.md))
 
 # The lowest versions that pyproject.toml names ("numpy>=1.26" gives numpy==1.26.*), and tests that take a minute or two.
 lowest: $(INPUTS)
@@ -75,6 +75,14 @@ sdist: $(VENV)/.dev
 	tar -xzf build/sdist/*.tar.gz -C build/sdist --strip-components=1
 	cd build/sdist && PYTHONPATH=src $(abspath $(BIN))/python -m pytest -qq --collect-only > collected.txt || { tail -30 collected.txt; exit 1; }
 	cd build/sdist && PYTHONPATH=src $(ONE_THREAD) $(abspath $(BIN))/python -m pytest -q -n 2 $(READING)
+
+# The site, in build/docs: pages, examples with their pictures, the reference. Nothing is fetched, and a warning is an error.
+$(VENV)/.docs: $(VENV)/.dev
+	$(PIP) -c constraints.txt -e ".[docs]"
+	touch $@
+
+docs: $(VENV)/.docs
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 demo: $(VENV)/.demo
 	$(BIN)/trimlearn demo --out $(OUT)

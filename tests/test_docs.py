@@ -28,7 +28,8 @@ from trimlearn.smart.method import Record, State
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PACKAGE = Path(trimlearn.__file__).parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.glob("*.md"))]
+ABOVE = [ROOT / f"{name}.md" for name in ("README", "CHANGELOG", "CONTRIBUTING", "CODE_OF_CONDUCT", "RELEASING")]
+PAGES = [*ABOVE, *sorted(DOCS.glob("*.md"))]
 SAYS = "#> "  # a line of a python block that begins so is what the block prints
 
 
@@ -72,9 +73,17 @@ def prose(page: Path) -> str:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of a page's headings, by GitHub's rule."""
+    """The anchors of a page's headings, by GitHub's rule; of a Python file its classes, functions and methods."""
+    if page.suffix == ".py":
+        return definitions(ast.parse(page.read_text(encoding="utf-8")))
     headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def definitions(tree: ast.AST, prefix: str = "") -> set[str]:
+    inside = [node for node in ast.iter_child_nodes(tree) if isinstance(node, (ast.ClassDef, ast.FunctionDef))]
+    nested = [definitions(node, f"{prefix}{node.name}.") for node in inside if isinstance(node, ast.ClassDef)]
+    return {prefix + node.name for node in inside}.union(*nested)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -95,10 +104,31 @@ def test_docstrings_are_held_to_numpydocs_rules() -> None:
     assert lint_docstrings.errors("trimlearn.datasets.shift_labels") == []
 
 
-def test_every_page_is_in_the_index() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    for page in DOCS.glob("*.md"):
-        assert page.name == "index.md" or f"({page.name})" in index
+def contents(page: Path) -> list[str]:
+    """What the toctrees of a page list, without titles."""
+    trees = re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    lines = [line for tree in trees for line in tree.splitlines() if line and not line.startswith(":")]
+    return [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
+
+
+def test_every_page_is_in_the_contents_once() -> None:
+    """Else the site has no way to it: add it to the toctree of start.md, guide.md or inside.md."""
+    listed = [name for page in DOCS.glob("*.md") for name in contents(page)]
+    assert sorted(page.stem for page in DOCS.glob("*.md") if page.stem != "index") == sorted(
+        name for name in listed if "/" not in name
+    )
+
+
+def test_every_page_in_the_contents_is_linked_and_introduced() -> None:
+    for page in (DOCS / "start.md", DOCS / "guide.md", DOCS / "inside.md"):
+        text = page.read_text(encoding="utf-8")
+        assert [name for name in contents(page) if f"({name}.md)" not in text] == []
+
+
+def test_the_first_screen_of_the_site_has_no_formula() -> None:
+    first = (DOCS / "index.md").read_text(encoding="utf-8").split("## ")[0]
+    assert "trimlearn check" in first and "![" in first
+    assert not re.search("[Σ∇ᵢ≤λ]", first)
 
 
 # -- the names in docs/notation.md ------------------------------------------------------------------------------------
@@ -220,6 +250,33 @@ def test_every_symbol_of_the_paper_has_a_row() -> None:
 def test_every_field_a_reader_meets_is_explained(kind: Any) -> None:
     named = {name for _, name, _ in notation()}
     assert [field for field in kind.__dataclass_fields__ if f"{kind.__name__}.{field}" not in named] == []
+
+
+# -- docs/algorithm.md and docs/comparison.md --------------------------------------------------------------------------
+
+
+def test_every_line_of_the_algorithm_has_its_code() -> None:
+    """A link there names the function it leads to; that it exists is tested with all links."""
+    table = rows(DOCS / "algorithm.md", 3)[1:]
+    numbers = [line for row in table for line in re.findall(r"\d+", row[0])]
+    assert [numbers[0], numbers[-1]] == ["1", "15"]
+    for line, what, where in table:
+        links = re.findall(r"\[`([^`]+)`\]\([^)#]+#([^)]+)\)", where)
+        assert links or "stays" in what, line
+        assert all(name == target for name, target in links), line
+
+
+def test_the_comparison_quotes_what_was_measured() -> None:
+    """Every number in its tables stands in a table of the pages that it cites."""
+    numbers = r"\d[\d.,e+-]*\d|\d"
+    measured: set[str] = set()
+    for name in ("performance", "pca", "homography", "cells"):
+        tables = [line for line in prose(DOCS / f"{name}.md").splitlines() if line.startswith("|")]
+        measured.update(re.findall(numbers, "\n".join(tables)))
+    quoted = [line for line in prose(DOCS / "comparison.md").splitlines() if line.startswith("|")]
+    figures = [number for line in quoted[9:] for number in re.findall(numbers, line)]  # the first table has words only
+    assert len(figures) > 100
+    assert [number for number in figures if number not in measured] == []
 
 
 # -- docs/methods.md and docs/architecture.md against the package ------------------------------------------------------

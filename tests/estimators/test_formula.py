@@ -148,7 +148,7 @@ def test_weights_are_one_for_each_row(weights: object) -> None:
 
 
 def test_only_tables_are_taken() -> None:
-    model = from_formula("mpg ~ weight", cars())
+    model = from_formula("mpg ~ weight + C(fuel)", cars())
     with pytest.raises(TypeError, match="must be a pandas DataFrame, got ndarray"):
         model.predict(np.ones((2, 1)))
     with pytest.raises(ValueError, match="the table has no rows"):

@@ -6,11 +6,13 @@ What is not bundled (MNIST, the classic robust-statistics tables, photographs) i
 
 from trimlearn.datasets.labels import ContaminatedDigits, load_digits_contaminated, shift_labels
 from trimlearn.datasets.mnist import load_mnist
+from trimlearn.datasets.penguins import DirtyTable, load_penguins_dirty
 from trimlearn.datasets.photos import find_photos, load_oxford_pair
 from trimlearn.datasets.tables import Table, load_classic, load_judges
 
 __all__ = [
     "ContaminatedDigits",
+    "DirtyTable",
     "Table",
     "find_photos",
     "load_classic",
@@ -18,5 +20,6 @@ __all__ = [
     "load_judges",
     "load_mnist",
     "load_oxford_pair",
+    "load_penguins_dirty",
     "shift_labels",
 ]

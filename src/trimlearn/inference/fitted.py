@@ -34,6 +34,8 @@ class Fitted:
     ``noise``: given where weights follow the residuals smoothly, as those of an M-estimate do. Then cov(θ) is noise² (Σ
     sᵢwᵢaᵢaᵢᵀ)⁻¹, rows of positive weight count as rows in degrees of freedom, and ``bread`` is Σ sᵢwᵢaᵢaᵢᵀ in units of
     Newton's matrix, by which a sandwich has to be larger on both sides.
+
+    ``innocence``: the probability of each row of weight 0 that it is right; None: all of them are wrong for certain.
     """
 
     family: str  # "normal", "poisson", "gamma", "binomial" or "multinomial"
@@ -46,6 +48,7 @@ class Fitted:
     scale: float | None = None
     noise: float | None = None
     bread: float = 1.0
+    innocence: Vector | None = None
     ridge: float = 0.0
     penalty: str | None = None
     reweighted: bool = True

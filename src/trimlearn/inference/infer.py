@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice
 from trimlearn.inference.design import Matrix, design
+from trimlearn.inference.doubt import with_doubt
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted, Kept, kept
 from trimlearn.inference.precision import Spread, spread, triangle
@@ -216,7 +217,7 @@ def _infer(fit: Fitted, rows: Kept, covariance: str) -> Inference:
         raise ValueError("as many coefficients as rows that count: no degrees of freedom are left to judge errors by.")
     scale = _scale(fit, rows, df)
     if covariance == "classical":
-        found = plain.scaled(scale if fit.noise is None else fit.noise)
+        found = with_doubt(fit, plain.scaled(scale if fit.noise is None else fit.noise), plain, scale, df)
     else:
         found = spread(R, ridge.ravel(), _meat(fit, rows, plain, df, covariance), eps).scaled(fit.bread)
     return Inference(fit, rows, found, scale, df, covariance)

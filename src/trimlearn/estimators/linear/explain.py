@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtr
 
-from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.inference.design import design
@@ -19,18 +18,7 @@ from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.precision import leverages
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
 
-__all__ = [
-    "fitted_model",
-    "known_distances",
-    "p_values",
-    "regression_findings",
-    "warn_of_exact_fit",
-    "warn_of_no_trimming",
-]
-
-# Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
-# gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
-EXACT = 0.85
+__all__ = ["fitted_model", "known_distances", "p_values", "regression_findings"]
 
 
 def p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
@@ -117,25 +105,3 @@ def fitted_model(
         contamination=model.contamination_,
         name=type(model).__name__,
     )
-
-
-def warn_of_exact_fit(weights: np.ndarray) -> None:
-    """UserWarning where many rows lie on the fit up to rounding, and many do not."""
-    share = float(np.mean(weights > 0))
-    if share < EXACT:
-        warn(
-            f"{share:.0%} of the rows lie exactly on the fit, the others count as outliers. If y is rounded, or holds "
-            "few values, give a contamination, or use another model.",
-        )
-
-
-def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int, *, exact: bool) -> None:
-    """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
-    of these most. Where one more row than that lies exactly on the fit, none is wrong. Sample weights that sum to too
-    little are warned of elsewhere."""
-    agree = exact and rows.n > coefficients
-    if kept >= rows.S and rows.n <= coefficients + 1 and not agree:
-        warn(
-            f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
-            "trimmed. Give a contamination, with a penalty, or fewer features.",
-        )

@@ -16,12 +16,11 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
+from trimlearn.estimators.linear.doubts import warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import (
     fitted_model,
     p_values,
     regression_findings,
-    warn_of_exact_fit,
-    warn_of_no_trimming,
 )
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver

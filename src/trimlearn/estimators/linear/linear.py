@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import inf, sqrt
+from math import inf
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import stdtrit
 from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
-from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
-from trimlearn.estimators.linear.explain import (
-    fitted_model,
-    p_values,
-    regression_findings,
-    warn_of_exact_fit,
-    warn_of_no_trimming,
-)
+from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
@@ -35,8 +28,8 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
+from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
@@ -51,11 +44,6 @@ NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
-FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
-CLEAN_SETS = 9  # simulated: a limit on time, enough to tell what a tenth would look like
-LEVEL = 0.01  # of that test: of a hundred clean data sets, one may be called bad (a choice)
-DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
-SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
 
 
 class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
@@ -239,7 +227,11 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         resumes = warm and self._x.shape == (self._parameters,)
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
         verdict = judged(raw.x)
-        by_chance = h is None and self._by_chance(rows, half, verdict, solver.seed)
+        few = are_few(rows.n, self._parameters)
+        by_chance = False
+        if h is None and few and self.penalty is None and not verdict.inliers.all():
+            A, t = self._design(rows), rows.t.astype(np.float64)
+            by_chance = looks_by_chance(A, t, half, rows.s, verdict.scale, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
@@ -251,7 +243,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds)
             weights = inliers.astype(rows.X.dtype)
             if not by_chance:
-                trusted = h is not None or rows.n < FEW_ROWS * self._parameters  # which `_by_chance` has looked at
+                trusted = h is not None or few  # and not by chance
                 smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
         if smooth is not None:
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
@@ -279,8 +271,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
-        elif h is None and self.contamination_ > DOUBTFUL:
-            _warn_of_misfit(rows, self._residuals(rows, x) / final.scale, final)
+        elif h is None:
+            warn_of_doubt(rows, self._residuals(rows, x) / final.scale, weights <= 0, final)
         return self
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
@@ -331,23 +323,6 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
         return mm_estimate(fit, *starts, trusted)
 
-    def _by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
-        """Whether clean data would look the same: with few rows per coefficient, half of them can be fitted far too
-        well, and the others look wrong.
-
-        Then the scale of all residuals of least squares must exceed the robust one by more than it does in clean data
-        on the same design, simulated: the logarithms of that ratio are taken for normal, and the one seen must lie
-        beyond the interval in which Student's law expects another one.
-        """
-        n, q = rows.n, self._parameters
-        if self.penalty is not None or verdict.inliers.all() or not q < n < FEW_ROWS * q or n * q > SIMULATED:
-            return False
-        A, draw = self._design(rows), np.random.Generator(np.random.Philox(key=seed))
-        seen = _least_squares_scale(A, rows.t.astype(np.float64), rows.s) / verdict.scale
-        clean = np.log([_excess(A, draw.standard_normal(n), half, rows.s) for _ in range(CLEAN_SETS)])
-        reach = stdtrit(CLEAN_SETS - 1, 1 - LEVEL) * clean.std(ddof=1) * sqrt(1 + 1 / CLEAN_SETS)
-        return bool(np.log(seen) <= clean.mean() + reach)
-
     @property
     def _strength(self) -> tuple[float, float]:
         """alpha and l1_ratio of the penalty."""
@@ -380,27 +355,4 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), float(self._strength[0])
         known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
-        return replace(known, noise=self._noise, bread=self._bread)
-
-
-def _warn_of_misfit(rows: Examples, scores: np.ndarray, verdict: Verdict) -> None:
-    """UserWarning where the many rows that are flagged may be the model's fault."""
-    if looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
-        warn(
-            f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
-            "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
-            "residuals over the features, or give a contamination.",
-        )
-
-
-def _excess(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None) -> float:
-    """The scale of the residuals of least squares, in units of the robust one."""
-    r = t - A @ least_trimmed_squares(A, t, h, s).coef
-    return _least_squares_scale(A, t, s) / judge(r, h, A.shape[1], s).scale
-
-
-def _least_squares_scale(A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> float:
-    c = np.ones(len(t)) if s is None else s
-    root = np.sqrt(c)
-    r = t - A @ np.linalg.lstsq(A * root[:, None], t * root, rcond=None)[0]
-    return float(np.sqrt((c @ r**2) / max(c.sum() - A.shape[1], 1.0)))
+        return replace(known, noise=self._noise, bread=self._bread, innocence=1 - self.outlier_probability_)

@@ -19,11 +19,12 @@ from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.linear.data import Distinct, Examples
-from trimlearn.estimators.linear.explain import warn_of_exact_fit
+from trimlearn.estimators.linear.doubts import warn_of_exact_fit
 from trimlearn.estimators.linear.penalties import SELECTING, make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
+from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.elastic_net import EXACT, ROUGH, Floats, elastic_net
 from trimlearn.robust.regression.sparse import (
     HonestFit,
@@ -48,12 +49,11 @@ __all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of"]
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
-FEW_ROWS = 3  # per coefficient, below which ridge regression is judged so too: as in `linear`, where it is explained
 
 
 def is_selective(model: TrimmedLinearRegression, data: Examples) -> bool:
     """Whether a fit of this model to these data is made here."""
-    few = model.penalty == "l2" and data.n < FEW_ROWS * model._parameters
+    few = model.penalty == "l2" and are_few(data.n, model._parameters)
     small = not is_sparse(data.X) or data.X.shape[0] * data.X.shape[1] <= WRITTEN_OUT
     return small and (few or model.penalty in SELECTING)
 

@@ -1,0 +1,57 @@
+"""What a linear regression says where the rows it flags may be right."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trimlearn._utils.warn import warn
+from trimlearn.estimators.linear.data import Examples
+from trimlearn.robust.regression.misfit import looks_like_misfit
+from trimlearn.robust.regression.skewness import looks_skewed
+from trimlearn.robust.verdict import Verdict
+
+__all__ = ["warn_of_doubt", "warn_of_exact_fit", "warn_of_no_trimming"]
+
+DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+# Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
+# gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
+EXACT = 0.85
+
+
+def warn_of_doubt(rows: Examples, scores: np.ndarray, flagged: np.ndarray, verdict: Verdict) -> None:
+    """UserWarning where the rows that are flagged may be the model's fault: a curve, or skewed errors."""
+    if verdict.contamination > DOUBTFUL and looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
+        warn(
+            f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
+            "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
+            "residuals over the features, or give a contamination.",
+        )
+    elif looks_skewed(scores, flagged):
+        cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
+        warn(
+            f"{flagged.mean():.0%} of the rows are flagged on one side of the linear fit, but one skewed law explains "
+            f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
+            "a contamination.",
+        )
+
+
+def warn_of_exact_fit(weights: np.ndarray) -> None:
+    """UserWarning where many rows lie on the fit up to rounding, and many do not."""
+    share = float(np.mean(weights > 0))
+    if share < EXACT:
+        warn(
+            f"{share:.0%} of the rows lie exactly on the fit, the others count as outliers. If y is rounded, or holds "
+            "few values, give a contamination, or use another model.",
+        )
+
+
+def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int, *, exact: bool) -> None:
+    """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
+    of these most. Where one more row than that lies exactly on the fit, none is wrong. Sample weights that sum to too
+    little are warned of elsewhere."""
+    agree = exact and rows.n > coefficients
+    if kept >= rows.S and rows.n <= coefficients + 1 and not agree:
+        warn(
+            f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
+            "trimmed. Give a contamination, with a penalty, or fewer features.",
+        )
