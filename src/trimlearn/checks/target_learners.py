@@ -133,11 +133,17 @@ class Learners:
         """A boosting model, not fitted."""
         options: dict[str, Any] = {"categorical_features": self.categorical, "random_state": seed}
         if len(self.y) <= SMALL:
-            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": 63}
+            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": self._bins}
         if self.K:
             rounds = (60 if len(self.y) <= SMALL else 100) // (1 if self.K <= MANY_CLASSES else 2)
             return HistGradientBoostingClassifier(max_iter=rounds, **options)
         return HistGradientBoostingRegressor(loss="absolute_error", **options)
+
+    @cached_property
+    def _bins(self) -> int:
+        """Few, since rows are; but a category has as many as it has levels."""
+        codes = self.trees[:, self.categorical]
+        return 63 if codes.size == 0 or not np.nanmax(codes, initial=0.0) > 60 else 255
 
     def new_line(self, seed: int) -> Any:
         """A linear model, not fitted."""

@@ -22,6 +22,7 @@ __all__ = ["LinearFits", "fit_linear", "telling"]
 FEATURES = 200  # a limit on time: beyond, those that tell least about the target are left out
 CLIP = 3.0  # robust σ: what a wild cell may count when features are chosen
 ROWS = 3_000  # that are fitted, a limit on time: some seconds. 50 coefficients are known to a seventh of a σ from them
+COUNTS = 1_000  # the same of counts, whose trimmed fit takes several times as long
 PER_COEFFICIENT = 5  # rows: with fewer, a penalty is needed (half of them are left to a trimmed fit)
 TINY_RIDGE = 1e-6  # plain least squares but where columns are the same: no other coefficient changes by as much
 
@@ -62,8 +63,9 @@ def fit_linear(
 ) -> LinearFits:
     """Fit both to the ``usable`` rows, or to a sample where they are many. level: the share of wrong labels."""
     rows = np.flatnonzero(usable)
-    if len(rows) > ROWS:
-        rows = _sample(rows, y, bool(classes), seed)
+    most = COUNTS if task == "count" else ROWS
+    if len(rows) > most:
+        rows = _sample(rows, y, bool(classes), most, seed)
     plain = new_plain(task).fit(X[rows], y[rows])
     trimmed = new_trimmed(task, len(rows), X.shape[1], level, seed).fit(X[rows], y[rows])
     flagged = np.asarray(trimmed.outlier_score(X, y) > trimmed.threshold_)
@@ -98,15 +100,15 @@ def new_trimmed(task: Task, n: int, p: int, level: float, seed: int) -> Any:
     return TrimmedLinearRegression(penalty=penalty, random_state=seed)
 
 
-def _sample(rows: Array, y: Array, labels: bool, seed: int) -> Array:
+def _sample(rows: Array, y: Array, labels: bool, most: int, seed: int) -> Array:
     """Some of the rows; of labels some of every class."""
     rng = np.random.default_rng(seed)
     drawn = rng.permutation(rows)
     if not labels:
-        return np.sort(drawn[:ROWS])
+        return np.sort(drawn[:most])
     classes, counts = np.unique(y[rows], return_counts=True)
-    share = np.minimum(counts, np.maximum(10, ROWS * counts // len(rows)))
-    return np.sort(np.concatenate([drawn[y[drawn] == k][:most] for k, most in zip(classes, share, strict=True)]))
+    share = np.minimum(counts, np.maximum(10, most * counts // len(rows)))
+    return np.sort(np.concatenate([drawn[y[drawn] == k][:size] for k, size in zip(classes, share, strict=True)]))
 
 
 def _coefficients(
