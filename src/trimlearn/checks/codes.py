@@ -21,6 +21,7 @@ DATES = tuple(
 TWICE = 2  # times: a code is written again and again
 HALF = 0.5  # of the values of a column: a value that more of them share is no code
 HIGH = 5.0  # the median of a column in which −1 is out of place
+SELDOM = 0.05  # of the values: where more are 0 it is an amount, such as that of magnesium in most kinds of glass
 CLOSE, FAR = 0.25, 3.5  # 0 is far from others that are above this share of their median, if that is so many σ off
 
 Floats = NDArray[np.float64]
@@ -67,7 +68,8 @@ def missing_codes(x: Floats, date: bool = False) -> list[float]:
             continue
         if code == 0 and not date:
             sigma = center_and_spread(others)[1]
-            told = bool(count >= TWICE and others.min() > 0 and low > CLOSE * middle and middle > FAR * sigma)
+            seldom = TWICE <= count <= SELDOM * len(known)
+            told = bool(seldom and others.min() > 0 and low > CLOSE * middle and middle > FAR * sigma)
         elif date:
             told = bool(code < low - spread or code > high + spread)
         elif code < 0 and others.min() >= 0:
