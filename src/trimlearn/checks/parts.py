@@ -12,7 +12,6 @@ from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, 
 from trimlearn.checks.heard import heard
 from trimlearn.checks.rows import odd_rows
 from trimlearn.checks.target import judge_target
-from trimlearn.checks.unpredictable import only_far
 
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
@@ -69,7 +68,6 @@ def run_parts(
             judged = judge_target(
                 table, cells.mended, target, task=task, pinned=dict(pins.rows), seed=seed, progress=progress
             )
-            judged = only_far(judged, table, [row for row, wrong in pins.rows.items() if wrong])
         progress("looking for rows that occur twice")
         duplicates = find_duplicates(table, cells.mended, target)
         if len(table.columns) - len(table.of_kind("id")) < COMPARED:
