@@ -10,7 +10,8 @@ from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve
 
 if TYPE_CHECKING:
-    from trimlearn.checks.check import Check, check
+    from trimlearn.checks.check import check
+    from trimlearn.checks.found import Check
     from trimlearn.checks.model_file import load
     from trimlearn.estimators import (
         CellwiseOutliers,

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks.check import Asked, Check
 from trimlearn.checks.document import document, finite, short
 from trimlearn.checks.findings import DuplicateRows, WrongCell
+from trimlearn.checks.found import Asked, Check
 from trimlearn.checks.suspects import find_suspects
 
 ASKED = Asked(None, "Fuel", {"categorical": (), "number": ("Price",)}, "Name", None, None, None, None, 3)
@@ -100,7 +100,8 @@ def test_results_are_json_and_say_what_the_contract_asks_for(written):
     assert results["target"] == {"name": "Fuel", "task": "classification", "classes": ["Diesel", "Petrol"]}
     assert results["counts"] == {
         "suspects": 5, "wrong_rows": 4, "targets": 3, "cells": 2, "cell_rows": 2, "odd_rows": 0, "duplicates": 1,
-        "contradictory": 0, "agreed": 2
+        "contradictory": 0,
+        "same_id": 0, "agreed": 2
     }  # fmt: skip
     first = results["suspects"][0]
     assert first["kinds"] == ["target", "cell"] and first["values"][0] == "car <9>" and len(first["neighbours"]) == 3

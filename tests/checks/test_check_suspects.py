@@ -70,6 +70,14 @@ def test_reasons_for_rows_and_twins():
     assert found[13] == ("near-duplicate", "It is nearly the same as line 13; only Price differs.")
 
 
+def test_rows_with_the_same_id_and_little_else_are_not_called_the_same():
+    table = made_up.table()
+    written = table.written.assign(Name=["twin" if i in (5, 6) else f"car {i}" for i in range(made_up.N)])
+    twins = (DuplicateRows((5, 6), "near", ("Fuel", "Price", "MPG")),)
+    kind, why = said(made_up.parts(duplicates=twins, of=replace(table, written=written)))[6]
+    assert kind == "same id" and why == "It has the same Name as line 7, though they have little else in common."
+
+
 def test_rows_that_contradict_each_other_are_both_suspect_and_mere_copies_come_last_without_a_probability():
     table = made_up.table()
     twins = (DuplicateRows((11, 12), "contradictory", ("Fuel",)), DuplicateRows((40, 41), "exact"))

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never, final
+from typing import TYPE_CHECKING, Any, Never
 
-import numpy as np
-
-from trimlearn._utils.files import replacing
 from trimlearn.checks.decisions import apply, read_decisions
 from trimlearn.checks.document import document
 from trimlearn.checks.findings import Task
+from trimlearn.checks.found import Asked, Check
 from trimlearn.checks.images import image_parts
 from trimlearn.checks.moved import how_it_moved
 from trimlearn.checks.options import check_target, check_task, names, no_more_options, of_option
 from trimlearn.checks.parts import Parts, Pins, Progress, run_parts
-from trimlearn.checks.suspects import Suspect, find_suspects
-from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.checks.suspects import find_suspects
 from trimlearn.tables.images import read_images
 from trimlearn.tables.read import read_table
 
 if TYPE_CHECKING:
-    from trimlearn.checks.model_file import Model
     from trimlearn.tables.table import Table
 
 __all__ = ["Asked", "Check", "check"]
@@ -145,174 +138,3 @@ def _read(table: Any, told: dict[str, tuple[str, ...]], id: str | None) -> Table
     return read_table(
         table, categorical=told["categorical"], date=told["date"], number=told["number"], drop=told["drop"], id=id
     )
-
-
-@final
-@dataclass(frozen=True)
-class Asked:
-    """What a check was asked for, so that it can be asked for again."""
-
-    path: str | Path | None
-    target: str | None
-    told: dict[str, tuple[str, ...]]  # of columns: categorical, date, number, drop
-    id: str | None
-    task: Task | None
-    labels: str | Path | None
-    features: str | Path | None
-    decisions: str | Path | None
-    seed: int
-
-    def options(self) -> dict[str, Any]:
-        """The keywords of `check`, without those that say nothing."""
-        every = {"target": self.target, **self.told, "id": self.id, "task": self.task}
-        told = {name: list(value) if isinstance(value, tuple) else value for name, value in every.items() if value}
-        files = {"labels": self.labels, "features": self.features, "decisions": self.decisions}
-        named = {name: str(Path(path).absolute()) for name, path in files.items() if path is not None}
-        return told | named | {"seed": self.seed}
-
-
-@final
-class Check:
-    """What `check` found.
-
-    ``print(found.summary())`` says it in words, ``found.table`` lists the suspects, ``found.to_html("report.html")``
-    writes the page, and ``found.write(folder)`` all files.
-
-    Parameters
-    ----------
-    results : dict
-        The document: everything that was found, as JSON's own types.
-    parts : Parts
-        What each part found.
-    suspects : list of Suspect
-        Rows with which something is the matter, most probable first.
-    asked : object
-        What was asked for.
-    dropped : frozenset of int
-        Rows that a person left out.
-
-    Attributes
-    ----------
-    table : OutlierTable
-        The suspects, most probable first.
-    model : Model or None
-        The trimmed linear model of the target, which predicts for other tables; None without a target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trimlearn import check
-    >>> x = np.random.default_rng(0).normal(size=(100, 2))
-    >>> print(check(x).summary().splitlines()[0])
-    Nothing looks wrong in these 100 rows.
-    """
-
-    def __init__(
-        self,
-        results: dict[str, Any],
-        parts: Parts,
-        suspects: list[Suspect],
-        asked: Asked,
-        dropped: frozenset[int] = frozenset(),
-    ) -> None:
-        self.results = results
-        self.parts = parts
-        self.suspects = suspects
-        self.asked = asked
-        self.dropped = dropped
-
-    @cached_property
-    def table(self) -> OutlierTable:
-        """The suspects, most probable first."""
-        entries = self.results["suspects"]
-        columns: dict[str, Any] = {"row": np.array([entry["row"] for entry in entries], dtype=np.int64)}
-        if any(entry["id"] for entry in entries):
-            columns["id"] = np.array([entry["id"] or "" for entry in entries], dtype=object)
-        columns["kind"] = np.array([entry["kind"] for entry in entries], dtype=object)
-        for name in ("probability", "score"):
-            columns[name] = np.array([entry[name] for entry in entries], dtype=np.float64)
-        columns["why"] = np.array([entry["why"] for entry in entries], dtype=object)
-        return OutlierTable(columns)
-
-    @cached_property
-    def model(self) -> Model | None:
-        """The trimmed linear model of the target; None without a target."""
-        from trimlearn.checks.model_file import model_of
-
-        return model_of(self.parts)
-
-    def summary(self) -> str:
-        """The headline, the first suspects, what to do next and what to doubt, for a terminal."""
-        from trimlearn.checks.summary import summary
-
-        return summary(self.results)
-
-    def to_html(self, path: str | Path | None = None) -> str | None:
-        """The report, one HTML page that needs nothing else: into a file, or returned where no path is given.
-
-        Parameters
-        ----------
-        path : path, optional
-            The file to write; it is whole or not there.
-
-        Returns
-        -------
-        str or None
-            The page, where no path was given.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from trimlearn import check
-        >>> page = check(np.random.default_rng(0).normal(size=(100, 2))).to_html()
-        >>> page[:15]
-        '<!doctype html>'
-        """
-        from trimlearn.report.page import page
-
-        text = page(self.results)
-        if path is None:
-            return text
-        with replacing(Path(path)) as temporary:
-            temporary.write_text(text, encoding="utf-8")
-        return None
-
-    def write(self, folder: str | Path) -> dict[str, Path]:
-        """Write all files into a folder, all of them or none.
-
-        Parameters
-        ----------
-        folder : path
-            Made where it is not there. Files of an earlier check are replaced.
-
-        Returns
-        -------
-        dict of str to Path
-            The files by name: report.html, flagged.csv, clean.csv, results.json, repeat.py, and model.json where there
-            is a target.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> from trimlearn import check
-        >>> found = check(np.random.default_rng(0).normal(size=(100, 2)))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     sorted(found.write(folder))
-        ['clean.csv', 'flagged.csv', 'repeat.py', 'report.html', 'results.json']
-        """
-        from trimlearn.checks.write import write
-
-        return write(self, Path(folder))
-
-    def __repr__(self) -> str:
-        return self.summary()
-
-    def _repr_html_(self) -> str:
-        """The headline and the first suspects. The whole page would be megabytes in every notebook that shows it."""
-        said = "".join(f"<p><b>{escape(sentence)}</b></p>" for sentence in self.results["headline"][:1])
-        said += "".join(f"<p>{escape(sentence)}</p>" for sentence in self.results["headline"][1:])
-        doubts = "".join(f"<li>{escape(sentence)}</li>" for sentence in self.results["caveats"])
-        doubts = f"<p>To bear in mind:</p><ul>{doubts}</ul>" if doubts else ""
-        rows = self.table._repr_html_() if len(self.table) else ""
-        return f'<div>{said}{rows}{doubts}<p>The whole report: <code>.to_html("report.html")</code></p></div>'

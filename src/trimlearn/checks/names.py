@@ -14,7 +14,7 @@ from trimlearn.checks.errors import MISSING
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from trimlearn.checks.findings import WrongCell
+    from trimlearn.checks.findings import DuplicateRows, WrongCell
     from trimlearn.tables.table import Table
 
 __all__ = ["Names", "clip"]
@@ -55,6 +55,11 @@ class Names:
     def id(self, row: int) -> str | None:
         """What the column of ids says, if there is one."""
         return None if self.id_column is None else self.written(row, self.id_column) or None
+
+    def share_only_an_id(self, group: DuplicateRows) -> bool:
+        """Whether rows that are called nearly the same have little in common but the column that names them."""
+        alike = len({self.id(row) for row in group.rows}) == 1 and self.id(group.rows[0]) is not None
+        return alike and 2 * len(group.differs) > len(self.table.columns)
 
     def of_row(self, row: int) -> str:
         """A short name for a picture: the id, else the place."""

@@ -20,6 +20,8 @@ __all__ = ["Parts", "Pins", "Progress", "run_parts"]
 
 Progress = Callable[[str], None]
 
+COMPARED = 4  # columns: of rows with fewer some are nearly the same by chance, one pair of 100 normal points in a plane
+
 
 @final
 @dataclass(frozen=True)
@@ -68,4 +70,6 @@ def run_parts(
             )
         progress("looking for rows that occur twice")
         duplicates = find_duplicates(table, cells.mended, target)
+        if len(table.columns) - len(table.of_kind("id")) < COMPARED:
+            duplicates = tuple(group for group in duplicates if group.kind != "near")
     return Parts(table, cells, judged, rows, tuple(duplicates), tuple(warned))

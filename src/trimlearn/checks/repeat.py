@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from trimlearn._version import __version__
 
 if TYPE_CHECKING:
-    from trimlearn.checks.check import Asked
+    from trimlearn.checks.found import Asked
 
 __all__ = ["script"]
 

@@ -34,7 +34,7 @@ def summary(results: dict[str, Any]) -> str:
 
 def _first(suspects: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The most probable ones, half of them with a wrong target, where there are as many: it was asked for."""
-    wrong = [k for k, suspect in enumerate(suspects) if suspect["target"] is not None][: SHOWN // 2]
+    wrong = [k for k, suspect in enumerate(suspects) if suspect["kinds"][0] == "target"][: SHOWN // 2]
     others = [k for k in range(len(suspects)) if k not in wrong][: SHOWN - len(wrong)]
     return [suspects[k] for k in sorted([*wrong, *others])]
 

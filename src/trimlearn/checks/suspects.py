@@ -112,6 +112,8 @@ def _twin(names: Names, row: int, group: DuplicateRows) -> _Matter:
     if group.kind == "contradictory":
         # Of m rows that are the same, at least one is wrong; nothing says which: each is as likely.
         return _Matter("duplicate", f"contradicts {other}", 1 / len(group.rows), 0.0)
+    if names.share_only_an_id(group):
+        return _Matter("duplicate", "same id", None, 0.0)
     return _Matter("duplicate", "duplicate" if group.kind == "exact" else "near-duplicate", None, 0.0)
 
 

@@ -90,6 +90,8 @@ class Reasons:
     def _twins(self, row: int, group: DuplicateRows) -> str:
         others = [twin for twin in group.rows if twin != row]
         twins = and_list([self.names.place(twin) for twin in others[:NAMED]], more=len(others) - NAMED, what="rows")
+        if self.names.share_only_an_id(group):
+            return f"It has the same {self.names.id_column} as {twins}, though they have little else in common."
         if group.kind == "exact":
             return f"It is the same as {twins}."
         columns = and_list(group.differs[:NAMED], more=len(group.differs) - NAMED, what="columns")

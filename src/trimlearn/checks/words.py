@@ -33,6 +33,7 @@ def counts(parts: Parts, suspects: Sequence[Suspect]) -> dict[str, int]:
         "odd_rows": sum(suspect.odd is not None for suspect in suspects),
         "duplicates": sum(bool(suspect.duplicates) for suspect in suspects),
         "contradictory": sum(any(g.kind == "contradictory" for g in suspect.duplicates) for suspect in suspects),
+        "same_id": sum(suspect.kind == "same id" for suspect in suspects),
         "agreed": 0 if judged is None else sum(bool(judged.by_linear[i] and judged.by_boosting[i]) for i in targets),
     }
 
@@ -54,13 +55,16 @@ def headline(parts: Parts, found: dict[str, int]) -> list[str]:
 
 
 def _twins(found: dict[str, int]) -> list[str]:
-    copies, against = found["duplicates"] - found["contradictory"], found["contradictory"]
+    against, namesakes = found["contradictory"], found["same_id"]
+    copies = max(found["duplicates"] - against - namesakes, 0)
     sentences = []
     if copies:
         sentences.append(f"{_rows(copies)} {'repeats another row' if copies == 1 else 'repeat other rows'}.")
     if against:
         verb = "contradicts" if against == 1 else "contradict"
         sentences.append(f"{_rows(against)} {verb} rows that are the same otherwise.")
+    if namesakes:
+        sentences.append(f"{_rows(namesakes)} {'has' if namesakes == 1 else 'have'} the id of another row.")
     return sentences
 
 

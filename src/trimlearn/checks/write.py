@@ -16,7 +16,7 @@ from trimlearn.tables.write import write_csv
 if TYPE_CHECKING:
     import pandas as pd
 
-    from trimlearn.checks.check import Check
+    from trimlearn.checks.found import Check
 
 __all__ = ["clean", "flagged", "write"]
 
@@ -107,7 +107,10 @@ def flagged(check: Check) -> pd.DataFrame:
         del columns["id"]
     written = table.written.iloc[columns["row"]].reset_index(drop=True)
     taken = set(map(str, written.columns))
-    found = pd.DataFrame({f"check: {name}" if name in taken else name: cells for name, cells in columns.items()})
+    words = {name: ["" if cell is None else str(cell) for cell in cells] for name, cells in columns.items()}
+    found = pd.DataFrame(
+        {f"check: {name}" if name in taken else name: cells for name, cells in words.items()}, dtype="str"
+    )
     return pd.concat([found, written], axis=1)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from trimlearn.cli.show import UsageError, check_folder
 
 if TYPE_CHECKING:
-    from trimlearn.checks.check import Check
+    from trimlearn.checks.found import Check
 
 __all__ = ["add_to"]
 

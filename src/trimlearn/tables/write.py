@@ -49,6 +49,10 @@ def write_csv(frame: Any, path: str | os.PathLike[str]) -> None:
     "a,b\\n'=cmd(),-1.5\\nx,\\n"
     """
     path = Path(path)
+    if (lines := _joined(frame)) is not None:
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
+            file.write(lines)
+        return
     safe = frame.copy(deep=False)
     for j in range(frame.shape[1]):
         column = frame.iloc[:, j]
@@ -60,3 +64,55 @@ def write_csv(frame: Any, path: str | os.PathLike[str]) -> None:
     safe.columns = [harmless(str(name)) for name in frame.columns]
     with replacing(path) as temporary:
         safe.to_csv(temporary, index=False, lineterminator="\n", encoding="utf-8", errors="replace")
+
+
+def _joined(frame: Any) -> str | None:
+    """The whole file where all columns are words: by Arrow, ten times as fast as row by row. None for other columns."""
+    if frame.shape[1] < 2 or any(str(dtype) not in ("str", "string") for dtype in frame.dtypes):
+        return None  # a line of one empty cell needs quotation marks, which pandas knows
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        columns = [pa.array(frame.iloc[:, j], type=pa.large_string(), from_pandas=True) for j in range(frame.shape[1])]
+        head = pa.array([harmless(str(name)) for name in frame.columns], type=pa.large_string())
+    except (UnicodeEncodeError, pa.ArrowInvalid):  # half a surrogate pair, which no file can hold
+        return None
+    columns = [_quoted(_harmless(pc.fill_null(_flat(column), ""))) for column in columns]
+    lines = (
+        pc.binary_join_element_wise(*columns, pa.scalar(",", type=pa.large_string()))
+        if len(frame)
+        else pa.array([], type=pa.large_string())
+    )
+    return "\n".join([",".join(_quoted(head).to_pylist()), *lines.to_pylist()]) + "\n"
+
+
+def _flat(column: Any) -> Any:
+    """A column that Arrow may hold in pieces, in one."""
+    return column.combine_chunks() if hasattr(column, "combine_chunks") else column
+
+
+def _harmless(column: Any) -> Any:
+    """`harmless` of each cell; those that begin with a letter or are plain numbers need not be looked at."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    looked_at = pc.invert(pc.match_substring_regex(column, r"^(?:[0-9A-Za-z.£$€¥]|-[0-9]+(?:\.[0-9]*)?$|$)"))
+    if not pc.any(looked_at).as_py():
+        return column
+    safe = [harmless(cell) for cell in column.filter(looked_at).to_pylist()]
+    return pc.replace_with_mask(column, looked_at, pa.array(safe, type=pa.large_string()))
+
+
+def _quoted(column: Any) -> Any:
+    """Each cell in quotation marks where a comma, a mark or the end of a line is in it."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    needed = pc.match_substring_regex(column, '[",\r\n]')
+    if not pc.any(needed).as_py():
+        return column
+    mark, nothing = (pa.scalar(text, type=pa.large_string()) for text in ('"', ""))
+    doubled = pc.replace_substring(column, pattern='"', replacement='""')
+    marked = pc.binary_join_element_wise(mark, doubled, mark, nothing)
+    return pc.if_else(needed, marked, column)
