@@ -13,9 +13,10 @@ __all__ = ["heard"]
 def heard(sentences: list[str], who: str) -> Iterator[None]:
     """Append each warning that is given inside to ``sentences``, with who gave it.
 
+    >>> from trimlearn._utils.warn import warn
     >>> said = []
     >>> with heard(said, "the linear model"):
-    ...     warnings.warn("it stopped short.\\nSee the manual.")
+    ...     warn("it stopped short.\\nSee the manual.")
     >>> said
     ['From the linear model: it stopped short.']
     """
