@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, share, table
+from trimlearn.report.chart_specs import (
+    Groups,
+    Names,
+    Rows,
+    Spec,
+    axis,
+    chosen,
+    counted,
+    points,
+    share,
+    short,
+    table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,6 +35,7 @@ Floats = NDArray[np.float64]
 
 BINS = 20  # of a histogram of probabilities: 5 % each
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
+GROUPS = 0.25  # of the rows beyond the limit of distances: so many are a group of their own rather than unusual
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 
 
@@ -44,7 +57,7 @@ class Judged:
         """The target of a table."""
         both = target.by_linear & target.by_boosting
         role = np.where(target.flagged, np.where(both, "wrong", "doubt"), "fits")
-        thing = "label" if target.classes else target.name
+        thing = short(target.name)
         words = {
             "fits": "not flagged",
             "doubt": f"{thing} looks wrong, the models differ",
@@ -105,10 +118,12 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
+    if limit is not None and (not np.isfinite(limit) or np.mean(far[rows] > limit) > GROUPS):
+        limit = None
     drawn, note = chosen(rows, target.flagged, far, judged.score)
     signed = not target.classes
-    label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
-    lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
+    label = "residual, in robust standard deviations" if signed else "score: larger is worse"
+    lines = [] if limit is None else [{"axis": "x", "at": limit, "label": "far from others"}]
     lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, signed)]
     yield {
         "type": "scatter",
@@ -117,7 +132,7 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
         "description": " ".join(
             [
                 "Each point is a row: across, how unusual its predictors are; up and down, how far its",
-                f"{'label' if target.classes else target.name} is from what the models expect.",
+                f"{short(target.name)} is from what the models expect.",
                 "Rows far to the right weigh most in a plain fit.",
                 note + judged.note,
             ]
@@ -140,9 +155,9 @@ def _cuts(cut: float | None, signed: bool) -> list[float]:
 
 def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
     flagged = rows[judged.target.flagged[rows]]
-    thing = "label" if judged.target.classes else judged.target.name
+    thing = short(judged.target.name)
     if len(flagged) == 0:
-        return f"No row has a {thing} far from what the models expect"
+        return f"In no row is {thing} far from what the models expect"
     outside = 0 if limit is None else int(np.sum(far[flagged] > limit))
     start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
     if outside == 0:
@@ -207,6 +222,7 @@ def probabilities(judged: Judged) -> Iterator[Spec]:
     edges = np.linspace(0.0, 1.0, BINS + 1)
     near = others[others >= edges[1]]
     counts = [np.histogram(v, edges)[0].tolist() for v in (p, near)]
+    thing = short(target.name)
     innocent, missed = float(np.sum(1 - p)), float(np.sum(others))
     bins = [
         {"from": round(a, 2), "to": round(b, 2), "counts": list(c)}
@@ -216,11 +232,12 @@ def probabilities(judged: Judged) -> Iterator[Spec]:
     yield {
         "type": "histogram",
         "key": "probabilities",
-        "title": f"Of {len(p):,} suspects, about {len(p) - innocent:,.0f} are truly wrong, by their probabilities",
-        "description": f"If all {len(p):,} were called wrong, about {_about(innocent)} of them would be innocent "
-        f"({share(innocent / len(p))}); about {_about(missed)} wrong ones would be missed. "
+        "title": f"By their probabilities, {_about(len(p) - innocent)} of the {len(p):,} rows flagged for {thing} are "
+        "wrong",
+        "description": f"If all {len(p):,} were called wrong, {_about(innocent)} of them would be innocent; "
+        f"{_about(missed)} of the others would be missed. "
         f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",
-        "x": {"label": "probability that the target is wrong", "shape": "linear", "percent": True},
+        "x": {"label": f"probability that {thing} is wrong", "shape": "linear", "percent": True},
         "y": {"label": "rows", "shape": "linear"},
         "groups": groups,
         "bins": bins,
@@ -230,4 +247,5 @@ def probabilities(judged: Judged) -> Iterator[Spec]:
 
 
 def _about(value: float) -> str:
-    return str(numbers([round(value, 1)])[0]) if value < 10 else f"{value:,.0f}"
+    """A number of rows that is an estimate: of what is no whole number, digits after the point say nothing."""
+    return f"about {value:,.0f}" if round(value) >= 1 else "hardly any"

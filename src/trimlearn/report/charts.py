@@ -110,6 +110,6 @@ def _of_target(
     yield from probabilities(judged)
     yield from calibration(judged, known["predicted"])
     yield from noise_matrix(target)
-    yield from coefficients(target)
+    yield from coefficients(target, [column.name for column in table.columns])
     yield from who_leaves(judged, known["path"])
     yield from convergence(target)
