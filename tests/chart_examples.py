@@ -104,7 +104,7 @@ def regression(n: int = 297, bad: int = 24, seed: int = 0) -> Example:
         "MPG", "regression", (), probability, flagged, score, suggested, flagged.copy(), boosting, bad / n,
         coefficients=coefficients, fits={"history": history},
     )  # fmt: skip
-    path = SimpleNamespace(leaves_at=leaves, elbow=0.075)
+    path = SimpleNamespace(leaves_at=leaves, elbow=0.075, auto=0.08)
     names = {int(i): f"{MAKES[i % len(MAKES)]} {100 + i}" for i in range(n)}
     more = {"path": path, "distances": far, "distance_limit": 4.2}
     return Example(table, _cells(table, rng), target, None, names, more)

@@ -158,11 +158,11 @@ def test_who_leaves_is_in_order_and_rows_without_a_target_are_skipped() -> None:
     score[:3] = np.nan
     leaves = np.full(294, np.inf)
     leaves[[5, 9]] = 0.05, 0.025  # of the rows that have a target: rows 8 and 12 of the table
-    path = SimpleNamespace(leaves_at=leaves, elbow=0.05)
+    path = SimpleNamespace(leaves_at=leaves, elbow=0.05, auto=0.04)
     spec = drawn(replace(regression, target=replace(regression.target, score=score)), path=path)["path"]
     assert [item["name"] for item in spec["items"]] == [regression.names[12], regression.names[8]]
-    assert spec["title"].endswith(f", {regression.names[12]} leaves first")
-    assert "about 5" in spec["description"]
+    assert spec["title"].endswith(f", “{regression.names[12]}” leaves first")
+    assert "about 4" in spec["description"]
 
 
 @pytest.mark.parametrize(("moves", "word"), [(1e-9, "settled"), (0.3, "still moving"), (np.nan, "still moving")])
@@ -295,9 +295,9 @@ def test_a_target_of_any_kind(changes: dict[str, Any], gone: set[str]) -> None:
         ({"distance_limit": np.inf}, set()),
         ({"distance_limit": None}, set()),
         ({"path": None}, {"path"}),
-        ({"path": SimpleNamespace(leaves_at=np.full(5, 0.1), elbow=0.1)}, {"path"}),
-        ({"path": SimpleNamespace(leaves_at=np.full(297, np.inf), elbow=0.1)}, {"path"}),
-        ({"path": SimpleNamespace(leaves_at=np.full(297, 0.1), elbow=0.0)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(5, 0.1), elbow=0.1, auto=None)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(297, np.inf), elbow=0.1, auto=None)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(297, 0.1), elbow=0.0, auto=None)}, {"path"}),
     ],
 )
 def test_what_is_not_given_is_left_out(more: dict[str, Any], gone: set[str]) -> None:

@@ -94,11 +94,11 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     worst = np.nan_to_num(score[rows], nan=-np.inf)
     order = np.lexsort((-worst, leaves))
     order = order[np.isfinite(leaves[order])]
-    first = order[:LEAVERS]
-    elbow = float(path.elbow)
-    before = int(np.sum(leaves <= elbow))
-    if before == 0:
+    found = float(path.elbow if path.auto is None else path.auto)
+    if found <= 0:
         return
+    early = int(np.sum(leaves <= max(float(path.elbow), leaves[order[0]])))
+    first = order[: min(LEAVERS, 2 * early + 5)]
     items = [
         {
             "name": judged.names.of(int(rows[i])),
@@ -110,19 +110,19 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
         }
         for i in first
     ]
-    more = f" The first {LEAVERS} of {len(order):,} are drawn." if len(order) > LEAVERS else ""
+    more = f" The first {len(first)} of {len(order):,} are drawn." if len(order) > len(first) else ""
     start = judged.names.of(int(rows[first[0]]))
     yield {
         "type": "rows",
         "key": "path",
-        "title": f"As more and more rows are trimmed from the linear model, {start} leaves first",
+        "title": f"As more and more rows are trimmed from the linear model, “{start}” leaves first",
         "description": "The linear model is fitted with more and more rows trimmed: each line ends where its row "
-        f"leaves for good. By this model alone, about {share(elbow)} of the rows do not fit; later leavers may well "
+        f"leaves for good. By this model alone, about {share(found)} of the rows do not fit; later leavers may well "
         f"be right.{more}",
         "x": {"label": "share of rows trimmed", "shape": "linear", "percent": True, "zero": True},
         "groups": [{"role": "fits", "name": "leaves at"}],
         "thin": True,
-        "lines": [{"at": numbers([elbow])[0], "label": f"do not fit: {share(elbow)}"}],
+        "lines": [{"at": numbers([found])[0], "label": f"do not fit: {share(found)}"}],
         "items": items,
         "table": table(["row", "leaves at"],
                        [[judged.names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),

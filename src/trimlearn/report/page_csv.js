@@ -3,6 +3,8 @@
 const HEADER = ["fingerprint", "row", "what", "column", "value"];
 const DECISIONS = ["keep", "drop", "relabel", "correct"];
 
+const isNumber = (text) => /^[+-]?(\d[\d\s.,_']*|\.\d+)(e[+-]?\d+)?\s*%?$/i.test(text);
+
 // Spreadsheets run a cell that begins like a formula, also after spaces and quotation marks, or with a full-width sign.
 // A quote before it stops that; numbers are left as they are. A cell that has such a quote already gets one more, so
 // that none is lost on the way back. The rule is that of trimlearn/tables/write.py.
