@@ -24,7 +24,7 @@ function drawCounts() {
     data.target && [targets, targetWords(targets, task), ["of ", datum(name, "name", 40)]],
     data.target && targets > 0 && [agreed, "of these by both models", ""],
     [cells, cells === 1 ? "wrong cell" : "wrong cells", cells ? `in ${several(cellRows, "row")}` : ""],
-    [odd, "odd as a whole", ""],
+    (odd > 0 || !data.target) && [odd, odd === 1 ? "row odd as a whole" : "rows odd as a whole", ""],
     [duplicates, duplicates === 1 ? "duplicate" : "duplicates", ""],
   ];
   const shownEntries = entries.filter((entry) => entry && entry[0] !== undefined && entry[0] !== null);
