@@ -110,6 +110,11 @@ def _wilson(share_: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
     return middle - half, middle + half
 
 
+def _whole(value: float) -> str:
+    """A share that was estimated from a class's rows, a hundred or so: digits after the point would be chance."""
+    return f"under 1{PERCENT}" if 0 < value < 0.005 else f"{100 * value:.0f}{PERCENT}"
+
+
 def noise_matrix(target: TargetFindings) -> Iterator[Spec]:
     """How often a class is labelled as another one."""
     matrix = target.noise_matrix
@@ -124,11 +129,11 @@ def noise_matrix(target: TargetFindings) -> Iterator[Spec]:
     title = "No class is often labelled as another one"
     if off[k, j] >= 0.005:  # what is printed as 0 %
         true, given = (short(target.classes[i]) for i in (k, j))
-        title = f"About {100 * off[k, j]:.0f}{PERCENT} of what should be “{true}” is labelled “{given}”"
+        title = f"About {_whole(float(off[k, j]))} of what should be “{true}” is labelled “{given}”"
     left = (
         f" The {CLASSES} classes with the most noise are drawn, of {len(target.classes)}." if len(off) > CLASSES else ""
     )
-    shares = [[share(float(matrix[i, h])) for h in shown] for i in shown]
+    shares = [[_whole(float(matrix[i, h])) for h in shown] for i in shown]
     cells = [
         {
             "row": a,

@@ -118,8 +118,12 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
+    groups = ""
     if limit is not None and (not np.isfinite(limit) or np.mean(far[rows] > limit) > GROUPS):
-        limit = None
+        limit, groups = (
+            None,
+            "So many rows lie far out that they are groups of their own. " if np.isfinite(limit) else "",
+        )
     drawn, note = chosen(rows, target.flagged, far, judged.score)
     signed = not target.classes
     label = "residual, in robust standard deviations" if signed else "score: larger is worse"
@@ -134,7 +138,7 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
                 "Each point is a row: across, how unusual its predictors are; up and down, how far its",
                 f"{short(target.name)} is from what the models expect.",
                 "Rows far to the right weigh most in a plain fit.",
-                note + judged.note,
+                groups + note + judged.note,
             ]
         ).strip(),
         "x": axis("distance of the predictors from the other rows", far[rows], short="distance"),

@@ -169,10 +169,12 @@ function modelLine({ plain, trimmed }) {
   );
 }
 
+const ALIKE = 0.02; // of the larger one: what other folds would change as well
 function comparedWords(plain, trimmed) {
   if (!plain || !trimmed || plain.value === null || trimmed.value === null) return "";
   const gain = plain.better === "lower" ? plain.value - trimmed.value : trimmed.value - plain.value;
-  if (digits(plain.value) === digits(trimmed.value)) return make("span", { class: "muted" }, "the same");
+  const size = Math.max(Math.abs(plain.value), Math.abs(trimmed.value));
+  if (Math.abs(gain) <= ALIKE * size) return make("span", { class: "muted" }, "about the same");
   const [kind, words] = gain > 0 ? ["good", "▲ trimmed is better"] : ["bad", "▼ trimmed is worse"];
   return make("span", { class: kind }, words);
 }
