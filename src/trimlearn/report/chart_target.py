@@ -118,12 +118,11 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
+    if limit is not None and not np.isfinite(limit):
+        limit = None
     groups = ""
-    if limit is not None and (not np.isfinite(limit) or np.mean(far[rows] > limit) > GROUPS):
-        limit, groups = (
-            None,
-            "So many rows lie far out that they are groups of their own. " if np.isfinite(limit) else "",
-        )
+    if limit is not None and np.mean(far[rows] > limit) > GROUPS:
+        limit, groups = None, "So many rows lie far out that they are groups of their own. "
     drawn, note = chosen(rows, target.flagged, far, judged.score)
     signed = not target.classes
     label = "residual, in robust standard deviations" if signed else "score: larger is worse"
