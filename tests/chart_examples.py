@@ -72,6 +72,11 @@ def _cells(table: Table, rng: np.random.Generator, count: int = 41) -> CellFindi
     return CellFindings(tuple(found), table.frame, {"Price": "10 times too large"})
 
 
+def record(k: int, objective: float, moves: float) -> SimpleNamespace:
+    """What the history of a fit holds after a step: ``moves`` says how far the next one would go."""
+    return SimpleNamespace(passes=float(k), objective=objective, stationarity_x=moves, stationarity_w=0.0, h=250.0)
+
+
 def regression(n: int = 297, bad: int = 24, seed: int = 0) -> Example:
     """Numbers: MPG, some of it wrong."""
     rng = np.random.default_rng(seed)
@@ -90,7 +95,7 @@ def regression(n: int = 297, bad: int = 24, seed: int = 0) -> Example:
             COLUMNS, rng.normal(size=8) * 3, rng.normal(size=8), 0.3 + 0.4 * rng.random(8), strict=True
         )
     )
-    history = [SimpleNamespace(passes=float(k), objective=3 * 0.6**k + 1) for k in range(20)]
+    history = [record(k, 3 * 0.6**k + 1, 0.4**k) for k in range(20)]
     leaves = np.full(n, np.inf)
     order = np.argsort(-score)[: int(0.3 * n)]
     leaves[order] = 0.025 * np.ceil((np.arange(len(order)) + 1) / n / 0.025)
@@ -99,7 +104,7 @@ def regression(n: int = 297, bad: int = 24, seed: int = 0) -> Example:
         "MPG", "regression", (), probability, flagged, score, suggested, flagged.copy(), boosting, bad / n,
         coefficients=coefficients, fits={"history": history},
     )  # fmt: skip
-    path = SimpleNamespace(leaves_at=leaves, elbow=0.075)
+    path = SimpleNamespace(leaves_at=leaves, elbow=0.075, auto=0.08)
     names = {int(i): f"{MAKES[i % len(MAKES)]} {100 + i}" for i in range(n)}
     more = {"path": path, "distances": far, "distance_limit": 4.2}
     return Example(table, _cells(table, rng), target, None, names, more)

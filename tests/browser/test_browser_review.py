@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
+import trimlearn.report
 from report_sample import sample
+from trimlearn.tables.write import harmless
 
 DENIED = """Object.defineProperty(window, "localStorage", {
     get() { throw new DOMException("The operation is insecure.", "SecurityError"); } });"""
@@ -331,3 +333,16 @@ def test_names_for_screen_readers(visit: Any) -> None:
     assert "columnheader" in tree and "rowheader" in tree
     assert tab.locator("#rows .toggle").first.get_attribute("aria-expanded") == "false"
     assert tab.locator("#status").get_attribute("role") == "status"
+
+
+def test_the_page_and_the_files_make_the_same_cells_harmless(visit: Any) -> None:
+    cells = [
+        *("=1+1", " =1+1", "\t=1", '"=cmd()', "'=1", "''=1", "＝1+1", "＠x", "@x", "+44 (0)20", "-x", "\r\n=1"),
+        *("-12.5", "+3", "-1,200.5", "-£5", "- 5", "--", "-", "+", "-1e-3", "-5 %", " -7 ", "a=b", "", "it's", "'a'"),
+    ]
+    source = (Path(trimlearn.report.__file__).parent / "page_csv.js").read_text(encoding="utf-8")
+    both = visit(sample()).evaluate(
+        f"(cells) => {{ {source}\nreturn cells.map((cell) => [guard(cell), unguard(guard(cell))]); }}", cells
+    )
+    assert [guarded for guarded, _ in both] == [harmless(cell) for cell in cells]
+    assert [back for _, back in both] == cells

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn import TrimmedLinearRegression, TrimmedLogisticRegression, trim_path
+from trimlearn import TrimmedLinearRegression, TrimmedLogisticRegression, check, trim_path
 from trimlearn.checks.chart_inputs import SHARES, chart_inputs
 from trimlearn.checks.findings import TargetFindings
 
@@ -62,3 +62,28 @@ def test_without_a_linear_fit_there_is_nothing() -> None:
     target, frame = judged()
     target.fits.pop("linear")
     assert chart_inputs(target, frame) == {}
+
+
+def test_of_very_many_rows_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimlearn.checks.chart_inputs.ROWS", 100)
+    assert chart_inputs(*judged()) == {}
+
+
+def keys(target: str | None) -> set[str]:
+    """The charts of a check of 150 rows with some wrong values."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(150, 1)) + 0.7 * rng.normal(size=(150, 4))
+    frame = pd.DataFrame(X.round(3), columns=["length", "width", "height", "weight"])
+    frame["price"] = (X.sum(axis=1) + 0.3 * rng.normal(size=150)).round(2)
+    frame["size"] = np.where(frame["price"] > 0, "large", "small")
+    frame.loc[:7, "price"] += 15.0
+    frame.loc[8:14, "size"] = np.where(frame.loc[8:14, "price"] > 0, "small", "large")
+    kept = {"price": ["size"], "size": ["price"]}.get(target or "", ["price", "size"])
+    return {chart["key"] for chart in check(frame.drop(columns=kept), target=target).results["charts"]}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_charts_of_a_check_have_their_inputs() -> None:
+    assert {"outlier-map", "path"} <= keys("price")
+    assert "outlier-map" in keys("size")
+    assert "components" in keys(None)

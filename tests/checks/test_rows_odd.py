@@ -43,7 +43,7 @@ def test_odd_rows_are_found_and_explained() -> None:
     assert found.scores[bad].min() > np.median(found.scores)
     assert all(row.columns and set(row.columns) <= set(frame.columns) for row in found.odd)
     assert all(0.5 < row.probability <= 1 for row in found.odd)
-    assert set(found.fits) == {"covariance", "pca"}
+    assert set(found.fits) == {"covariance", "pca", "matrix", "columns"}
 
 
 def test_groups_are_said_to_be_groups() -> None:

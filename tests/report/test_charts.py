@@ -99,16 +99,16 @@ def test_the_innocent_among_the_suspects_are_counted_by_their_probabilities() ->
     probability = np.where(flagged, 0.8, 0.01)
     spec = drawn(replace(regression, target=replace(regression.target, flagged=flagged, probability=probability)))
     said = spec["probabilities"]["description"].replace("\N{NO-BREAK SPACE}", " ")
-    assert said.startswith(
-        "If all 10 were called wrong, about 2 of them would be innocent (20 %); about 2.9 wrong ones"
-    )
-    assert spec["probabilities"]["title"] == "Of 10 suspects, about 8 are truly wrong, by their probabilities"
+    assert said.startswith("If all 10 were called wrong, about 2 of them would be innocent; about 3 of the others")
+    title = "By their probabilities, about 8 of the 10 rows flagged for MPG are wrong"
+    assert spec["probabilities"]["title"] == title
     assert sum(bin_["counts"][0] for bin_ in spec["probabilities"]["bins"]) == 10
 
 
 def test_a_noise_matrix_names_the_commonest_mistake() -> None:
     spec = drawn(classification)["noise"]
-    assert spec["title"].replace("\N{NO-BREAK SPACE}", " ") == "14 % of Diesel bear the label Petrol"
+    title = "About 14 % of what should be “Diesel” is labelled “Petrol”"
+    assert spec["title"].replace("\N{NO-BREAK SPACE}", " ") == title
     worst = next(cell for cell in spec["cells"] if cell["row"] == 0 and cell["column"] == 1)
     assert worst["role"] == "wrong"
     assert spec["row_label"] == "in truth"
@@ -129,27 +129,27 @@ def test_of_many_classes_the_noisiest_are_drawn() -> None:
     ("plain", "title"),
     [
         (2.1, "Trimming moves no coefficient beyond its 95 % interval"),
-        (3.5, "Trimming moves the coefficient of a beyond its 95 % interval"),
-        (-1.5, "When rows are trimmed, a changes its sign"),
-        (-0.1, "Trimming moves the coefficient of a beyond its 95 % interval"),
+        (3.5, "Trimming moves the coefficient of “Weight” beyond its 95 % interval"),
+        (-1.5, "When rows are trimmed, the coefficient of “Weight” changes its sign"),
+        (-0.1, "Trimming moves the coefficient of “Weight” beyond its 95 % interval"),
     ],
 )
 def test_the_title_of_coefficients_is_what_happened(plain: float, title: str) -> None:
     assert regression.target is not None
-    one = ({"name": "a", "plain": plain, "trimmed": 2.0, "low": 1.0, "high": 3.0},)
+    one = ({"name": "Weight", "plain": plain, "trimmed": 2.0, "low": 1.0, "high": 3.0},)
     spec = drawn(replace(regression, target=replace(regression.target, coefficients=one)))["coefficients"]
     assert spec["title"] == title
-    assert spec["items"] == [{"name": "a", "points": [plain, 2], "low": 1, "high": 3}]
+    assert spec["items"] == [{"name": "Weight", "points": [plain, 2], "low": 1, "high": 3}]
 
 
 def test_coefficients_without_intervals_are_drawn_without() -> None:
     assert regression.target is not None
     some = (
-        {"name": "a", "plain": 1.0, "trimmed": 2.0, "low": None, "high": float("nan")},
+        {"name": "Weight", "plain": 1.0, "trimmed": 2.0, "low": None, "high": float("nan")},
         {"name": "b", "plain": 1.0, "trimmed": float("nan"), "low": 0.0, "high": 1.0},
     )
     spec = drawn(replace(regression, target=replace(regression.target, coefficients=some)))["coefficients"]
-    assert spec["items"] == [{"name": "a", "points": [1, 2], "low": None, "high": None}]
+    assert spec["items"] == [{"name": "Weight", "points": [1, 2], "low": None, "high": None}]
 
 
 def test_who_leaves_is_in_order_and_rows_without_a_target_are_skipped() -> None:
@@ -158,16 +158,17 @@ def test_who_leaves_is_in_order_and_rows_without_a_target_are_skipped() -> None:
     score[:3] = np.nan
     leaves = np.full(294, np.inf)
     leaves[[5, 9]] = 0.05, 0.025  # of the rows that have a target: rows 8 and 12 of the table
-    path = SimpleNamespace(leaves_at=leaves, elbow=0.05)
+    path = SimpleNamespace(leaves_at=leaves, elbow=0.05, auto=0.04)
     spec = drawn(replace(regression, target=replace(regression.target, score=score)), path=path)["path"]
     assert [item["name"] for item in spec["items"]] == [regression.names[12], regression.names[8]]
-    assert spec["title"] == f"Two rows leave before the data say stop, {regression.names[12]} first"
+    assert spec["title"].endswith(f", “{regression.names[12]}” leaves first")
+    assert "about 4" in spec["description"]
 
 
-@pytest.mark.parametrize(("objective", "word"), [([4.0, 2, 1, 1, 1, 1], "settled"), ([4.0, 3, 2, 1], "still moving")])
-def test_convergence_is_not_claimed_where_there_is_none(objective: list[float], word: str) -> None:
+@pytest.mark.parametrize(("moves", "word"), [(1e-9, "settled"), (0.3, "still moving"), (np.nan, "still moving")])
+def test_convergence_is_not_claimed_where_there_is_none(moves: float, word: str) -> None:
     assert regression.target is not None
-    history = [SimpleNamespace(passes=float(k), objective=value) for k, value in enumerate(objective)]
+    history = [examples.record(0, 4.0, 1.0), examples.record(1, 2.0, 0.1), examples.record(2, 1.9, moves)]
     target = replace(regression.target, fits={"history": history})
     assert word in drawn(replace(regression, target=target))["convergence"]["title"]
 
@@ -230,6 +231,28 @@ def test_contradictory_duplicates_come_first() -> None:
     assert "duplicates" not in drawn(classification, duplicates=[DuplicateRows((1, 2), "exact")])
 
 
+def test_a_group_of_its_own_is_not_called_unusual() -> None:
+    far = np.where(np.arange(297) % 3 == 0, 9.0, 2.0)
+    spec = drawn(classification, distances=far, distance_limit=4.0)["outlier-map"]
+    assert "unusual" not in spec["title"]
+    assert not any(line["axis"] == "x" for line in spec["lines"])
+
+
+def test_coefficients_of_what_is_no_column_are_left_out() -> None:
+    assert regression.target is not None
+    parts = tuple({"name": f"component {k}", "plain": 1.0, "trimmed": 2.0, "low": 1.0, "high": 3.0} for k in range(3))
+    assert "coefficients" not in drawn(replace(regression, target=replace(regression.target, coefficients=parts)))
+
+
+def test_given_and_expected_share_an_axis_that_shows_both() -> None:
+    assert regression.target is not None
+    frame = regression.table.frame.copy()
+    middle = float(np.median(frame["MPG"]))
+    frame.loc[3, "MPG"] = 8 * middle
+    spec = drawn(replace(regression, table=replace(regression.table, frame=frame)))["calibration"]
+    assert spec["x"]["shape"] == spec["y"]["shape"] != "linear"
+
+
 # -- what does not apply is left out -----------------------------------------------------------------------------------
 
 
@@ -272,9 +295,9 @@ def test_a_target_of_any_kind(changes: dict[str, Any], gone: set[str]) -> None:
         ({"distance_limit": np.inf}, set()),
         ({"distance_limit": None}, set()),
         ({"path": None}, {"path"}),
-        ({"path": SimpleNamespace(leaves_at=np.full(5, 0.1), elbow=0.1)}, {"path"}),
-        ({"path": SimpleNamespace(leaves_at=np.full(297, np.inf), elbow=0.1)}, {"path"}),
-        ({"path": SimpleNamespace(leaves_at=np.full(297, 0.1), elbow=0.0)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(5, 0.1), elbow=0.1, auto=None)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(297, np.inf), elbow=0.1, auto=None)}, {"path"}),
+        ({"path": SimpleNamespace(leaves_at=np.full(297, 0.1), elbow=0.0, auto=None)}, {"path"}),
     ],
 )
 def test_what_is_not_given_is_left_out(more: dict[str, Any], gone: set[str]) -> None:

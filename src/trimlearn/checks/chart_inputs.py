@@ -23,6 +23,7 @@ __all__ = ["chart_inputs"]
 
 # Trimmed, one model each: close together where the first rows leave, and no further than checks can be trusted.
 SHARES = np.array([0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4])
+ROWS = 50_000  # of the table, up to which distances are worth it: the points of more rows are a blot, and take a second
 NUMBERS = 30_000  # of the design, up to which the path is walked: some three seconds, on a table of 300 rows
 
 
@@ -33,7 +34,8 @@ def chart_inputs(target: TargetFindings, mended: pd.DataFrame, seed: int = 0) ->
     ----------
     target : TargetFindings
         With "linear", "design" and "rows" (those of the table that the linear model was fitted to) among its fits;
-        where one is missing, nothing is returned.
+        where one is missing, or
+        rows are very many, nothing is returned.
     mended : DataFrame
         What the models saw.
     seed : int
@@ -54,7 +56,7 @@ def chart_inputs(target: TargetFindings, mended: pd.DataFrame, seed: int = 0) ->
     {}
     """
     fits = target.fits
-    if not {"linear", "design", "rows"} <= fits.keys():
+    if not {"linear", "design", "rows"} <= fits.keys() or len(target.score) > ROWS:
         return {}
     seen = fits["design"].transform(mended.iloc[fits["rows"]])
     return {**_distances(fits, seen, mended, target, seed), **_path(fits["linear"])}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from trimlearn._version import __version__
+from trimlearn.checks.chart_inputs import chart_inputs
 from trimlearn.checks.names import Names
 from trimlearn.checks.neighbours import nearest_rows
 from trimlearn.checks.suspects import Suspect
@@ -74,6 +75,7 @@ def document(
                 rows=parts.rows,
                 names={row: names.of_row(row) for row in range(len(table.frame))},
                 duplicates=parts.duplicates,
+                **({} if judged is None else chart_inputs(judged, parts.cells.mended, seed)),
             ),
             "decisions": decisions,
         }

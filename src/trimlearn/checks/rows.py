@@ -180,7 +180,8 @@ def _verdict(
         found.append(OddRow(i, float(plain.score[i]), sure, columns[i]))
     scores = np.where(judged, plain.score, np.nan)
     contamination = float(min(fit.contamination_ for view in views for fit in view.fits.values()))
-    return RowFindings(tuple(found), scores, 1.0, contamination, tuple(caveats), plain.fits)
+    fits = {**plain.fits, "matrix": plain.Z, "columns": names}
+    return RowFindings(tuple(found), scores, 1.0, contamination, tuple(caveats), fits)
 
 
 def _columns(view: _View, rows: NDArray[np.int64], names: list[str]) -> dict[int, tuple[str, ...]]:

@@ -67,6 +67,9 @@ def _columns_title(wrong: Counter[str], counts: dict[str, tuple[int, int, int]])
     first = wrong.most_common(1)[0][0]
     if len(wrong) == 1:
         return f"All wrong cells are in {first}" if total > 1 else f"The one wrong cell is in {first}"
+    if len(wrong) <= 3:
+        names = [name for name, _ in wrong.most_common()]
+        return f"All wrong cells are in {', '.join(names[:-1])} and {names[-1]}"
     if leading == 1:
         return f"{first} holds {share(held / total)} of the wrong cells"
     if leading <= max(3, len(wrong) // 3):
@@ -95,16 +98,18 @@ def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
     left = f" The {len(rows)} rows with the worst cells are drawn, of {len(worst):,}." if len(worst) > len(rows) else ""
     if len(by_count) > len(columns):
         left += f" The {len(columns)} columns with the most are drawn, of {len(by_count)}."
+    gaps = _missing(found, rows, columns, names)
+    grey = "; a grey one is missing" if gaps else ""
     listed = sorted(cells.cells, key=lambda c: -abs(c.score))[:200]
     yield {
         "type": "matrix",
         "key": "cells",
         "title": _cells_title(cells),
         "description": f"Each square is a cell: + is too high, − is too low for the rest of its row{words}, the "
-        f"stronger the colour the further off; a grey one is missing.{left}",
+        f"stronger the colour the further off{grey}.{left}",
         "rows": names.all(rows),
         "columns": columns,
-        "cells": [*_missing(found, rows, columns, names), *drawn],
+        "cells": [*gaps, *drawn],
         "table": table(["row", "column", "value", "expected", "probability", "error"],
                        [_cell_line(found, cell, names) for cell in listed], len(cells.cells)),
     }  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trimlearn.report.chart_specs import Spec, axis, counted, numbers, say, share, table
+from trimlearn.report.chart_specs import Spec, axis, numbers, say, share, table
 from trimlearn.report.chart_target import Judged
 
 if TYPE_CHECKING:
@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["coefficients", "convergence", "who_leaves"]
 
 COEFFICIENTS = 20  # of a forest plot: more do not fit on a screen
+SETTLED = 1e-4  # of both measures of stationarity: the tolerance at which `trimlearn.solve` stops
 LEAVERS = 25  # rows of the chart of who leaves when: likewise
 
 
-def coefficients(target: TargetFindings) -> Iterator[Spec]:
-    """The linear model, fitted to all rows, and trimmed."""
+def coefficients(target: TargetFindings, columns: Sequence[str] = ()) -> Iterator[Spec]:
+    """The linear model, fitted to all rows, and trimmed; not where none of it is about a column (those of images)."""
     known = [c for c in target.coefficients if _number(c["trimmed"]) is not None and _number(c["plain"]) is not None]
     there = [c for c in known if not str(c["name"]).endswith("intercept")]  # it says nothing, and dwarfs the others
-    if not there:
+    if not there or (columns and not any(name in str(c["name"]) for c in there for name in columns)):
         return
     there.sort(key=lambda c: -max(abs(c["trimmed"]), abs(c["plain"])))
     items = [
@@ -68,11 +69,11 @@ def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     if not known:
         return "The coefficients with all rows, and trimmed"
     if turned:
-        return f"When rows are trimmed, {turned[0]['name']} changes its sign"
+        return f"When rows are trimmed, the coefficient of “{turned[0]['name']}” changes its sign"
     if not moved:
         return "Trimming moves no coefficient beyond its 95 % interval"
     if len(moved) == 1:
-        return f"Trimming moves the coefficient of {moved[0]['name']} beyond its 95 % interval"
+        return f"Trimming moves the coefficient of “{moved[0]['name']}” beyond its 95 % interval"
     return f"Trimming moves {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
 
 
@@ -93,11 +94,11 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
     worst = np.nan_to_num(score[rows], nan=-np.inf)
     order = np.lexsort((-worst, leaves))
     order = order[np.isfinite(leaves[order])]
-    first = order[:LEAVERS]
-    elbow = float(path.elbow)
-    before = int(np.sum(leaves <= elbow))
-    if before == 0:
+    found = float(path.elbow if path.auto is None else path.auto)
+    if found <= 0:
         return
+    early = int(np.sum(leaves <= max(float(path.elbow), leaves[order[0]])))
+    first = order[: min(LEAVERS, 2 * early + 5)]
     items = [
         {
             "name": judged.names.of(int(rows[i])),
@@ -109,19 +110,19 @@ def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
         }
         for i in first
     ]
-    more = f" The first {LEAVERS} of {len(order):,} are drawn." if len(order) > LEAVERS else ""
+    more = f" The first {len(first)} of {len(order):,} are drawn." if len(order) > len(first) else ""
     start = judged.names.of(int(rows[first[0]]))
     yield {
         "type": "rows",
         "key": "path",
-        "title": f"{counted(before, 'row', start=True)} {'leaves' if before == 1 else 'leave'} before the data say "
-        f"stop, {start} first",
+        "title": f"As more and more rows are trimmed from the linear model, “{start}” leaves first",
         "description": "The linear model is fitted with more and more rows trimmed: each line ends where its row "
-        f"leaves for good.{more}",
+        f"leaves for good. By this model alone, about {share(found)} of the rows do not fit; later leavers may well "
+        f"be right.{more}",
         "x": {"label": "share of rows trimmed", "shape": "linear", "percent": True, "zero": True},
         "groups": [{"role": "fits", "name": "leaves at"}],
         "thin": True,
-        "lines": [{"at": numbers([elbow])[0], "label": f"found in the data: {share(elbow)}"}],
+        "lines": [{"at": numbers([found])[0], "label": f"do not fit: {share(found)}"}],
         "items": items,
         "table": table(["row", "leaves at"],
                        [[judged.names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),
@@ -137,23 +138,24 @@ def convergence(target: TargetFindings) -> Iterator[Spec]:
     if len(records) < 3:
         return
     passes, objective = (np.array([getattr(r, name) for r in records]) for name in ("passes", "objective"))
-    last, drop = objective[-1], objective.max() - objective.min()
-    settled = np.flatnonzero(np.abs(objective - last) > 0.01 * drop)
-    after = passes[min(len(passes) - 1, settled[-1] + 1)] if len(settled) else passes[0]
-    title = f"The fit had settled after {say(float(after))} of {say(float(passes[-1]))} passes over the data"
-    if len(settled) and settled[-1] >= len(passes) - 2:
-        title = f"The fit was still moving at the end of {say(float(passes[-1]))} passes over the data"
+    count, last = say(float(passes[-1])), records[-1]
+    title = f"The linear fit had settled after {count} passes over the data"
+    if not max(last.stationarity_x, last.stationarity_w) <= SETTLED:  # nor where one is not a number
+        title = f"The linear fit was still moving after {count} passes over the data"
+    kept = np.array([r.h for r in records])
+    fewer = " At first more and more rows are left out, which lowers it too." if np.ptp(kept) > 0 else ""
     yield {
         "type": "scatter",
         "key": "convergence",
         "title": title,
         "description": "The objective of the trimmed linear fit after each reweighting: it falls as the fit learns "
-        "which rows to leave out, and is flat where nothing changes any more.",
+        f"which rows to leave out.{fewer} Whether it has settled is measured by what one more step would change.",
         "x": {"label": "passes over the data", "shape": "linear"},
         "y": axis("objective", objective),
-        "points": {"x": numbers(passes), "y": numbers(objective), "group": [0] * len(passes)},
+        "points": {"x": numbers(passes), "y": numbers(objective), "group": [0] * len(passes),
+                   "name": [f"{say(float(h))} rows count" for h in kept]},
         "groups": [{"role": "trimmed", "name": "objective"}],
         "join": [0],
         "label": [],
         "table": table(["passes", "objective"], [[float(a), float(b)] for a, b in zip(passes, objective, strict=True)]),
-    }
+    }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import Spec, axis, chosen, numbers, points, say, share, table
+from trimlearn.report.chart_specs import PERCENT, Spec, axis, chosen, numbers, points, say, share, short, table
 from trimlearn.report.chart_target import Judged
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 CLASSES = 12  # of a noise matrix: more squares have no room for numbers
 BINS = 10  # of a reliability diagram, as is usual (Niculescu-Mizil and Caruana 2005)
 NORMAL = 1.96  # two-sided 95 % of a normal law
+WIDE = 4.0  # times the median, from which on a logarithm shows both a value ten times too large and the bulk
 OFF = 0.05  # what predictions may be off by on average, to be called right
 
 
@@ -46,15 +47,16 @@ def _given_and_predicted(judged: Judged, predicted: Floats) -> Iterator[Spec]:
     drawn, note = chosen(rows, target.flagged, given - np.median(given[rows]), judged.score)
     both = np.concatenate([given[rows], predicted[rows]])
     kept = rows[~target.flagged[rows]]
+    which, thing = "rows that are not flagged" if len(kept) < len(rows) else "rows", short(target.name)
     error = float(np.median(np.abs(given[kept] - predicted[kept]))) if len(kept) else float("nan")
     yield {
         "type": "scatter",
         "key": "calibration",
-        "title": f"Half of the rows that are not flagged lie within {say(error)} of the expected {target.name}",
-        "description": f"Each point is a row: across, the {target.name} that models expect without having seen it; up, "
+        "title": f"Half of the {which} lie within {say(error)} of the expected {thing}",
+        "description": f"Each point is a row: across, the {thing} that models expect without having seen it; up, "
         f"the one that is given. On the dashed line they agree. {note}".strip(),
-        "x": axis(f"expected {target.name}", both),
-        "y": axis(f"given {target.name}", both),
+        "x": axis(f"expected {thing}", both, WIDE),
+        "y": axis(f"given {thing}", both, WIDE),
         "diagonal": True,
         **points(predicted[drawn], given[drawn], drawn, judged.groups, judged.names, judged.score),
         "table": judged.listed(rows),
@@ -108,6 +110,11 @@ def _wilson(share_: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
     return middle - half, middle + half
 
 
+def _whole(value: float) -> str:
+    """A share that was estimated from a class's rows, a hundred or so: digits after the point would be chance."""
+    return f"under 1{PERCENT}" if 0 < value < 0.005 else f"{100 * value:.0f}{PERCENT}"
+
+
 def noise_matrix(target: TargetFindings) -> Iterator[Spec]:
     """How often a class is labelled as another one."""
     matrix = target.noise_matrix
@@ -121,11 +128,12 @@ def noise_matrix(target: TargetFindings) -> Iterator[Spec]:
     k, j = np.unravel_index(int(off.argmax()), off.shape)
     title = "No class is often labelled as another one"
     if off[k, j] >= 0.005:  # what is printed as 0 %
-        title = f"{share(float(off[k, j]))} of {target.classes[k]} bear the label {target.classes[j]}"
+        true, given = (short(target.classes[i]) for i in (k, j))
+        title = f"About {_whole(float(off[k, j]))} of what should be “{true}” is labelled “{given}”"
     left = (
         f" The {CLASSES} classes with the most noise are drawn, of {len(target.classes)}." if len(off) > CLASSES else ""
     )
-    shares = [[share(float(matrix[i, h])) for h in shown] for i in shown]
+    shares = [[_whole(float(matrix[i, h])) for h in shown] for i in shown]
     cells = [
         {
             "row": a,

@@ -191,10 +191,11 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     spec, note = seen.scatter("quantiles", expected, np.where(np.isfinite(expected), score, np.nan), score)
     times = score[order[-1]] / expected[order[-1]]
     yield spec | {
-        "title": f"The furthest row lies {_times(float(times))} as far out as it would among normal rows",
-        "description": "Sorted distances against those of as many normal rows: on the dashed line they are the same; "
+        "title": f"The furthest row lies {_times(float(times))} as far out as a normal distribution would put it",
+        "description": "Sorted distances against those of as many rows from a normal distribution: on the dashed line "
+        "they are the same; "
         f"odd rows rise above it, and a bend says that the columns are not normal. {note}".strip(),
-        "x": axis("distance of normal rows", expected[rows]),
+        "x": axis("distance under a normal distribution", expected[rows]),
         "y": axis("robust distance", score[rows]),
         "diagonal": True,
     }

@@ -9,7 +9,20 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Groups", "Names", "Spec", "axis", "chosen", "counted", "numbers", "points", "say", "share", "table"]
+__all__ = [
+    "Groups",
+    "Names",
+    "Spec",
+    "axis",
+    "chosen",
+    "counted",
+    "numbers",
+    "points",
+    "say",
+    "share",
+    "short",
+    "table",
+]
 
 Spec = dict[str, Any]
 Floats = NDArray[np.float64]
@@ -24,6 +37,7 @@ FAR = 100  # of the points that fit, the furthest out: each can be seen alone, a
 NAMED = 40  # points that may be named: a screen has room for about 15 of them
 OTHERS = 3  # points that are not flagged and may be named: one wants to know what is furthest out
 LISTED = 50  # lines of the table of a chart: more are not read, and the page has the whole list of suspects
+NAME = 40  # letters of a column's name in a sentence: more push the sentence out of sight
 PERCENT = "\N{NO-BREAK SPACE}%"
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")  # numbers spelled out in English
 
@@ -59,6 +73,16 @@ def share(value: float) -> str:
     if 0.9905 < value < 1:
         return f"{100 * value:.1f}{PERCENT}"
     return f"{100 * value:.2g}{PERCENT}" if value < 0.0995 else f"{100 * value:.0f}{PERCENT}"
+
+
+def short(name: object, most: int = NAME) -> str:
+    """A name that fits into a sentence.
+
+    >>> short("species"), short("what the keeper wrote down on the day", 20)
+    ('species', 'what the keeper wro…')
+    """
+    text = str(name)
+    return text if len(text) <= most else f"{text[: most - 1].rstrip()}…"
 
 
 def counted(count: int, one: str, many: str | None = None, *, start: bool = False) -> str:
@@ -115,7 +139,7 @@ class Groups:
         return groups, [there.index(str(role)) for role in self.role[rows]]
 
 
-def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
+def axis(label: str, values: ArrayLike, wide: float = WIDE, **more: Any) -> Spec:
     """An axis for these values: logarithmic, or so on both sides of 0, where few of them are far beyond the others.
 
     >>> axis("price", [1.0, 2.0, 3.0])["shape"], axis("price", [1.0, 2.0, 900.0])["shape"]
@@ -128,7 +152,7 @@ def axis(label: str, values: ArrayLike, **more: Any) -> Spec:
     v = np.asarray(values, dtype=np.float64)
     size = np.abs(v[np.isfinite(v)])
     middle = float(np.median(size[size > 0])) if np.any(size > 0) else 1.0
-    if size.size == 0 or size.max() <= WIDE * middle:
+    if size.size == 0 or size.max() <= wide * middle:
         return {"label": label, "shape": "linear", **more}
     if np.min(v[np.isfinite(v)]) > middle / WIDE**2 and not more.get("zero"):
         return {"label": label, "shape": "log", **more}

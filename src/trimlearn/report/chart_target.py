@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import Groups, Names, Rows, Spec, axis, chosen, counted, numbers, points, share, table
+from trimlearn.report.chart_specs import (
+    Groups,
+    Names,
+    Rows,
+    Spec,
+    axis,
+    chosen,
+    counted,
+    points,
+    share,
+    short,
+    table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,12 +29,12 @@ if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings
     from trimlearn.tables.table import Table
 
-__all__ = ["Judged", "outlier_map", "probabilities", "sorted_scores"]
+__all__ = ["Judged", "outlier_map", "sorted_scores"]
 
 Floats = NDArray[np.float64]
 
-BINS = 20  # of a histogram of probabilities: 5 % each
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
+GROUPS = 0.25  # of the rows beyond the limit of distances: so many are a group of their own rather than unusual
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 
 
@@ -44,7 +56,7 @@ class Judged:
         """The target of a table."""
         both = target.by_linear & target.by_boosting
         role = np.where(target.flagged, np.where(both, "wrong", "doubt"), "fits")
-        thing = "label" if target.classes else target.name
+        thing = short(target.name)
         words = {
             "fits": "not flagged",
             "doubt": f"{thing} looks wrong, the models differ",
@@ -105,10 +117,15 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
+    if limit is not None and not np.isfinite(limit):
+        limit = None
+    groups = ""
+    if limit is not None and np.mean(far[rows] > limit) > GROUPS:
+        limit, groups = None, "So many rows lie far out that they are groups of their own. "
     drawn, note = chosen(rows, target.flagged, far, judged.score)
     signed = not target.classes
-    label = "residual, in robust standard deviations" if signed else "score of the label: larger is worse"
-    lines = [] if limit is None or not np.isfinite(limit) else [{"axis": "x", "at": limit, "label": "far from others"}]
+    label = "residual, in robust standard deviations" if signed else "score: larger is worse"
+    lines = [] if limit is None else [{"axis": "x", "at": limit, "label": "far from others"}]
     lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, signed)]
     yield {
         "type": "scatter",
@@ -117,9 +134,9 @@ def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iter
         "description": " ".join(
             [
                 "Each point is a row: across, how unusual its predictors are; up and down, how far its",
-                f"{'label' if target.classes else target.name} is from what the models expect.",
+                f"{short(target.name)} is from what the models expect.",
                 "Rows far to the right weigh most in a plain fit.",
-                note + judged.note,
+                groups + note + judged.note,
             ]
         ).strip(),
         "x": axis("distance of the predictors from the other rows", far[rows], short="distance"),
@@ -140,9 +157,9 @@ def _cuts(cut: float | None, signed: bool) -> list[float]:
 
 def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
     flagged = rows[judged.target.flagged[rows]]
-    thing = "label" if judged.target.classes else judged.target.name
+    thing = short(judged.target.name)
     if len(flagged) == 0:
-        return f"No row has a {thing} far from what the models expect"
+        return f"In no row is {thing} far from what the models expect"
     outside = 0 if limit is None else int(np.sum(far[flagged] > limit))
     start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
     if outside == 0:
@@ -195,39 +212,3 @@ def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
     spread = float(np.median(np.abs(good - np.median(good))))
     gap = "a clear gap" if width > spread else "a small gap" if width > spread / 4 else "no gap"
     return f"There is {gap} between the {counted(flagged, 'flagged row')} and the others"
-
-
-def probabilities(judged: Judged) -> Iterator[Spec]:
-    """How sure it is that the suspects are wrong, and how many of them are innocent."""
-    target = judged.target
-    p = target.probability[target.flagged & np.isfinite(target.probability)]
-    if len(p) < FEWEST:
-        return
-    others = target.probability[~target.flagged & np.isfinite(target.probability)]
-    edges = np.linspace(0.0, 1.0, BINS + 1)
-    near = others[others >= edges[1]]
-    counts = [np.histogram(v, edges)[0].tolist() for v in (p, near)]
-    innocent, missed = float(np.sum(1 - p)), float(np.sum(others))
-    bins = [
-        {"from": round(a, 2), "to": round(b, 2), "counts": list(c)}
-        for a, b, *c in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)
-    ]
-    groups = [{"role": "wrong", "name": "flagged"}, {"role": "fits", "name": "not flagged"}]
-    yield {
-        "type": "histogram",
-        "key": "probabilities",
-        "title": f"Of {len(p):,} suspects, about {len(p) - innocent:,.0f} are truly wrong, by their probabilities",
-        "description": f"If all {len(p):,} were called wrong, about {_about(innocent)} of them would be innocent "
-        f"({share(innocent / len(p))}); about {_about(missed)} wrong ones would be missed. "
-        f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",
-        "x": {"label": "probability that the target is wrong", "shape": "linear", "percent": True},
-        "y": {"label": "rows", "shape": "linear"},
-        "groups": groups,
-        "bins": bins,
-        "table": table(["probability", "flagged", "not flagged"],
-                       [[f"{share(b['from'])} to {share(b['to'])}", *b["counts"]] for b in bins if sum(b["counts"])]),
-    }  # fmt: skip
-
-
-def _about(value: float) -> str:
-    return str(numbers([round(value, 1)])[0]) if value < 10 else f"{value:,.0f}"

@@ -35,18 +35,22 @@
     return pens[size].measureText(String(text)).width;
   }
 
-  /** The text cut to a width, with an ellipsis where something is missing. */
-  function fitted(text, room, size = 12) {
+  /** The text cut to a width, with an ellipsis where something is missing: at the end, or before its last letters. */
+  function fitted(text, room, size = 12, last = 0) {
+    const cut = (count) => {
+      const end = Math.round(count * last);
+      return `${letters.slice(0, count - end).join("")}…${end ? letters.slice(-end).join("") : ""}`;
+    };
     const letters = Array.from(String(text));
     if (widthOf(text, size) <= room) return String(text);
     let low = 1;
     let high = letters.length;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if (widthOf(letters.slice(0, middle).join("") + "…", size) <= room) low = middle;
+      if (widthOf(cut(middle), size) <= room) low = middle;
       else high = middle - 1;
     }
-    return letters.slice(0, low).join("") + "…";
+    return cut(low);
   }
 
   /** The numbers of a chart, for who reads or hears rather than sees. */

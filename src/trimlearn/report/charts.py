@@ -12,9 +12,10 @@ from trimlearn.report.chart_cells import cell_map, column_bars
 from trimlearn.report.chart_duplicates import duplicate_bars
 from trimlearn.report.chart_fits import coefficients, convergence, who_leaves
 from trimlearn.report.chart_models import calibration, noise_matrix
+from trimlearn.report.chart_probabilities import probabilities
 from trimlearn.report.chart_rows import row_charts
 from trimlearn.report.chart_specs import Names, Spec
-from trimlearn.report.chart_target import Judged, outlier_map, probabilities, sorted_scores
+from trimlearn.report.chart_target import Judged, outlier_map, sorted_scores
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings
@@ -110,6 +111,6 @@ def _of_target(
     yield from probabilities(judged)
     yield from calibration(judged, known["predicted"])
     yield from noise_matrix(target)
-    yield from coefficients(target)
+    yield from coefficients(target, [column.name for column in table.columns])
     yield from who_leaves(judged, known["path"])
     yield from convergence(target)

@@ -3,13 +3,16 @@
   "use strict";
   const { svg, widthOf, fitted } = charts;
 
-  /** Names of the columns: flat where there is room, else turned. */
+  const NARROW = 16; // pixels of a column: names that are turned halfway would touch
+
+  /** Names of the columns: flat where there is room, else turned, upright where columns are narrow. */
   function heads(names, left, side, top, room) {
     const turned = names.some((name) => widthOf(name) > side - 6);
+    const angle = side < NARROW ? -90 : -50;
     return names.map((name, j) => {
       const x = left + (j + 0.5) * side;
       if (!turned) return svg("text", { class: "chart-row", x, y: top - 8, "text-anchor": "middle" }, name);
-      const turn = `translate(${x + 4} ${top - 8}) rotate(-50)`;
+      const turn = `translate(${x + 4} ${top - 8}) rotate(${angle})`;
       return svg("text", { class: "chart-row", transform: turn }, fitted(name, room));
     });
   }
@@ -26,10 +29,12 @@
     const flat = Math.max(numbered ? 92 : 48, headRoom + 12); // wide enough for names that lie flat
     const fits = flat * columns.length <= free ? flat : Math.min(numbered ? 92 : 48, free / columns.length);
     const turned = columns.some((name) => widthOf(name) > fits - 6);
-    const side = turned ? Math.min(fits, Math.max(6, (free - turnedRoom) / columns.length)) : fits;
+    const room = (reach) => Math.min(fits, Math.max(6, (free - reach) / columns.length));
+    const upright = turned && room(turnedRoom) < NARROW;
+    const side = turned ? Math.min(room(upright ? 0 : turnedRoom), upright ? NARROW - 1 : fits) : fits;
     const tall = numbered ? Math.max(34, Math.min(48, side * 0.6)) : 22;
     const named = spec.column_label ? 22 : 0;
-    const top = Math.ceil(named + (turned ? headRoom * 0.77 + 16 : 24));
+    const top = Math.ceil(named + (turned ? headRoom * (upright ? 1 : 0.77) + 16 : 24));
     const nodes = heads(columns, left, side, top, 130);
     if (spec.column_label) nodes.push(svg("text", { class: "chart-label", x: left, y: 12 }, `${spec.column_label} →`));
     if (corner) nodes.push(svg("text", { class: "chart-label", x: 0, y: top - 8 }, fitted(corner, rowRoom)));

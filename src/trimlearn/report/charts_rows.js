@@ -42,7 +42,7 @@
     spec.items.forEach((item, i) => {
       const y = top + (i + 0.5) * line;
       const name = { class: "chart-row", x: left - 12, y: y + 4, "text-anchor": "end" };
-      nodes.push(svg("text", name, fitted(item.name, room)));
+      nodes.push(svg("text", name, fitted(item.name, room, 12, 0.4)));
       const between = item.points.filter((v) => v !== null).map((v) => x.of(v));
       if (spec.dumbbell && between.length > 1) {
         nodes.push(svg("line", { class: "chart-thread", x1: between[0], x2: between[1], y1: y, y2: y }));

@@ -36,6 +36,7 @@ SCRIPTS = (
     "page_main.js",
 )
 BUDGET = 3_500_000  # characters of values and neighbours: with all else, 1,000 suspects stay below 5 MB
+OPTION = r'<span class="option">\g<0></span>'  # in the page: what re.sub puts around an option of the command
 LONG = 2_000  # characters of a cell that the page shows of rows and neighbours: some 30 lines
 
 
@@ -134,8 +135,13 @@ def text(value: object) -> str:
 
 
 def items(sentences: list[str]) -> str:
-    """Sentences as the items of a list."""
-    return "".join(f"<li>{text(sentence)}</li>" for sentence in sentences)
+    """Sentences as the items of a list; an option of the command stays on one line.
+
+    >>> items(["Use --decisions FILE."])
+    '<li>Use <span class="option">--decisions</span> FILE.</li>'
+    """
+    options = re.compile(r"(?<!\S)--[a-z][a-z-]*")
+    return "".join(f"<li>{options.sub(OPTION, text(sentence))}</li>" for sentence in sentences)
 
 
 def as_json(document: dict[str, Any]) -> str:

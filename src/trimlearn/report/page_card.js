@@ -51,7 +51,7 @@ function targetMatter(s) {
       { class: "opinions" },
       opinion("Linear model", s.target.linear),
       opinion("Boosting", s.target.boosting),
-      make("li", {}, `${percent(probability)} likely wrong`),
+      make("li", {}, `${chance(probability)} likely wrong`),
     ),
     make(
       "div",
@@ -101,7 +101,7 @@ function cellMatter(s, cell) {
       "ul",
       { class: "opinions" },
       cell.error && make("li", { class: "against" }, datum(capital(cell.error))),
-      make("li", {}, `${percent(cell.probability)} likely wrong`),
+      make("li", {}, `${chance(cell.probability)} likely wrong`),
       cell.score !== null && make("li", {}, `${digits(Math.abs(cell.score))} σ from what is expected`),
     ),
     make(
@@ -132,7 +132,7 @@ function oddMatter(s) {
       names.length ? [", most of all in ", ...names] : "",
       ".",
     ),
-    make("ul", { class: "opinions" }, make("li", {}, `${percent(s.odd.probability)} likely wrong`)),
+    make("ul", { class: "opinions" }, make("li", {}, `${chance(s.odd.probability)} likely wrong`)),
   );
 }
 

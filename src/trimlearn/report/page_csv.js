@@ -5,10 +5,15 @@ const DECISIONS = ["keep", "drop", "relabel", "correct"];
 
 const isNumber = (text) => /^[+-]?(\d[\d\s.,_']*|\.\d+)(e[+-]?\d+)?\s*%?$/i.test(text);
 
-// Spreadsheets run a cell that begins like a formula. A quote before it stops that; numbers are left as they are. A
-// cell that has such quotes already gets one more, so that none is lost on the way back.
-const guard = (text) => (/^'*[=+\-@\t\r]/.test(text) && !isNumber(text) ? `'${text}` : text);
-const unguard = (text) => (/^'+[=+\-@\t\r]/.test(text) ? text.slice(1) : text);
+// Spreadsheets run a cell that begins like a formula, also after spaces and quotation marks, or with a full-width sign.
+// A quote before it stops that; numbers are left as they are. A cell that has such a quote already gets one more, so
+// that none is lost on the way back. The rule is that of trimlearn/tables/write.py.
+const FORMULA = /^[\s"']*[=+\-@\t\r\n＝＋－＠]|^[\t\r\n]/;
+const PLAIN = new RegExp(
+  String.raw`^(\s*[-+]?[£$€¥]?(\d{1,3}(,\d{3})+|\d+([.,]\d*)?|[.,]\d+)([.,]\d+)?([eE][-+]?\d+)?\s*%?\s*|-+|\+)$`,
+);
+const guard = (text) => (FORMULA.test(text) && !PLAIN.test(text) ? `'${text}` : text);
+const unguard = (text) => (text.startsWith("'") && FORMULA.test(text.slice(1)) ? text.slice(1) : text);
 
 const quote = (text) => (/[",;\r\n]|^\s|\s$/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
 

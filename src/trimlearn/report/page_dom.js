@@ -66,6 +66,9 @@ function percent(p) {
   return `${Math.round(p * 100)} %`;
 }
 
+// How probable: of what only models say, nothing is certain.
+const chance = (p) => percent(p === null || p === undefined ? p : Math.min(p, 0.999));
+
 const whole = (n) => Number(n).toLocaleString("en");
 const several = (n, one, many = `${one}s`) => `${whole(n)} ${n === 1 ? one : many}`;
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

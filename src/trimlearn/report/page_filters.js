@@ -50,6 +50,7 @@ function searchField() {
 function kindField() {
   const counts = {};
   for (const s of suspects) for (const kind of s.kinds) counts[kind] = (counts[kind] ?? 0) + 1;
+  const word = (kind) => (kind === "target" && data.target ? datum(data.target.name, "", 24) : KIND_WORDS[kind]);
   const radio = (kind, label, count) =>
     make(
       "label",
@@ -62,7 +63,7 @@ function kindField() {
     { class: "kinds" },
     make("legend", { class: "caption" }, "What looks wrong"),
     radio("", "All", suspects.length),
-    Object.keys(KIND_WORDS).filter((kind) => counts[kind]).map((kind) => radio(kind, KIND_WORDS[kind], counts[kind])),
+    Object.keys(KIND_WORDS).filter((kind) => counts[kind]).map((kind) => radio(kind, word(kind), counts[kind])),
   );
 }
 

@@ -135,7 +135,7 @@ function drawRow(i) {
     { role: "row", "data-suspect": i, class: classes.join(" ") },
     make("th", { role: "rowheader", scope: "row", class: "c-line" }, toggle, glimpse(s)),
     cell("kind", make("span", { class: "kind" }, capital(s.kind)), " ", summary(s)),
-    cell("probability", bar(s.probability ?? 0), make("span", { class: "number" }, percent(s.probability))),
+    cell("probability", bar(s.probability ?? 0), make("span", { class: "number" }, chance(s.probability))),
     cell("models", verdicts(s.target)),
     cell("decision", decisionCell(s, tab)),
   );

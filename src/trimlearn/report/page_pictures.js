@@ -43,7 +43,7 @@ function thumbnail(i) {
       "span",
       { class: "caption" },
       caption,
-      make("span", { class: "muted" }, decided ? ` ${decided}` : ` ${percent(s.probability)}`),
+      make("span", { class: "muted" }, decided ? ` ${decided}` : ` ${chance(s.probability)}`),
     ),
   );
 }

@@ -11,18 +11,21 @@ const scrolled = (label, table) => make(
   { class: "scroll", tabindex: "0", role: "region", "aria-label": label },
   table,
 );
-const heads = (...names) => make("thead", {}, make("tr", {}, names.map((name) => make("th", { scope: "col" }, name))));
+const heads = (...names) => {
+  const cells = names.filter(Boolean).map((name) => make("th", { scope: "col" }, name));
+  return make("thead", {}, make("tr", {}, cells));
+};
 
 function drawCounts() {
   const { suspects: rows, targets, cells, cell_rows: cellRows, odd_rows: odd, duplicates, agreed } = data.counts;
   const { name, task } = data.target ?? {};
   const entries = [
     [rows, rows === 1 ? "suspect row" : "suspect rows", `of ${whole(data.source.rows)}`],
-    data.target && [targets, task === "classification" ? "wrong labels" : "wrong targets", datum(name, "name", 40)],
+    data.target && [targets, targetWords(targets, task), ["of ", datum(name, "name", 40)]],
     data.target && targets > 0 && [agreed, "of these by both models", ""],
     [cells, cells === 1 ? "wrong cell" : "wrong cells", cells ? `in ${several(cellRows, "row")}` : ""],
-    [odd, "odd as a whole", ""],
-    [duplicates, "duplicates", ""],
+    (odd > 0 || !data.target) && [odd, odd === 1 ? "row odd as a whole" : "rows odd as a whole", ""],
+    [duplicates, duplicates === 1 ? "duplicate" : "duplicates", ""],
   ];
   const shownEntries = entries.filter((entry) => entry && entry[0] !== undefined && entry[0] !== null);
   byId("counts").replaceChildren(...shownEntries.map(([n, label, note]) => make(
@@ -33,6 +36,9 @@ function drawCounts() {
   )));
 }
 
+const targetWords = (n, task) => `wrong ${task === "classification" ? "label" : "value"}${n === 1 ? "" : "s"}`;
+
+const unreadable = data.columns.some((column) => column.unreadable > 0);
 const MANY = 200; // columns listed at first
 function columnsSection() {
   if (!data.columns.length) return null;
@@ -49,7 +55,7 @@ function columnsSection() {
   const table = make(
     "table",
     { class: "columns" },
-    heads("Column", "Read as", "Missing", "Unreadable", "Wrong cells", "Typical error", "Examples"),
+    heads("Column", "Read as", "Missing", unreadable && "Unreadable", "Wrong cells", "Typical error", "Examples"),
     body,
   );
   return section(
@@ -88,7 +94,9 @@ function columnLine(column, most) {
       "td",
       {},
       make("span", { class: `type ${column.kind}` }, column.kind),
-      column.how && make("span", { class: "how" }, datum(column.how, "muted", 120)),
+      // "numbers" says nothing beside "number".
+      column.how && column.how !== `${column.kind}s`
+        && make("span", { class: "how" }, datum(column.how, "muted", 120)),
     ),
     make(
       "td",
@@ -96,7 +104,7 @@ function columnLine(column, most) {
       whole(column.missing),
       make("span", { class: "muted" }, missing),
     ),
-    count(column.unreadable),
+    unreadable && count(column.unreadable),
     make(
       "td",
       { class: column.wrong_cells ? "figure wrong" : "figure zero" },
@@ -161,10 +169,12 @@ function modelLine({ plain, trimmed }) {
   );
 }
 
+const ALIKE = 0.02; // of the larger one: what other folds would change as well
 function comparedWords(plain, trimmed) {
   if (!plain || !trimmed || plain.value === null || trimmed.value === null) return "";
   const gain = plain.better === "lower" ? plain.value - trimmed.value : trimmed.value - plain.value;
-  if (digits(plain.value) === digits(trimmed.value)) return make("span", { class: "muted" }, "the same");
+  const size = Math.max(Math.abs(plain.value), Math.abs(trimmed.value));
+  if (Math.abs(gain) <= ALIKE * size) return make("span", { class: "muted" }, "about the same");
   const [kind, words] = gain > 0 ? ["good", "▲ trimmed is better"] : ["bad", "▼ trimmed is worse"];
   return make("span", { class: kind }, words);
 }
