@@ -14,6 +14,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from trimlearn import cli, load
 from trimlearn.checks.design import linear_design
 from trimlearn.checks.model_file import Model, model_of, with_predictions
+from trimlearn.cli.predict import _shown
 from trimlearn.checks.write import to_json
 
 
@@ -121,3 +122,7 @@ def test_predict_from_the_command_line(tmp_path, capsys, monkeypatch):
         assert cli.main(["predict", *argv]) == code
         said = capsys.readouterr()
         assert says in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+def test_predicted_numbers_are_printed_with_the_digits_that_count():
+    assert [_shown(value) for value in (np.float64(30.663023556742345), 1e-9, "Diesel")] == ["30.663", "1e-09", "Diesel"]

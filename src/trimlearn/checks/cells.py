@@ -159,7 +159,7 @@ def _without_columns(odds: CellOdds, X: Floats, names: Sequence[str], caveats: l
     known = np.isfinite(X).sum(axis=0)
     wrong = np.bincount(odds.column, minlength=X.shape[1])
     groups = wrong > MIXED * known
-    for j in np.flatnonzero(groups):
+    for j in np.flatnonzero(groups).tolist():
         caveats.append(
             f"{wrong[j]:,} of {known[j]:,} numbers of {names[j]} do not fit to their rows: it may hold several groups "
             "or units, so that they are not listed one by one."

@@ -79,7 +79,7 @@ def check_task(task: str | None) -> None:
 
 def check_seed(seed: Any) -> None:
     """Raise for a seed that no generator takes."""
-    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= seed < 2**32:
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
         raise OptionError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed!r}.")
 
 

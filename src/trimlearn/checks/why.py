@@ -76,7 +76,7 @@ class Reasons:
         """Whether a multiple of what is expected says more than a difference: around 0 any factor comes about."""
         x = self.parts.table.frame[self.parts.target.name].to_numpy(dtype=float) if self.parts.target else np.zeros(1)
         low, high = np.nanpercentile(x, [25, 75])
-        return abs(expected) > (high - low) / 2 or low > 0 or high < 0
+        return bool(abs(expected) > (high - low) / 2 or low > 0 or high < 0)
 
     def _cells(self, suspect: Suspect) -> list[str]:
         sentences = []
