@@ -195,3 +195,24 @@ def test_what_a_value_may_have_been() -> None:
     assert whole.reveals(np.array([25.1, 25.0])).tolist() == [True, False]
     shares = np.repeat([0.37, 0.5], 300) + np.append(np.zeros(300), np.random.default_rng(0).normal(size=300))
     assert Writing.of(shares).reveals(np.array([3.7, 0.51]))[0]
+
+
+def test_a_column_of_two_units_is_one_caveat_and_no_wrong_cells():
+    frame = related(120)
+    frame.loc[::5, "price"] *= 1000
+    frame.loc[1::5, "price"] *= 1000
+    found = find_cells(as_table(frame))
+    assert not [cell for cell in found.cells if cell.column == "price"]
+    few = related(120)
+    few.loc[::10, "price"] *= 1000
+    assert len([cell for cell in find_cells(as_table(few)).cells if cell.column == "price"]) == 12
+
+
+def test_numbers_beyond_counting_are_ordinary_where_all_are():
+    frame = related(50).assign(big=lambda frame: frame["price"] * 1e298)
+    assert not find_cells(as_table(frame)).cells
+
+
+def test_no_doubt_is_raised_where_nothing_is_wrong():
+    frame = pd.DataFrame(np.random.default_rng(1).normal(size=(200, 2)).round(3), columns=["u", "v"])
+    assert find_cells(as_table(frame)).caveats == ()

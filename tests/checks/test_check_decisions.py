@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 import made_up
+import pandas as pd
 import pytest
 
 from trimlearn.checks.decisions import apply, read_decisions
 from trimlearn.checks.moved import how_it_moved
 from trimlearn.checks.options import OptionError
 from trimlearn.checks.suspects import find_suspects
+from trimlearn.tables import read_table
+
+HEADER = "fingerprint,row,what,column,value"
 
 
 @pytest.fixture
 def decided(tmp_path):
     """A function that writes lines into a file and reads them for the target Fuel."""
 
-    def read(*lines, target="Fuel", header="fingerprint,row,what,column,value"):
+    def read(*lines, target="Fuel", header=HEADER):
         mark = made_up.table().fingerprint
         path = tmp_path / "decisions.csv"
         path.write_text("\n".join([header, *(line.replace("#", mark) for line in lines)]) + "\n", encoding="utf-8-sig")
@@ -57,6 +61,37 @@ def test_a_file_that_a_spreadsheet_saved_again_is_read(decided):
 def test_the_quote_before_a_formula_is_taken_off(decided):
     assert decided("#,1,correct,Name,'=x").written == {(1, "Name"): "=x"}
     assert decided("#,1,correct,Name,'tis").written == {(1, "Name"): "'tis"}
+
+
+def test_the_quote_before_a_column_is_taken_off_unless_the_column_has_it(tmp_path):
+    frame = pd.DataFrame({"=a": [1.5, 2.5, 3.5], "'=b": [1.0, 4.0, 9.0]})
+    table = read_table(frame)
+    path = tmp_path / "decisions.csv"
+    path.write_text(f"{HEADER}\n{table.fingerprint},0,correct,'=a,7\n{table.fingerprint},1,keep,'=b,\n")
+    found = read_decisions(path, table, None)
+    assert found.written == {(0, "=a"): "7"} and (1, "'=b") in found.pins.cells
+
+
+@pytest.mark.parametrize(
+    ("text", "column", "value", "means"),
+    [
+        ("a;b\n1,234;2,5\n2,345;3,5\n3,456;4,5\n", "a", '"1,234"', 1.234),
+        ("a;b\n1,234;2,5\n2,345;3,5\n3,456;4,5\n", "a", '"12,5"', 12.5),
+        ("a;b\n1.234;2,5\n2.345;3,5\n3.456;4,5\n", "a", "7.000", 7000.0),
+        ('a,b\n"1,234",2.5\n"2,345",3.5\n"3,456",4.5\n', "a", '"7,000"', 7000.0),
+        ("a,b\n1,£5\n2,£6\n3,£7\n", "b", '"£1,200"', 1200.0),
+        ("a,b\n12 km,1\n13 km,2\n14 km,3\n", "a", "20 km", 20.0),
+        ("a,b\n12 km,1\n13 km,2\n14 km,3\n", "a", "20", 20.0),
+        ("a,b\n1/2/2020,13/1/2020\n3/2/2020,14/1/2020\n4/2/2020,15/1/2020\n", "a", "5/6/2020", "2020-06-05"),
+    ],
+)
+def test_a_corrected_cell_is_read_as_the_table_was(text, column, value, means, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    table = read_table(tmp_path / "t.csv")
+    (tmp_path / "decisions.csv").write_text(f"{HEADER}\n{table.fingerprint},0,correct,{column},{value}\n")
+    mended = apply(read_decisions(tmp_path / "decisions.csv", table, None), table, None)
+    assert mended.frame.loc[0, column] == (pd.Timestamp(means) if isinstance(means, str) else means)
+    assert mended.frame.loc[1:].equals(table.frame.loc[1:])
 
 
 @pytest.mark.parametrize(

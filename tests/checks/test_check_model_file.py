@@ -15,6 +15,7 @@ from trimlearn import cli, load
 from trimlearn.checks.design import linear_design
 from trimlearn.checks.model_file import Model, model_of, with_predictions
 from trimlearn.checks.write import to_json
+from trimlearn.cli.predict import _shown
 
 
 def fitted(task: str, seed: int = 0) -> tuple[Model, pd.DataFrame]:
@@ -121,3 +122,8 @@ def test_predict_from_the_command_line(tmp_path, capsys, monkeypatch):
         assert cli.main(["predict", *argv]) == code
         said = capsys.readouterr()
         assert says in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+def test_predicted_numbers_are_printed_with_the_digits_that_count():
+    values = (np.float64(30.663023556742345), 1e-9, "Diesel")
+    assert [_shown(value) for value in values] == ["30.663", "1e-09", "Diesel"]

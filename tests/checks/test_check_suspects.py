@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import made_up
-import numpy as np
+import pandas as pd
 import pytest
 
 from trimlearn.checks.findings import DuplicateRows, OddRow, WrongCell
@@ -13,6 +13,7 @@ from trimlearn.checks.names import Names
 from trimlearn.checks.suspects import find_suspects
 from trimlearn.checks.why import Reasons
 from trimlearn.checks.words import caveats, counts, headline, next_steps
+from trimlearn.tables import read_table
 
 
 def said(parts):
@@ -133,7 +134,9 @@ def test_caveats_of_all_parts_are_said_once_and_doubtful_levels_and_few_rows_wit
         (["1.25", "2.5"], 3.14159, "3.14"),
         (["1.5"], 3.14159, "3.1"),
         (["12,5", "3,25"], 3.14159, "3,14"),
-        (["1.234,50"], 1234.5, "1230"),
+        (["1.234,50"], 1234.5, "1.230"),
+        (["1.234,50", "80,20"], 80.25, "80,2"),
+        (["1.234,50", "80,20"], 1234567.0, "1.230.000"),
         (["0.001"], 0.00123, "0.001"),
         (["1"], float("nan"), ""),
         (["1"], -0.2, "0"),
@@ -141,7 +144,29 @@ def test_caveats_of_all_parts_are_said_once_and_doubtful_levels_and_few_rows_wit
     ],
 )
 def test_expected_values_are_written_as_their_column_is(written, value, text):
-    table = made_up.table()
-    column = (written * made_up.N)[: made_up.N]
-    table = replace(table, written=table.written.assign(Price=np.array(column, dtype=object)))
+    table = read_table(pd.DataFrame({"Price": (written * made_up.N)[: made_up.N]}), number="Price")
     assert Names(table).number(value, "Price") == text
+
+
+def test_cells_that_could_not_be_read_are_no_reason_to_rest():
+    table = made_up.table()
+    columns = tuple(replace(column, unreadable=(4, 9) if column.name == "MPG" else ()) for column in table.columns)
+    parts = made_up.parts(of=replace(table, columns=columns))
+    found = counts(parts, [])
+    assert headline(parts, found) == ["Nothing looks wrong in these 60 rows, but 2 cells could not be read."]
+    assert next_steps(parts, found)[0].startswith("See what is written")
+
+
+def test_a_row_with_a_wrong_cell_is_not_said_to_have_none():
+    table = made_up.table()
+    odd = OddRow(3, 2.0, 0.8, ("MPG",))
+    why = said(made_up.parts(wrong=(made_up.PRICE,), odd=(odd,), of=table))[3][1]
+    assert "Without that, too, the row is unlike all others, most of all in MPG." in why and "to blame" not in why
+
+
+def test_no_factor_is_named_where_about_nothing_is_expected():
+    table = made_up.table()
+    around = table.frame.assign(MPG=table.frame["MPG"] - 43.5)
+    around.loc[5, "MPG"] = 50.0
+    table = replace(table, frame=around, written=table.written.assign(MPG=around["MPG"].astype(str)))
+    assert "times" not in said(made_up.parts(made_up.number(table, 5, 0.05), of=table))[5][1]

@@ -70,3 +70,23 @@ def test_more_rows_than_are_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({row.row for row in found.odd} & set(range(0, 1000, 100))) >= 8
     assert len(found.scores) == 1000
     assert any("learnt from 300" in caveat for caveat in found.caveats)
+
+
+def test_a_gap_among_columns_that_hang_together_makes_no_row_odd():
+    rng = np.random.default_rng(2)
+    z = rng.uniform(10.0, 90.0, 200)
+    frame = pd.DataFrame({"a": z, "b": z + rng.normal(size=200), "c": 2 * z + rng.normal(size=200)})
+    for row in range(0, 60, 2):
+        frame.iloc[row, row // 2 % 3] = np.nan
+    assert odd_rows(as_table(frame), frame).odd == ()
+
+
+def test_why_no_rows_were_judged_is_said_in_words_that_help():
+    rng = np.random.default_rng(0)
+    one, wide = pd.DataFrame({"a": rng.normal(size=90)}), pd.DataFrame(rng.normal(size=(40, 20))).add_prefix("c")
+    assert odd_rows(as_table(one), one).caveats == (
+        "No rows were judged as a whole: that takes two columns of numbers, here 1 can be used.",
+    )
+    assert odd_rows(as_table(wide), wide).caveats == (
+        "No rows were judged as a whole: 20 columns of numbers take 100 rows, and there are 40.",
+    )

@@ -27,6 +27,8 @@ WRONG = 0.5  # the probability from which on a cell is called wrong: as many are
 FEWEST = 10  # rows: of fewer, no cell can be told to be wrong
 CODED = 0.1  # of the cells of a column: where more hold a code for missing values, that is how the table was made
 SEVERAL, HALF = 4, 0.5  # numbers of a row, and which share of them: where more deviate, it is the row that does
+MIXED = 1 / 3  # of the cells of a column: more are no errors of a few, and which part is right cannot be told
+UNSURE = 0.8  # a probability that other steps of the model might have brought below one half
 CERTAIN = 0.99  # the probability that −999 among ages stands for missing: nobody knows better
 FINITE = 1e100  # numbers beyond are as good as infinite: nothing is counted in them, and their squares overflow
 LARGEST = 1e6  # of a score: what is further off, or infinite, is as far as that
@@ -113,7 +115,9 @@ def _coded(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
 def _infinite(numbers: Numbers) -> list[WrongCell]:
     """Cells that nobody can mean."""
     found = []
-    for i, j in np.argwhere(np.abs(numbers.X) > FINITE).tolist():
+    endless = np.abs(numbers.X) > FINITE
+    endless[:, endless.sum(axis=0) > MIXED * len(endless)] = False  # such numbers are ordinary there
+    for i, j in np.argwhere(endless).tolist():
         value = float(numbers.X[i, j])
         expected = center_and_spread(numbers.X[:, j])[0]
         found.append(WrongCell(i, numbers.names[j], value, expected, float(np.sign(value)) * LARGEST, 1.0))
@@ -128,13 +132,12 @@ def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
         return []
     X = finite[:, used]
     model = TableModel.fit(X)
-    if not model.settled:
-        caveats.append("Which numbers are wrong had not quite settled: doubt those of a probability near 0.5.")
     if len(X) > model.rows:
         caveats.append(f"How numbers hang together was learnt from {model.rows:,} rows; all were judged by that.")
     cells = model.judge(X)
     writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
     odds = _without_rows(cell_odds(model, X, cells, writings).beyond(WRONG), X, caveats)
+    odds = _without_columns(odds, X, [numbers.names[j] for j in used], caveats)
     partners = exchanged(model, X, cells, odds)
     found = []
     for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
@@ -146,7 +149,22 @@ def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
         value = numbers.shown(at, float(X[i, j]))
         probability = float(odds.probability[k])
         found.append(WrongCell(i, name, value, numbers.shown(at, expected), score, probability, error))
+    if not model.settled and any(cell.probability < UNSURE for cell in found):
+        caveats.append("Which numbers are wrong had not quite settled: doubt those of a probability near 0.5.")
     return found
+
+
+def _without_columns(odds: CellOdds, X: Floats, names: Sequence[str], caveats: list[str]) -> CellOdds:
+    """The wrong cells of columns that are right otherwise: where many deviate, the column holds groups or units."""
+    known = np.isfinite(X).sum(axis=0)
+    wrong = np.bincount(odds.column, minlength=X.shape[1])
+    groups = wrong > MIXED * known
+    for j in np.flatnonzero(groups).tolist():
+        caveats.append(
+            f"{wrong[j]:,} of {known[j]:,} numbers of {names[j]} do not fit to their rows: it may hold several groups "
+            "or units, so that they are not listed one by one."
+        )
+    return odds.among(~groups[odds.column])
 
 
 def _without_rows(odds: CellOdds, X: Floats, caveats: list[str]) -> CellOdds:

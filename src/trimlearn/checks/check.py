@@ -13,7 +13,7 @@ from trimlearn.checks.findings import Task
 from trimlearn.checks.found import Asked, Check
 from trimlearn.checks.images import image_parts
 from trimlearn.checks.moved import how_it_moved
-from trimlearn.checks.options import check_target, check_task, names, no_more_options, of_option
+from trimlearn.checks.options import check_seed, check_target, check_task, names, no_more_options, of_option
 from trimlearn.checks.parts import Parts, Pins, Progress, run_parts
 from trimlearn.checks.suspects import find_suspects
 from trimlearn.tables.images import read_images
@@ -100,6 +100,7 @@ def check(
     known = [name for name in inspect.signature(check).parameters if name != "unknown"]
     no_more_options(unknown, known)
     check_task(task)
+    check_seed(seed)
     progress = progress or (lambda sentence: None)
     progress("reading the table")
     target = None if target is None else str(target)

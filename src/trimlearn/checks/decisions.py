@@ -99,7 +99,7 @@ def _decision(line: dict[str, str], where: str, table: Table, target: str | None
         raise OptionError(f"{where}: this decision is about another table, or {table.source} has changed since.")
     if not line["row"].isdecimal() or int(line["row"]) >= len(table.frame):
         raise OptionError(f"{where}: row must be a number from 0 to {len(table.frame) - 1}, got {line['row']!r}.")
-    row, column, value = int(line["row"]), line["column"], _plain(line["value"])
+    row, column, value = int(line["row"]), _column(line["column"], table), _plain(line["value"])
     what = line["what"]
     if what not in DONE:
         raise OptionError(f"{where}: what must be keep, drop, relabel or correct, got {what!r}.")
@@ -114,6 +114,11 @@ def _decision(line: dict[str, str], where: str, table: Table, target: str | None
     if what == "relabel" and not value:
         raise OptionError(f"{where}: a relabelled row needs a label.")
     return row, what, column, value  # type: ignore[return-value]
+
+
+def _column(name: str, table: Table) -> str:
+    """A name as the table has it: what keeps a spreadsheet from taking it for a formula is taken off."""
+    return name if name in table.frame.columns else _plain(name)
 
 
 def _plain(value: str) -> str:
@@ -132,7 +137,7 @@ def apply(decisions: Decisions, table: Table, target: str | None, labels: tuple[
         texts = [decisions.written[row, name] for row in rows]
         at = written.columns.get_loc(name)
         written.iloc[rows, at] = texts
-        values = _values(written[name], rows, kinds[name])
+        values = _values(written[name], rows, kinds[name], frame[name])
         for row, text, value in zip(rows, texts, values, strict=True):
             if text and value is None:
                 raise OptionError(
@@ -144,16 +149,25 @@ def apply(decisions: Decisions, table: Table, target: str | None, labels: tuple[
     return replace(table, frame=frame, written=written)
 
 
-def _values(column: Any, rows: list[int], kind: Kind) -> list[Any]:
-    """What the cells of a column mean, read as the table's own are; None for a cell that means nothing."""
+def _values(column: Any, rows: list[int], kind: Kind, known: Any) -> list[Any]:
+    """What the cells of a column mean, read as the table's own are; None for a cell that means nothing.
+
+    Other columns may have told whether "1,234" is a thousand, or whether days come first: of all ways to read the
+    column, the first is taken that leaves most of the ``known`` values of the other rows as they are.
+    """
     import pandas as pd
 
-    from trimlearn.tables.read import read_table
+    from trimlearn.tables.cells import Cells
+    from trimlearn.tables.kinds import read_column
+    from trimlearn.tables.raw import arrow
 
     if kind not in ("number", "date"):
         return [text or None for text in column.iloc[rows]]
-    name = str(column.name)
-    numbers, dates = ((name,), ()) if kind == "number" else ((), (name,))
-    read = read_table(column.to_frame(), number=numbers, date=dates)
-    values = read.frame[name].iloc[rows]
-    return [None if pd.isna(value) else value for value in values]
+    cells = Cells(arrow().array(column.tolist(), arrow().large_string()))
+    ways: list[dict[str, Any]] = [{"decimal": sign} for sign in (None, "point", "comma")]
+    if kind == "date":
+        ways = [{"day_first": first} for first in (None, True, False)]
+    read = [pd.Series(read_column(cells, str(column.name), kind, **way).values) for way in ways]
+    others = known.drop(index=known.index[rows])
+    same = [int((values.drop(index=rows).to_numpy() == others.to_numpy()).sum()) for values in read]
+    return [None if pd.isna(value) else value for value in read[same.index(max(same))].iloc[rows]]

@@ -215,7 +215,8 @@ def load(path: str | Path) -> Model:
     try:
         return Model.from_json(document)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is a model, but damaged: {error}.") from error
+        what = f"it lacks {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path} is a model, but damaged: {what}.") from error
 
 
 def model_of(parts: Parts) -> Model | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from math import floor, isfinite, log10
+from math import floor, isclose, isfinite, log10
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -78,7 +78,7 @@ class Names:
             return ""
         if column not in self._styles:
             self.written(0, column)
-            self._styles[column] = _Style(self._columns[column][:SEEN])
+            self._styles[column] = _Style(self._columns[column][:SEEN], self.table.frame[column].to_numpy()[:SEEN])
         return self._styles[column].text(value, digits)
 
     def expected(self, cell: WrongCell) -> str:
@@ -97,14 +97,15 @@ class Names:
 class _Style:
     """How numbers of a column are written: seen in its first cells."""
 
-    def __init__(self, cells: NDArray[Any]) -> None:
-        digits = [re.sub(r"[^\d.,]", "", cell) for cell in cells if isinstance(cell, str)]
+    def __init__(self, cells: NDArray[Any], values: NDArray[Any]) -> None:
+        """Of the cells and what they mean, which tells what a point or a comma is for."""
+        digits = [re.sub(r"[^\d.,]", "", cell) if isinstance(cell, str) else "" for cell in cells]
+        signs = [_sign(cell, value) for cell, value in zip(digits, values, strict=True)]
+        self.comma = signs.count(",") > signs.count(".")
+        mark, other = (",", ".") if self.comma else (".", ",")
         digits = [cell for cell in digits if cell]
-        commas = sum(bool(re.fullmatch(r"\d+(\.\d{3})*,(\d{1,2}|\d{4,})", cell)) for cell in digits)
-        points = sum(bool(re.search(r"\.\d+$", cell)) for cell in digits)
-        self.comma = commas > 0 and commas > points
-        self.thousands = not self.comma and any(re.match(r"\d{1,3}(,\d{3})+(\.|$)", cell) for cell in digits)
-        mark = "," if self.comma else "."
+        grouped = re.compile(rf"\d{{1,3}}(\{other}\d{{3}})+(\{mark}|$)")
+        self.thousands = any(grouped.match(cell) for cell in digits)
         decimals = sorted(len(cell.rpartition(mark)[2]) if mark in cell else 0 for cell in digits)
         self.decimals = decimals[int(MOST * (len(decimals) - 1))] if decimals else 0  # wild cells may have more
 
@@ -119,7 +120,22 @@ class _Style:
         if digits == EXACT and "." in text:
             text = text.rstrip("0").rstrip(".")
         text = "0" if text.strip("-0.") == "" else text
-        return text.replace(".", ",") if self.comma else text
+        return text.translate(str.maketrans(".,", ",.")) if self.comma else text
+
+
+def _sign(digits: str, value: Any) -> str:
+    """The decimal sign by which digits mean a value, "" where there is no telling.
+
+    >>> _sign("1.234", 1234.0), _sign("1.234", 1.234), _sign("12,5", 12.5), _sign("12", 12.0)
+    (',', '.', ',', '')
+    """
+    if ("," not in digits and "." not in digits) or not isinstance(value, (int, float, np.number)):
+        return ""
+    for sign, other in ((".", ","), (",", ".")):
+        plain = digits.replace(other, "").replace(sign, ".")
+        if plain.count(".") <= 1 and plain != "." and isclose(float(plain), abs(float(value))):
+            return sign
+    return ""
 
 
 def clip(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, get_args
 
 from trimlearn.checks.findings import Task
@@ -13,7 +14,7 @@ from trimlearn.tables.names import find_names
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
 
-__all__ = ["OptionError", "check_target", "check_task", "names", "no_more_options", "of_option", "one_of"]
+__all__ = ["OptionError", "check_seed", "check_target", "check_task", "names", "no_more_options", "of_option", "one_of"]
 
 LISTED = 8  # names that one line of an error holds, as many as a reader takes in
 
@@ -74,6 +75,12 @@ def check_task(task: str | None) -> None:
     """Raise for a task that is none."""
     if task is not None and task not in get_args(Task):
         raise OptionError(f"task must be one of {', '.join(get_args(Task))}, got {task!r}.")
+
+
+def check_seed(seed: Any) -> None:
+    """Raise for a seed that no generator takes."""
+    if isinstance(seed, bool) or not isinstance(seed, Integral) or not 0 <= int(seed) < 2**32:
+        raise OptionError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed!r}.")
 
 
 def check_target(table: Table, target: str | None, id: str | None) -> None:

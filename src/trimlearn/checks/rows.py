@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn.checks.findings import OddRow, RowFindings
+from trimlearn.checks.row_gaps import filled
 from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
@@ -36,6 +38,9 @@ ROWS, WORK = 10_000, 150_000
 SHOWN = 3  # columns that are named for a row
 PART = 0.1  # of a row's distance: what a column must explain to be named
 FLAT = 3  # columns up to which PCA has no say: it leaves out one direction, or none, in which rows could be odd
+# Rows of a table that may be as far out by chance, where the distances are all that speaks: one false alarm in twenty
+# tables, the usual level.
+CHANCE = 0.05  # of 120 normal tables of two or three columns 6 have odd rows (9 rows); without it 8 have (22 rows)
 LEAST = 1e-12  # of a score, whose logarithm is taken
 KNOWN = 0.5  # of the cells of a row: where fewer are known it is not judged
 
@@ -89,14 +94,21 @@ def odd_rows(
     judged = np.isfinite(X).sum(axis=1) > KNOWN * p
     fitted = judged & ~np.array([pinned.get(i, False) for i in range(n)], dtype=bool)
     if p < 2 or fitted.sum() < max(FEWEST, EACH * p):
-        why = f"{p} numeric column{'s' * (p != 1)} and {int(fitted.sum())} rows are too few for that"
-        return RowFindings((), np.full(n, np.nan), np.inf, 0.0, (f"No rows were judged as a whole: {why}.",))
+        return RowFindings((), np.full(n, np.nan), np.inf, 0.0, _too_few(p, int(fitted.sum())))
     rows = np.flatnonzero(fitted)
     most = int(max(min(ROWS, WORK / p), MANY * p))
     if len(rows) > most:
         rows = np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
     views = [_View.of(X, rows, transform, seed) for transform in (False, True)]
     return _verdict(views, names, judged, pinned, len(rows) if len(rows) < fitted.sum() else 0)
+
+
+def _too_few(p: int, rows: int) -> tuple[str, ...]:
+    """Why no rows were judged."""
+    if p < 2:
+        return (f"No rows were judged as a whole: that takes two columns of numbers, here {p} can be used.",)
+    least = max(FEWEST, EACH * p)
+    return (f"No rows were judged as a whole: {p} columns of numbers take {least} rows, and there are {rows}.",)
 
 
 def _judged_columns(table: Table, mended: pd.DataFrame) -> tuple[list[str], Floats]:
@@ -114,7 +126,7 @@ def _judged_columns(table: Table, mended: pd.DataFrame) -> tuple[list[str], Floa
 @final
 @dataclass(frozen=True)
 class _View:
-    """Both models of the columns in one set of units; missing values count as the middle."""
+    """Both models of the columns in one set of units; missing values are what the row suggests."""
 
     Z: Floats
     fits: dict[str, Any]
@@ -129,7 +141,7 @@ class _View:
             center, sigma = center_and_spread(x[rows])
             known = x[rows][np.isfinite(x[rows])]
             Z[:, j] = Column.of(known).into(x) if transform else (x - center) / sigma
-        Z = np.nan_to_num(Z)
+        Z = filled(Z, rows)
         models: dict[str, Any] = {"covariance": TrimmedCovariance(random_state=seed)}
         if X.shape[1] > FLAT:
             models["pca"] = TrimmedPCA(random_state=seed)
@@ -140,6 +152,9 @@ class _View:
         for fit in fits.values():
             scores = fit.outlier_score(Z) if len(rows) < len(Z) else fit.outlier_scores_
             probability = np.minimum(probability, _probability(fit, scores, rows))
+            if X.shape[1] <= FLAT:
+                by_chance = len(Z) * chi2.sf(scores**2, X.shape[1])
+                probability[by_chance > CHANCE] = 0.0
             logs += np.log(np.maximum(scores / fit.threshold_, LEAST)) / len(fits)
         return cls(Z, fits, tuple(_said(w) for w in caught), probability, np.exp(logs))
 

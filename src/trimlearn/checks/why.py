@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from math import isfinite
 from typing import TYPE_CHECKING, final
 
+import numpy as np
+
 from trimlearn.checks.errors import FACTORS, MISSING, SWAPPED
 from trimlearn.checks.findings import DuplicateRows, TargetFindings
 from trimlearn.checks.names import Names, clip
@@ -65,10 +67,16 @@ class Reasons:
                 what = f"{judged.name} is {clip(given)}, which is doubtful, but no other label fits better."
         else:
             value = float(self.parts.table.frame[judged.name].iat[row])
-            error = _times(value, float(expected))
+            error = _times(value, float(expected)) if self._is_far_from_zero(float(expected)) else ""
             slip = f": {error}" if error else ""
             what = f"{judged.name} is {clip(given)}; {self.rows} like it have about {suggested}{slip}."
         return [what, opinion(judged, row)]
+
+    def _is_far_from_zero(self, expected: float) -> bool:
+        """Whether a multiple of what is expected says more than a difference: around 0 any factor comes about."""
+        x = self.parts.table.frame[self.parts.target.name].to_numpy(dtype=float) if self.parts.target else np.zeros(1)
+        low, high = np.nanpercentile(x, [25, 75])
+        return bool(abs(expected) > (high - low) / 2 or low > 0 or high < 0)
 
     def _cells(self, suspect: Suspect) -> list[str]:
         sentences = []
@@ -85,6 +93,8 @@ class Reasons:
     def _odd(self, suspect: Suspect) -> list[str]:
         columns = suspect.odd.columns if suspect.odd is not None else ()
         most = f", most of all in {and_list(columns[:NAMED])}" if columns else ""
+        if suspect.cells:
+            return [f"Without that, too, the row is unlike all others{most}."]
         return [f"As a whole the row is unlike all others{most}; no single cell is to blame."]
 
     def _twins(self, row: int, group: DuplicateRows) -> str:

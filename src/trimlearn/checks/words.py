@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trimlearn.checks.errors import SWAPPED
 from trimlearn.checks.names import Names, clip
 from trimlearn.checks.suspects import Suspect
 from trimlearn.checks.why import and_list, error_words
@@ -50,7 +51,10 @@ def headline(parts: Parts, found: dict[str, int]) -> list[str]:
     if found["targets"]:
         sentences.append(f"Two models agree on {found['agreed']} of {found['targets']}.")
     if not sentences:
-        sentences.append(f"Nothing looks wrong in these {len(parts.table.frame):,} rows.")
+        rows = f"these {len(parts.table.frame):,} rows"
+        unread = sum(len(column.unreadable) for column in parts.table.columns)
+        but = f", but {unread:,} {'cell' if unread == 1 else 'cells'} could not be read" if unread else ""
+        sentences.append(f"Nothing looks wrong in {rows}{but}.")
     return sentences + _twins(found)
 
 
@@ -88,6 +92,8 @@ def _cells(found: dict[str, int]) -> list[str]:
 def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
     """What to do with it."""
     if not found["suspects"]:
+        if any(column.unreadable for column in parts.table.columns):
+            return ["See what is written in the cells that could not be read. clean.csv holds all rows of the table."]
         return ["Nothing has to be done. clean.csv holds the same rows as the table."]
     if not found["wrong_rows"]:
         return ["See whether rows that repeat others were entered twice. No value looks wrong; clean.csv has all rows."]
@@ -110,7 +116,7 @@ def _rules(parts: Parts) -> list[str]:
     sentences = []
     for column, error in parts.cells.typical.items():
         same = sum(cell.column == column and cell.error == error for cell in parts.cells.cells)
-        if error and same >= SAME:
+        if error not in ("", SWAPPED) and same >= SAME:  # digits are swapped by chance, whoever writes them
             what = f"{same} cells of {column} have the same error ({error_words(error)})"
             sentences.append(f"{what}: look for where they come from.")
     return sentences

@@ -98,7 +98,10 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 
 def _share(text: str) -> float:
-    share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    try:
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        share = -1.0
     if not 0 <= share <= 1:
         raise argparse.ArgumentTypeError(f"must be a share between 0 and 1, got {text}")
     return share

@@ -49,7 +49,12 @@ def _run(arguments: argparse.Namespace) -> None:
     table = model.read(arguments.table)
     predicted = with_predictions(model, table)
     if arguments.out is None:
-        print(*predicted.iloc[:, -1], sep="\n")
+        print(*map(_shown, predicted.iloc[:, -1]), sep="\n")
         return
     write_csv(predicted, arguments.out)
     print(f"Written: {arguments.out}, with {len(predicted):,} predictions in its last column.")
+
+
+def _shown(value: Any) -> str:
+    """A prediction for the eye; a file has all its digits."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
