@@ -223,7 +223,7 @@ class _Judge:
     def _predicted(self, n: int, opinions: list[Floats]) -> Floats:
         """What models expect that had not seen a row: numbers in the units of the table, or P(class)."""
         if self.numeric:
-            return _placed(n, self.target.rows, self.scale.back(np.median(opinions, axis=0)))
+            return np.asarray(_placed(n, self.target.rows, self.scale.back(np.median(opinions, axis=0))))
         P = np.mean(np.exp(opinions), axis=0)
         out = np.full((n, P.shape[1]), np.nan)
         out[self.target.rows] = P / P.sum(axis=1, keepdims=True)
