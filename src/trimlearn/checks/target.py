@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
@@ -22,6 +21,7 @@ from trimlearn.checks.target_numbers import NumberJudgement, judge_numbers
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
+from trimlearn.checks.target_threads import threads_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["judge_target"]
 
-TOGETHER = 500_000  # entries, times classes: two idle cores take 0.75 of the time of one from here on, 0.9 at 60,000
-BUSY = 0.5  # of the cores: where others use more, threads wait for a core (some five times as long, on two)
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
 
 Judgement = LabelJudgement | NumberJudgement
@@ -101,7 +99,7 @@ def judge_target(
         said = f"The linear model uses the {len(kept)} features that tell most, of {matrices[0].shape[1]:,}."
         designs, matrices = (designs[0].taking(kept), designs[1]), (matrices[0][:, kept], matrices[1])
         asked = replace(asked, caveats=(*asked.caveats, said))
-    with threadpool_limits(_threads(matrices[1].size * max(1, len(asked.classes))), user_api="openmp"):
+    with threadpool_limits(threads_for(matrices[1].size * max(1, len(asked.classes))), user_api="openmp"):
         return _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
 
 
@@ -267,16 +265,6 @@ class _Judge:
             coefficients=linear.coefficients,
             noise_matrix=judged.noise_matrix if isinstance(judged, LabelJudgement) else None,
         )
-
-
-def _threads(work: int) -> int | None:
-    """How many boosting may use; None: as many as it likes.
-
-    Its threads meet after every split, and spin until the last one has come. Where that is soon they gain nothing, and
-    on a busy machine they wait for each other much longer than the work takes.
-    """
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return 1 if work < TOGETHER or load > BUSY * (os.cpu_count() or 1) else None
 
 
 def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Array:
