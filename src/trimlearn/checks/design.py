@@ -131,9 +131,13 @@ class Design:
         """The matrix of these rows. Values of a category that were not seen are like other rare ones."""
         if lacking := [name for name in self.columns if name not in frame.columns]:
             raise ValueError(f"The table lacks columns that the model needs: {', '.join(lacking)}.")
+        columns = {feature.column: frame[feature.column] for feature in self.features}
+        for feature in self.features:
+            if feature.how in ("level", "other", "codes") and columns[feature.column].dtype != "category":
+                columns[feature.column] = frame[feature.column].astype("category")  # words are compared once
         matrix = np.empty((len(frame), len(self.features)))
         for j, feature in enumerate(self.features):
-            matrix[:, j] = feature.values(frame[feature.column])
+            matrix[:, j] = feature.values(columns[feature.column])
         return matrix
 
     def to_json(self) -> dict[str, Any]:
@@ -181,11 +185,17 @@ def tree_design(table: Table, frame: pd.DataFrame, exclude: Sequence[str] = ()) 
 
 def _usable(table: Table, frame: pd.DataFrame, exclude: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Numbers, dates and categories that take at least two values."""
-    varied = {name for name in frame.columns if name not in exclude and frame[name].nunique() > 1}
+    varied = {name for name in frame.columns if name not in exclude and _varies(frame[name])}
     numbers, dates = ([name for name in table.of_kind(kind) if name in varied] for kind in ("number", "date"))
     texts = [name for name in table.of_kind("text") if name in varied and _repeats(frame[name])]
     categories = [name for name in table.of_kind("category") if name in varied] + texts
     return numbers, dates, categories
+
+
+def _varies(column: pd.Series) -> bool:
+    """Whether there are two different values."""
+    known = column.dropna()
+    return len(known) > 1 and bool((known != known.iloc[0]).any())
 
 
 def _repeats(column: pd.Series) -> bool:
@@ -235,8 +245,10 @@ def _codes(column: pd.Series, levels: Sequence[str]) -> Array:
     """The place of each value in levels, their number where it is none of them, −1 where there is none."""
     import pandas as pd
 
-    places = pd.Index(levels, dtype=object).get_indexer(column.astype(object))
-    return np.where(column.isna().to_numpy(), -1, np.where(places < 0, len(levels), places))
+    values = column.astype("category").cat
+    places = pd.Index(levels, dtype=object).get_indexer(values.categories.astype(object))
+    places = np.append(np.where(places < 0, len(levels), places), -1)  # the code of a missing value is −1: the last
+    return np.asarray(places[values.codes.to_numpy()])
 
 
 def _numbers(column: pd.Series, how: How) -> Floats:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import isfinite
+from types import NoneType
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -20,6 +21,8 @@ from trimlearn.checks.words import caveats, counts, headline, next_steps
 from trimlearn.report.charts import charts
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.images import ImageTable
 
@@ -28,8 +31,9 @@ __all__ = ["FORMAT", "document", "finite", "short"]
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
 PICTURES = 500  # suspects with a picture: some 3 kB each, as the page is to stay below 5 MB
-CANDIDATES = 20_000  # rows among which neighbours are looked for: a limit on time; as near as makes no difference
+CANDIDATES = 10_000  # rows among which neighbours are looked for: a limit on time; as near as makes no difference
 LOOKED = 1000  # rows among which examples of values are looked for: a limit on time
+EXAMPLES = 3  # of the values of a column: as many as fit into a cell of the page's table
 FIRST = 20  # suspects in the short form: one screen
 
 
@@ -64,7 +68,7 @@ def document(
             "next": next_steps(parts, found),
             "caveats": caveats(parts),
             "notes": list(table.notes),
-            "columns": _columns(parts, suspects, names),
+            "columns": _columns(parts, suspects),
             "models": [] if judged is None else [vars(score).copy() for score in judged.scores],
             "counts": found,
             "suspects": _Suspects(parts, names).all(suspects),
@@ -96,8 +100,10 @@ def short(results: dict[str, Any]) -> dict[str, Any]:
 
 def finite(value: Any) -> Any:
     """The same with Python's own types, None for numbers that are not finite."""
-    if isinstance(value, str):
+    if type(value) in (str, int, bool, NoneType):
         return value
+    if type(value) is float:
+        return value if isfinite(value) else None
     if isinstance(value, dict):
         return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):  # most hold the cells of a row, which are strings
@@ -109,7 +115,7 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _columns(parts: Parts, suspects: Sequence[Suspect], names: Names) -> list[dict[str, Any]]:
+def _columns(parts: Parts, suspects: Sequence[Suspect]) -> list[dict[str, Any]]:
     wrong = Counter(cell.column for suspect in suspects for cell in suspect.cells)
     return [
         {
@@ -120,21 +126,15 @@ def _columns(parts: Parts, suspects: Sequence[Suspect], names: Names) -> list[di
             "unreadable": len(column.unreadable),
             "wrong_cells": wrong[column.name],
             "typical_error": parts.cells.typical.get(column.name, ""),
-            "examples": _examples(names, column.name, min(len(parts.table.frame), LOOKED)),
+            "examples": _examples(parts.table.written[column.name].iloc[:LOOKED]),
         }
         for column in parts.table.columns
     ]
 
 
-def _examples(names: Names, column: str, n: int) -> list[str]:
+def _examples(written: pd.Series) -> list[str]:
     """The first three different values, as written."""
-    seen: dict[str, None] = {}
-    for row in range(n):
-        if text := names.written(row, column):
-            seen[text] = None
-        if len(seen) == 3:
-            break
-    return list(seen)
+    return [text for text in written.unique() if isinstance(text, str) and text][:EXAMPLES]
 
 
 def _neighbours(parts: Parts, rows: list[int], target: str | None) -> dict[int, tuple[int, ...]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Names", "clip"]
 
-SEEN = 1000  # cells in which the style of a column is looked for: a limit on time
+SEEN = 300  # cells in which the style of a column is looked for: a limit on time
 MOST = 0.9  # of the cells of a column: its style is theirs
 MORE = 3  # decimals of a number that was multiplied: a slip by a thousand moves the comma by so many
 LONG = 60  # letters of a value within a sentence: half a line

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.design import Design, linear_design, tree_design
@@ -14,12 +15,13 @@ from trimlearn.checks.findings import Flags, Floats, ModelScore, TargetFindings,
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_cells import without_doubtful
 from trimlearn.checks.target_labels import LabelJudgement, judge_labels
-from trimlearn.checks.target_learners import Learners
+from trimlearn.checks.target_learners import BOOSTED, Learners, Second
 from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
 from trimlearn.checks.target_numbers import NumberJudgement, judge_numbers
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
+from trimlearn.checks.target_threads import threads_for
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +99,8 @@ def judge_target(
         said = f"The linear model uses the {len(kept)} features that tell most, of {matrices[0].shape[1]:,}."
         designs, matrices = (designs[0].taking(kept), designs[1]), (matrices[0][:, kept], matrices[1])
         asked = replace(asked, caveats=(*asked.caveats, said))
-    return _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
+    with threadpool_limits(threads_for(matrices[1].size * max(1, len(asked.classes))), user_api="openmp"):
+        return _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
 
 
 @final
@@ -125,22 +128,21 @@ class _Judge:
             judged = self._judged(first)
             kept = self._trusted(judged.flagged)
             self.tell("the same, without targets that are probably wrong")
-            # Labels are judged by the first opinions: the second found no more on five dirty tables.
-            second = learners.opinions(kept) if self.numeric else [learners.boosting(kept, 1)]
-            boosting = learners.final(kept)
-            judged = self._judged(second) if self.numeric else judged
-        by_boosting = self._verdict((second if self.numeric else first)[0], judged)
+            second = learners.again(kept, first)
+            opinions = second.opinions if self.numeric else first
+            judged = self._judged(opinions) if self.numeric else judged
+            by_boosting = self._verdict(opinions[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
             linear = self._linear(judged.contamination)
         if not self.numeric:
             linear = replace(linear, flagged=self._verdict(first[1], judged))
         flagged = (judged.flagged | self.target.pinned_wrong) & ~self.target.pinned_right
-        self._say(judged, linear)
+        self._say(judged, linear, learners.sampled)
         found = self._spread(n, judged, flagged, by_boosting, linear)
         return replace(
             found,
-            scores=self._scores(flagged, linear, first[0], second[0]),
+            scores=self._scores(flagged, linear, first[0], second),
             caveats=tuple(dict.fromkeys(self.caveats)),
             fits={
                 "linear": linear.trimmed,
@@ -148,9 +150,10 @@ class _Judge:
                 "design": self.designs[0],
                 "link": self._link,
                 "rows": self.target.rows[linear.rows],
-                "boosting": boosting,
+                "boosting": second.boosting,
                 "boosting_design": self.designs[1],
                 "history": list(linear.trimmed.history_),
+                "predicted": self._predicted(n, opinions),
             },
         )
 
@@ -200,9 +203,10 @@ class _Judge:
         names, usable = self.designs[0].feature_names, ~t.pinned_wrong
         return fit_linear(self.matrices[0], y, names, t.classes, t.task, usable, level, self.seed)
 
-    def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, trimmed: Floats) -> tuple[ModelScore, ...]:
+    def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, second: Second) -> tuple[ModelScore, ...]:
         """Predictions go back to the units of the table first."""
-        t = self.target
+        t, rows = self.target, np.flatnonzero(second.asked)
+        plain, trimmed = plain[rows], second.opinions[0][rows]
         y = np.log(t.y) if self.scale.link == "log" else t.y
         by_line = linear_predictions(self.matrices[0], y, t.task, linear, self.seed)
         if self.scale.link == "log":
@@ -211,10 +215,19 @@ class _Judge:
             by_trees = self.scale.back(plain), self.scale.back(trimmed)
         else:
             by_trees = plain.argmax(axis=1), trimmed.argmax(axis=1)
-        return model_scores(t.y, t.task, ~flagged, linear.rows, by_line, by_trees)
+        return model_scores(t.y, t.task, ~flagged, linear.rows, by_line, rows, by_trees)
 
-    def _say(self, judged: Judgement, linear: LinearFits) -> None:
-        n = len(self.target.y)
+    def _predicted(self, n: int, opinions: list[Floats]) -> Floats:
+        """What models expect that had not seen a row: numbers in the units of the table, or P(class)."""
+        if self.numeric:
+            return np.asarray(_placed(n, self.target.rows, self.scale.back(np.median(opinions, axis=0))))
+        P = np.mean(np.exp(opinions), axis=0)
+        out = np.full((n, P.shape[1]), np.nan)
+        out[self.target.rows] = P / P.sum(axis=1, keepdims=True)
+        return out
+
+    def _say(self, judged: Judgement, linear: LinearFits, sampled: bool) -> None:
+        n = int(np.sum(~self.target.pinned_wrong))
         self.caveats += judged.caveats
         if judged.contamination > HIGH:
             self.caveats.append(
@@ -222,7 +235,10 @@ class _Judge:
                 "is right."
             )
         if len(linear.rows) < n:
-            self.caveats.append(f"The linear model was fitted to a sample of {len(linear.rows):,} of {n:,} rows.")
+            boosting = f", and boosting to samples of {BOOSTED:,}," if sampled else ""
+            self.caveats.append(
+                f"The linear model was fitted to a sample of {len(linear.rows):,}{boosting} of {n:,} rows."
+            )
 
     def _spread(
         self, n: int, judged: Judgement, flagged: Flags, by_boosting: Flags, linear: LinearFits

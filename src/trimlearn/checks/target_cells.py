@@ -26,8 +26,11 @@ def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.Data
     A right value that is taken for missing costs a model little, a wrong one that is believed costs it much. People are
     shown only those cells that are probably wrong; here each counts that the rest of its row does not explain.
     """
-    names = [name for name in table.of_kind("number") if name != target and mended[name].nunique() > 2]
-    if not names or len(mended) < LEAST_ROWS or len(names) * len(mended) > CELLS:
+    names = [name for name in table.of_kind("number") if name != target]
+    if len(mended) < LEAST_ROWS or len(names) * len(mended) > CELLS:
+        return mended
+    names = [name for name in names if mended[name].nunique() > 2]
+    if not names:
         return mended
     X = mended[names].to_numpy(dtype=np.float64, copy=True)
     X[~np.isfinite(X)] = np.nan

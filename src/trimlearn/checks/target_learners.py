@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import Flags, Floats
 
-__all__ = ["Learners", "Plan"]
+__all__ = ["BOOSTED", "Learners", "Plan", "Second"]
 
 # (rows up to which, repetitions, folds) of cross-fitting. With 300 rows the choice of folds alone moves the odds of a
 # row as much as the label does; 100,000 rows need no more than half of them for a model as good.
@@ -31,7 +31,7 @@ TREES = 300  # of which some 110 have not seen a row: the standard error of a sh
 STRENGTH = 10.0  # over the number of features is the variance of a coefficient, a prior: log-odds of 3 in all
 WORK = 300_000  # entries, times classes, beyond which nothing is repeated: a limit on time, some 10 s of boosting
 LINEAR_ROWS = 5_000  # that a linear model is fitted to, a limit on time: 50 coefficients cost 1 % of the variance
-BOOSTED = 20_000  # rows that the last boosting model is fitted to, a limit on time: the folds have judged all of them
+BOOSTED = 20_000  # rows that boosting is fitted to, a limit on time: with 50,000 it errs by 5 % less
 MANY_CLASSES = 20  # beyond which boosting has half the rounds, a limit on time: each grows a tree per class
 LEAST = 1e-6  # of a probability, as robust.labels.flexible has it: one row of a million is not known from thousands
 SMALL = 2_000  # rows up to which boosting is slowed down: steps of 0.07 in leaves of 15 overfit less there than 0.1
@@ -59,6 +59,19 @@ class Plan:
                 warnings.simplefilter("ignore", UserWarning)
                 splits = list(kind(self.folds, shuffle=True, random_state=seed + r).split(np.zeros(len(y)), y))
             yield splits
+
+
+@final
+@dataclass(frozen=True)
+class Second:
+    """What models say that were fitted without wrong targets, boosting's opinion first; and that boosting model.
+
+    ``asked``: the rows that they were asked about; of the others the first opinion stands.
+    """
+
+    opinions: list[Floats]
+    boosting: Any
+    asked: Flags
 
 
 @final
@@ -95,17 +108,32 @@ class Learners:
 
     def opinions(self, kept: Flags) -> list[Floats]:
         """All predictions by models fitted to these rows, boosting's first."""
-        found = [self.boosting(kept), self.line(kept)]
+        found = [self._boosting(kept), self.line(kept)]
         forest = self.forest(kept)
         return found if forest is None else [*found, forest]
 
-    def final(self, kept: Flags) -> Any:
-        """Boosting fitted to all of these rows, or to a sample of them."""
-        rows = _some(np.flatnonzero(kept), BOOSTED, self.seed)
-        return self.new_boosting(self.seed).fit(self.trees[rows], self.y[rows])
+    def again(self, kept: Flags, first: list[Floats]) -> Second:
+        """The opinions once more, by models fitted to these rows.
 
-    def boosting(self, kept: Flags, repetitions: int | None = None) -> Floats:
-        """By boosting."""
+        Labels are judged by the first opinions, so that boosting alone is asked: the others found no more on five dirty
+        tables. Where rows are many, one boosting model is fitted to some and asked about the rest.
+        """
+        rows = _some(np.flatnonzero(kept), BOOSTED, self.seed)
+        model = self.new_boosting(self.seed).fit(self.trees[rows], self.y[rows])
+        asked = np.ones(len(self.y), dtype=bool)
+        if not self.sampled:
+            return Second(self.opinions(kept) if not self.K else [self._boosting(kept, 1)], model, asked)
+        asked[rows] = False
+        boosting = first[0].copy()
+        boosting[asked] = self._predictions(model, self.trees[asked])
+        return Second([boosting, *first[1:]], model, asked)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether rows are so many that boosting is fitted to some of them."""
+        return len(self.y) > BOOSTED
+
+    def _boosting(self, kept: Flags, repetitions: int | None = None) -> Floats:
         return self._crossfit(self.new_boosting, self.trees, kept, repetitions)
 
     def line(self, kept: Flags) -> Floats:
@@ -132,8 +160,10 @@ class Learners:
     def new_boosting(self, seed: int) -> Any:
         """A boosting model, not fitted."""
         options: dict[str, Any] = {"categorical_features": self.categorical, "random_state": seed}
+        if len(self.y) <= SMALL or self.sampled:
+            options["max_bins"] = self._bins
         if len(self.y) <= SMALL:
-            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15, "max_bins": self._bins}
+            options |= {"learning_rate": 0.07, "min_samples_leaf": 15, "max_leaf_nodes": 15}
         if self.K:
             rounds = (60 if len(self.y) <= SMALL else 100) // (1 if self.K <= MANY_CLASSES else 2)
             return HistGradientBoostingClassifier(max_iter=rounds, **options)
@@ -141,7 +171,7 @@ class Learners:
 
     @cached_property
     def _bins(self) -> int:
-        """Few, since rows are; but a category has as many as it has levels."""
+        """Few, since rows are, or time is; but a category has as many as it has levels."""
         codes = self.trees[:, self.categorical]
         return 63 if codes.size == 0 or not np.nanmax(codes, initial=0.0) > 60 else 255
 
@@ -158,17 +188,18 @@ class Learners:
         total: Floats | None = None
         for r, splits in enumerate(plan.splits(self.y, self.K > 0, self.seed)):
             for fitted, predicted in splits:
-                rows = _some(fitted[kept[fitted]], LINEAR_ROWS if X is self.linear else len(fitted), self.seed)
+                rows = _some(fitted[kept[fitted]], LINEAR_ROWS if X is self.linear else BOOSTED, self.seed)
                 model = new(self.seed + r).fit(X[rows], self.y[rows])
-                part = (
-                    _logarithm(self._probabilities(model, X[predicted]))
-                    if self.K
-                    else np.asarray(model.predict(X[predicted]), dtype=np.float64)
-                )
+                part = self._predictions(model, X[predicted])
                 total = np.zeros((len(self.y), *part.shape[1:])) if total is None else total
                 total[predicted] += part
         assert total is not None
         return np.asarray(total / plan.repetitions)
+
+    def _predictions(self, model: Any, X: Floats) -> Floats:
+        if self.K:
+            return _logarithm(self._probabilities(model, X))
+        return np.asarray(model.predict(X), dtype=np.float64)
 
     def _probabilities(self, model: Any, X: Floats) -> Floats:
         P = np.zeros((len(X), self.K))

@@ -21,7 +21,7 @@ __all__ = ["LinearFits", "fit_linear", "telling"]
 
 FEATURES = 200  # a limit on time: beyond, those that tell least about the target are left out
 CLIP = 3.0  # robust σ: what a wild cell may count when features are chosen
-ROWS = 3_000  # that are fitted, a limit on time: some seconds. 50 coefficients are known to a seventh of a σ from them
+ROWS = 2_000  # that are fitted, a limit on time: 2 s. 50 coefficients are known to a sixth of a σ from them
 COUNTS = 1_000  # the same of counts, whose trimmed fit takes several times as long
 PER_COEFFICIENT = 5  # rows: with fewer, a penalty is needed (half of them are left to a trimmed fit)
 TINY_RIDGE = 1e-6  # plain least squares but where columns are the same: no other coefficient changes by as much

@@ -38,13 +38,21 @@ def linear_predictions(X: Floats, y: Array, task: Task, fits: LinearFits, seed: 
 
 
 def model_scores(
-    y: Array, task: Task, good: Flags, linear_rows: Array, linear: tuple[Array, Array], boosting: tuple[Array, Array]
+    y: Array,
+    task: Task,
+    good: Flags,
+    linear_rows: Array,
+    linear: tuple[Array, Array],
+    boosting_rows: Array,
+    boosting: tuple[Array, Array],
 ) -> tuple[ModelScore, ...]:
-    """Of both models, plain and trimmed, on the ``good`` rows; y and all predictions in the units of the table."""
-    every = np.arange(len(y))
+    """Of both models, plain and trimmed, on the ``good`` ones of the rows each was asked about.
+
+    y and all predictions are in the units of the table.
+    """
     found: list[ModelScore] = []
     fits: tuple[Literal["plain", "trimmed"], ...] = ("plain", "trimmed")
-    for model, rows, predictions in (("linear", linear_rows, linear), ("boosting", every, boosting)):
+    for model, rows, predictions in (("linear", linear_rows, linear), ("boosting", boosting_rows, boosting)):
         on = good[rows]
         for fit, predicted in zip(fits, predictions, strict=True):
             if task == "classification":
