@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from math import isfinite, prod
 from typing import TYPE_CHECKING, Literal, final
 
-from trimlearn.checks.findings import DuplicateRows, OddRow, WrongCell
+import numpy as np
+
+from trimlearn.checks.findings import DOUBTFUL, DuplicateRows, OddRow, WrongCell
 from trimlearn.checks.names import Names
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Finding", "Suspect", "find_suspects"]
 
 Finding = Literal["target", "cell", "row", "duplicate"]
+
+DOUBTS = (["doubtful label"], ["doubtful number"])
 
 
 @final
@@ -29,7 +33,8 @@ class Suspect:
     kinds: tuple[Finding, ...]  # all of them, the main one first
     probability: float | None  # that something in the row is wrong; None for a mere copy, which need not be wrong
     score: float  # of the main matter
-    target: bool  # whether its target looks wrong
+    target: bool  # whether its target looks wrong, or doubtful
+    doubtful: bool  # whether nothing but its target is the matter, and that more likely right than wrong
     cells: tuple[WrongCell, ...]
     odd: OddRow | None
     duplicates: tuple[DuplicateRows, ...]
@@ -52,7 +57,7 @@ def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect
     """
     names = Names(parts.table)
     cells, odd, duplicates = _cells(parts), _odd(parts), _duplicates(parts, settled)
-    flagged = set() if parts.target is None else set(parts.target.flagged.nonzero()[0].tolist())
+    flagged = _targets(parts)
     suspects = []
     for row in sorted((flagged | cells.keys() | odd.keys() | duplicates.keys()) - set(settled)):
         matters = _matters(parts, names, row, row in flagged, cells.get(row, ()), odd.get(row), duplicates.get(row, ()))
@@ -66,6 +71,7 @@ def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect
                 probability=1 - prod(1 - p for p in known) if known else None,
                 score=matters[0].score,
                 target=row in flagged,
+                doubtful=[matter.kind for matter in matters] in DOUBTS,
                 cells=tuple(cells.get(row, ())),
                 odd=odd.get(row),
                 duplicates=tuple(duplicates.get(row, ())),
@@ -93,7 +99,8 @@ def _matters(
     matters = []
     judged = parts.target
     if flagged and judged is not None:
-        kind = "wrong label" if judged.task == "classification" else "wrong number"
+        what = "label" if judged.task == "classification" else "number"
+        kind = f"{'wrong' if judged.flagged[row] else 'doubtful'} {what}"
         matters.append(_Matter("target", kind, _number(judged.probability[row]), _number(judged.score[row])))
     if cells:
         worst = max(cells, key=lambda cell: (cell.probability, abs(cell.score)))
@@ -115,6 +122,14 @@ def _twin(names: Names, row: int, group: DuplicateRows) -> _Matter:
     if names.share_only_an_id(group):
         return _Matter("duplicate", "same id", None, 0.0)
     return _Matter("duplicate", "duplicate" if group.kind == "exact" else "near-duplicate", None, 0.0)
+
+
+def _targets(parts: Parts) -> set[int]:
+    judged = parts.target
+    if judged is None or not judged.flagged.any():
+        return set()
+    listed = judged.flagged | (np.nan_to_num(judged.probability) >= DOUBTFUL)
+    return set(np.flatnonzero(listed).tolist())
 
 
 def _cells(parts: Parts) -> dict[int, list[WrongCell]]:

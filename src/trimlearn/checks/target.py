@@ -17,7 +17,7 @@ from trimlearn.checks.target_cells import without_doubtful
 from trimlearn.checks.target_labels import LabelJudgement, judge_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
 from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
-from trimlearn.checks.target_numbers import NumberJudgement, judge_numbers
+from trimlearn.checks.target_numbers import NumberJudgement, explained, judge_numbers
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
@@ -186,7 +186,8 @@ class _Judge:
 
     def _judged(self, opinions: list[Floats]) -> Judgement:
         if self.numeric:
-            return judge_numbers(self.scale.to(self.target.y), np.median(opinions, axis=0), self.seed)
+            y = self.scale.to(self.target.y)
+            return judge_numbers(y, explained(y, opinions), self.seed)
         return judge_labels(opinions, self.target.y)
 
     def _verdict(self, opinion: Floats, judged: Judgement) -> Flags:

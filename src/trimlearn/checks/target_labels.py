@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, logit
 
 from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats
+from trimlearn.checks.findings import DOUBTFUL, Flags, Floats
 from trimlearn.robust.labels.noise import SURE, LabelNoise, estimate_noise
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
@@ -33,7 +33,7 @@ class LabelJudgement:
     score, probability : ndarray
         Log-odds that the label is wrong, and its probability.
     suggested : ndarray of int
-        The most likely class given label and features.
+        The most likely class given label and features; of a doubted label, the most likely other one.
     contamination : float
         The share of wrong labels.
     noise_matrix : ndarray
@@ -72,7 +72,14 @@ def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
     score = np.asarray(logit(np.clip(mean("wrong"), LEAST, 1 - LEAST)), dtype=np.float64)
     probability, level, T = (1 - RIGHT_ANYWAY) * mean("probability"), float(mean("level")), mean("T")
     caveats = _caveats(tried[0].verdict) if all(each.verdict.clean for each in tried) else ()
-    return LabelJudgement(score, probability, mean("classes").argmax(axis=1), level, T, caveats)
+    return LabelJudgement(score, probability, _suggested(mean("classes"), y, probability), level, T, caveats)
+
+
+def _suggested(classes: Floats, y: Array, probability: Floats) -> Array:
+    """The most likely class; of a label that is doubted, the most likely other one."""
+    others = classes.copy()
+    others[np.arange(len(y)), y] = -1.0
+    return np.where(probability >= DOUBTFUL, others.argmax(axis=1), classes.argmax(axis=1))
 
 
 @final

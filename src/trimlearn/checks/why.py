@@ -63,6 +63,8 @@ class Reasons:
         suggested = self.names.value(expected, judged.name)
         if judged.task == "classification":
             what = f"{judged.name} is {clip(given)}; {self.rows} like it are {clip(suggested)}."
+            if not judged.flagged[row]:
+                what = f"{judged.name} is {clip(given)}, but may be {clip(suggested)}."
             if given == suggested:
                 what = f"{judged.name} is {clip(given)}, which is doubtful, but no other label fits better."
         else:

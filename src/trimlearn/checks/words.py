@@ -24,11 +24,13 @@ SAME = 3  # wrong cells of one column that make a rule worth a sentence
 def counts(parts: Parts, suspects: Sequence[Suspect]) -> dict[str, int]:
     """How many of everything."""
     judged = parts.target
-    targets = [suspect.row for suspect in suspects if suspect.target]
+    listed = [suspect.row for suspect in suspects if suspect.target]
+    targets = [] if judged is None else [row for row in listed if judged.flagged[row]]
     return {
         "suspects": len(suspects),
-        "wrong_rows": sum(suspect.probability is not None for suspect in suspects),
+        "wrong_rows": sum(suspect.probability is not None and not suspect.doubtful for suspect in suspects),
         "targets": len(targets),
+        "doubtful": len(listed) - len(targets),
         "cells": sum(len(suspect.cells) for suspect in suspects),
         "cell_rows": sum(bool(suspect.cells) for suspect in suspects),
         "odd_rows": sum(suspect.odd is not None for suspect in suspects),

@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from trimlearn._utils.files import replacing
 from trimlearn.checks.repeat import script
 from trimlearn.report.page import page
@@ -130,7 +132,9 @@ def clean(check: Check) -> pd.DataFrame:
         wrong.setdefault(cell.column, {})[cell.row] = str(cell.expected) if cell.column in categories else ""
     for column, cells in wrong.items():
         written.iloc[list(cells), written.columns.get_loc(column)] = list(cells.values())
-    gone = {suspect.row for suspect in check.suspects if suspect.target or suspect.odd is not None} | check.dropped
+    judged = check.parts.target
+    untrue = set() if judged is None else set(np.flatnonzero(judged.flagged).tolist())
+    gone = {s.row for s in check.suspects if s.row in untrue or s.odd is not None} | check.dropped
     return written.drop(index=written.index[sorted(gone)])
 
 
