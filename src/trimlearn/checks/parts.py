@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
+from threadpoolctl import threadpool_limits
+
 from trimlearn.checks.cells import find_cells
 from trimlearn.checks.duplicates import find_duplicates
 from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.rows import odd_rows
 from trimlearn.checks.target import judge_target
+from trimlearn.checks.target_threads import threads_for
 
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
@@ -56,7 +59,8 @@ def run_parts(
 ) -> Parts:
     """Run all parts. Cells come first, so that wild ones do not wreck the judgement of the target."""
     warned: list[str] = []
-    with heard(warned, "the fits"):
+    # On a busy machine the threads of BLAS wait for each other as those of boosting do.
+    with heard(warned, "the fits"), threadpool_limits(threads_for(table.frame.size)):
         progress("looking at every cell")
         cells = find_cells(table, exclude=(target,) if target else (), keep=pins.cells, seed=seed)
         judged, rows = None, None
