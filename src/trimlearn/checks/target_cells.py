@@ -6,6 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from trimlearn.estimators.cells import CellwiseOutliers
 
@@ -24,7 +25,8 @@ def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.Data
     """The frame with doubtful numbers as NaN too.
 
     A right value that is taken for missing costs a model little, a wrong one that is believed costs it much. People are
-    shown only those cells that are probably wrong; here each counts that the rest of its row does not explain.
+    shown only those cells that are probably wrong; here each counts that the rest of its row does not explain. A number
+    that is far out together with its target is explained by that, and kept: without it the target would look wrong.
     """
     names = [name for name in table.of_kind("number") if name != target]
     if len(mended) < LEAST_ROWS or len(names) * len(mended) > CELLS:
@@ -32,12 +34,24 @@ def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.Data
     names = [name for name in names if mended[name].nunique() > 2]
     if not names:
         return mended
-    X = mended[names].to_numpy(dtype=np.float64, copy=True)
-    X[~np.isfinite(X)] = np.nan
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it was said when cells were judged, and only models see what is left out
-            doubtful = CellwiseOutliers().fit(X).cell_mask_
-    except ValueError:  # columns that cannot be judged: no more is known than before
-        return mended
+    X = _finite(mended[names])
+    doubtful = _doubtful(X)
+    if target in table.of_kind("number") and doubtful.any():
+        doubtful &= _doubtful(np.column_stack([X, _finite(mended[[target]])]))[:, :-1]
     return mended.assign(**{name: np.where(doubtful[:, j], np.nan, X[:, j]) for j, name in enumerate(names)})
+
+
+def _finite(frame: pd.DataFrame) -> NDArray[np.float64]:
+    X = np.array(frame, dtype=np.float64)
+    X[~np.isfinite(X)] = np.nan
+    return X
+
+
+def _doubtful(X: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """The cells that the rest of their row does not explain; none where columns cannot be judged."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it was said when cells were judged, and only models see what is left out
+        try:
+            return CellwiseOutliers().fit(X).cell_mask_
+        except ValueError:  # no column has enough different values: no more is known than before
+            return np.zeros(X.shape, dtype=bool)

@@ -6,7 +6,7 @@ import os
 
 __all__ = ["threads_for"]
 
-TOGETHER = 500_000  # entries, times classes: two idle cores take 0.75 of the time of one from here on, 0.9 at 60,000
+TOGETHER = 500_000  # entries, times classes: two cores take 0.75 of the time of one from here on, 0.9 at 60,000
 BUSY = 0.5  # of the cores: where others use more, threads wait for a core (some five times as long, on two)
 
 
