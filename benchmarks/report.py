@@ -185,8 +185,8 @@ How to read it:
 - *Right targets.* The same tables with wild cells only. Some labels and numbers of real tables are wrong or odd as they
   come, so that none flagged is not what to expect.
 - *Probability.* Rows of all draws by the probability they were given. Constants of the judgement were chosen on draws
-  of these tables. On draws that nobody had looked at, numbers of TopGear in the middle were overrated (0.71 said, 0.31 of
-  13 wrong), those of wine and hospital underrated; above 0.8 it held (0.89 said, 0.85 of 120 wrong).
+  of these tables. On draws that nobody had looked at, numbers of TopGear in the middle were overrated (0.71 said, 0.31
+  of 13 wrong), those of wine and hospital underrated; above 0.8 it held (0.89 said, 0.85 of 120 wrong).
 """,
     "walk": """## The walk: how far a reader goes
 

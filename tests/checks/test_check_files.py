@@ -99,7 +99,8 @@ def test_results_are_json_and_say_what_the_contract_asks_for(written):
     }  # fmt: skip
     assert results["target"] == {"name": "Fuel", "task": "classification", "classes": ["Diesel", "Petrol"]}
     assert results["counts"] == {
-        "suspects": 5, "wrong_rows": 4, "targets": 3, "cells": 2, "cell_rows": 2, "odd_rows": 0, "duplicates": 1,
+        "suspects": 5, "wrong_rows": 4, "targets": 3, "doubtful": 0, "cells": 2, "cell_rows": 2, "odd_rows": 0,
+        "duplicates": 1,
         "contradictory": 0,
         "same_id": 0, "agreed": 2
     }  # fmt: skip

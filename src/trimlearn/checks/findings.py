@@ -25,9 +25,9 @@ __all__ = [
 
 Task = Literal["regression", "count", "classification"]
 
-# Targets are listed from this probability on, where any is more likely wrong than right: of four such rows one is
+# Targets are listed from this probability on, where any is more likely wrong than right: of seven such rows one is
 # wrong, which is worth a look to who goes through a list (a choice). Only those beyond one half are called wrong.
-DOUBTFUL = 0.25
+DOUBTFUL = 0.15
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 

@@ -1,0 +1,65 @@
+"""Targets between right and wrong: listed where others are wrong, not called wrong. What a line explains is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from trimlearn import check
+from trimlearn.checks.check import Check
+from trimlearn.checks.findings import DOUBTFUL
+
+
+def overlapping(seed: int = 0, n: int = 300) -> pd.DataFrame:
+    """Two classes that overlap: some of the wrong labels cannot be told from right ones."""
+    rng = np.random.default_rng(seed)
+    label = rng.integers(0, 2, n)
+    X = rng.normal(size=(n, 3)) + 1.5 * label[:, None]
+    label[:30] = 1 - label[:30]
+    return pd.DataFrame(X, columns=["a", "b", "c"]).assign(kind=np.where(label, "yes", "no"))
+
+
+@pytest.fixture(scope="module")
+def found() -> Check:
+    return check(overlapping(), target="kind")
+
+
+def test_doubtful_targets_are_listed_and_not_called_wrong(found: Check) -> None:
+    judged = found.parts.target
+    assert judged is not None
+    listed = {entry["row"]: entry for entry in found.results["suspects"] if entry["target"]}
+    probable = np.flatnonzero(judged.probability >= DOUBTFUL)
+    assert set(listed) == set(probable.tolist())
+    doubtful = [row for row in listed if not judged.flagged[row]]
+    assert doubtful and found.results["counts"]["doubtful"] == len(doubtful)
+    for row in doubtful:
+        assert listed[row]["kind"].endswith("doubtful label") or listed[row]["kinds"] != ["target"]
+        assert listed[row]["target"]["suggested"] != listed[row]["target"]["given"]
+        assert "may be" in listed[row]["why"]
+
+
+def test_they_stay_in_the_clean_table_and_below_the_limit(found: Check, tmp_path) -> None:
+    written = found.write(tmp_path)
+    clean = pd.read_csv(written["clean.csv"])
+    counts = found.results["counts"]
+    assert len(clean) == 300 - counts["targets"]
+    assert counts["wrong_rows"] <= counts["suspects"] - counts["doubtful"] + counts["cell_rows"]
+
+
+def test_nothing_is_doubtful_where_nothing_is_wrong() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 3))
+    found = check(pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=X.sum(axis=1) + rng.normal(size=200)), target="y")
+    assert found.results["counts"]["targets"] == found.results["counts"]["doubtful"] == 0
+
+
+def test_a_number_far_out_together_with_its_target_is_not_wrong() -> None:
+    """Trees cannot go on beyond the rows they have seen, and a lone cell far out looks doubtful: a line explains it."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=1000)
+    table = pd.DataFrame({"x": x, "z": rng.normal(size=1000), "y": x + 0.1 * rng.normal(size=1000)})
+    table.loc[5, ["x", "y"]] = 4.5, 4.55
+    table.loc[6, "y"] = 2.5
+    rows = [entry["row"] for entry in check(table, target="y").results["suspects"] if entry["kind"] == "wrong number"]
+    assert rows == [6]
