@@ -63,3 +63,13 @@ def test_a_number_far_out_together_with_its_target_is_not_wrong() -> None:
     table.loc[6, "y"] = 2.5
     rows = [entry["row"] for entry in check(table, target="y").results["suspects"] if entry["kind"] == "wrong number"]
     assert rows == [6]
+
+
+@pytest.mark.parametrize("skewed", [True, False])
+def test_skewed_errors_are_doubted_and_wrong_values_are_not(skewed: bool) -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(250, 3))
+    errors = np.exp(rng.normal(size=250)) if skewed else rng.normal(size=250) + 9 * (np.arange(250) < 25)
+    found = check(pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=X.sum(axis=1) + errors), target="y")
+    assert found.results["counts"]["targets"] >= 10
+    assert any("skewed" in sentence for sentence in found.results["caveats"]) == skewed

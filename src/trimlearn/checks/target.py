@@ -22,6 +22,7 @@ from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
 from trimlearn.checks.target_threads import threads_for
+from trimlearn.robust.regression.skewness import looks_skewed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -234,6 +235,13 @@ class _Judge:
             self.caveats.append(
                 f"About {judged.contamination:.0%} of the targets look wrong: near a half, nobody can tell which side "
                 "is right."
+            )
+        if isinstance(judged, NumberJudgement) and looks_skewed(
+            judged.score * np.sign(self.scale.to(self.target.y) - judged.predicted), judged.flagged
+        ):
+            self.caveats.append(
+                f"Nearly all doubted values of {self.target.name} lie on one side of what is expected, and one skewed "
+                "law explains them about as well: its errors may be skewed rather than these values wrong."
             )
         if len(linear.rows) < n:
             boosting = f", and boosting to samples of {BOOSTED:,}," if sampled else ""

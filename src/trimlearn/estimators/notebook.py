@@ -17,7 +17,7 @@ __all__ = ["Notebook", "Verdict", "share"]
 
 # No ground and no colour of its own: it is read on light and on dark paper alike.
 BOX = "margin:0.3em 0 0.8em 0;line-height:1.4;color:inherit"
-DIM = "opacity:0.75"
+DIM = "opacity:0.75"  # black on white is then 10:1, above the 4.5:1 of WCAG 2.1
 
 
 @final

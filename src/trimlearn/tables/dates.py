@@ -18,6 +18,7 @@ TIME = (
     r"(?:[T\s]+|,\s*)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
     r"\s*([AaPp])?\.?[Mm]?\.?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
 )
+# How dates are written: ISO 8601 and its slack forms, day and month first, months alone, without separators, clocks.
 YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.\s])(\d{{1,2}})\2(\d{{1,2}})(?:{TIME})?")
 YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.]|\s|\.\s)(\d{{1,2}})\2(\d{{4}}|\d{{2}})(?:{TIME})?")
 YEAR_MONTH = re.compile(r"(\d{4})[-/](\d{1,2})")

@@ -18,6 +18,7 @@ from trimlearn.tables.table import Table
 
 __all__ = ["ImageTable", "read_images"]
 
+# Of files that OpenCV reads (imread).
 ENDINGS = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2"))
 MATCHED = 0.5  # of the cells must be names of images for a column to hold their names
 MOST_CLASSES = 255  # different whole numbers that are labels, as for categories; more are quantities

@@ -25,6 +25,7 @@ NUMBER = re.compile(
     rf"(?P<digits>\d(?:[\d.,{SPACES}]*\d)?\.?|[.,]\d+)(?P<exponent>[eE][-+]?\d{{1,3}}(?![\w.]))?"
     r"(?P<after>(?:\s*|-)[^\d\s.,()+−<>=:;|-][^\d()<>=:;|]{0,11}|)\s*(?P<minus>-)?(?P<close>\))?",
 )
+# Thousands in groups of three, or of two as in India (CLDR), with a space, a comma or a point between them.
 GROUPED = re.compile(rf"\d{{1,3}}(?:[{SPACES}]\d{{3}})+(?:[.,]\d+)?")
 POINTS = re.compile(r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?|\d*\.\d*")
 COMMAS = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d*,\d+")

@@ -14,6 +14,7 @@ __all__ = ["harmless", "write_csv"]
 # What spreadsheets take for the start of a formula (OWASP, CSV Injection), also after spaces and quotation marks;
 # full-width signs are taken for the plain ones.
 FORMULA = re.compile(r"""^[\s"']*[=+\-@\t\r\n＝＋－＠]|^[\t\r\n]""")
+# A number, which no spreadsheet runs: sign, currency, thousands, decimals, exponent, per cent; or a mere dash.
 PLAIN = re.compile(r"\s*[-+]?[£$€¥]?(\d{1,3}(,\d{3})+|\d+([.,]\d*)?|[.,]\d+)([.,]\d+)?([eE][-+]?\d+)?\s*%?\s*|-+|\+")
 
 
