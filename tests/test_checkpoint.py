@@ -19,6 +19,7 @@ import pytest
 import trimlearn.checkpoint
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
 from trimlearn._utils.arrays import to_numpy
+from trimlearn.checkpoint import FORMAT
 from trimlearn.losses import Huber, LeastSquares, Logistic, Softmax
 from trimlearn.regularizers import L1, ElasticNet, Ridge
 from trimlearn.smart import alternating, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg
@@ -499,7 +500,7 @@ def npy(path: Path) -> bytes:
 
 
 def meta(**entries: Any) -> np.ndarray:
-    return np.frombuffer(json.dumps({"format": "trimlearn checkpoint 1", **entries}).encode(), dtype=np.uint8)
+    return np.frombuffer(json.dumps({"format": FORMAT, **entries}).encode(), dtype=np.uint8)
 
 
 BROKEN: dict[str, Callable[[Path], bytes]] = {

@@ -91,7 +91,14 @@ FLOORS = (
         (Room("smart", "draws, duals, steps, metrics; variants as data; theory; rivals", ("inner",)),),
         "#cde4ee",
     ),
-    Floor("the problem", (Room("problem", "F(w, x) = 1/n Σ wᵢ fᵢ(x) + r1(w) + r2(x)"),), "#cde4ee"),
+    Floor(
+        "the problem",
+        (
+            Room("problem", "F(w, x) = 1/n Σ wᵢ fᵢ(x) + r1(w) + r2(x)", width=1.6),
+            Room("kernels", "each row read once, compiled"),
+        ),
+        "#cde4ee",
+    ),
     Floor(
         "its terms",
         (

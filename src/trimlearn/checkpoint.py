@@ -24,7 +24,7 @@ from trimlearn.smart.method import MetricMemory, Record, State
 
 __all__ = ["Checkpoint", "Clock"]
 
-FORMAT = "trimlearn checkpoint 1"  # what a file must say it is
+FORMAT = "trimlearn checkpoint 2"  # what a file must say it is
 METRIC = "metric."  # before the names of the arrays that a metric has learned
 
 
@@ -188,10 +188,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 
 
 def _split(state: State) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The state's numbers and its arrays. The mean of y is left out: it is recomputed. So is the record."""
+    """The state's numbers and its arrays, without the record, which is the last one of the history."""
     numbers: dict[str, Any] = {}
     arrays = {METRIC + name: to_numpy(value) for name, value in vars(state.metric).items() if value is not None}
-    for name in (f.name for f in fields(state) if f.name not in ("metric", "record", "y_mean")):
+    for name in (f.name for f in fields(state) if f.name not in ("metric", "record")):
         value = getattr(state, name)
         if isinstance(value, (bool, int, float)):
             numbers[name] = value

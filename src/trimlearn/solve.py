@@ -18,8 +18,9 @@ from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
 from trimlearn.engines.local import LocalEngine
+from trimlearn.kernels import why_not
 from trimlearn.problem import Problem
-from trimlearn.progress import Show, progress_bar
+from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
@@ -131,7 +132,9 @@ def solve(
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
+    slow = why_not(problem.loss)
     with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
+        stage("" if slow is None else f"steps by matrix products, as {slow}")
         solution = driver.solve(resume, show)
     return replace(solution, x=centred.carried(solution.x, problem))
 
@@ -199,7 +202,9 @@ class _Driver:
         counts = replace(self.engine.counts)
         self.run.prepare(self.engine)
         self.engine.evaluate(state.x)  # f and y are left out of a checkpoint: they are found as they were at first
+        y_mean = state.y_mean  # but their mean may have been summed in another order then
         renew(self.engine, state)
+        state.y_mean = y_mean
         self.engine.counts = counts
         self.began, self.spent = perf_counter() - clock.seconds, clock.start_passes
         self.engine.max_passes = self.spent + self.limits.max_passes + state.elsewhere

@@ -65,7 +65,7 @@ class LocalEngine(Engine):
         return self._f
 
     def evaluate(self, x: Array) -> float:
-        self._f = self._duals.evaluate(x)
+        self._f = self._duals.evaluate(x, self._shares(ALL))
         self.counts.gradients += self.problem.n
         self.counts.functions += self.problem.n
         return self.problem.weighted_mean(self._w, self._f)

@@ -18,6 +18,7 @@ from trimlearn.losses.linear import Block, Linear
 from trimlearn.losses.storage import Rows
 
 if TYPE_CHECKING:
+    from trimlearn.losses.compiled import CompiledRows
     from trimlearn.regularizers import Regularizer
 
 __all__ = ["Loss", "PredictionLoss", "select", "weighted"]
@@ -183,6 +184,10 @@ class PredictionLoss(Loss):
         Robust losses give that of the parabola that touches φ at zᵢ and lies above it, as iteratively reweighted least
         squares does: a Hessian that vanishes or is negative says nothing about how far to step.
         """
+
+    def compiled(self) -> CompiledRows | None:
+        """What a compiled kernel has to know of φ; None: there is none for it."""
+        return None
 
     @property
     def K(self) -> int:

@@ -13,6 +13,7 @@ from scipy.special import gammaln, xlogy
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_choice, check_target
 from trimlearn.losses.base import PredictionLoss, select
+from trimlearn.losses.compiled import AmountRows, CountRows, LogisticRows
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 
@@ -93,6 +94,9 @@ class Logistic(GLM):
 
     def second(self, r: Array, t: Array) -> Array:
         return (r + t) * (1 - r - t)
+
+    def compiled(self) -> LogisticRows:
+        return LogisticRows(self.t, self._saturated)
 
     def curvature_bound(self) -> float:
         return 0.25
@@ -191,6 +195,9 @@ class Poisson(LogLink):
         excess, empty = xp.expm1(d), t == 0  # (μ − t)/t where t > 0, else μ − 1
         return xp.where(empty, excess + 1, t * (excess - d)), xp.where(empty, excess + 1, t * excess)
 
+    def compiled(self) -> CountRows:
+        return CountRows(self.t, self._log_t, self._constant, self._cap)
+
     def second(self, r: Array, t: Array) -> Array:
         return r + t
 
@@ -232,6 +239,9 @@ class Gamma(LogLink):
         d = xp.clip(d, min=-self._cap)
         excess = xp.expm1(-d)  # (t − μ)/μ
         return excess + d, -excess
+
+    def compiled(self) -> AmountRows:
+        return AmountRows(self.t, self._log_t, self._constant, self._cap)
 
     def second(self, r: Array, t: Array) -> Array:
         return 1 - r

@@ -11,6 +11,7 @@ from array_api_compat import device
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_choice, check_target
 from trimlearn.losses.base import PredictionLoss, select
+from trimlearn.losses.compiled import AlgebraicRows, PrintedRows
 from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer, Sphere
@@ -65,6 +66,9 @@ class Homography(PredictionLoss):
             return xp.sum(u * u, axis=1), 2 * u
         u = b * z[:, 2:] - z[:, :2]  # C z
         return xp.sum(u * u, axis=1), 2 * xp.concat([-u, xp.sum(b * u, axis=1, keepdims=True)], axis=1)
+
+    def compiled(self) -> AlgebraicRows | PrintedRows:
+        return PrintedRows(self.dst) if self.form == "printed" else AlgebraicRows(self.dst)
 
     def curvature_bound(self) -> float | Array:
         """2, or 2‖C‖² = 2‖b₂‖² for the algebraic form."""

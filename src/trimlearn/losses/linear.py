@@ -210,14 +210,19 @@ class Linear:
     def unfold(self, G: Array, r: Array) -> Array:
         """Σ Aᵢᵀ rᵢ from G = rᵀV (K, p): the adjoint of `fold`."""
         xp = namespace(self.like)
-        if self.intercept or self.center is not None:
-            total = xp.astype(xp.sum(r, axis=0, dtype=xp.float64), self.like.dtype)[:, None]
+        needed = self.intercept or self.center is not None
+        return self.unfold_sums(G, xp.sum(r, axis=0, dtype=xp.float64) if needed else None)
+
+    def unfold_sums(self, G: Array, total: Array | None) -> Array:
+        """The same from Σ rᵢ (K,), in float64, which only a centre or an intercept asks for."""
+        xp = namespace(self.like)
+        column = None if total is None else xp.astype(total, self.like.dtype)[:, None]
         if self.center is not None:
-            G = G - total * self.center
+            G = G - column * self.center
         if self.scale is not None:
             G = G / self.scale
         if self.intercept:
-            G = xp.concat([G, total], axis=1)
+            G = xp.concat([G, column], axis=1)
         if self.K is None:
             return G[0]
         return G if self.transpose else G.T

@@ -9,6 +9,7 @@ from typing import Any, Unpack, final
 from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import as_numeric, check_positive, check_target
 from trimlearn.losses.base import PredictionLoss, select
+from trimlearn.losses.compiled import HuberRows, SmoothRows, SquareRows, StudentRows
 from trimlearn.losses.exact import ridge_regression
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
@@ -81,6 +82,9 @@ class LeastSquares(Regression):
     def rho(self, u: Array) -> tuple[Array, Array]:
         return 0.5 * u * u, u
 
+    def compiled(self) -> SquareRows:
+        return SquareRows(self.t)
+
     def curvature_bound(self) -> float:
         return 1.0
 
@@ -121,6 +125,9 @@ class Huber(Regression):
     def rho(self, u: Array) -> tuple[Array, Array]:
         psi = namespace(u).clip(u, -self.delta, self.delta)
         return psi * (u - 0.5 * psi), psi
+
+    def compiled(self) -> HuberRows:
+        return HuberRows(self.t, self.delta)
 
     def curvature_bound(self) -> float:
         return 1.0
@@ -165,6 +172,9 @@ class StudentT(Regression):
         u = u / width
         return 0.5 * (self.nu + 1) * namespace(u).log1p(u * u), (self.nu + 1) / width * u / (1 + u * u)
 
+    def compiled(self) -> StudentRows:
+        return StudentRows(self.t, self.nu, sqrt(self.nu) * self.sigma)
+
     def curvature_bound(self) -> float:
         return (self.nu + 1) / (self.nu * self.sigma**2)
 
@@ -198,6 +208,9 @@ class SmoothL1(Regression):
     def rho(self, u: Array) -> tuple[Array, Array]:
         root = namespace(u).sqrt(u * u + self.eps**2)
         return u * (u / (root + self.eps)), u / root  # the difference as a quotient: no cancellation near 0
+
+    def compiled(self) -> SmoothRows:
+        return SmoothRows(self.t, self.eps)
 
     def curvature_bound(self) -> float:
         return 1 / self.eps

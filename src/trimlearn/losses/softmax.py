@@ -12,6 +12,7 @@ from scipy.special import xlogy
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_labels
 from trimlearn.losses.base import PredictionLoss, select
+from trimlearn.losses.compiled import LabelRows, MislabelledRows, SoftLabelRows
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 
@@ -90,6 +91,9 @@ class Softmax(PredictionLoss):
     def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         return _logsumexp_hessp(z, u)
 
+    def compiled(self) -> LabelRows | SoftLabelRows:
+        return SoftLabelRows(self.t, self._saturated) if self.soft else LabelRows(self.t)
+
     def curvature_bound(self) -> float:
         return 0.5
 
@@ -150,6 +154,9 @@ class Mislabelled(PredictionLoss):
         if self.linear.K is not None:
             return _logsumexp_hessp(z, u)
         return _logsumexp_hessp(_both_classes(z), _both_classes(u))[:, 1:]
+
+    def compiled(self) -> MislabelledRows:
+        return MislabelledRows(self.t, self._log_T)
 
     def curvature_bound(self) -> float:
         return 0.5

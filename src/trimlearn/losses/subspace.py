@@ -9,6 +9,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_count
 from trimlearn.losses.base import PredictionLoss, select
+from trimlearn.losses.compiled import SubspaceRows
 from trimlearn.losses.exact import leading_subspace
 from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
@@ -59,6 +60,9 @@ class Subspace(PredictionLoss):
 
     def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         return -u
+
+    def compiled(self) -> SubspaceRows:
+        return SubspaceRows(self._norms2)
 
     def curvature_bound(self) -> float:
         return 1.0

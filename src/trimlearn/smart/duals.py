@@ -7,10 +7,12 @@ and the weights come in as coefficients c. Rows of weight 0 are never asked for,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from math import isfinite
 from typing import Any, ClassVar, final
 
-from trimlearn._utils.arrays import Array, namespace, zeros
+from trimlearn._utils.arrays import Array, namespace, sum64, zeros
 from trimlearn._utils.threads import each
+from trimlearn.kernels import fused
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
 
@@ -26,6 +28,8 @@ __all__ = [
     "choose_duals",
 ]
 
+MANY = 0.25  # of the rows: from there on a whole second read in order is faster than gathering those that changed
+
 
 class Duals(ABC):
     """∇fᵢ at an old x, for every i."""
@@ -36,8 +40,8 @@ class Duals(ABC):
     recursive: ClassVar[bool] = False  # whether that mean is the previous estimate
 
     @abstractmethod
-    def evaluate(self, x: Array) -> Array:
-        """fᵢ(x) for every i; from now on the old x of every row is this one."""
+    def evaluate(self, x: Array, c: Array) -> Array:
+        """fᵢ(x) for every i; from now on the old x of every row is this one. ``c``: of the mean at present."""
 
     @abstractmethod
     def mean(self, c: Array) -> Array:
@@ -65,8 +69,15 @@ class ResidualTable(Duals):
         self.loss = loss
         self.table = zeros((loss.n, loss.K), loss.like)
         self._last: tuple[Any, Array] = (None, None)  # rows, and their residuals at the x of the step under way
+        self._fused = fused(loss)
+        self._sum: tuple[Array, Array] | None = None  # c, and Σ cᵢAᵢᵀrᵢ, where one read gave both f and that
 
-    def evaluate(self, x: Array) -> Array:
+    def evaluate(self, x: Array, c: Array) -> Array:
+        self._last = (None, None)
+        if self._fused is not None:
+            f, gradient = self._fused.evaluate(x, c, self.table)
+            self._sum = (c, gradient) if isfinite(sum64(gradient)) else None
+            return f
         f = zeros((self.loss.n,), self.loss.like)
 
         def renew(at: tuple[slice, Any]) -> None:
@@ -74,13 +85,23 @@ class ResidualTable(Duals):
             f[rows], self.table[rows] = self.loss.evaluate(self.loss.linear.predict(x, rows), rows)
 
         each(renew, self.loss.linear.pieces())
-        self._last = (None, None)
         return f
 
     def mean(self, c: Array) -> Array:
-        return self.loss.pull(None, lambda block, piece, part: weighted(self.table[part], c[part]))
+        known, self._sum = self._sum, None
+        rows = None if known is None else (c != known[0]).nonzero()[0]
+        if known is None or rows is None or len(rows) > MANY * self.loss.n:
+            return self.loss.pull(None, lambda block, piece, part: weighted(self.table[part], c[part]))
+        # Only rows whose weight changed are read again.
+        table, change = self.table[rows], (c - known[0])[rows]
+        return known[1] + self.loss.pull(rows, lambda block, piece, part: table[part] * change[part][:, None])
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
+        self._sum = None
+        if self._fused is not None and not isinstance(rows, slice):
+            gradient, new = self._fused.difference(x, c, rows, self.table)
+            self._last = (rows, new)
+            return gradient
         new = zeros((c.shape[0], self.loss.K), self.table)
 
         def residuals(block: Block, piece: Any, part: slice) -> Array:
@@ -111,7 +132,7 @@ class GradientTable(Duals):
         self.loss = loss
         self.table = zeros((loss.n, *loss.x_shape), loss.like)
 
-    def evaluate(self, x: Array) -> Array:
+    def evaluate(self, x: Array, c: Array) -> Array:
         self.table[...] = self.loss.gradients(x)
         return self.loss.values(x)
 
@@ -145,7 +166,7 @@ class Snapshot(Duals):
         self.anchor = loss.start()
 
     @final
-    def evaluate(self, x: Array) -> Array:
+    def evaluate(self, x: Array, c: Array) -> Array:
         self.anchor = x
         return self.loss.values(x)
 

@@ -1,0 +1,208 @@
+"""The fused steps give what the losses and matrix products give, for every loss, storage and dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from trimlearn import Checkpoint, Problem, kernels, solve
+from trimlearn._utils.threads import team
+from trimlearn.kernels import Fused, fused
+from trimlearn.losses import (
+    Gamma,
+    Homography,
+    Huber,
+    LeastSquares,
+    Logistic,
+    Poisson,
+    PredictionLoss,
+    SmoothL1,
+    Softmax,
+    StudentT,
+    Subspace,
+)
+from trimlearn.losses.softmax import Mislabelled
+from trimlearn.smart import saga, svrg
+from trimlearn.smart.duals import ResidualTable
+from trimlearn.weights import CappedSimplex
+
+pytest.importorskip("numba", reason="the kernels are compiled by numba, an extra")
+
+N, P = 523, 11  # neither a multiple of the tile
+RNG = np.random.default_rng(0)
+T = RNG.normal(size=N)
+LABELS = RNG.integers(0, 4, N)
+SHARES = RNG.dirichlet(np.ones(4), N)
+LAYER: dict[str, Any] = {"intercept": True, "center": RNG.normal(size=P), "scale": 1 + RNG.random(P)}
+NOISE = np.full((4, 4), 0.05) + 0.8 * np.eye(4)
+
+LOSSES: dict[str, Callable[[Any], PredictionLoss]] = {
+    "squares": lambda V: LeastSquares(V, T, **LAYER),
+    "squares of three": lambda V: LeastSquares(V, np.column_stack([T, -T, T**2]), **LAYER),
+    "Huber": lambda V: Huber(V, T, **LAYER),
+    "Student": lambda V: StudentT(V, T, **LAYER),
+    "smooth": lambda V: SmoothL1(V, T, **LAYER),
+    "logistic": lambda V: Logistic(V, (T > 0).astype(float), **LAYER),
+    "labels": lambda V: Softmax(V, LABELS, **LAYER),
+    "soft labels": lambda V: Softmax(V, SHARES, **LAYER),
+    "mislabelled": lambda V: Mislabelled(V, LABELS, NOISE, **LAYER),
+    "two classes mislabelled": lambda V: Mislabelled(V, LABELS % 2, np.array([[0.8, 0.2], [0.1, 0.9]]), **LAYER),
+    "counts": lambda V: Poisson(V, LABELS.astype(float), **LAYER),
+    "amounts": lambda V: Gamma(V, 1.0 + LABELS, **LAYER),
+    "subspace": lambda V: Subspace(V, 2),
+}
+DENSE = RNG.normal(size=(N, P))
+STORED: dict[str, Any] = {
+    "float64": DENSE,
+    "float32": DENSE.astype(np.float32),
+    "bytes": RNG.integers(0, 9, (N, P)).astype(np.uint8),
+    "CSR": sp.csr_array(np.where(RNG.random((N, P)) < 0.3, DENSE, 0.0)),
+    "CSR, float32": sp.csr_array(np.where(RNG.random((N, P)) < 0.3, DENSE, 0.0).astype(np.float32)),
+}
+# Each loss once, and each storage once: a kernel is compiled for every pair.
+PAIRS = [*((name, "float64") for name in LOSSES), *(("labels", stored) for stored in STORED if stored != "float64")]
+
+
+@pytest.fixture(autouse=True)
+def _always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "WORTH", 0)
+    monkeypatch.setattr(kernels, "PIECE_BYTES", 1)  # many pieces
+
+
+def made(loss: PredictionLoss) -> Fused:
+    found = fused(loss)
+    assert found is not None
+    return found
+
+
+def model(loss: PredictionLoss) -> np.ndarray:
+    return (0.3 * np.random.default_rng(1).normal(size=loss.x_shape)).astype(loss.like.dtype)
+
+
+def near(found: np.ndarray, expected: np.ndarray) -> None:
+    tolerance = 1e-12 if expected.dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("name", "stored"), PAIRS)
+def test_both_steps_are_those_of_the_products(name: str, stored: str) -> None:
+    loss = LOSSES[name](STORED[stored])
+    steps, x, dtype = made(loss), model(loss), loss.like.dtype
+    f, r = loss.evaluate(loss.linear.predict(x))
+    c = (RNG.random(N) * (RNG.random(N) < 0.8)).astype(dtype)
+    table = np.empty_like(r)
+    found, gradient = steps.evaluate(x, c, table)
+    near(found, f)
+    near(table, r)
+    near(gradient, loss.gradient(x, c))
+
+    old = RNG.normal(size=r.shape).astype(dtype)
+    rows = np.sort(RNG.choice(N, 99, replace=False))
+    share = RNG.random(99).astype(dtype)
+    change, new = steps.difference(x, share, rows, old)
+    near(new, r[rows])
+    near(change, loss.linear.adjoint((r[rows] - old[rows]) * share[:, None], rows))
+
+
+@pytest.mark.parametrize("form", ["algebraic", "printed"])
+def test_homographies(form: str) -> None:
+    loss = Homography(np.ascontiguousarray(DENSE[:, :2]), DENSE[:, 2:4], form=form)
+    x, c, table = model(loss), RNG.random(N), np.empty((N, 3))
+    f, r = loss.evaluate(loss.linear.predict(x))
+    found, gradient = made(loss).evaluate(x, c, table)
+    near(found, f)
+    near(table, r)
+    near(gradient, loss.gradient(x, c))
+
+
+def test_a_row_of_weight_zero_adds_nothing_whatever_it_holds() -> None:
+    V = DENSE.copy()
+    V[5] = 1e300  # whose prediction, squared, overflows
+    loss = LeastSquares(V, T)
+    c, x, table = np.ones(N), np.ones(P), np.empty((N, 1))
+    c[5] = 0.0
+    f, gradient = made(loss).evaluate(x, c, table)
+    assert f[5] == np.inf and np.all(np.isfinite(gradient))
+    with np.errstate(over="ignore"):
+        near(gradient, loss.gradient(x, c))
+
+
+def test_the_same_bits_on_one_thread_and_on_several() -> None:
+    loss = LOSSES["labels"](DENSE)
+    steps, x, c = made(loss), model(loss), np.ones(N)
+
+    def both() -> tuple[np.ndarray, ...]:
+        table = np.empty((N, 4))
+        return *steps.evaluate(x, c, table), *steps.difference(x, c[:77], np.arange(77), table + 1)
+
+    alone = both()
+    with team():
+        together = both()
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_mean_of_the_duals_reads_again_only_rows_whose_weight_changed() -> None:
+    loss = LOSSES["labels"](DENSE)
+    x, c = model(loss), np.ones(N)
+    for changed in (0, 3, N - 3):
+        duals = ResidualTable(loss)
+        duals.evaluate(x, c)
+        new = c.copy()
+        new[:changed] = 0.25
+        near(duals.mean(new), loss.gradient(x, new))
+
+
+def test_what_has_no_kernel_goes_the_old_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fused(LeastSquares(np.asfortranarray(DENSE), T)) is None  # columns lie together
+    monkeypatch.setattr(kernels, "WORTH", N * P + 1)
+    assert fused(LeastSquares(DENSE, T)) is None  # too small
+
+
+@pytest.mark.parametrize("method", [svrg(finish=False), saga(finish=False)], ids=["svrg", "saga"])
+def test_iterates_are_those_without_kernels(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N))
+    fast = solve(problem, method, max_passes=6, seed=3)
+    monkeypatch.setattr(kernels, "WORTH", 10**9)
+    plain = solve(problem, method, max_passes=6, seed=3)
+    assert len(fast.history) == len(plain.history)
+    near(fast.x, plain.x)
+    np.testing.assert_allclose(fast.w, plain.w, atol=1e-12)
+
+
+def test_without_numba_the_reason_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "_compiled", lambda storage: "numba is too old")
+    loss = LeastSquares(DENSE, T)
+    assert fused(loss) is None
+    assert kernels.why_not(loss) == "numba is too old"
+    monkeypatch.setattr(kernels, "WORTH", N * P + 1)
+    assert kernels.why_not(loss) is None  # nobody would expect any
+
+
+def test_a_numba_that_does_not_load_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(name: str) -> Any:
+        raise ImportError("Numba needs NumPy 2.1 or less.")
+
+    monkeypatch.setattr(kernels, "import_module", fails)
+    kernels._compiled.cache_clear()
+    try:
+        assert kernels._compiled("dense") == "numba does not load (Numba needs NumPy 2.1 or less.)"
+    finally:
+        kernels._compiled.cache_clear()
+
+
+def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(tmp_path: Path) -> None:
+    """The sum that a w-step corrects depends on the weights before it, which a checkpoint does not have."""
+    problem = Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N))
+    method = svrg(finish=False)
+    whole = solve(problem, method, max_passes=12, seed=3)
+    saved = Checkpoint(tmp_path / "run.npz", every=0.0)
+    solve(problem, method, max_passes=12, seed=3, checkpoint=saved, callback=lambda record: record.passes > 5)
+    resumed = solve(problem, method, max_passes=12, seed=3, checkpoint=saved)
+    np.testing.assert_array_equal(resumed.x, whole.x)
+    np.testing.assert_array_equal(resumed.w, whole.w)
