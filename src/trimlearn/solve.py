@@ -24,7 +24,7 @@ from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
-from trimlearn.smart.sizes import small
+from trimlearn.smart.sizes import in_blocks, small
 from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
@@ -116,7 +116,7 @@ def solve(
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable, got {callback!r}.")
     if method is None:
-        method = alternating() if small(problem) else svrg()
+        method = alternating() if small(problem) or in_blocks(problem) else svrg()
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.

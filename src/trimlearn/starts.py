@@ -18,7 +18,7 @@ from trimlearn.regularizers import Zero
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
-from trimlearn.smart.sizes import FEW
+from trimlearn.smart.sizes import FEW, in_blocks
 from trimlearn.weights import AllOnes
 
 __all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
@@ -188,7 +188,7 @@ def _fit(engine: Engine, x: Array) -> Array:
     if exact is not None:
         return r2.feasible(exact)
     value, gradient = engine.value_gradient(x)
-    if prod(x.shape) <= FEW:
+    if prod(x.shape) <= FEW or in_blocks(engine.problem):
         return newton(engine, x, value, gradient, 4)[0]
     if r2.smooth:
         return lbfgs(engine, x, value, gradient, 20)[0]
