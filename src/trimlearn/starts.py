@@ -241,4 +241,7 @@ def make_start(start: str | Start | None, w0: Any, x0: Any, problem: Problem) ->
             raise ValueError("start makes its own w0 and x0; leave it out when you give w0 or x0.")
         return Given(w0, x0)
     chosen = start if isinstance(start, Start) else named["given" if start is None else start]()
-    return Given() if isinstance(chosen, Continuation) and isinstance(problem.r1, AllOnes) else chosen
+    if isinstance(chosen, Continuation) and isinstance(problem.r1, AllOnes):
+        return Given()
+    # Least squares on everything, where a continuation begins, would drag a good guess to the outliers.
+    return Given(x0=problem.loss.start()) if start == "continuation" and problem.loss.starts_near else chosen

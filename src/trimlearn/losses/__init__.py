@@ -6,6 +6,7 @@ for dense, sparse, memory-mapped and torch data alike. Any other model derives f
 
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.blocks import BlockLoss, Sees
+from trimlearn.losses.check import check_loss
 from trimlearn.losses.glm import Gamma, Logistic, Poisson
 from trimlearn.losses.homography import Homography
 from trimlearn.losses.linear import Block, Linear
@@ -35,6 +36,7 @@ __all__ = [
     "Softmax",
     "StudentT",
     "Subspace",
+    "check_loss",
     "select",
     "weighted",
 ]

@@ -91,6 +91,11 @@ class Loss(ABC):
         """How many examples determine x, if they are in general position."""
         return prod(self.x_shape)
 
+    @property
+    def starts_near(self) -> bool:
+        """Whether `start` is a guess at the solution: then `solve` begins with the best weights for it, not untrimmed."""
+        return False
+
     def gradients(self, x: Array, rows: Rows = None) -> Array:
         """∇fᵢ(x) one by one, of shape (m, ...) with the shape of x behind m."""
         xp = namespace(x)
@@ -307,14 +312,54 @@ class PredictionLoss(Loss):
 
 
 def weighted(a: Array, c: Array) -> Array:
-    """cᵢaᵢ row by row, and 0 where cᵢ = 0 even if aᵢ is infinite or NaN."""
+    """cᵢaᵢ row by row, and 0 where cᵢ = 0 even if aᵢ is infinite or NaN.
+
+    Parameters
+    ----------
+    a : array of shape (m,) or (m, k)
+        A number or a vector for each of m examples.
+    c : array of shape (m,)
+        What each of them counts.
+
+    Returns
+    -------
+    array
+        In the shape of ``a``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import weighted
+    >>> weighted(np.array([1.0, np.nan]), np.array([2.0, 0.0]))
+    array([2., 0.])
+    """
     xp = namespace(a)
     c = c if a.ndim == 1 else c[:, None]
     return xp.where(c == 0, xp.zeros_like(a[:1]), a) * c
 
 
 def select(a: Array, rows: Rows) -> Array:
-    """a[rows]: the entries of a per-example array."""
+    """The entries a[rows] of an array with one per example, whatever form ``rows`` has.
+
+    Parameters
+    ----------
+    a : array of shape (n, ...)
+        A number or a vector for each example.
+    rows : None, slice or integer array
+        Which of them; None: all.
+
+    Returns
+    -------
+    array
+        The entries, in the order of ``rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import select
+    >>> select(np.array([5.0, 6.0, 7.0]), np.array([2, 0])), select(np.array([5.0, 6.0]), None)
+    (array([7., 5.]), array([5., 6.]))
+    """
     if rows is None or isinstance(rows, slice):
         return a if rows is None else a[rows]
     return namespace(a).take(a, index_like(rows, a), axis=0)  # much faster than a[rows] for rows of a few numbers

@@ -26,7 +26,7 @@ def affordable(problem: Problem) -> bool:
 
 def in_blocks(problem: Problem) -> bool:
     """Whether Newton's steps cost little more than a pass, however many parameters x has."""
-    return isinstance(problem.loss, BlockLoss) and problem.r2.smooth
+    return isinstance(problem.loss, BlockLoss) and problem.r2.smooth and problem.r2.separable
 
 
 def default_inner(problem: Problem, hessians: bool) -> str:

@@ -82,6 +82,10 @@ class ReprojectionLoss(BlockLoss):
         by_lens = np.stack([bend * u, f * square * u, f * square * square * u], axis=2)
         return [np.concatenate([by_v, by_P, by_lens], axis=2), by_P @ R]
 
+    @property
+    def starts_near(self) -> bool:
+        return True
+
     def start(self) -> Array:
         """The cameras and points that the loss was made with."""
         return self.join(self.cameras, self.points)

@@ -80,7 +80,7 @@ def _model_minimiser(
     """
     xp = namespace(x)
     wide, g = xp.astype(x, xp.float64, copy=False), xp.astype(gradient, xp.float64, copy=False)
-    if r2.smooth:
+    if r2.smooth and r2.separable:
         best = _newton_point(H, g, wide, r2)
         if best is None:
             return x, -inf
@@ -91,9 +91,10 @@ def _model_minimiser(
 
 
 def _newton_point(H: NewtonSystem, gradient: Array, x: Array, r2: Regularizer) -> Array | None:
-    """The same for Zero and Ridge, whose gradient is linear; None where H is negative along the gradient that is left."""
-    ones = asarray_like(np.ones(x.shape), x)
-    d = H.plus(to_numpy(r2.gradient(ones)).ravel()).solve(-to_numpy(gradient + r2.gradient(x)).ravel())
+    """The same for a smooth r2, of which the quadratic model is taken too, exact for Zero and Ridge; None where H is
+    negative along the gradient that is left."""
+    curvature = np.maximum(to_numpy(r2.curvature(x)).ravel(), 0.0)
+    d = H.plus(curvature).solve(-to_numpy(gradient + r2.gradient(x)).ravel())
     return None if d is None else x + asarray_like(d.reshape(x.shape), x)
 
 
