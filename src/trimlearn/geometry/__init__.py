@@ -12,4 +12,13 @@ from trimlearn.geometry.mosaic.stitch import stitch
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.geometry.panorama.pairs import match_pairs
 
-__all__ = ["Matches", "Mosaic", "ReprojectionLoss", "TrimmedHomography", "TrimmedPanorama", "match_images", "match_pairs", "stitch"]
+__all__ = [
+    "Matches",
+    "Mosaic",
+    "ReprojectionLoss",
+    "TrimmedHomography",
+    "TrimmedPanorama",
+    "match_images",
+    "match_pairs",
+    "stitch",
+]

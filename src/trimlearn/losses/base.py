@@ -93,7 +93,7 @@ class Loss(ABC):
 
     @property
     def starts_near(self) -> bool:
-        """Whether `start` is a guess at the solution: then `solve` begins with the best weights for it, not untrimmed."""
+        """Whether `start` is a guess at the solution: `solve` then begins with the best weights for it, not untrimmed."""
         return False
 
     def gradients(self, x: Array, rows: Rows = None) -> Array:
@@ -126,7 +126,7 @@ class Loss(ABC):
         return np.stack(products)
 
     def newton_system(self, x: Array, c: Array) -> NewtonSystem:
-        """The same as Newton's steps use it: written out, unless a subclass has a form that is cheaper to solve with."""
+        """The same as Newton's steps use it: written out, unless a subclass has a form that is cheaper to solve."""
         return DenseSystem(self.hessian(x, c))
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple, final
 
@@ -41,9 +42,9 @@ class Sees(NamedTuple):
 
 
 class BlockLoss(Loss):
-    """Losses fᵢ(x) = ½‖rᵢ(x)‖² of residuals rᵢ ∈ R^k that see one block of x, or a few: cameras and points, users and films.
+    """Losses fᵢ(x) = ½‖rᵢ(x)‖² of residuals rᵢ ∈ R^k that see one block of x each, or a few.
 
-    x is flat: groups of parameters one after the other, each of ``count`` blocks of ``size`` numbers. The Hessian is
+    Cameras and points, users and films. x is flat: groups of parameters one after the other, each of ``count`` blocks of ``size`` numbers. The Hessian is
     Gauss and Newton's, Σ cᵢJᵢᵀJᵢ, in blocks: of the groups that an example sees once, the one with the most parameters
     is eliminated (`SchurSystem`), so that a Newton step costs little more than a pass over the data, plus the cube of
     the number of the other parameters. A subclass says what the residuals are (`residuals`), and may say how they
@@ -92,7 +93,7 @@ class BlockLoss(Loss):
         if len(lengths) > 1:
             raise ValueError(f"sees must have one block per example each, got lengths {sorted(lengths)}.")
         ends = np.cumsum([0, *(prod(group) for group in self.groups)]).tolist()
-        self._parts = [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        self._parts = [slice(*part) for part in pairwise(ends)]
         self.n, self.x_shape, self.like = lengths.pop(), (ends[-1],), np.zeros(0)
 
     @abstractmethod
@@ -124,7 +125,7 @@ class BlockLoss(Loss):
 
     @property
     def minimal(self) -> int:
-        k = self.residuals(self._blocks(self.start(), slice(0, 1)), slice(0, 1)).shape[1]
+        k = int(self.residuals(self._blocks(self.start(), slice(0, 1)), slice(0, 1)).shape[1])
         return min(self.n, -(-self.x_shape[0] // k))
 
     @final
@@ -215,9 +216,8 @@ def _checked(seen: Sees, groups: list[tuple[int, int]]) -> Sees:
     if block.ndim != 1 or block.dtype.kind not in "iu":
         raise ValueError(f"sees must have a 1-D array of integers for group {group}, got {block.dtype} {block.shape}.")
     if block.size and not (block.min() >= 0 and block.max() < groups[group][0]):
-        raise ValueError(
-            f"sees must name blocks from 0 to {groups[group][0] - 1} of group {group}, got {block.min()} to {block.max()}."
-        )
+        most = groups[group][0] - 1
+        raise ValueError(f"sees must name blocks 0 to {most} of group {group}, got {block.min()} to {block.max()}.")
     return Sees(int(group), block.astype(np.int64))
 
 

@@ -16,9 +16,7 @@ from trimlearn.losses.trial import Trial
 __all__ = ["check_loss"]
 
 
-def check_loss(
-    loss: Loss, x: Any = None, *, exact_hessian: bool = True, smooth: bool = True, seed: int = 0
-) -> None:
+def check_loss(loss: Loss, x: Any = None, *, exact_hessian: bool = True, smooth: bool = True, seed: int = 0) -> None:
     """Compare a loss's derivatives with finite differences and its methods with each other; silent where all is well.
 
     It tries shapes and dtypes, rows given as a slice or as numbers, gradients, Hessian products, Lipschitz constants,
@@ -62,7 +60,7 @@ def check_loss(
     - gradient is 0.5 times what it should be
     """
     if not isinstance(loss, Loss):
-        raise ValueError(f"loss must be a Loss, got {type(loss).__name__}; derive your class from trimlearn.losses.Loss.")
+        raise ValueError(f"loss must be a Loss, got {type(loss).__name__}; derive it from trimlearn.losses.Loss.")
     found = _attributes(loss)
     if not found:
         trial = Trial(loss, x, np.random.default_rng(seed), exact_hessian, smooth)

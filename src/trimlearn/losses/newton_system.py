@@ -13,8 +13,8 @@ from trimlearn.losses.exact import solve_symmetric
 __all__ = ["DenseSystem", "NewtonSystem", "SchurSystem"]
 
 NEGATIVE = 1e-6  # share of the largest diagonal entry below which −⟨v, Hv⟩/‖v‖² is rounding: differences give 1e-10
-# Share of a diagonal below which an eigenvalue of a matrix of unit diagonal is rounding, 2e-16 for each of the sums that
-# cancel in a Schur complement: gauges, and blocks that no example determines, are left where they are.
+# What an eigenvalue of a matrix of unit diagonal may be by rounding: 2e-16 for each of the thousands of terms that cancel
+# in a Schur complement. Gauges, and blocks that no example determines, are left where they are.
 FLAT = 1e-12
 
 
@@ -93,7 +93,7 @@ class DenseSystem(NewtonSystem):
         return np.asarray(self.H @ d)
 
     def solve(self, g: np.ndarray) -> np.ndarray | None:
-        """Losses of linear predictions have no negative H. Others may, and `solve_symmetric` leaves those directions."""
+        """Losses of linear predictions have no negative H. Others may; `solve_symmetric` leaves those directions."""
         d = solve_symmetric(self.H, g[:, None])[:, 0]
         left = g - self.H @ d
         if left @ self.H @ left < -NEGATIVE * np.abs(np.diag(self.H)).max() * (left @ left):
@@ -107,7 +107,7 @@ class DenseSystem(NewtonSystem):
 @final
 @dataclass(frozen=True)
 class SchurSystem(NewtonSystem):
-    """H = [[B, E], [Eᵀ, C]] ⪰ 0 with a block-diagonal C, which is eliminated: B − E C⁻¹Eᵀ is solved by Cholesky's factors.
+    """H = [[B, E], [Eᵀ, C]] ⪰ 0 with a block-diagonal C, which is eliminated: B − E C⁻¹Eᵀ is factored (Cholesky).
 
     Parameters
     ----------

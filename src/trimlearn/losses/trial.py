@@ -5,34 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 from array_api_compat import is_array_api_obj
 
-from trimlearn._utils.arrays import Array, asarray_like, eps_of, index_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, eps_of, namespace, to_numpy
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.losses.blocks import BlockLoss
+from trimlearn.losses.trial_point import EXAMPLES, TrialPoint
 from trimlearn.regularizers import Zero
 
 __all__ = ["Trial"]
 
-EXAMPLES = 20  # whose gradients are looked at one by one: a limit on time
 DIRECTIONS = 3  # of differences; of these two must disagree, as a kink within 1e-5 of x is no error
-GRID, HALVINGS, ACROSS = 32, 24, 0.3  # a jump of the gradient is looked for on so many points along 0.3(1 + |x|), then halved
+GRID, HALVINGS = 32, 24  # points of a line where the gradient may jump, and closer looks at one: limits on time
+ACROSS = 0.3  # of 1 + |x|, the length of that line: as far as x lies from the start at most
 JUMP, POLE = 1e-2, 10.0  # of the gradient's range along the line: what stays a jump, and what is a pole instead
 NAMES = 3  # examples that a sentence names
 
 
 @final
 @dataclass
-class Trial:
+class Trial(TrialPoint):
     """One loss at one point; every check gives a sentence for what is wrong."""
 
-    loss: Loss
-    given: Any
-    rng: np.random.Generator
     exact_hessian: bool
     smooth: bool
 
@@ -45,61 +42,6 @@ class Trial:
     def the_rest(self) -> list[Callable[[], Iterator[str]]]:
         found = [self.weights, self.weight_zero, self.value_gradient, self.hessp, self.lipschitz, self.minimiser]
         return [*found, self.kinks] if self.smooth else found
-
-    # -- where it is tried --------------------------------------------------------------------------------------------
-
-    @cached_property
-    def x(self) -> Array:
-        """The point given, or one near the start where as many losses as possible are finite."""
-        if self.given is not None:
-            return asarray_like(self.given, self.loss.like)
-        start = to_numpy(self.loss.start()).astype(np.float64)
-        noise = self.rng.standard_normal(start.shape) * (1 + np.abs(start)) / (1 + start.size) ** 0.5
-        points = [asarray_like(start + size * noise, self.loss.like) for size in (0.3, 1e-2, 1e-4)]
-        return max(points, key=lambda x: np.isfinite(to_numpy(self.loss.values(x))).sum())
-
-    @cached_property
-    def numbers(self) -> np.ndarray:
-        """The examples looked at one by one: finite ones."""
-        finite = np.flatnonzero(np.isfinite(to_numpy(self.loss.values(self.x))))
-        return np.sort(self.rng.permutation(finite)[:EXAMPLES])
-
-    @cached_property
-    def one_by_one(self) -> np.ndarray:
-        """Their gradients, flat, a row each."""
-        return np.stack([self.gradient_of(self.x, i) for i in self.numbers])
-
-    def gradient_of(self, x: Array, i: int) -> np.ndarray:
-        one = self.row(np.array([i]))
-        return self.flat(self.loss.gradient(x, self.like(np.ones(1)), one))
-
-    def direction(self) -> np.ndarray:
-        u = self.rng.standard_normal(self.x.shape) * (1 + np.abs(to_numpy(self.x)))
-        return np.asarray(u / max(u.size, 1) ** 0.5)
-
-    def moved(self, u: np.ndarray, h: float) -> Array:
-        return asarray_like(to_numpy(self.x).astype(np.float64) + h * u, self.x)
-
-    def like(self, a: Any) -> Array:
-        return asarray_like(a, self.loss.like)
-
-    def row(self, numbers: np.ndarray) -> Array:
-        return index_like(numbers, self.loss.like)
-
-    def flat(self, a: Any) -> np.ndarray:
-        return np.asarray(to_numpy(a), np.float64).ravel()
-
-    @property
-    def step(self) -> float:
-        return float(eps_of(self.x) ** (1 / 3))
-
-    def off(self, a: Any, b: Any, size: Any = 0.0) -> np.ndarray:
-        """Where a and b differ by more than differences of numbers of this size do."""
-        a, b = self.flat(a), self.flat(b)
-        slack = 10 * self.step * np.maximum(np.abs(a), np.abs(b)) + 100 * eps_of(self.x) * np.abs(size) / self.step
-        return ~(np.abs(a - b) <= slack + 1e-30)
-
-    # -- the checks ---------------------------------------------------------------------------------------------------
 
     def start(self) -> Iterator[str]:
         for name, point in (("start()", self.loss.start()), ("x", self.x)):
@@ -133,7 +75,7 @@ class Trial:
             if tuple(np.shape(part)) != expected.shape:
                 yield f"values(x, rows) must give one loss per row; for {what} it gives shape {tuple(np.shape(part))}."
             elif np.any(self.off(np.nan_to_num(part), np.nan_to_num(expected), np.nan_to_num(expected))):
-                yield f"values(x, rows) differs from values(x)[rows] where rows are {what}: use trimlearn.losses.select."
+                yield f"values(x, rows) differs from values(x)[rows] where rows are {what}: use `select`."
 
     def gradient(self) -> Iterator[str]:
         loss, x, numbers = self.loss, self.x, self.numbers
@@ -172,7 +114,8 @@ class Trial:
     def weight_zero(self) -> Iterator[str]:
         """An example of weight 0 may hold anything: data that is NaN, or a loss that has overflowed."""
         cure = "use trimlearn.losses.weighted(a, c) in place of c * a, or leave out rows with c = 0 by indexing."
-        far = self.like(to_numpy(self.x).astype(np.float64) * 0 + float(namespace(self.x).finfo(self.x.dtype).max) ** 0.7)
+        most = float(namespace(self.x).finfo(self.x.dtype).max)
+        far = self.like(np.full(self.x.shape, most**0.7))
         if np.any(self.flat(self.loss.gradient(far, self.like(np.zeros(self.loss.n)))) != 0):
             yield f"gradient with c = 0 is not 0 where losses overflow: {cure}"
         spoilt, c = copy(self.loss), np.ones(self.loss.n)
@@ -245,7 +188,7 @@ class Trial:
         u = self.direction() * self.step
         near = min(loss.value_gradient(self.like(to_numpy(best) + h * u), self.like(c))[0] for h in (1, -1))
         if not least <= min(near, here) + 100 * eps_of(self.x) * (abs(least) + abs(here)):
-            yield f"minimiser is not the minimum: the weighted sum is {least:.6g} there, and {min(near, here):.6g} elsewhere."
+            yield f"minimiser is not the minimum: the sum is {least:.6g} there, and {min(near, here):.6g} elsewhere."
 
     def kinks(self) -> Iterator[str]:
         """A jump of the slope of one example along a line, that no closer look makes smaller."""
@@ -268,10 +211,8 @@ class Trial:
                 a, b, fa, fb = (a, middle, fa, fm) if abs(fm - fa) >= abs(fb - fm) else (middle, b, fm, fb)
             noise = 1e4 * eps_of(self.x) * np.abs(slopes).max()
             if max(JUMP * span, noise) < abs(fb - fa) < POLE * span:
-                yield (
-                    f"gradient jumps from {fa:.3g} to {fb:.3g} at a kink (example {i}): all methods assume smooth losses, "
-                    "so round it off (docs: Your own loss), or pass smooth=False and mistrust the certificates."
-                )
+                at = f"gradient jumps from {fa:.3g} to {fb:.3g} at a kink (example {i})"
+                yield f"{at}: all methods assume smooth losses, so round it off, or pass smooth=False."
                 return
 
     def _kind(self, name: str, a: Any) -> Iterator[str]:
