@@ -93,7 +93,7 @@ class Loss(ABC):
 
     @property
     def starts_near(self) -> bool:
-        """Whether `start` is a guess at the solution: `solve` then begins with the best weights for it, not untrimmed."""
+        """Whether `start` is a guess at x: `solve` then begins with the best weights for it, and not untrimmed."""
         return False
 
     def gradients(self, x: Array, rows: Rows = None) -> Array:

@@ -44,11 +44,11 @@ class Sees(NamedTuple):
 class BlockLoss(Loss):
     """Losses fᵢ(x) = ½‖rᵢ(x)‖² of residuals rᵢ ∈ R^k that see one block of x each, or a few.
 
-    Cameras and points, users and films. x is flat: groups of parameters one after the other, each of ``count`` blocks of ``size`` numbers. The Hessian is
-    Gauss and Newton's, Σ cᵢJᵢᵀJᵢ, in blocks: of the groups that an example sees once, the one with the most parameters
-    is eliminated (`SchurSystem`), so that a Newton step costs little more than a pass over the data, plus the cube of
-    the number of the other parameters. A subclass says what the residuals are (`residuals`), and may say how they
-    change (`jacobian`).
+    Cameras and points, users and films: x is flat, groups of parameters one after the other, each of ``count`` blocks
+    of ``size`` numbers. The Hessian is Gauss and Newton's, Σ cᵢJᵢᵀJᵢ, in blocks: of the groups that an example sees
+    once, the one with the most parameters is eliminated (`SchurSystem`), so that a Newton step costs little more than a
+    pass over the data, plus the cube of the number of the other parameters. A subclass says what the residuals are
+    (`residuals`), and may say how they change (`jacobian`).
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from trimlearn.losses.exact import solve_symmetric
 __all__ = ["DenseSystem", "NewtonSystem", "SchurSystem"]
 
 NEGATIVE = 1e-6  # share of the largest diagonal entry below which −⟨v, Hv⟩/‖v‖² is rounding: differences give 1e-10
-# What an eigenvalue of a matrix of unit diagonal may be by rounding: 2e-16 for each of the thousands of terms that cancel
+# What an eigenvalue of a matrix of unit diagonal may be by rounding: 2e-16 for each of thousands of terms that cancel
 # in a Schur complement. Gauges, and blocks that no example determines, are left where they are.
 FLAT = 1e-12
 
