@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trimlearn.geometry.bundle.reprojection import ReprojectionLoss
+from trimlearn.geometry.bundle_loss import ReprojectionLoss
 from trimlearn.geometry.homography.points import Bools, Floats
 
 __all__ = ["Scene", "made_up_scene"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from trimlearn.geometry.bundle.reprojection import CAMERA, ReprojectionLoss
+from trimlearn.geometry.bundle_loss import CAMERA, ReprojectionLoss
 
 __all__ = ["read_bal"]
 
