@@ -17,6 +17,8 @@ from trimlearn.geometry import ReprojectionLoss, read_bal
 from trimlearn.geometry.bundle_scenes import Scene, made_up_scene
 from trimlearn.geometry.panorama.rotations import rotation_and_jacobian
 from trimlearn.losses import check_loss
+from trimlearn.losses.relocate import relocated
+from trimlearn.smart import alternating
 from trimlearn.solution import Solution
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -45,7 +47,7 @@ def test_derivatives_and_lengths() -> None:
     loss = made_up_scene(cameras=4, points=15, visible=0.8).loss
     check_loss(loss)
     x = loss.start()
-    given, found = (jacobian(loss._blocks(x, None)) for jacobian in (loss.jacobian, super(type(loss), loss).jacobian))
+    given, found = (jacobian(loss.blocks(x)) for jacobian in (loss.jacobian, super(type(loss), loss).jacobian))
     for a, b in zip(given, found, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6 * np.abs(a).max())
     np.testing.assert_allclose(np.linalg.norm(loss.predict(x) - loss.seen, axis=1), np.sqrt(2 * loss.values(x)))
@@ -60,8 +62,18 @@ def test_derivatives_and_lengths() -> None:
         ({"cameras": 20, "points": 800, "visible": 0.3}, 2),
         ({"noise": 2.0}, 2),
         ({"arc": 5.0, "cameras": 16}, 1),
+        ({"off": 3.0}, 2),
+        ({"wrong": 0.3}, 1),
     ],
-    ids=["default", "few cameras", "many points", "noise", "almost all around"],
+    ids=[
+        "default",
+        "few cameras",
+        "many points",
+        "noise",
+        "almost all around",
+        "bad start",
+        "three tenths",
+    ],
 )
 def test_a_tenth_of_the_observations_replaced(settings: dict[str, Any], seeds: int) -> None:
     """The target: at most 1.1 of least squares on the right ones alone, and converged."""
@@ -70,7 +82,34 @@ def test_a_tenth_of_the_observations_replaced(settings: dict[str, Any], seeds: i
         fit = trimmed(scene)
         assert fit.status.converged, fit
         assert ratio(scene, fit) <= 1.1
-        assert np.mean(fit.w[scene.wrong] == 0) > 0.97
+        assert np.mean(fit.w[scene.wrong] == 0) > 0.95
+
+
+def test_few_views_of_each_point() -> None:
+    """A third of the points is seen twice. Where both views are wrong, the point explains the one that is kept, unless
+    it lies where the lens shows nothing: then lens and point creep along a valley, and the status says so."""
+    fits = []
+    for seed in range(10):
+        scene = made_up_scene(visible=0.2, seed=seed)
+        fit = trimmed(scene)
+        fits.append(fit.status.converged)
+        assert ratio(scene, fit) <= 1.1
+        assert np.mean(fit.w[scene.wrong] == 0) > 0.95
+    assert np.mean(fits) >= 0.8
+
+
+def test_a_point_that_a_wrong_view_dragged_away_is_brought_back() -> None:
+    """No change of w or x alone leads back: plain alternating minimisation stays in the local minimum."""
+    scene = made_up_scene(visible=0.2, seed=103)
+    stuck, found = trimmed(scene, method=alternating(2)), trimmed(scene)
+    assert stuck.status.converged and found.status.converged
+    assert found.objective < 0.2 * stuck.objective
+    assert ratio(scene, stuck) > 1.1 > ratio(scene, found)
+    x, evaluated = relocated(scene.loss, stuck.x, stuck.losses, stuck.w)
+    cameras, points = scene.loss.split(x - stuck.x)
+    assert np.all(cameras == 0) and 0 < np.mean(np.any(points != 0, axis=1)) < 0.5
+    assert 0 < evaluated < 20 * scene.loss.n
+    assert found.passes <= 100 + 20 + evaluated / scene.loss.n * 5
 
 
 def test_nothing_wrong_nothing_lost() -> None:

@@ -91,7 +91,7 @@ def test_the_hessian_is_gauss_and_newtons() -> None:
     x = loss.start()
     J = np.zeros((N, 2, len(x)))
     for k, u in enumerate(np.eye(len(x))):
-        ahead, back = (loss.residuals(loss._blocks(x + h * u, None)) for h in (1e-6, -1e-6))
+        ahead, back = (loss.residuals(loss.blocks(x + h * u)) for h in (1e-6, -1e-6))
         J[:, :, k] = (ahead - back) / 2e-6
     np.testing.assert_allclose(loss.hessian(x, c), np.einsum("i,ika,ikb->ab", c, J, J), rtol=1e-6, atol=1e-6)
     u = RNG.standard_normal(len(x))

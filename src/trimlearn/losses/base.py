@@ -135,8 +135,8 @@ class Loss(ABC):
 
     @property
     def minimiser_passes(self) -> float:
-        """How many passes a call of `minimiser` counts as: none is made where fewer are left. One that iterates says how
-        far it goes at most; a closed form that evaluates no residuals, as the package's own, may say 0."""
+        """How many passes a call of `minimiser` counts as: none is made where fewer are left. One that iterates says
+        how far it goes; a closed form that evaluates no residuals, as the package's own, may say 0."""
         return 1.0
 
     def generic(self) -> Array:
