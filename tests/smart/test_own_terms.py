@@ -124,6 +124,7 @@ LINE = X @ [1.0, 2.0, -1.0] + 0.3 * np.random.default_rng(2).standard_normal(300
 SPIKED = LINE + np.where(np.arange(300) < 30, 30.0, 0.0)
 TIMES = np.exp(X @ [1.0, 2.0, -1.0] + 0.4 * np.log(np.random.default_rng(4).exponential(size=300)))
 TIMES[:30] *= 1000
+RATED = np.digitize(X @ [1.0, 2.0, -1.0] + np.random.default_rng(5).logistic(size=300), [-1, 1])
 SIGN = np.where(np.arange(300) < 15, -1.0, 1.0) * np.sign(LINE)
 
 
@@ -141,14 +142,14 @@ def test_a_loss_of_kinks_is_fitted_and_never_certified(loss: Loss, r2: Any, meth
 
 @pytest.mark.parametrize(
     "loss",
-    [Tukey(X, SPIKED), Weibull(X, TIMES, np.ones(300)), Ordinal(X, np.digitize(LINE, [-1, 1]))],
+    [Tukey(X, SPIKED), Weibull(X, TIMES, np.ones(300)), Ordinal(X, RATED)],
     ids=["tukey", "weibull", "ordinal"],
 )
 def test_smooth_losses_of_strangers_converge(loss: Loss) -> None:
     fit = solve(Problem(loss, CappedSimplex(265)))
     assert fit.status.converged
     slope = fit.x[:3] / np.linalg.norm(fit.x[:3])
-    np.testing.assert_allclose(slope, np.array([1, 2, -1]) / 6**0.5, atol=0.1)
+    np.testing.assert_allclose(slope, np.array([1, 2, -1]) / 6**0.5, atol=0.15)
     s = np.random.default_rng(3).integers(0, 3, 300).astype(float)
     assert solve(Problem(loss, CappedSimplex(0.85 * s.sum()), sample_weight=s)).status.converged
 
