@@ -233,8 +233,8 @@ class _Judge:
         self.caveats += judged.caveats
         if judged.contamination > HIGH:
             self.caveats.append(
-                f"About {judged.contamination:.0%} of the targets look wrong: near a half, nobody can tell which side "
-                "is right."
+                f"About {judged.contamination:.0%} of {self.target.name} looks wrong: near a half, nobody can tell "
+                "which side is right."
             )
         if isinstance(judged, NumberJudgement) and looks_skewed(
             judged.score * np.sign(self.scale.to(self.target.y) - judged.predicted), judged.flagged
