@@ -20,12 +20,10 @@ __all__ = ["LabelJudgement", "judge_labels", "level_weights"]
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
 FITTED = 5_000  # rows from which the noise is estimated, a limit on time: a share of 10 % is known to half a point
 # The rest as measured by `python -m benchmarks.calibration levels`, on tables with 0 to 20 % of wrong labels.
-# Before the labels are seen: even odds that all are right, else a beta law of the share of wrong ones, of mode 10 %.
-CLEAN, PRIOR = 0.5, (2.0, 10.0)
-PRICE = (
-    0.5  # times log n: what an entry of a pattern costs (Schwarz 1978); with half of it, overlap is taken for errors
-)
-LEARNT = 0.5  # of the log-odds: models have learnt part of the errors, so that 0.49 would be 0.66 in truth, 0.70 0.83
+# Before the labels are seen: the odds that all are right, and the beta law of the share of wrong ones, of mode 10 %.
+CLEAN, PRIOR = 0.3, (2.0, 10.0)
+PRICE = 0.5  # times log n: what an entry of a pattern costs (Schwarz 1978); with half of it, overlap counts as errors
+LEARNT = 0.5  # of the log-odds: models have learnt part of the errors, so that 0.49 would be 0.63 in truth, 0.70 0.82
 NEGLIGIBLE = 1e-4  # a weight that moves no probability by more than this
 
 
