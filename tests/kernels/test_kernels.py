@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from trimlearn import Checkpoint, Problem, kernels, solve
 from trimlearn._utils.threads import team
-from trimlearn.kernels import Fused, fused
+from trimlearn.kernels import Fused, fused, fused_steps
 from trimlearn.losses import (
     Gamma,
     Homography,
@@ -71,7 +71,7 @@ PAIRS = [*((name, "float64") for name in LOSSES), *(("labels", stored) for store
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "WORTH", 0)
-    monkeypatch.setattr(kernels, "PIECE_BYTES", 1)  # many pieces
+    monkeypatch.setattr(fused_steps, "PIECE_BYTES", 1)  # many pieces
 
 
 def made(loss: PredictionLoss) -> Fused:

@@ -20,7 +20,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["each", "team", "total"]
+__all__ = ["each", "team", "team_size", "total"]
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -61,6 +61,16 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     for future in futures:
         future.result()
     return found
+
+
+def team_size() -> int:
+    """How many threads `each` uses here.
+
+    >>> team_size()
+    1
+    """
+    current = _current.get()
+    return 1 if current is None else current.size
 
 
 def total(task: Callable[[Item], Out], items: Iterable[Item], zero: Out) -> Out:
