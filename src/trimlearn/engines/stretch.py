@@ -61,10 +61,10 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
         mean=_flat(state.y_mean, linear),
         size=_flat(size, linear),
         threshold=_flat(threshold, linear),
-        shrink=_flat(shrink, linear),
+        shrink=1 / _flat(shrink, linear),
         momentum=run.momentum,
         center=np.zeros(p, dtype) if linear.center is None else linear.center,
-        scale=np.ones(p, dtype) if linear.scale is None else linear.scale,
+        per_scale=np.ones(p, dtype) if linear.scale is None else 1 / linear.scale,
     )
 
 

@@ -26,7 +26,7 @@ LINE = 64  # bytes of a cache line
 
 
 @register_jitable(fastmath=FAST)
-def _predict_four(V, a, b, c, d, W, offset, z):
+def _predict(V, a, b, c, d, W, offset, z):
     K, p = W.shape
     for k in range(0, K - 1, 2):
         za = zb = zc = zd = offset[k]
@@ -56,16 +56,7 @@ def _predict_four(V, a, b, c, d, W, offset, z):
 
 
 @register_jitable(fastmath=FAST)
-def _predict_one(V, i, W, offset, z):
-    for k in range(W.shape[0]):
-        total = offset[k]
-        for j in range(W.shape[1]):
-            total += V[i, j] * W[k, j]
-        z[k] = total
-
-
-@register_jitable(fastmath=FAST)
-def _add_four(V, a, b, c, d, r, G):
+def _add(V, a, b, c, d, r, G):
     K, p = G.shape
     for k in range(0, K - 1, 2):
         ra, rb, rc, rd = r[0, k], r[1, k], r[2, k], r[3, k]
@@ -78,14 +69,6 @@ def _add_four(V, a, b, c, d, r, G):
         ra, rb, rc, rd = r[0, k], r[1, k], r[2, k], r[3, k]
         for j in range(p):
             G[k, j] += ra * V[a, j] + rb * V[b, j] + rc * V[c, j] + rd * V[d, j]
-
-
-@register_jitable(fastmath=FAST)
-def _add_one(V, i, r, G):
-    for k in range(G.shape[0]):
-        part = r[k]
-        for j in range(G.shape[1]):
-            G[k, j] += part * V[i, j]
 
 
 @register_jitable
@@ -108,12 +91,11 @@ def rows_difference(V, index, W, offset, rows, old, c, new, G, total):
     for start in range(0, m, TILE):
         size = min(TILE, m - start)
         _ask_for(V, index, start + AHEAD, start + AHEAD + TILE, old)
-        if size == TILE:
-            a, b, d, e = index[start], index[start + 1], index[start + 2], index[start + 3]
-            _predict_four(V, a, b, d, e, W, offset, z)
-        else:
-            for q in range(size):
-                _predict_one(V, index[start + q], W, offset, z[q])
+        a, last = index[start], start + size - 1  # the last row stands in for those that a tile lacks
+        b, d, e = index[min(start + 1, last)], index[min(start + 2, last)], index[last]
+        _predict(V, a, b, d, e, W, offset, z)
+        if size < TILE:
+            r[size:] = 0
         for q in range(size):
             i, share = index[start + q], c[start + q]
             phi(z, q, i, rows, r, q)
@@ -121,11 +103,7 @@ def rows_difference(V, index, W, offset, rows, old, c, new, G, total):
                 new[start + q, k] = r[q, k]
                 r[q, k] = (r[q, k] - old[i, k]) * share
                 total[k] += r[q, k]
-        if size == TILE:
-            _add_four(V, a, b, d, e, r, G)
-        else:
-            for q in range(size):
-                _add_one(V, index[start + q], r[q], G)
+        _add(V, a, b, d, e, r, G)
 
 
 @register_jitable(fastmath=FAST)
@@ -138,22 +116,18 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
     z, part = np.empty((TILE, K), W.dtype), np.empty((TILE, K), W.dtype)
     for start in range(0, m, TILE):
         size, i = min(TILE, m - start), first + start
-        if size == TILE:
-            _predict_four(V, i, i + 1, i + 2, i + 3, W, offset, z)
-        else:
-            for q in range(size):
-                _predict_one(V, i + q, W, offset, z[q])
+        last = i + size - 1
+        b, d, e = min(i + 1, last), min(i + 2, last), last
+        _predict(V, i, b, d, e, W, offset, z)
+        if size < TILE:
+            part[size:] = 0
         for q in range(size):
             f[start + q] = phi(z, q, i + q, rows, r, start + q)
             share = c[start + q]
             for k in range(K):
                 part[q, k] = r[start + q, k] * share if share != 0 else 0.0
                 total[k] += part[q, k]
-        if size == TILE:
-            _add_four(V, i, i + 1, i + 2, i + 3, part, G)
-        else:
-            for q in range(size):
-                _add_one(V, i + q, part[q], G)
+        _add(V, i, b, d, e, part, G)
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)

@@ -66,7 +66,7 @@ class Fused:
         """x-steps by `trimlearn.kernels.stretch`: how many, the rows they evaluated, and the draws of w = 0."""
         from trimlearn.kernels.stretch import run
 
-        scratch = self._room(law.b, model.x.dtype)
+        scratch = self._room(law.b, model.x)
         scratch.found[:] = scratch.meeting[:] = 0
         threads = min(team_size(), len(scratch.G))
 
@@ -82,11 +82,11 @@ class Fused:
             self._seen = np.zeros(self._loss.n, np.int32)
         return self._seen
 
-    def _room(self, b: int, dtype: Any) -> Any:
+    def _room(self, b: int, x: np.ndarray) -> Any:
         if self._scratch is None or len(self._scratch.drawn) != b:
             from trimlearn.kernels.stretch import Scratch
 
-            K, pieces = self._loss.K, self._pieces(b)
+            K, pieces, dtype = self._loss.K, self._pieces(b), x.dtype
             self._scratch = Scratch(
                 u=np.empty(b + 1),
                 drawn=np.empty(b, np.int64),
@@ -98,6 +98,7 @@ class Fused:
                 offset=np.empty(K, dtype),
                 G=np.empty((pieces, *self._shape), dtype),
                 totals=np.empty((pieces, K)),
+                g=np.empty(x.shape, dtype),
                 found=np.zeros(5, np.int64),
                 meeting=np.zeros(16, np.int64),
             )

@@ -39,10 +39,10 @@ class Model(NamedTuple):
     mean: Any  # of y
     size: Any  # γ·M⁻¹, float64
     threshold: Any  # of the prox, float64
-    shrink: Any  # that it divides by, float64
+    shrink: Any  # that it multiplies by then, float64
     momentum: float
     center: Any  # p numbers
-    scale: Any
+    per_scale: Any  # 1/scale
 
 
 class Scratch(NamedTuple):
@@ -58,6 +58,7 @@ class Scratch(NamedTuple):
     offset: Any  # K
     G: Any  # (pieces, …)
     totals: Any  # (pieces, K) float64
+    g: Any  # the shape of x
     found: Any  # int64: rows in this batch, why it ended, steps, rows evaluated, draws of weight 0
     meeting: Any  # see `trimlearn.kernels.machine.barrier`
 
@@ -94,7 +95,7 @@ def _fold(model, W, offset, sparse):
     for k in range(K):
         shift = model.x.dtype.type(0)
         for j in range(p):
-            part = model.x[j, k] / model.scale[j]
+            part = model.x[j, k] * model.per_scale[j]
             shift += model.center[j] * part
             if sparse:
                 W[j, k] = part
@@ -113,42 +114,35 @@ def _add_up(G, totals):
             totals[0, k] += totals[piece, k]
 
 
-@register_jitable
-def _estimate(model, G, totals, sparse):
-    """G[0] ← what x moves along, the mean of y included; False where that is not finite. The intercept's: in totals."""
+@register_jitable(fastmath=dense.FAST)
+def _estimate(model, G, totals, g, sparse):
+    """g ← what x moves along, the mean of y included; False where that is not finite."""
     p, K = len(model.center), model.x.shape[1]
-    check = 0.0
     for k in range(K):
-        r = model.x.dtype.type(totals[0, k])
+        r = model.x.dtype.type(totals[k])
         for j in range(p):
-            g = (G[0, j, k] if sparse else G[0, k, j]) - r * model.center[j]
-            g = g / model.scale[j] + model.mean[j, k]
-            check += g
-            if sparse:
-                G[0, j, k] = g
-            else:
-                G[0, k, j] = g
+            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r * model.center[j]) * model.per_scale[j]
         if len(model.x) > p:
-            totals[0, k] = r + model.mean[p, k]
-            check += totals[0, k]
+            g[p, k] = r
+    flat, mean, check = g.reshape(-1), model.mean.reshape(-1), 0.0
+    for i in range(len(flat)):
+        flat[i] += mean[i]
+        check += flat[i]
     return np.isfinite(check)
 
 
-@register_jitable
-def _move(model, G, totals, sparse):
-    """x ← prox(x + momentum·(x − previous) − γM⁻¹g)."""
-    p = len(model.center)
-    for j in range(model.x.shape[0]):
-        for k in range(model.x.shape[1]):
-            g = np.float64(totals[0, k]) if j == p else np.float64(G[0, j, k] if sparse else G[0, k, j])
-            x = model.x[j, k]
-            ahead = x + model.x.dtype.type(model.momentum) * (x - model.previous[j, k])
-            u = np.float64(ahead) - model.size[j, k] * g
-            limit = model.threshold[j, k]
-            if limit > 0:
-                u = u - limit if u > limit else u + limit if u < -limit else 0.0
-            model.previous[j, k] = x
-            model.x[j, k] = u / model.shrink[j, k]
+@register_jitable(fastmath=dense.FAST)
+def _move(model, g):
+    """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64."""
+    x, old, size, g = model.x.reshape(-1), model.previous.reshape(-1), model.size.reshape(-1), g.reshape(-1)
+    threshold, shrink = model.threshold.reshape(-1), model.shrink.reshape(-1)
+    momentum = model.x.dtype.type(model.momentum)
+    for i in range(len(x)):
+        here = x[i]
+        u = np.float64(here + momentum * (here - old[i])) - size[i] * np.float64(g[i])
+        u = u - min(max(u, -threshold[i]), threshold[i])
+        old[i] = here
+        x[i] = u * shrink[i]
 
 
 @njit(nogil=True, cache=True, fastmath=dense.FAST)
@@ -182,8 +176,8 @@ def run(
         barrier(scratch.meeting, threads)
         if thread == 0:
             _add_up(scratch.G, scratch.totals)
-            if _estimate(model, scratch.G, scratch.totals, sparse):
-                _move(model, scratch.G, scratch.totals, sparse)
+            if _estimate(model, scratch.G[0], scratch.totals[0], scratch.g, sparse):
+                _move(model, scratch.g)
                 found[2] += 1
             else:  # this step is left to who knows what to do
                 found[1] = OVERFLOW
