@@ -73,6 +73,7 @@ PAIRS = [*((name, "float64") for name in LOSSES), *(("labels", stored) for store
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "WORTH", 0)
+    monkeypatch.setattr(kernels, "COMPILING", 0)
     monkeypatch.setattr(fused_steps, "PIECE_BYTES", 1)  # many pieces
 
 
@@ -282,3 +283,12 @@ def test_the_draws_are_those_of_numpy() -> None:
         np.testing.assert_allclose(np.sort(shares), np.sort(w[kept] * times / max(len(drawn), 1)))
         assert idle == np.sum(w[drawn] == 0)
         assert not seen.any()
+
+
+def test_no_small_problem_waits_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_steps(Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N), Ridge(0.01)))  # compiled by now
+    monkeypatch.setattr(kernels, "COMPILING", 10**9)
+    assert fused(LOSSES["labels"](DENSE)) is not None
+    never = LeastSquares(DENSE.astype(np.int16), np.column_stack([T] * 2).astype(np.float32))
+    assert fused(never) is None
+    assert "compil" in str(kernels.why_not(never))

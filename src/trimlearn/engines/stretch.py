@@ -56,14 +56,14 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
     previous = x if state.previous is None else state.previous
     p, dtype = linear.p, x.dtype
     return Model(
-        x=_flat(x, linear).copy(),
-        previous=_flat(previous, linear).copy(),
+        x=_flat(x, linear),
+        previous=_flat(previous, linear),
         mean=_flat(state.y_mean, linear),
         size=_flat(size, linear),
         threshold=_flat(threshold, linear),
         shrink=1 / _flat(shrink, linear),
         momentum=run.momentum,
-        center=np.zeros(p, dtype) if linear.center is None else linear.center,
+        center=np.zeros(p, dtype) if linear.center is None else np.array(linear.center),
         per_scale=np.ones(p, dtype) if linear.scale is None else 1 / linear.scale,
     )
 
@@ -107,8 +107,8 @@ def _prox(r2: Regularizer, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | 
 
 
 def _flat(a: np.ndarray, linear: Linear) -> np.ndarray:
-    """An array of x's shape as (p, K), or (p + 1, K)."""
-    return np.ascontiguousarray(a[:, None] if linear.K is None else a.T if linear.transpose else a)
+    """An array of x's shape as (p, K), or (p + 1, K): a copy, and never read-only, which would be another type."""
+    return np.array(a[:, None] if linear.K is None else a.T if linear.transpose else a, order="C")
 
 
 def _shaped(a: np.ndarray, linear: Linear) -> np.ndarray:

@@ -20,6 +20,7 @@ from trimlearn.losses.storage import Csr, NumpyDense
 __all__ = ["Fused", "fused", "why_not"]
 
 WORTH = 2_000_000  # numbers in V from which on a kernel is used: a pass takes a millisecond, loading one a few hundred
+COMPILING = 20_000_000  # and is compiled where it is not on disk: a pass takes 40 ms there, a compiler 10 seconds
 
 
 @cache
@@ -35,14 +36,24 @@ def _compiled(storage: str) -> ModuleType | str:
 
 def fused(loss: Loss) -> Fused | None:
     """The fused steps of a loss; None where there are none, or it is too small to be worth loading them."""
-    found = _kernels(loss)
-    return Fused(loss, found) if isinstance(loss, PredictionLoss) and isinstance(found, ModuleType) else None
+    found = _fused(loss)
+    return found if isinstance(found, Fused) else None
 
 
 def why_not(loss: Loss) -> str | None:
     """Why a loss that is worth fused steps has none; None where it has, or nobody would expect any."""
-    found = _kernels(loss)
+    found = _fused(loss)
     return found if isinstance(found, str) else None
+
+
+def _fused(loss: Loss) -> Fused | str | None:
+    kernels = _kernels(loss)
+    if not isinstance(kernels, ModuleType) or not isinstance(loss, PredictionLoss):
+        return kernels if isinstance(kernels, str) else None
+    found = Fused(loss, kernels)
+    if loss.n * loss.linear.p >= COMPILING or found.ready:
+        return found
+    return "compiling faster ones would take longer than this fit (they are kept on disk once a larger one has)"
 
 
 def _kernels(loss: Loss) -> ModuleType | str | None:

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg"
 """The fused steps over the rows of a CSR matrix. W and G are p × K: the K numbers of a column lie together."""
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _add(data, indices, begin, end, r, q, G):
 
 @register_jitable
 def _tile(data, indptr, W):
-    """Rows at a time: as much of V as of W, so that W and G, which may not both fit in a cache, seldom change places."""
+    """Rows at a time: as much of V as of W, so that W and G, where a cache does not hold both, seldom change places."""
     entries = max(1, len(data) // max(1, len(indptr) - 1))
     return min(max(1, W.size // entries), MOST)
 

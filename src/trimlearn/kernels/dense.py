@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg"
 """The fused steps over dense rows: predict, residual, and their part of the gradient while the rows are in cache.
 
 W and G are K × p, so that inner loops run along a row of V. Four rows and two numbers of a prediction are taken at a

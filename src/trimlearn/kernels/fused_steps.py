@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from types import ModuleType
 from typing import Any, final
 
@@ -57,7 +58,7 @@ class Fused:
         return f, self._gradient(len(f), part)
 
     def distinct(self, drawn: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
-        """The distinct rows of positive weight among those drawn, w·(times drawn)/b for each, and the draws of w = 0."""
+        """The distinct rows of positive weight among those drawn, w·(times drawn)/b, and the draws of weight 0."""
         from trimlearn.kernels.rows import distinct
 
         return distinct(drawn, w, self._counter())
@@ -76,6 +77,24 @@ class Fused:
         each(work, range(threads))
         _, _, steps, rows, idle = scratch.found.tolist()
         return steps, rows, idle
+
+    @property
+    def ready(self) -> bool:
+        """Whether the kernels of this loss lie compiled on disk."""
+        from trimlearn.kernels.stretch import Law, Model, run
+
+        typeof: Any = import_module("numba").typeof
+        loss = self._loss
+        kind = np.empty(0, loss.like.dtype)
+        line, square, wide = kind[:0], kind.reshape(0, loss.K), np.empty((0, loss.K))
+        law = Law(np.empty(2, np.uint64), 0, 0.0, 0, 0, 0.0, np.empty(0))
+        model = Model(square, square, square, wide, wide, wide, 0.0, line, line)
+        scratch = self._room(0, square)
+        self._scratch = None
+        steps = (self._V, self._rows, square, line, law, model, scratch, self._sparse, 0, 1)
+        values = (self._V, 0, scratch.W, scratch.offset, self._rows, line, line, square, scratch.W, np.empty(0))
+        calls = ((run, steps), (self._kernels.evaluate, values))
+        return all(_on_disk(kernel, tuple(typeof(value) for value in given)) for kernel, given in calls)
 
     def _counter(self) -> np.ndarray:
         if not len(self._seen):
@@ -111,7 +130,7 @@ class Fused:
         return (p, K) if self._sparse else (K, p)
 
     def _pieces(self, m: int) -> int:
-        """How many pieces m rows are cut into: by the data alone, so that sums are the same on any number of threads."""
+        """How many pieces m rows are cut into: by the data alone, so that any number of threads gives the same sums."""
         linear = self._loss.linear
         enough = min(m * self._numbers / (PER_SUM * linear.p), m * linear.storage.row_bytes / PIECE_BYTES)
         return max(1, min(PIECES, int(enough)))
@@ -137,6 +156,10 @@ class Fused:
         zero = _Sums(np.zeros((), linear.like.dtype), np.zeros(self._loss.K))
         found = total(piece, pieces, zero)
         return linear.unfold_sums(found.G.T if self._sparse else found.G, found.r)
+
+
+def _on_disk(kernel: Any, types: tuple[Any, ...]) -> bool:
+    return types in kernel.overloads or kernel._cache.load_overload(types, kernel.targetctx) is not None
 
 
 @final

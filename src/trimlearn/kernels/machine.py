@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, import-untyped"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, var-annotated, import-untyped"
 """What numba has no word for: a row asked for ahead of its use, and threads that wait for one another."""
 
 from __future__ import annotations
