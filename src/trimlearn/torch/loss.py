@@ -14,11 +14,12 @@ from torch.func import functional_call, grad, vjp, vmap
 
 from trimlearn._utils.arrays import Array, asarray_like, to_numpy
 from trimlearn._utils.validation import check_count
+from trimlearn._utils.warn import warn
 from trimlearn.losses.base import Loss
 from trimlearn.losses.storage import Rows
 from trimlearn.torch.examples import Examples, lengthen
 from trimlearn.torch.parameters import Parameters
-from trimlearn.torch.trial import MEMORY, rows_at_a_time, try_out
+from trimlearn.torch.trial import memory, rows_at_a_time, try_out
 
 __all__ = ["TorchLoss"]
 
@@ -49,8 +50,8 @@ class TorchLoss(Loss):
     lipschitz : float or array of shape (n,), optional
         The Lipschitz constants of the gradients, which ``step="theory"`` alone asks for.
     batch_size : int, optional
-        How many examples fn sees at a time. None: as many as keep what PyTorch stores for the gradient below 256 MB,
-        which is measured on four examples, and at most 4,096 on a CPU, 65,536 elsewhere.
+        How many examples fn sees at a time. None: as many as keep what PyTorch stores for the gradient below 4 MB
+        on a CPU, where 64 may take up to 256 MB, and below 1 GB elsewhere; it is measured on four examples.
 
     Attributes
     ----------
@@ -97,7 +98,7 @@ class TorchLoss(Loss):
         self._examples = Examples(data, self.like.device)
         self.n, self.x_shape = self._examples.n, tuple(self.like.shape)
         self._lipschitz = None if lipschitz is None else _constants(lipschitz, self.n, self.like)
-        size = try_out(self._losses, self._layout, self._examples)
+        size = self._try_out()
         self.batch_size = rows_at_a_time(size, self.like.device) if batch_size is None else batch_size
         check_count(self.batch_size, "batch_size")
 
@@ -167,6 +168,16 @@ class TorchLoss(Loss):
         """The params as given: for a network zero is no place to start from."""
         return self.like.clone()
 
+    def without_loss(self) -> Array | None:
+        """The examples whose loss is NaN or infinite where the fit starts: they are trimmed first, and for good."""
+        bad = ~torch.isfinite(self.values(self.like))
+        count = int(bad.sum())
+        if count == self.n:
+            raise ValueError(f"all {self.n} losses are NaN or infinite at the params given; check them and the data.")
+        if count:
+            warn(f"{count} of {self.n} examples have a NaN or infinite loss at the params given: they get weight 0.")
+        return bad if count else None
+
     # -- what a solver asks -------------------------------------------------------------------------------------------
 
     def values(self, x: Array, rows: Rows = None) -> Array:
@@ -215,7 +226,7 @@ class TorchLoss(Loss):
         """∇fᵢ(x) one by one, (m, number of parameters): by vmap, or in a loop where an operation cannot be batched."""
         one = grad(lambda at, example: self._losses(at, lengthen(example))[0])
         several = vmap(one, in_dims=(None, self._examples.dimensions(0)))
-        size = min(self.batch_size, max(1, MEMORY // (len(self.like) * self.like.element_size())))
+        size = min(self.batch_size, max(1, memory(self.like.device) // (len(self.like) * self.like.element_size())))
         try:
             parts = [several(x, batch) for batch, _ in self._batches(rows, None, size)]
         except (RuntimeError, NotImplementedError) as error:
@@ -233,7 +244,16 @@ class TorchLoss(Loss):
     # -- examples, a batch at a time -----------------------------------------------------------------------------------
 
     def _losses(self, x: Tensor, batch: Any) -> Tensor:
-        return self._fn(self._layout.split(x), batch)
+        return self._fn(self._layout.handed(x), batch)
+
+    def _try_out(self) -> float:
+        try:
+            return try_out(self._losses, self._layout, self._examples)
+        except RuntimeError:
+            if not self._layout.by_columns:
+                raise
+        self._layout.by_columns = False  # fn may view its params in another shape, which these do not allow
+        return try_out(self._losses, self._layout, self._examples)
 
     def _pullback(self, x: Tensor, batch: Any, shares: Tensor) -> Callable[[Tensor], tuple[Tensor]]:
         """u ↦ Hu, H the Hessian of Σ cᵢfᵢ over a batch: what pulls back through its gradient, as H is symmetric."""

@@ -13,12 +13,14 @@ from trimlearn._utils.warn import warn
 from trimlearn.torch.examples import Examples
 from trimlearn.torch.parameters import Parameters
 
-__all__ = ["MEMORY", "rows_at_a_time", "try_out"]
+__all__ = ["check_losses", "memory", "rows_at_a_time", "try_out"]
 
 TRIED = 4  # examples: two calls, on four and on two, tell what grows with them
-MEMORY = 256 << 20  # bytes that a batch may take for its gradient: a limit on memory
-MOST = {"cpu": 4096}  # examples at a time on a CPU, whose caches larger batches leave: as the core's own linear layer
-MOST_ELSEWHERE = 65_536  # on a GPU, which small batches leave idle: a limit on memory for whatever was not measured
+MEMORY = {"cpu": 256 << 20}  # bytes that a batch may take for its gradient: a limit on memory
+MEMORY_ELSEWHERE = 1 << 30  # the same on a GPU, which has tens of GB for one model and is idle where batches are small
+CACHE = 4 << 20  # bytes: what a CPU need not read twice, a few MB a core; 2 to 6 MB were the fastest for softmax
+FEW = 64  # examples in any case, if they fit: fewer leave a network's layers to their overhead
+MOST = 65_536  # examples at a time: a limit on memory for whatever was not measured
 
 
 def try_out(losses: Callable[[Tensor, Any], Tensor], layout: Parameters, examples: Examples) -> float:
@@ -38,7 +40,15 @@ def try_out(losses: Callable[[Tensor, Any], Tensor], layout: Parameters, example
 
 def rows_at_a_time(size: float, device: torch.device) -> int:
     """As many examples as fit into memory at so many bytes each."""
-    return max(1, min(MOST.get(device.type, MOST_ELSEWHERE), int(MEMORY / max(size, 1.0))))
+    most = memory(device) / max(size, 1.0)
+    if device.type == "cpu":
+        most = min(most, max(CACHE / max(size, 1.0), FEW))
+    return max(1, min(int(most), MOST))
+
+
+def memory(device: torch.device) -> int:
+    """The bytes that a batch may take."""
+    return MEMORY.get(device.type, MEMORY_ELSEWHERE)
 
 
 def check_losses(f: Any, m: int, what: str) -> Tensor:
