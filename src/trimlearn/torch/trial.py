@@ -29,11 +29,11 @@ def try_out(losses: Callable[[Tensor, Any], Tensor], layout: Parameters, example
     x = layout.start.detach().requires_grad_()
     batch = examples.take(slice(0, few))
     f, bytes_few = _measured(losses, x, batch, layout, examples)
-    check_losses(f, few, "fn")
+    check_losses(f, few, "fn must return")
     _check_dependence(f, x)
     half = slice(few // 2, few)
     again, bytes_half = _measured(losses, x, examples.take(half), layout, examples)
-    check_losses(again, few - few // 2, "fn")
+    check_losses(again, few - few // 2, "fn must return")
     _compare(f.detach()[half], again.detach())
     return max(bytes_few - bytes_half, 0) / max(few // 2, 1)
 
@@ -54,12 +54,12 @@ def memory(device: torch.device) -> int:
 def check_losses(f: Any, m: int, what: str) -> Tensor:
     """One real loss for each of m examples."""
     if not isinstance(f, Tensor):
-        raise ValueError(f"{what} must return a tensor of one loss per example, got {type(f).__name__}.")
+        raise ValueError(f"{what} one loss per example, a tensor, got {type(f).__name__}.")
     if tuple(f.shape) != (m,):
         fix = "use reduction='none'" if f.ndim == 0 else "sum or average over its other dimensions"
-        raise ValueError(f"{what} must return one loss per example, shape {(m,)}, got {tuple(f.shape)}; {fix}.")
+        raise ValueError(f"{what} one loss per example, shape {(m,)}, got {tuple(f.shape)}; {fix}.")
     if not f.is_floating_point():
-        raise ValueError(f"{what} must return losses in floating point, got {f.dtype}.")
+        raise ValueError(f"{what} losses in floating point, got {f.dtype}.")
     return f
 
 
