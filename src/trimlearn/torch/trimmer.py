@@ -103,6 +103,7 @@ class Trimmer:
         self._f = torch.full((self.n,), nan)
         self._seen = torch.zeros(self.n, dtype=torch.bool)  # since the first w-step, and since the last:
         self._fresh = torch.zeros(self.n, dtype=torch.bool)
+        self._recorded = False  # whether anything has gone in since the last w-step, in any process
         self._pace = Pace(self.n)
         self.w_steps = 0
         self.history_: list[Record] = []
@@ -150,7 +151,13 @@ class Trimmer:
         self._keep(losses, indices)
 
     def step(self) -> None:
-        """The w-step: the best weights for the last known losses. Every process must call it."""
+        """The w-step: the best weights for the last known losses. Every process must call it.
+
+        `Trimmer` makes it on its own when n losses have gone in. At the end of an epoch it is for loaders that leave
+        examples out (``drop_last``); where no losses have gone in since the last one, it does nothing.
+        """
+        if self.w_steps and not self._recorded:
+            return
         merged(self._f, self._fresh, self._seen)
         self._check(int(self._seen.sum()), int((torch.isfinite(self._f) & self._seen).sum()))
         self.w_steps += 1
@@ -159,7 +166,7 @@ class Trimmer:
         before = self._w
         self._w = torch.where(self._seen, self._quotas.best(self._f, self._seen, self._done), self._w)
         same_everywhere(self._w)
-        self._fresh[:] = False
+        self._fresh[:], self._recorded = False, False
         self._pace.restart()
         self._note(before)
 
@@ -190,7 +197,7 @@ class Trimmer:
         """
         tensors = {"weights": self._w, "losses": self._f, "seen": self._seen, "fresh": self._fresh}
         copies = {name: tensor.detach().clone() for name, tensor in tensors.items()}
-        return {**copies, "n": self.n, "w_steps": self.w_steps, "pace": self._pace.state()}
+        return {**copies, "n": self.n, "w_steps": self.w_steps, "recorded": self._recorded, "pace": self._pace.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from where `state_dict` was taken.
@@ -208,7 +215,7 @@ class Trimmer:
         device = self._w.device
         self._w, self._f = (state[name].detach().to(device).clone() for name in ("weights", "losses"))
         self._seen, self._fresh = (state[name].detach().to(device).clone() for name in ("seen", "fresh"))
-        self.w_steps = int(state["w_steps"])
+        self.w_steps, self._recorded = int(state["w_steps"]), bool(state["recorded"])
         self._pace.load(state["pace"])
 
     # -- inside -------------------------------------------------------------------------------------------------------
@@ -228,7 +235,7 @@ class Trimmer:
         self._move(losses)
         rows = rows.to(self._w.device)
         self._f[rows] = losses.detach().to(self._f.dtype)
-        self._seen[rows] = self._fresh[rows] = True
+        self._seen[rows] = self._fresh[rows] = self._recorded = True
         return rows
 
     def _move(self, losses: Tensor) -> None:
