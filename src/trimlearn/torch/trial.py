@@ -16,6 +16,7 @@ from trimlearn.torch.parameters import Parameters
 __all__ = ["check_losses", "memory", "rows_at_a_time", "try_out"]
 
 TRIED = 4  # examples: two calls, on four and on two, tell what grows with them
+NEAR = 0.1  # of 1 + |x|: enough to tell losses apart, and little enough to stay where fn is defined
 MEMORY = {"cpu": 256 << 20}  # bytes that a batch may take for its gradient: a limit on memory
 MEMORY_ELSEWHERE = 1 << 30  # the same on a GPU, which has tens of GB for one model and is idle where batches are small
 CACHE = 4 << 20  # bytes: what a CPU need not read twice, a few MB a core; 2 to 6 MB were the fastest for softmax
@@ -26,7 +27,7 @@ MOST = 65_536  # examples at a time: a limit on memory for whatever was not meas
 def try_out(losses: Callable[[Tensor, Any], Tensor], layout: Parameters, examples: Examples) -> float:
     """Raise ValueError, or warn, where fn is not what it must be; the bytes an example takes for its gradient."""
     few = min(TRIED, examples.n)
-    x = layout.start.detach().requires_grad_()
+    x = _aside(layout.start).requires_grad_()
     batch = examples.take(slice(0, few))
     f, bytes_few = _measured(losses, x, batch, layout, examples)
     check_losses(f, few, "fn must return")
@@ -61,6 +62,12 @@ def check_losses(f: Any, m: int, what: str) -> Tensor:
     if not f.is_floating_point():
         raise ValueError(f"{what} losses in floating point, got {f.dtype}.")
     return f
+
+
+def _aside(x: Tensor) -> Tensor:
+    """A point near x with nothing special about it: where all params are 0, losses may look alike."""
+    noise = torch.randn(x.shape, generator=torch.Generator().manual_seed(0), dtype=x.dtype).to(x.device)
+    return x + NEAR * (1 + x.abs()) * noise
 
 
 def _measured(
