@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil
 from typing import Any, final
 
 import torch
@@ -49,7 +48,7 @@ class Pace:
         elif self._calls >= self._look_at:
             self.drawn = _summed(self._here)
             rate = max(self.drawn / self._calls, 1e-9)
-            self._look_at = self._calls + max(1, ceil((self.n - self.drawn) / rate))
+            self._look_at = self._calls + max(1, int((self.n - self.drawn) / rate))
         return self.drawn >= self.n
 
     def state(self) -> list[int]:
