@@ -55,7 +55,13 @@ def run_lightning(lightning: Any, folder: Path, trimmer: Trimmer, epochs: int, r
 
     torch.manual_seed(0)
     loader = DataLoader(Indexed(TensorDataset(*made_up())), batch_size=17, shuffle=True, drop_last=True)
-    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False, "accelerator": "cpu"}
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+        "accelerator": "cpu",
+    }
     run = lightning.Trainer(max_epochs=epochs, default_root_dir=folder, callbacks=[TrimmerCallback(trimmer)], **quiet)
     run.fit(Net(), loader, ckpt_path=resume)
     return run
@@ -69,7 +75,7 @@ def test_lightning_makes_a_w_step_an_epoch_and_goes_on_from_its_checkpoint(light
     assert run.callback_metrics["trimmed"] == pytest.approx(0.2, abs=0.01)
     run.save_checkpoint(tmp_path / "run.ckpt")
     other = Trimmer(N, 0.2)
-    run_lightning(lightning, tmp_path / "again", other, epochs=7, resume=tmp_path / "run.ckpt")
+    run_lightning(lightning, tmp_path, other, epochs=7, resume=tmp_path / "run.ckpt")
     assert other.w_steps == 7 and len(other.history_) == 1 and found(other) > 0.9
 
 
