@@ -17,7 +17,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.losses.base import Loss
 from trimlearn.losses.storage import Rows
-from trimlearn.torch.examples import Examples, lengthen
+from trimlearn.torch.tensors import Tensors, lengthen
 from trimlearn.torch.parameters import Parameters
 from trimlearn.torch.trial import memory, rows_at_a_time, try_out
 
@@ -95,7 +95,7 @@ class TorchLoss(Loss):
             raise ValueError(f"fn must be a function of (params, batch), got {type(fn).__name__}.")
         self._fn, self._layout = fn, Parameters(params)
         self.like = self._layout.start
-        self._examples = Examples(data, self.like.device)
+        self._examples = Tensors(data, self.like.device)
         self.n, self.x_shape = self._examples.n, tuple(self.like.shape)
         self._lipschitz = None if lipschitz is None else _constants(lipschitz, self.n, self.like)
         size = self._try_out()

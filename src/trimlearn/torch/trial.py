@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from trimlearn._utils.warn import warn
-from trimlearn.torch.examples import Examples
+from trimlearn.torch.tensors import Tensors
 from trimlearn.torch.parameters import Parameters
 
 __all__ = ["check_losses", "memory", "rows_at_a_time", "try_out"]
@@ -24,7 +24,7 @@ FEW = 64  # examples in any case, if they fit: fewer leave a network's layers to
 MOST = 65_536  # examples at a time: a limit on memory for whatever was not measured
 
 
-def try_out(losses: Callable[[Tensor, Any], Tensor], layout: Parameters, examples: Examples) -> float:
+def try_out(losses: Callable[[Tensor, Any], Tensor], layout: Parameters, examples: Tensors) -> float:
     """Raise ValueError, or warn, where fn is not what it must be; the bytes an example takes for its gradient."""
     few = min(TRIED, examples.n)
     x = _aside(layout.start).requires_grad_()
@@ -71,7 +71,7 @@ def _aside(x: Tensor) -> Tensor:
 
 
 def _measured(
-    losses: Callable[[Tensor, Any], Tensor], x: Tensor, batch: Any, layout: Parameters, examples: Examples
+    losses: Callable[[Tensor, Any], Tensor], x: Tensor, batch: Any, layout: Parameters, examples: Tensors
 ) -> tuple[Tensor, int]:
     """The losses, and the bytes PyTorch keeps for their gradient."""
     kept: list[int] = []

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["Examples"]
+__all__ = ["Tensors", "lengthen"]
 
 
 @final
-class Examples:
+class Tensors:
     """A tensor, or a tuple or dict of tensors, of n examples each; batches have the same form.
 
     Parameters
@@ -26,7 +26,7 @@ class Examples:
     Examples
     --------
     >>> import torch
-    >>> examples = Examples((torch.eye(3), torch.tensor([5, 6, 7])), torch.device("cpu"))
+    >>> examples = Tensors((torch.eye(3), torch.tensor([5, 6, 7])), torch.device("cpu"))
     >>> examples.n, examples.take(slice(2, 3))
     (3, (tensor([[0., 0., 1.]]), tensor([7])))
     """
