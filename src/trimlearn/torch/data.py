@@ -51,6 +51,10 @@ class Examples(ABC):
     def targets(self) -> Any:
         """All y on the CPU, one entry per example; None where they are no tensor of numbers."""
 
+    @abstractmethod
+    def table(self) -> np.ndarray | None:
+        """All x as a table of numbers (n, p); None where they are none."""
+
 
 @final
 class TensorExamples(Examples):
@@ -72,6 +76,11 @@ class TensorExamples(Examples):
 
     def targets(self) -> Any:
         return self.tensors[-1].detach().cpu() if len(self.tensors) > 1 else None
+
+    def table(self) -> np.ndarray | None:
+        x = self.tensors[0]
+        flat = len(self.tensors) == 2 and x.ndim == 2 and x.dtype.is_floating_point
+        return x.detach().cpu().double().numpy() if flat else None
 
 
 @final
@@ -115,6 +124,9 @@ class LoadedExamples(Examples):
                 return None
             found.append(batch.y.detach().cpu())
         return torch.cat(found)
+
+    def table(self) -> np.ndarray | None:
+        return None
 
 
 def examples_of(

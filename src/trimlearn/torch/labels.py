@@ -32,6 +32,7 @@ from trimlearn.torch.stages import Plan
 __all__ = ["forward_corrected", "judge_labels", "log_probabilities", "soft_labels"]
 
 NOISY = 0.01  # a share of wrong anchors below which there is nothing to correct: the verdict alone finds so few
+MOST_ROWS = 20_000  # of a table that a forest judges as well, a limit on time: it takes a second
 BELIEVED = float(np.log(1e-6))  # log-probabilities are taken no more seriously than this, as in robust.labels.flexible
 
 
@@ -74,13 +75,24 @@ def judge_labels(halves: Halves, labels: Labels, given: Objective, level: float 
         corrected = log_probabilities(halves.evaluate(models).classes)
     if level is not None:
         return LabelVerdict(estimate_noise([corrected], codes, largest=False), [corrected], codes, s)
-    verdict = label_verdict([plain], codes, s)
+    others = _flexible(halves, codes, s)
+    verdict = label_verdict([plain, *others], codes, s)
     if not noisy:
         return verdict
-    again = label_verdict([corrected], codes, s, to_beat=verdict.log_likelihood)
+    again = label_verdict([corrected, *others], codes, s, to_beat=verdict.log_likelihood)
     if not again.clean:
         return again
     return replace(verdict, undecided=max(verdict.undecided, again.undecided)) if verdict.clean else verdict
+
+
+def _flexible(halves: Halves, codes: np.ndarray, s: np.ndarray) -> list[np.ndarray]:
+    """What a forest and the nearest neighbours say, where examples are rows of a table that are not too many."""
+    table = halves.run.epochs.examples.table()
+    if table is None or len(codes) > MOST_ROWS or not np.all(np.isfinite(table[halves.rows])):
+        return []
+    from trimlearn.robust.labels.flexible import flexible_predictions
+
+    return flexible_predictions(table[halves.rows], codes, s, halves.run.epochs.seed)
 
 
 def _constant(halves: Halves, objective: Objective) -> Planner:

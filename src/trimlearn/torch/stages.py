@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import nan
 from time import perf_counter
 from typing import Any, final
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -90,20 +91,20 @@ class Run:
     stopped: bool = False
 
     def __post_init__(self) -> None:
-        self._begin, self._number = perf_counter(), 0
+        self._begin = perf_counter()
         if self.saved is not None:
             self.history += [EpochRecord(**record) for record in self.saved.history]
             self._begin -= self.history[-1].seconds if self.history else 0.0
 
     def run(self, stage: Stage) -> None:
         """All epochs of the stage that are left to do."""
-        self._number += 1
         first = 0 if self.saved is None else self.saved.restore(stage.name, stage.learner, stage.arrays)
         scaler = torch.amp.GradScaler(self.epochs.examples.device.type, enabled=self.epochs.precision == torch.float16)
         for epoch in range(first, stage.count):
             if self.stopped:
                 return
-            with seeded(self.epochs.examples.device, self.epochs.seed, self._number, epoch):
+            # By the name: a fit is the same whether or not there were judges before.
+            with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
                 plan = stage.plan(epoch)
                 objective = self.epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
                 stage.after(epoch)

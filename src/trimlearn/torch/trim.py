@@ -222,7 +222,7 @@ class _Fit:
         if verdict.warning:
             warn(verdict.warning)
         objective: Objective = self._given
-        if not verdict.clean:
+        if not np.all(verdict.keep() > 0):
             P = np.zeros((self.epochs.examples.n, labels.K))
             P[self.rows] = verdict.classes
             objective = soft_labels(self.epochs, labels, P)
