@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from trimlearn._utils.files import replacing
-from trimlearn.streams.shuffle import DECK, Deal
+from trimlearn.streams.shuffle import Deal, as_bytes
 
 if TYPE_CHECKING:
     from trimlearn.streams.dataset import Dataset
@@ -62,7 +62,7 @@ def shuffled_copy(data: Dataset, deal: Deal, cache: Path | None) -> ShuffledCopy
     if not named.exists():
         with replacing(named) as temporary, _room(str(cache), _size(data)), open(temporary, "w+b") as file:
             _written(data, deal, file)
-    return _mapped(data, deal, open(named, "rb"), mmap.ACCESS_READ)  # noqa: SIM115 - lives as long as the mapping
+    return _mapped(data, deal, open(named, "rb"))  # noqa: SIM115 - lives as long as the mapping
 
 
 def _size(data: Dataset) -> int:
@@ -92,30 +92,60 @@ def _room(folder: str, size: int) -> Iterator[None]:
 
 
 def _written(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
-    """Deal the rows into the file. Room is claimed first: a mapped file that finds none would end the process."""
-    size = _size(data)
+    """Deal the rows into the file, a deck at a time: each block gets its share of a deck in one piece.
+
+    Room is claimed first, so that a disk which is too small says so at once. Rows are written, not mapped: pages of a
+    mapped file cost ten times as much when they are first touched.
+    """
+    size, layout, number = _size(data), data.layout, file.fileno()
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file.fileno(), 0, size)
+        os.posix_fallocate(number, 0, size)
     else:
         file.truncate(size)
-    copy = _mapped(data, deal, file, mmap.ACCESS_WRITE)
-    row = 0
-    for X, t in data.blocks():
+    width, behind = layout.width * layout.dtype.itemsize, deal.n * layout.width * layout.dtype.itemsize
+    for (X, t), (_, order, places) in zip(_decks(data, deal.deck), deal.decks(), strict=True):
+        rows, runs = as_bytes(np.take(X, order, axis=0)), deal.runs(places)
+        for a, b, place in runs:
+            _put(number, rows[a * width : b * width], place * width)
+        if t is not None:
+            each, targets = t.itemsize, as_bytes(t[order])
+            for a, b, place in runs:
+                _put(number, targets[a * each : b * each], behind + place * each)
+    return _mapped(data, deal, file)
+
+
+def _put(number: int, data: memoryview, at: int) -> None:
+    """Write all of ``data`` at a place of the file."""
+    while len(data):
+        done = os.pwrite(number, data, at)
+        data, at = data[done:], at + done
+
+
+def _decks(data: Dataset, deck: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """The rows of the dataset, ``deck`` at a time, in a buffer that is used again."""
+    layout = data.layout
+    size = min(deck, data.n)
+    X = np.empty((size, layout.width), layout.dtype)
+    t = np.empty(size, layout.target_dtype) if data.has_target else None
+    filled = 0
+    for A, a in data.blocks():
         at = 0
-        while at < len(X):  # blocks may end in the next deck
-            stop = min(len(X), at + DECK - (row + at) % DECK)
-            places = deal.places(row + at, row + stop)
-            copy.X[places] = X[at:stop]
-            if t is not None and copy.t is not None:
-                copy.t[places] = t[at:stop]
-            at = stop
-        row += len(X)
-    return copy
+        while at < len(A):
+            stop = min(len(A), at + size - filled)
+            X[filled : filled + stop - at] = A[at:stop]
+            if t is not None and a is not None:
+                t[filled : filled + stop - at] = a[at:stop]
+            filled, at = filled + stop - at, stop
+            if filled == size:
+                yield X, t
+                filled = 0
+    if filled:
+        yield X[:filled], None if t is None else t[:filled]
 
 
-def _mapped(data: Dataset, deal: Deal, file: Any, access: int) -> ShuffledCopy:
+def _mapped(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
     layout, n = data.layout, data.n
-    mapped = mmap.mmap(file.fileno(), _size(data), access=access)
+    mapped = mmap.mmap(file.fileno(), _size(data), access=mmap.ACCESS_READ)
     X = np.frombuffer(mapped, layout.dtype, n * layout.width).reshape(n, layout.width)
     t = np.frombuffer(mapped, layout.target_dtype, n, X.nbytes) if data.has_target else None
     return ShuffledCopy(file, deal, X, t)

@@ -13,7 +13,7 @@ import numpy as np
 from trimlearn.streams.copy import ShuffledCopy, fingerprint, shuffled_copy
 from trimlearn.streams.layout import Layout
 from trimlearn.streams.pieces import ArrayPiece, Block, Piece
-from trimlearn.streams.shuffle import Deal, blocks_for
+from trimlearn.streams.shuffle import Deal, deal_for
 
 __all__ = ["Dataset"]
 
@@ -103,10 +103,13 @@ class Dataset:
             row += len(A)
         return X, t
 
-    def shuffled(self, seed: int = 0, blocks: int | None = None) -> ShuffledCopy:
+    def deal(self, seed: int = 0) -> Deal:
+        """Where each row goes in the shuffled copy."""
+        return deal_for(self.n, self.p * self.layout.dtype.itemsize, seed)
+
+    def shuffled(self, seed: int = 0) -> ShuffledCopy:
         """A copy whose rows are dealt at random into row blocks, in a file that is mapped into memory."""
-        deal = Deal(self.n, blocks_for(self.n) if blocks is None else blocks, seed)
-        return shuffled_copy(self, deal, self.cache)
+        return shuffled_copy(self, self.deal(seed), self.cache)
 
     def fingerprint(self, seed: int) -> str:
         """What tells a shuffled copy of these rows from others: files by name, size and time, columns, and the seed."""
