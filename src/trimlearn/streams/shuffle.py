@@ -10,40 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 from typing import Any, final
 
 import numpy as np
 
-__all__ = ["Deal", "block_starts", "blocks_for", "deal_for"]
+from trimlearn._utils.blocks import block_starts, blocks_for
+
+__all__ = ["Deal", "as_bytes", "deal_for"]
 
 DECK_BYTES = 1 << 25  # of rows shuffled together: a limit on memory, two times 34 MB
 DECK_ROWS = 1 << 20  # of them at most: a limit on memory, 8 MB of row numbers
-PER_BATCH = 8  # blocks that make up a batch of n^(2/3) rows: a choice between long reads and many independent draws
 
 
 def deal_for(n: int, row_bytes: int, seed: int) -> Deal:
     """How n rows of so many bytes are dealt."""
     return Deal(n, blocks_for(n), int(seed), max(1, min(DECK_ROWS, DECK_BYTES // max(1, row_bytes))))
-
-
-def blocks_for(n: int) -> int:
-    """How many blocks n rows are dealt into: as many as make ⌈n^(2/3)⌉ rows eight blocks.
-
-    >>> blocks_for(8_000_000), blocks_for(5)
-    (1600, 5)
-    """
-    return max(1, min(n, round(PER_BATCH * n / ceil(round(n ** (2 / 3), 9)))))
-
-
-def block_starts(n: int, blocks: int) -> np.ndarray:
-    """Where the blocks begin, and n: the first n mod ``blocks`` of them are one row longer.
-
-    >>> block_starts(7, 3)
-    array([0, 3, 5, 7])
-    """
-    number = np.arange(blocks + 1, dtype=np.int64)
-    return number * (n // blocks) + np.minimum(number, n % blocks)
 
 
 @final
