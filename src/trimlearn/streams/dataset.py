@@ -32,6 +32,8 @@ class Dataset:
         How they become a matrix and a target.
     cache : path, optional
         The folder to keep shuffled copies in; None: an unnamed temporary file.
+    in_memory : bool, optional
+        Whether fits may read all rows into memory; None: where these are few enough.
 
     Attributes
     ----------
@@ -55,9 +57,9 @@ class Dataset:
     ((3, 2), [3])
     """
 
-    def __init__(self, pieces: Any, layout: Layout, cache: Any = None) -> None:
+    def __init__(self, pieces: Any, layout: Layout, cache: Any = None, in_memory: bool | None = None) -> None:
         self.pieces: tuple[Piece, ...] = tuple(pieces)
-        self.layout = layout
+        self.layout, self.in_memory = layout, in_memory
         self.cache = None if cache is None else Path(os.fspath(cache))
         self.n = sum(piece.rows for piece in self.pieces)
         self.p = layout.width

@@ -13,8 +13,9 @@ import numpy as np
 from trimlearn._utils.validation import as_numeric
 from trimlearn.streams.arrays import array_layout, npy_pieces, npz_pieces
 from trimlearn.streams.dataset import Dataset
-from trimlearn.streams.pieces import ArrayPiece
-from trimlearn.streams.tables import TABLES, table_dataset
+from trimlearn.streams.layout import Layout
+from trimlearn.streams.pieces import ArrayPiece, Piece
+from trimlearn.streams.tables import TABLES, table_pieces
 
 __all__ = ["open_dataset"]
 
@@ -28,6 +29,7 @@ def open_dataset(
     columns: Sequence[Any] | None = None,
     dtype: Any = None,
     cache: str | os.PathLike[str] | None = None,
+    in_memory: bool | None = None,
     like: Dataset | None = None,
 ) -> Dataset:
     """Data that need not fit in memory, to be given to ``fit`` in place of X and y.
@@ -46,6 +48,8 @@ def open_dataset(
     cache : path, optional
         A folder in which the shuffled copy is kept, for the next fit to the same files. None: it lies in an unnamed
         file of the folder for temporary files (``TMPDIR``), which is gone when it is no longer needed.
+    in_memory : bool, optional
+        Whether a fit may read all rows into memory, where it is that of arrays. None: up to 2²⁶ numbers.
     like : Dataset, optional
         Another one whose columns, categories and types these files have: to predict for new files.
 
@@ -77,15 +81,19 @@ def open_dataset(
     """
     if isinstance(source, Dataset):
         return source
+    given = _dtype(dtype)
     if not _is_path(source) and not isinstance(source, (list, tuple)) and not hasattr(source, "files"):
-        return _of_array(source, target, columns, dtype, cache)
+        pieces, layout = _of_array(source, target, columns, given)
+        return Dataset(pieces, layout, cache, in_memory)
     files = find_files(source)
     kind = _kind(files)
     if kind in TABLES:
-        return table_dataset(files, kind, target, columns, _dtype(dtype), cache, like)
-    make = npy_pieces if kind == ".npy" else npz_pieces
-    pieces, layout = make(files, target, columns, _dtype(dtype))
-    return Dataset(pieces, layout if like is None else like.layout, cache)
+        pieces, layout = table_pieces(files, kind, target, columns, given, None if like is None else like.layout)
+    else:
+        pieces, layout = (npy_pieces if kind == ".npy" else npz_pieces)(files, target, columns, given)
+        if like is not None and like.p != layout.width:
+            raise ValueError(f"{files[0]} has {layout.width} columns, and like has {like.p}.")
+    return Dataset(pieces, layout, cache, in_memory)
 
 
 def find_files(source: Any) -> list[str]:
@@ -147,8 +155,8 @@ def _dtype(dtype: Any) -> np.dtype[Any] | None:
     return found
 
 
-def _of_array(source: Any, target: Any, columns: Any, dtype: Any, cache: Any) -> Dataset:
-    """The dataset of an array or a memory map."""
+def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], Layout]:
+    """The pieces of an array or a memory map."""
     A = as_numeric(source, "source")
     if not isinstance(A, np.ndarray) or A.ndim != 2 or 0 in A.shape:
         raise ValueError(f"source must be paths, or a NumPy array of rows and columns, got {type(source).__name__}.")
@@ -157,8 +165,6 @@ def _of_array(source: Any, target: Any, columns: Any, dtype: Any, cache: Any) ->
         beside, target = np.asarray(as_numeric(target, "target")), None
         if beside.shape != (len(A),):
             raise ValueError(f"target must have one entry for each of the {len(A)} rows, got shape {beside.shape}.")
-    layout = array_layout(A.shape[1], A.dtype, target, columns, _dtype(dtype), None if beside is None else beside.dtype)
+    layout = array_layout(A.shape[1], A.dtype, target, columns, dtype, None if beside is None else beside.dtype)
     starts = range(0, len(A), PIECE_ROWS)
-    return Dataset([ArrayPiece(A, beside, i, min(i + PIECE_ROWS, len(A))) for i in starts], layout, cache)
-
-
+    return [ArrayPiece(A, beside, i, min(i + PIECE_ROWS, len(A))) for i in starts], layout

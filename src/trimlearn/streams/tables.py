@@ -9,27 +9,26 @@ from typing import Any
 import numpy as np
 
 from trimlearn.streams.arrays import target_dtype, working_dtype
-from trimlearn.streams.dataset import Dataset
 from trimlearn.streams.layout import Feature, Layout, categories_in, is_categorical
 from trimlearn.streams.pieces import ArrowPiece, CsvPiece, ParquetPiece, TablePiece, naming
 
-__all__ = ["TABLES", "table_dataset"]
+__all__ = ["TABLES", "table_pieces"]
 
 TABLES = (".parquet", ".arrow", ".feather", ".csv")
 MANY = 1000  # categories of a column: more are names or numbers of rows, and a limit on memory (a choice)
 SCANNED = 1 << 16  # rows at a time when categories are looked for: a limit on memory, some MB of text
 
 
-def table_dataset(
-    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, cache: Any, like: Dataset | None
-) -> Dataset:
-    """The dataset of tables with the same columns."""
+def table_pieces(
+    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: Layout | None
+) -> tuple[list[TablePiece], Layout]:
+    """The pieces of tables with the same columns, and their layout; ``like``: one that is known."""
     pieces = [piece for file in files for piece in _pieces(file, kind, files[0])]
     if not pieces:
         raise ValueError(f"{files[0]}{' and the others' if len(files) > 1 else ''} have no rows.")
     schema = pieces[0].schema()
     if like is not None:
-        layout = like.layout
+        layout = like
         if layout.target is not None and layout.target not in schema.names:
             layout = replace(layout, target=None)
         wanted = layout.columns
@@ -37,7 +36,7 @@ def table_dataset(
         wanted = _wanted(schema, pieces[0].file, target, columns)
         layout = _layout(pieces, schema, target, wanted, dtype)
     _check_alike(pieces, schema, wanted, every=columns is None and like is None)
-    return Dataset(pieces, layout, cache)
+    return pieces, layout
 
 
 def _pieces(file: str, kind: str, first: str) -> list[TablePiece]:
