@@ -32,7 +32,7 @@ from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.regression.mm import Lqq, MMFit, WeightedRows, mm_estimate
+from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
@@ -141,7 +141,6 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     _x: Array  # of the trimmed fit
     _noise: float | None  # of an MM-estimate, see `Fitted`
     _bread: float
-    _psi: Lqq | None  # of an MM-estimate
 
     def __init__(
         self,
@@ -226,7 +225,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         check_choice(self.efficiency, ("mm", "reweight"), "efficiency")
         if self.criterion == "lms" and self.penalty is not None:
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
-        self._training, self._covariance, self._noise, self._bread, self._psi = data, None, None, 1.0, None
+        self._training, self._covariance, self._noise, self._bread = data, None, None, 1.0
         if is_selective(self, data):
             fit_sparse(self, data, h, warm)
             return self
@@ -268,7 +267,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
                 smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
         if smooth is not None:
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
-            self._noise, self._bread, self._psi = smooth.noise, smooth.bread, smooth.psi
+            self._noise, self._bread = smooth.noise, smooth.bread
 
         final = judged(x, half) if smooth is None else smooth.verdict
         self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import nan
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from scipy.special import stdtr
 
 from trimlearn._utils.digits import summarised
 from trimlearn._utils.threads import team
+from trimlearn.estimators.linear.doubts import warn_of_exact_fit
 from trimlearn.estimators.streamed import StreamedData, column_names
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
+from trimlearn.robust.regression.mm import Lqq
 from trimlearn.robust.regression.streamed import Concentrated, StreamedRows, concentrated, smoothed
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict
@@ -23,7 +26,21 @@ from trimlearn.streams import Dataset
 __all__ = ["fit_linear_stream"]
 
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
+SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
+TRIED = 10_000  # rows that columns are standardised by, and the rounding of targets is known by: a limit on time
+TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose inverse is finite, and some room
 PIECE = 1 << 20  # rows whose weights and probabilities are found in one go: a limit on memory, some 8 MB a column
+
+
+@final
+@dataclass(frozen=True)
+class _Final:
+    """Coefficients, residuals and verdict of the last fit; ψ where weights fall smoothly."""
+
+    u: np.ndarray
+    r: np.ndarray
+    verdict: Verdict
+    psi: Lqq | None
 
 
 def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
@@ -40,29 +57,32 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
     streamed = StreamedData(data, model._seed())
     known = streamed.fitted_to_sample(model)
     rows = _rows(model, streamed)
+    unit = max(known.scale_, rounding_floor(rows.t[:TRIED]), TINY)
     with team():
         stage(f"least trimmed squares of {data.n:,} rows")
         half = (data.n + rows.q + 1) // 2
         keep = float(half) if h is None else h
         raw = concentrated(rows, rows.standardised(known.raw_coef_, known.raw_intercept_), keep)
         if h is None and not model.reweight:
-            keep = data.n * (1 - _judged(model, rows, raw.r, keep, known).contamination)
+            keep = data.n * (1 - _judged(model, rows, raw.r, keep, unit).contamination)
             raw = concentrated(rows, raw.u, keep)
         column_names(model, data)
-        model._covariance, model._noise, model._bread, model._psi = None, None, 1.0, known._psi
+        model._covariance, model._noise, model._bread = None, None, 1.0
+        vars(model).pop("_training", None)
         _keep_raw(model, streamed, rows, raw, keep)
-        start = rows.standardised(known.coef_, known.intercept_)
-        u, r, verdict, w = _final(model, rows, raw, keep, known, start)
-    model.coef_, model.intercept_ = model._parts(rows.plain(u))
-    model.scale_, model.threshold_ = verdict.scale, verdict.cutoff
-    model.contamination_ = verdict.contamination if h is None else 1 - h / data.n
-    _keep_rows(model, streamed, r, w)
+        last = _final(model, rows, raw, keep, h, unit)
+    model.coef_, model.intercept_ = model._parts(rows.plain(last.u))
+    model.scale_, model.threshold_ = last.verdict.scale, last.verdict.cutoff
+    model.contamination_ = last.verdict.contamination if h is None else 1 - h / data.n
+    _keep_rows(model, streamed, last)
+    if last.verdict.scale <= rounding_floor(rows.t[:TRIED]):
+        warn_of_exact_fit(model.weights_)
 
 
 def _rows(model: Any, streamed: StreamedData) -> StreamedRows:
     copy, p = streamed.copy, streamed.data.p
     assert copy.t is not None, "there is a target"
-    A = np.asarray(copy.X[: 10_000], dtype=np.float64)  # only for the scale of sums: any rows would do
+    A = np.asarray(copy.X[:TRIED], dtype=np.float64)  # only for the scale of sums: any rows would do
     center = np.median(A, axis=0) if model.fit_intercept else np.zeros(p)
     scale = np.sqrt(np.mean((A - center) ** 2, axis=0))
     scale = np.where(scale > 0, scale, 1.0)
@@ -73,37 +93,35 @@ def _rows(model: Any, streamed: StreamedData) -> StreamedRows:
     return StreamedRows(copy.X, t, center, scale, bool(model.fit_intercept), penalty)
 
 
-def _judged(model: Any, rows: StreamedRows, r: np.ndarray, h: float, known: Any) -> Verdict:
-    """The verdict on all rows, from a summary of their residuals."""
-    values, counts = summarised(r, max(known.scale_, rounding_floor(rows.t[:10_000])))
+def _judged(model: Any, rows: StreamedRows, r: np.ndarray, h: float, unit: float) -> Verdict:
+    """The verdict on all rows, from a summary of their residuals, which are of about the size of ``unit``."""
+    values, counts = summarised(r, unit)
     tails = model.efficiency == "mm" and model.penalty is None
-    floor = rounding_floor(rows.t[:10_000])
+    floor = rounding_floor(rows.t[:TRIED])
     return judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=floor, tails=tails)
 
 
-def _final(
-    model: Any, rows: StreamedRows, raw: Concentrated, keep: float, known: Any, start: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, Verdict, Any]:
-    """The final coefficients, residuals and verdict, and how a row's residual becomes its weight."""
+def _final(model: Any, rows: StreamedRows, raw: Concentrated, keep: float, h: float | None, unit: float) -> _Final:
+    """The final coefficients, residuals and verdict."""
     half = (rows.n + rows.q + 1) // 2
+    first = _judged(model, rows, raw.r, keep, unit)
     if not model.reweight:
-        return raw.u, raw.r, _judged(model, rows, raw.r, half, known), None
-    if known._psi is not None:
-        stage("weights that fall smoothly with the residual")
-        found = smoothed(rows, start, known.scale_, known.threshold_, known._psi)
-        psi, verdict = found.psi, found.verdict
-        model._noise, model._bread = found.noise, found.bread
-        return found.u, found.r, verdict, lambda t: np.where(t <= verdict.cutoff, psi.weight(t), 0)
-    u, r, verdict = raw.u, raw.r, _judged(model, rows, raw.r, keep, known)
+        return _Final(raw.u, raw.r, first if keep == half else _judged(model, rows, raw.r, half, unit), None)
+    u, r, verdict = raw.u, raw.r, first
     for _ in range(ROUNDS):
         cut = verdict.cutoff * verdict.scale
         G, g = rows.moments(lambda a, cut=cut: (np.abs(a) <= cut).astype(a.dtype), r, u)  # type: ignore[misc]
         u = u + solve_symmetric(G, g[:, None])[:, 0]
         r = rows.residuals(u)
-        verdict = _judged(model, rows, r, half, known)
-        if verdict.cutoff * verdict.scale == cut:
+        verdict = _judged(model, rows, r, keep, unit)
+        if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
             break
-    return u, r, verdict, lambda t: (t <= verdict.cutoff).astype(t.dtype)
+    if model.efficiency == "mm" and model.penalty is None and verdict.scale > rounding_floor(rows.t[:TRIED]):
+        stage("weights that fall smoothly with the residual")
+        found = smoothed(rows, (raw.u, first), (u, verdict), trusted=h is not None)
+        model._noise, model._bread = found.noise, found.bread
+        return _Final(found.u, found.r, found.verdict, found.psi)
+    return _Final(u, r, _judged(model, rows, r, half, unit), None)
 
 
 def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Concentrated, keep: float) -> None:
@@ -116,25 +134,24 @@ def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Conce
     ]
     model.n_iter_ = max(1, len(raw.objectives) - 1)
     model.raw_weights_ = streamed.copy.restored(raw.weights())
-    values, counts = summarised(raw.r, max(float(np.abs(raw.r[:1000]).mean()), 1e-300))
+    values, counts = summarised(raw.r, max(float(np.abs(raw.r[:TRIED]).mean()), TINY))
     model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
 
 
-def _keep_rows(model: Any, streamed: StreamedData, r: np.ndarray, weight: Any) -> None:
-    """What is known of every row, in the order of the files. ``weight``: of a score; None: that of the trimmed fit."""
-    scores = r
+def _keep_rows(model: Any, streamed: StreamedData, last: _Final) -> None:
+    """What is known of every row, in the order of the files."""
+    scores = last.r  # which nobody needs any more
     np.abs(scores, out=scores)
     scores /= scores.dtype.type(model.scale_)
     values, counts = summarised(scores, 1.0)
     freedom = max(1.0, float(counts[values <= model.threshold_].sum()) - model._parameters)
     chance = row_probabilities(np.minimum(1.0, 2.0 * stdtr(freedom, -values)), counts)
     model.outlier_scores_ = streamed.copy.restored(scores)
-    del scores, r
     model.outlier_probability_ = np.empty_like(model.outlier_scores_)
-    model.weights_ = model.raw_weights_ if weight is None else np.empty_like(model.outlier_scores_)
+    model.weights_ = np.empty_like(model.outlier_scores_) if model.reweight else model.raw_weights_
     for start in range(0, streamed.data.n, PIECE):
         at = slice(start, start + PIECE)
         t = model.outlier_scores_[at]
         model.outlier_probability_[at] = np.interp(t, values, chance)
-        if weight is not None:
-            model.weights_[at] = weight(t)
+        if model.reweight:
+            model.weights_[at] = (t <= model.threshold_) * (1 if last.psi is None else last.psi.weight(t))

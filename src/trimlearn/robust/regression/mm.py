@@ -18,7 +18,20 @@ from scipy.special import ndtr
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["Lqq", "MMFit", "WeightedRows", "chance", "judged", "mm_estimate", "spread"]
+__all__ = [
+    "EASY",
+    "FIRM",
+    "ROUGH",
+    "SETTLED_LARGE",
+    "Lqq",
+    "MMFit",
+    "WeightedRows",
+    "chance",
+    "judged",
+    "mm_estimate",
+    "narrowed",
+    "spread",
+]
 
 Vector = NDArray[np.float64]
 
@@ -132,14 +145,13 @@ class WeightedRows:
 class MMFit:
     """The fit x, the weights w it has, and what they say.
 
-    verdict: scale, cut-off, who is not flagged, and the share of bad rows. psi: what weights are. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
+    verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
     and AᵀCWA in units of Newton's matrix; see `spread`.
     """
 
     x: Vector
     w: Vector
     verdict: Verdict
-    psi: Lqq
     noise: float
     bread: float
 
@@ -189,20 +201,22 @@ def mm_estimate(
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, before, psi)
         if np.array_equal(verdict.inliers, before):
             break
-    psi = _narrowed(rows, x, verdict, psi)
+    psi = narrowed(rows.residuals(x), rows.c, rows.rank, verdict, psi)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, psi.end))
     x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
-    return None if rows.c @ w <= rows.rank else MMFit(x, w, verdict, psi, *spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi))
+    if rows.c @ w <= rows.rank:
+        return None
+    return MMFit(x, w, verdict, *spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi))
 
 
-def _narrowed(rows: WeightedRows, x: Vector, verdict: Verdict, psi: Lqq) -> Lqq:
+def narrowed(r: Vector, c: Vector, rank: int, verdict: Verdict, psi: Lqq) -> Lqq:
     """The ψ under which x varies least, by its own residuals (Jaeckel 1971): for heavy tails a narrower one."""
-    r, on = rows.residuals(x) / verdict.scale, verdict.inliers
-    if rows.c @ np.where(on, Lqq(NARROWER[-1]).weight(r), 0.0) <= 2 * rows.rank:
+    t, on = r / verdict.scale, verdict.inliers
+    if c @ np.where(on, Lqq(NARROWER[-1]).weight(t), 0.0) <= 2 * rank:
         return psi
-    least = _variance(r, rows.c, rows.rank, on, psi)[0]
+    least = _variance(t, c, rank, on, psi)[0]
     for k in NARROWER:
-        found = _variance(r, rows.c, rows.rank, on, Lqq(k))[0] if k < psi.k else least
+        found = _variance(t, c, rank, on, Lqq(k))[0] if k < psi.k else least
         if found < GAIN * least:
             psi, least = Lqq(k), found
     return psi

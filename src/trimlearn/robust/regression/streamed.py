@@ -8,7 +8,8 @@ in 4,096 and counted: `trimlearn._utils.digits.summarised`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, inf
 from typing import final
 
@@ -18,7 +19,17 @@ from numpy.typing import NDArray
 from trimlearn._utils.digits import kth_by_digits, summarised
 from trimlearn._utils.threads import each, total
 from trimlearn.losses.exact import solve_symmetric
-from trimlearn.robust.regression.mm import Lqq, judged, spread
+from trimlearn.robust.regression.mm import (
+    EASY,
+    FIRM,
+    ROUGH,
+    SETTLED_LARGE,
+    Lqq,
+    chance,
+    judged,
+    narrowed,
+    spread,
+)
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
@@ -28,8 +39,11 @@ Vector = NDArray[np.floating]
 
 PIECE_BYTES = 1 << 19  # of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
-SETTLED = 1e-9  # share of the objective that the next step could gain, when it is not made any more
-MOVED = 1e-6  # share of σ by which no prediction, of a row of usual size, moves any more
+SETTLED = 1e-8  # share of the objective that the next step could gain, when it is not made any more
+SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
+ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
+LONGEST = 2.0  # times the step of renewed weights: for normal errors Newton's is 1.3 times that
+OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
 NEAR = 0.05  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.95  # of the curvature that such rows may take away: a step is twenty times longer at most
 
@@ -71,10 +85,16 @@ class StreamedRows:
     def residuals(self, u: np.ndarray) -> Vector:
         """t − A u, of every row."""
         r = np.empty(self.n, self.V.dtype)
-        x = u.astype(self.V.dtype)
+        x = self.plain(u)
+        coef, offset = x[: len(self.center)].astype(self.V.dtype), self.V.dtype.type(x[-1] if self.intercept else 0.0)
+        inner = u.astype(self.V.dtype)
 
         def part(at: slice) -> None:
-            r[at] = self.t[at] - self._design(at) @ x
+            V = self.V[at]
+            z = V @ coef + offset if self._as_they_are else self._standardise(V) @ inner[: len(coef)]
+            if not self._as_they_are and self.intercept:
+                z += inner[-1]
+            np.subtract(self.t[at], z, out=r[at])
 
         each(part, self._pieces())
         return r
@@ -82,26 +102,38 @@ class StreamedRows:
     def moments(self, weigh: Callable[[Vector], Vector], r: Vector, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The Hessian Σ wᵢaᵢaᵢᵀ + penalty and minus the gradient, Σ wᵢrᵢaᵢ − penalty·u, with w = weigh(r), in float64;
         of rows of weight 0 nothing is added."""
+        p = len(self.center)
 
         def part(at: slice) -> np.ndarray:
-            D, w = self._design(at), weigh(r[at]).astype(self.V.dtype, copy=False)
-            W = D * w[:, None]
-            return np.column_stack([W.T @ D, W.T @ np.where(w > 0, r[at], 0)]).astype(np.float64)
+            V, w = self.V[at], weigh(r[at]).astype(self.V.dtype, copy=False)
+            V = V if self._as_they_are else self._standardise(V)
+            wr = np.where(w > 0, r[at], 0) * w
+            sums = np.empty((p + 1, p + 2))
+            sums[:p, :p] = (V * w[:, None]).T @ V
+            sums[:p, p], sums[p, :p], sums[:p, p + 1] = (w @ V,) * 2 + (wr @ V,)
+            sums[p, p:] = w.sum(dtype=np.float64), wr.sum(dtype=np.float64)
+            return sums
 
-        sums = total(part, self._pieces(), np.zeros((self.q, self.q + 1)))
-        return sums[:, :-1] + np.diag(self.penalty), sums[:, -1] - self.penalty * u
+        sums = total(part, self._pieces(), np.zeros((p + 1, p + 2)))
+        if self._as_they_are:  # aᵢ = T(vᵢ, 1)
+            T = np.eye(p + 1)
+            T[:p, :p], T[:p, p] = np.diag(1.0 / self.scale), -self.center / self.scale
+            sums = np.column_stack([T @ sums[:, :-1] @ T.T, T @ sums[:, -1]])
+        sums = sums[: self.q]
+        return sums[:, : self.q] + np.diag(self.penalty), sums[:, -1] - self.penalty * u
+
+    @cached_property
+    def _as_they_are(self) -> bool:
+        """Whether sums of the columns lose no digits that count, if the centre is taken off them afterwards."""
+        return self.V.dtype == np.float64 or bool(np.all(np.abs(self.center) <= OFFSET * self.scale))
 
     def _pieces(self) -> list[slice]:
         step = max(64, PIECE_BYTES // (self.q * self.V.itemsize))
         return [slice(i, min(i + step, self.n)) for i in range(0, self.n, step)]
 
-    def _design(self, at: slice) -> np.ndarray:
-        D = np.empty((at.stop - at.start, self.q), self.V.dtype)
-        p = len(self.center)
-        np.subtract(self.V[at], self.center.astype(self.V.dtype), out=D[:, :p])
-        D[:, :p] *= (1.0 / self.scale).astype(self.V.dtype)
-        if self.intercept:
-            D[:, p] = 1
+    def _standardise(self, V: np.ndarray) -> np.ndarray:
+        D = V - self.center.astype(V.dtype)
+        D *= (1.0 / self.scale).astype(V.dtype)
         return D
 
 
@@ -196,37 +228,67 @@ class SmoothFit:
     bread: float
 
 
-def smoothed(rows: StreamedRows, u: np.ndarray, scale: float, cutoff: float, psi: Lqq) -> SmoothFit:
-    """The MM-estimate of all rows with this ψ, from the one of a sample: Σ ψ(rᵢ/σ) aᵢ = 0 over rows not flagged.
+def smoothed(
+    rows: StreamedRows, raw: tuple[np.ndarray, Verdict], sharp: tuple[np.ndarray, Verdict], trusted: bool
+) -> SmoothFit:
+    """The MM-estimate of all rows, from a trimmed fit ``raw`` and from least squares on what that explains, ``sharp``:
+    decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
+    psi = Lqq(FIRM)
+    u, scale = raw[0], raw[1].scale
+    for _ in range(2):
+        u, r = _solved(rows, u, scale, inf, psi, ROUGH)
+        verdict = _judged(rows, r, scale, inf, psi)
+        scale = verdict.scale
+    values, counts = summarised(r, scale)
+    flagged = float(counts[np.abs(values) > sharp[1].cutoff * sharp[1].scale].sum())
+    firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
+    if firm:
+        u, verdict = sharp
+    psi = Lqq(FIRM if firm else EASY)
+    for _ in range(ROUNDS):
+        cut = verdict.cutoff * verdict.scale
+        u, r = _solved(rows, u, verdict.scale, cut, psi, SETTLED_LARGE)
+        verdict = _judged(rows, r, verdict.scale, cut, psi)
+        if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
+            break
+    values, counts = summarised(r, verdict.scale)
+    verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
+    narrow = narrowed(values, counts, rows.q, verdict, psi)
+    verdict = replace(verdict, cutoff=min(verdict.cutoff, narrow.end))
+    if narrow.k != psi.k:
+        u, r = _solved(rows, u, verdict.scale, verdict.cutoff * verdict.scale, narrow, SETTLED_LARGE)
+        values, counts = summarised(r, verdict.scale)
+    w = np.where(np.abs(values) <= verdict.cutoff * verdict.scale, narrow.weight(values / verdict.scale), 0.0)
+    return SmoothFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
+
+
+def _solved(
+    rows: StreamedRows, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float
+) -> tuple[np.ndarray, Vector]:
+    """Σ ψ(rᵢ/σ) aᵢ = 0 over the rows with |r| ≤ cut, from u; and the residuals.
 
     Steps are those of least squares with renewed weights, times mean weight over mean slope of ψ, which makes them
-    Newton's where errors do not depend on the rows. Scale and cut-off are found again in each.
+    Newton's where errors do not depend on the rows.
     """
-    length = inf
+
+    def weigh(a: Vector) -> Vector:
+        return np.where(np.abs(a) <= cut, psi.weight(a / a.dtype.type(scale)), 0)
+
+    r = rows.residuals(u)
     for _ in range(STEPS):
-        r = rows.residuals(u)
         values, counts = summarised(r, scale)
-        on = np.abs(values) <= cutoff * scale
-        verdict = judged(values, counts, rows.q, scale, on, psi)
-        same = abs(verdict.cutoff * verdict.scale - cutoff * scale) <= MOVED * scale
-        scale, cutoff = verdict.scale, min(verdict.cutoff, psi.end)
-        on = np.abs(values) <= cutoff * scale
+        on = np.abs(values) <= cut
         t = values[on] / scale
         ratio = float(counts[on] @ psi.weight(t)) / max(float(counts[on] @ psi.slope(t)), 1.0)
-        found = SmoothFit(u, r, verdict, psi, *_noise(values, counts, rows.q, scale, cutoff, psi))
-        if length <= MOVED * scale and same:
-            break
-
-        def weigh(a: Vector, sigma: float = scale, cut: float = cutoff) -> Vector:
-            return np.where(np.abs(a) <= cut * sigma, psi.weight(a / a.dtype.type(sigma)), 0)
-
         G, g = rows.moments(weigh, r, u)
-        step = solve_symmetric(G, g[:, None])[:, 0] * min(ratio, 2.0)  # twice as long at most, for safety
-        length = float(np.abs(step).sum())
+        step = solve_symmetric(G, g[:, None])[:, 0] * min(max(ratio, 1.0), LONGEST)
         u = u + step
-    return found
+        r = rows.residuals(u)
+        if float(np.abs(step).sum()) <= settled * scale:
+            break
+    return u, r
 
 
-def _noise(r: Vector, c: Vector, q: int, scale: float, cutoff: float, psi: Lqq) -> tuple[float, float]:
-    w = np.where(np.abs(r) <= cutoff * scale, psi.weight(r / scale), 0.0)
-    return spread(r, c, q, w, scale, psi)
+def _judged(rows: StreamedRows, r: Vector, scale: float, cut: float, psi: Lqq) -> Verdict:
+    values, counts = summarised(r, scale)
+    return judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
