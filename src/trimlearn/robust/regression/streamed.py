@@ -30,6 +30,7 @@ from trimlearn.robust.regression.mm import (
     narrowed,
     spread,
 )
+from trimlearn.robust.streamed import kept_share
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
@@ -156,7 +157,7 @@ class Concentrated:
         w = np.empty_like(self.r)
         for start in range(0, len(w), 1 << 20):
             at = slice(start, start + (1 << 20))
-            w[at] = _kept(self.r[at], self.threshold, self.share)
+            w[at] = kept_share(self.r[at], self.threshold, self.share)
         return w
 
 
@@ -180,7 +181,7 @@ def concentrated(rows: StreamedRows, u: np.ndarray, h: float) -> Concentrated:
             u, longer = best[1] + best[2], False
             continue
         objectives.append(value)
-        G, g = rows.moments(lambda a, theta=theta, share=share: _kept(a, theta, share), r, u)  # type: ignore[misc]
+        G, g = rows.moments(lambda a, theta=theta, share=share: kept_share(a, theta, share), r, u)  # type: ignore[misc]
         step = solve_symmetric(G, g[:, None])[:, 0]
         rho = min(MOST, theta * near / (2 * NEAR * theta) / h) if theta > 0 else 0.0
         gain = 0.5 * float(g @ step) / rows.n / (1 - rho)
@@ -206,13 +207,6 @@ def _trim(r: Vector, h: float) -> tuple[float, float, float, float]:
         energy += float(np.sum(np.square(a, dtype=np.float64), where=inside))
     share = min(max((h - below) / max(tied, 1), 0.0), 1.0)
     return theta, share, (energy + (h - below) * theta * theta) / 2 / len(r), float(near)
-
-
-def _kept(r: Vector, theta: float, share: float) -> Vector:
-    a = np.abs(r)
-    w = (a < theta).astype(r.dtype)
-    w[a == theta] = share
-    return w
 
 
 @final
