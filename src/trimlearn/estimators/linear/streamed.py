@@ -16,8 +16,9 @@ from trimlearn.estimators.streamed import StreamedData, column_names
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
+from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.mm import Lqq
-from trimlearn.robust.regression.streamed import Concentrated, StreamedRows, concentrated, smoothed
+from trimlearn.robust.regression.streamed import Concentrated, StreamedRows, all_of_them, concentrated, smoothed
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record
@@ -98,7 +99,8 @@ def _judged(model: Any, rows: StreamedRows, r: np.ndarray, h: float, unit: float
     values, counts = summarised(r, unit)
     tails = model.efficiency == "mm" and model.penalty is None
     floor = rounding_floor(rows.t[:TRIED])
-    return judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=floor, tails=tails)
+    verdict = judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=floor, tails=tails)
+    return all_of_them(verdict, unit)
 
 
 def _final(model: Any, rows: StreamedRows, raw: Concentrated, keep: float, h: float | None, unit: float) -> _Final:
@@ -118,7 +120,7 @@ def _final(model: Any, rows: StreamedRows, raw: Concentrated, keep: float, h: fl
             break
     if model.efficiency == "mm" and model.penalty is None and verdict.scale > rounding_floor(rows.t[:TRIED]):
         stage("weights that fall smoothly with the residual")
-        found = smoothed(rows, (raw.u, first), (u, verdict), trusted=h is not None)
+        found = smoothed(rows, (raw.u, first), (u, verdict), trusted=h is not None or are_few(rows.n, rows.q))
         model._noise, model._bread = found.noise, found.bread
         return _Final(found.u, found.r, found.verdict, found.psi)
     return _Final(u, r, _judged(model, rows, r, half, unit), None)
@@ -129,9 +131,7 @@ def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Conce
     model._x = rows.plain(raw.u)
     model.raw_coef_, model.raw_intercept_ = model._parts(model._x)
     model.objective_ = raw.objectives[-1]
-    model.history_ = [
-        Record(k, 2.0 * k + 1, value, nan, nan, keep, nan) for k, value in enumerate(raw.objectives)
-    ]
+    model.history_ = [Record(k, 2.0 * k + 1, value, nan, nan, keep, nan) for k, value in enumerate(raw.objectives)]
     model.n_iter_ = max(1, len(raw.objectives) - 1)
     model.raw_weights_ = streamed.copy.restored(raw.weights())
     values, counts = summarised(raw.r, max(float(np.abs(raw.r[:TRIED]).mean()), TINY))

@@ -1,8 +1,8 @@
 """Least trimmed squares and MM-estimation of rows that are read from a disk, from a start that a sample of them gave.
 
 Rows are read in order, a piece at a time, and never kept; one number for each row, its residual, is. What is asked of
-all residuals (their scale, the cut-off, the share of bad rows) is read off a summary in which they are known to one part
-in 4,096 and counted: `trimlearn._utils.digits.summarised`.
+all residuals (their scale, the cut-off, the share of bad rows) is read off a summary in which they are counted, and
+known to one part in 4,096: `trimlearn._utils.digits.summarised`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.digits import kth_by_digits, summarised
+from trimlearn._utils.digits import kth_by_digits, summarised, upper_edge
 from trimlearn._utils.threads import each, total
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.regression.mm import (
@@ -34,17 +34,19 @@ from trimlearn.robust.streamed import kept_share
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["Concentrated", "SmoothFit", "StreamedRows", "concentrated", "smoothed"]
+__all__ = ["Concentrated", "SmoothFit", "StreamedRows", "all_of_them", "concentrated", "smoothed"]
 
 Vector = NDArray[np.floating]
 
-PIECE_BYTES = 1 << 19  # of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache
+PIECE_BYTES = (
+    1 << 19
+)  # of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
 SETTLED = 1e-8  # share of the objective that the next step could gain, when it is not made any more
-SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
 ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
 LONGEST = 2.0  # times the step of renewed weights: for normal errors Newton's is 1.3 times that
 OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
+PIECE = 1 << 18  # residuals looked at in one go: a limit on memory, 2 MB
 NEAR = 0.05  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.95  # of the curvature that such rows may take away: a step is twenty times longer at most
 
@@ -133,7 +135,7 @@ class StreamedRows:
         return [slice(i, min(i + step, self.n)) for i in range(0, self.n, step)]
 
     def _standardise(self, V: np.ndarray) -> np.ndarray:
-        D = V - self.center.astype(V.dtype)
+        D: np.ndarray = V - self.center.astype(V.dtype)
         D *= (1.0 / self.scale).astype(V.dtype)
         return D
 
@@ -154,11 +156,11 @@ class Concentrated:
 
     def weights(self) -> Vector:
         """w: 1 below the threshold, the share that is left at it, 0 beyond."""
-        w = np.empty_like(self.r)
+        w: Vector = np.empty_like(self.r)
         for start in range(0, len(w), 1 << 20):
             at = slice(start, start + (1 << 20))
             w[at] = kept_share(self.r[at], self.threshold, self.share)
-        return w
+        return np.asarray(w)
 
 
 def concentrated(rows: StreamedRows, u: np.ndarray, h: float) -> Concentrated:
@@ -198,8 +200,8 @@ def _trim(r: Vector, h: float) -> tuple[float, float, float, float]:
     theta = kth_by_digits(r, ceil(h) - 1)
     below = tied = near = 0
     energy = 0.0
-    for start in range(0, len(r), 1 << 18):
-        a = np.abs(r[start : start + (1 << 18)])
+    for start in range(0, len(r), PIECE):
+        a = np.abs(r[start : start + PIECE])
         inside = a < theta
         below += int(np.count_nonzero(inside))
         tied += int(np.count_nonzero(a == theta))
@@ -212,7 +214,7 @@ def _trim(r: Vector, h: float) -> tuple[float, float, float, float]:
 @final
 @dataclass(frozen=True)
 class SmoothFit:
-    """An MM-estimate: coefficients u, residuals r; scale, cut-off and share of bad rows; ψ; noise and bread as in `MMFit`."""
+    """An MM-estimate: coefficients u, residuals r, verdict, ψ; noise and bread as in `MMFit`."""
 
     u: np.ndarray
     r: Vector
@@ -233,17 +235,19 @@ def smoothed(
         u, r = _solved(rows, u, scale, inf, psi, ROUGH)
         verdict = _judged(rows, r, scale, inf, psi)
         scale = verdict.scale
-    values, counts = summarised(r, scale)
-    flagged = float(counts[np.abs(values) > sharp[1].cutoff * sharp[1].scale].sum())
+    flagged = _flagged(r, sharp[1])
     firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
     if firm:
         u, verdict = sharp
+    else:
+        flagged = _flagged(r, verdict)
     psi = Lqq(FIRM if firm else EASY)
     for _ in range(ROUNDS):
-        cut = verdict.cutoff * verdict.scale
+        cut, before = verdict.cutoff * verdict.scale, flagged
         u, r = _solved(rows, u, verdict.scale, cut, psi, SETTLED_LARGE)
         verdict = _judged(rows, r, verdict.scale, cut, psi)
-        if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
+        flagged = _flagged(r, verdict)
+        if flagged == before:
             break
     values, counts = summarised(r, verdict.scale)
     verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
@@ -285,4 +289,17 @@ def _solved(
 
 def _judged(rows: StreamedRows, r: Vector, scale: float, cut: float, psi: Lqq) -> Verdict:
     values, counts = summarised(r, scale)
-    return judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
+    verdict = judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
+    return all_of_them(verdict, scale)
+
+
+def _flagged(r: Vector, verdict: Verdict) -> int:
+    """How many rows the verdict flags."""
+    cut = verdict.cutoff * verdict.scale
+    return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
+
+
+def all_of_them(verdict: Verdict, unit: float) -> Verdict:
+    """A verdict on a summary in this unit, as one on the rows: the last value kept stands for rows up to its edge."""
+    edge = upper_edge(verdict.cutoff * verdict.scale, unit) / verdict.scale if verdict.cutoff < inf else inf
+    return replace(verdict, cutoff=edge)
