@@ -150,7 +150,12 @@ class LocalEngine(Engine):
         return self.problem.loss.linear.column_moments(self._shares(EVERY))
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
-        return self.problem.loss.minimiser(self._shares(EVERY), self.problem.r2 if r2 is None else r2, x)
+        loss = self.problem.loss
+        if loss.minimiser_passes > max(self.passes_left, 0.0):
+            return None
+        exact = loss.minimiser(self._shares(EVERY), self.problem.r2 if r2 is None else r2, x)
+        self.counts.gradients += 0 if exact is None else round(loss.minimiser_passes * self.problem.n)
+        return exact
 
     def _shares(self, rows: Any) -> Array:
         """sᵢwᵢ/S: what a row counts in the mean."""
