@@ -51,7 +51,7 @@ class TorchLoss(Loss):
         The Lipschitz constants of the gradients, which ``step="theory"`` alone asks for.
     batch_size : int, optional
         How many examples fn sees at a time. None: as many as keep what PyTorch stores for the gradient below 4 MB
-        on a CPU, where 64 may take up to 256 MB, and below 1 GB elsewhere; it is measured on four examples.
+        on a CPU, where 256 may take up to 256 MB, and below 1 GB elsewhere; it is measured on four examples.
 
     Attributes
     ----------
@@ -244,16 +244,19 @@ class TorchLoss(Loss):
     # -- examples, a batch at a time -----------------------------------------------------------------------------------
 
     def _losses(self, x: Tensor, batch: Any) -> Tensor:
+        return self._raw(x, batch).to(self.like.dtype)
+
+    def _raw(self, x: Tensor, batch: Any) -> Tensor:
         return self._fn(self._layout.handed(x), batch)
 
     def _try_out(self) -> float:
         try:
-            return try_out(self._losses, self._layout, self._examples)
+            return try_out(self._raw, self._layout, self._examples)
         except RuntimeError:
             if not self._layout.by_columns:
                 raise
         self._layout.by_columns = False  # fn may view its params in another shape, which these do not allow
-        return try_out(self._losses, self._layout, self._examples)
+        return try_out(self._raw, self._layout, self._examples)
 
     def _pullback(self, x: Tensor, batch: Any, shares: Tensor) -> Callable[[Tensor], tuple[Tensor]]:
         """u ↦ Hu, H the Hessian of Σ cᵢfᵢ over a batch: what pulls back through its gradient, as H is symmetric."""
