@@ -170,6 +170,18 @@ def test_a_module_is_fitted_and_takes_its_parameters_back() -> None:
     assert (module.eval()(x) - torch.sin(x)).abs().mean() < 0.1
 
 
+def test_a_tensor_dataset_and_a_dict_will_do() -> None:
+    V, t = made_up()
+    W = torch.zeros(P, K, dtype=V.dtype)
+    loss = TorchLoss(cross_entropy, W, (V, t))
+    same = TorchLoss(cross_entropy, W, torch.utils.data.TensorDataset(V, t))
+    named = TorchLoss(lambda W, b: cross_entropy(W, (b["V"], b["t"])), W, {"V": V.numpy(), "t": t})
+    x, _, c = generic()
+    for other in (same, named):
+        assert torch.equal(other.gradient(x.flatten(), c), loss.gradient(x.flatten(), c))
+        assert torch.equal(other.gradients(x.flatten()), loss.gradients(x.flatten()))
+
+
 def test_frozen_parameters_are_no_part_of_x() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(P, 5), torch.nn.Linear(5, K))
     module[0].requires_grad_(False)
@@ -280,6 +292,7 @@ def bad(fn: Any = cross_entropy, params: Any = None, data: Any = None, **options
         ({"data": torch.ones(0, 2)}, "data holds no examples"),
         ({"data": torch.tensor(1.0)}, "data must have one row per example, got a single number"),
         ({"data": ("a", "b")}, r"data\[0\] must be a tensor"),
+        ({"data": torch.utils.data.DataLoader([1, 2])}, "not a DataLoader: stack its examples by torch.stack"),
         ({"data": torch.ones(3, P, device="meta")}, "data lies on meta and params on cpu; move one"),
         ({"batch_size": 0}, "batch_size"),
     ],

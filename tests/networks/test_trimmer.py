@@ -86,6 +86,15 @@ def test_losses_of_an_evaluation_can_be_recorded() -> None:
     assert torch.equal(trimmer.weights_, CappedSimplex(8).minimise(LOSSES))
 
 
+def test_an_evaluation_in_inference_mode_can_be_recorded() -> None:
+    trimmer = at_once(10, 0.2)
+    with torch.inference_mode():
+        trimmer.record(LOSSES.double(), ALL)
+        trimmer.step()
+    trimmer(LOSSES.flip(0).double(), ALL)
+    assert torch.equal(trimmer.weights_, CappedSimplex(8).minimise(LOSSES.flip(0).double()))
+
+
 @pytest.mark.parametrize(
     "labels", [list("aabbbbabba"), np.arange(10) % 2, torch.arange(10) % 3], ids=["str", "np", "torch"]
 )

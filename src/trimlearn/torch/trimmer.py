@@ -158,17 +158,8 @@ class Trimmer:
         """
         if self.w_steps and not self._recorded:
             return
-        merged(self._f, self._fresh, self._seen)
-        self._check(int(self._seen.sum()), int((torch.isfinite(self._f) & self._seen).sum()))
-        self.w_steps += 1
-        if self._done == 1.0 and self._quotas.exceeded(self._f, self._seen):
-            self._say("more losses are NaN or infinite than there are examples to trim: all of these get weight 0.")
-        before = self._w
-        self._w = torch.where(self._seen, self._quotas.best(self._f, self._seen, self._done), self._w)
-        same_everywhere(self._w)
-        self._fresh[:], self._recorded = False, False
-        self._pace.restart()
-        self._note(before)
+        with torch.inference_mode(False), torch.no_grad():
+            self._step()
 
     @property
     def weights_(self) -> Tensor:
@@ -232,11 +223,25 @@ class Trimmer:
     def _keep(self, losses: Any, indices: Any) -> Tensor:
         rows = check_indices(indices, self.n, self.repeats)
         check_losses(losses, len(rows), "losses must hold")
-        self._move(losses)
-        rows = rows.to(self._w.device)
-        self._f[rows] = losses.detach().to(self._f.dtype)
-        self._seen[rows] = self._fresh[rows] = self._recorded = True
+        with torch.inference_mode(False), torch.no_grad():  # what is made here outlives the user's own such block
+            self._move(losses)
+            rows = rows.to(self._w.device)
+            self._f[rows] = losses.detach().to(self._f.dtype)
+            self._seen[rows] = self._fresh[rows] = self._recorded = True
         return rows
+
+    def _step(self) -> None:
+        merged(self._f, self._fresh, self._seen)
+        self._check(int(self._seen.sum()), int((torch.isfinite(self._f) & self._seen).sum()))
+        self.w_steps += 1
+        f, seen, before = self._f.cpu(), self._seen.cpu(), self._w  # once a pass: not every device has float64
+        if self._done == 1.0 and self._quotas.exceeded(f, seen):
+            self._say("more losses are NaN or infinite than there are examples to trim: all of these get weight 0.")
+        self._w = torch.where(self._seen, self._quotas.best(f, seen, self._done).to(before.device), before)
+        same_everywhere(self._w)
+        self._fresh[:], self._recorded = False, False
+        self._pace.restart()
+        self._note(before)
 
     def _move(self, losses: Tensor) -> None:
         """All state lies where the losses do, and is as precise."""
@@ -268,7 +273,8 @@ class Trimmer:
             warn(sentence)
 
     def _note(self, before: Tensor) -> None:
-        kept = self._seen & (self._w > 0)
-        objective = float((self._w[kept].double() @ self._f[kept].double()) / self.n)
-        moved = float((self._w - before).abs().double().sum()) / self.n
+        w, f = self._w.cpu().double(), self._f.cpu().double()
+        kept = self._seen.cpu() & (w > 0)
+        objective = float(w[kept] @ f[kept]) / self.n
+        moved = float((w - before.cpu()).abs().sum()) / self.n
         self.history_.append(Record(self.w_steps, self.w_steps, objective, nan, moved, self._h, nan))
