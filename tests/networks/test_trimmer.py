@@ -138,7 +138,9 @@ def test_more_of_them_than_are_trimmed_is_said() -> None:
 
 
 def test_nothing_but_nan_is_an_error() -> None:
-    with pytest.raises(ValueError, match="all 10 losses are NaN or infinite; check the data, the learning rate"):
+    with pytest.raises(
+        ValueError, match="all 10 losses are NaN or infinite; check the learning rate, the loss, and the data"
+    ):
         at_once(10, 0.1)(LOSSES * torch.nan, ALL)
     assert torch.isnan(at_once(10, 0.1)(LOSSES[:3] * torch.nan, ALL[:3]))  # seen at once, where losses are shown
     with pytest.raises(ValueError, match="no losses have gone in yet"):
