@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,16 @@ def test_a_whole_pass_brings_the_best_weights() -> None:
     assert torch.equal(trimmer.inlier_mask_, trimmer.weights_ > 0)
     assert torch.equal(trimmer.outlier_scores_, LOSSES)
     assert trimmer.contamination_ == 0.25
+
+
+def test_the_table_has_the_worst_first() -> None:
+    trimmer = at_once(12, 0.25)
+    trimmer.record(LOSSES, ALL)
+    table = trimmer.outlier_table()
+    assert table["row"].tolist()[:3] == [4, 9, 6] and sorted(table["row"].tolist()[10:]) == [10, 11]
+    assert not table["outlier"].any() and np.isnan(table["score"][10:]).all()
+    trimmer.step()
+    assert trimmer.outlier_table()["outlier"].tolist()[:4] == [True, True, False, False]
 
 
 def test_the_loss_is_the_mean_of_those_kept() -> None:
@@ -295,3 +307,20 @@ def test_two_processes_have_the_same_weights(tmp_path: Path) -> None:
         assert state["w_steps"] == 2
         assert torch.equal(state["weights"], CappedSimplex(6).minimise(LOSSES))
         assert torch.equal(state["losses"], LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "message"),
+    [
+        ("torch", "trimlearn.torch", "trimlearn.torch needs PyTorch: pip install"),
+        ("lightning", "trimlearn.torch.lightning", "needs Lightning: pip install lightning"),
+        ("transformers", "trimlearn.torch.hugging_face", "needs transformers: pip install transformers accelerate"),
+    ],
+)
+def test_what_is_missing_is_said(package: str, module: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [package, *(["lightning.pytorch", "pytorch_lightning"] if package == "lightning" else [])]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name == module or (package == "torch" and name == "trimlearn.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=message):
+        importlib.import_module(module)

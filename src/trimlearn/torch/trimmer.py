@@ -7,11 +7,13 @@ from math import nan
 from re import sub
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.smart.method import Record
 from trimlearn.torch.indices import check_indices
 from trimlearn.torch.processes import Pace, merged, same_everywhere
@@ -177,6 +179,30 @@ class Trimmer:
     @property
     def contamination_(self) -> float:
         return 1.0 - self._quotas.h(1.0) / self.n
+
+    def outlier_table(self) -> OutlierTable:
+        """The examples by their last known losses, worst first; those without one come last.
+
+        Returns
+        -------
+        OutlierTable
+            Columns row, weight, outlier (of weight 0) and score.
+
+        Examples
+        --------
+        >>> import torch
+        >>> trimmer = Trimmer(3, contamination=1, continuation=1)
+        >>> _ = trimmer(torch.tensor([0.5, 0.25, 9.0]), [0, 1, 2])
+        >>> trimmer.outlier_table()
+        row  weight  outlier  score
+          2       0     True      9
+          0       1    False    0.5
+          1       1    False   0.25
+        """
+        w, scores = self._w.cpu().numpy(), self.outlier_scores_.cpu().numpy()
+        order = np.argsort(-scores, kind="stable")  # NaN last
+        columns = {"row": order, "weight": w[order], "outlier": w[order] == 0, "score": scores[order]}
+        return OutlierTable(columns)
 
     def state_dict(self) -> dict[str, Any]:
         """What a run needs to go on, tensors and numbers: for torch.save.
