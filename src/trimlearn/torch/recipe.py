@@ -55,7 +55,7 @@ class Recipe:
         if not isinstance(optimizer, Optimizer):
             made = [p for p in module.parameters() if p.requires_grad]
             if optimizer is None:
-                optimizer = Adam(made, RATE)
+                optimizer = Adam(made, RATE, fused=all(p.is_cuda for p in made))  # one kernel, not one per parameter
                 if scheduler is None:
                     scheduler, every_batch = CosineAnnealingLR(optimizer, max(1, steps)), True
             else:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,9 @@ from trimlearn.torch.trimming import Trimming, judge_examples, warn_of_invalid, 
 __all__ = ["trim"]
 
 JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with the fit itself twice the plain time
-JUDGED_KNOWN = 0.2  # the same where the level is known: with the fit to what is kept 1.4 times the plain time at most
+# The same where the level is known: with the fit to what is kept 1.4 times the plain time at most. Labels are judged in
+# two trainings, other targets in one.
+JUDGED_LABELS, JUDGED_NUMBERS = 0.2, 0.3
 PROBE = 32  # examples on which module and loss are tried out first
 
 
@@ -244,13 +245,24 @@ class _Fit:
             weights = verdict.inliers.astype(np.float64)
             self._fit(run, self._plan(weights, self._given))
             return weights, scale.scores(losses), verdict.cutoff, verdict.contamination, LossMeasure(scale)
-        trimming = Trimming(self.epochs, self._given, self.share, self.count, self.groups)
-        self._fit(run, trimming.plan(self.module, self.rows))
+        if self.share < 1:
+            self._trimmed(run, self.share)
+        else:
+            self._fit(run, self._plan(np.ones(len(self.rows)), self._given))
         losses = self.epochs.evaluate(self.module, torch.as_tensor(self.rows)).losses
         scale = LossScale.of(losses)
         scores = scale.scores(losses)
         w, threshold = self._best(scores, self.share)
         return w, scores, threshold, float(self.level or 0.0), LossMeasure(scale)
+
+    def _trimmed(self, run: Run, share: float) -> None:
+        """Judges find what is off, while h falls; the module learns the rest from the start, and w-steps go on."""
+        halves = self._halves(run, None)
+        falling = Trimming(self.epochs, self._given, share, halves.count, self.groups)
+        losses = halves.evaluate(halves.train("judge {} of 2", falling.plan)).losses
+        trimming = Trimming(self.epochs, self._given, share, self.count, self.groups)
+        w = torch.as_tensor(trimming.weights(losses, self.rows))
+        self._fit(run, trimming.settle(self.module, self.rows, w), {"w": w})
 
     # -- what both share ----------------------------------------------------------------------------------------------
 
@@ -259,8 +271,9 @@ class _Fit:
         return self.epochs.criterion.losses(output, batch.y, len(batch.rows))
 
     def _halves(self, run: Run, strata: np.ndarray | None) -> Halves:
-        part = JUDGED if self.level is None else JUDGED_KNOWN
-        return Halves(run, self.recipe, self.rows, strata, ceil(part * self.count))
+        known = JUDGED_LABELS if self.epochs.labels is not None else JUDGED_NUMBERS
+        part = JUDGED if self.level is None else known
+        return Halves(run, self.recipe, self.rows, strata, max(1, round(part * self.count)))
 
     def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], Plan]:
         """The same weights in all epochs."""
@@ -268,10 +281,10 @@ class _Fit:
         plan = Plan(torch.as_tensor(self.rows[weights > 0]), w, objective)
         return lambda epoch: plan
 
-    def _fit(self, run: Run, plan: Callable[[int], Plan]) -> None:
+    def _fit(self, run: Run, plan: Callable[[int], Plan], arrays: dict[str, Tensor] | None = None) -> None:
         """The fit of the module itself."""
         learner = self.recipe.learner(self.count * self.epochs.batches_in(len(self.rows)), own=True)
-        run.run(Stage("fit", learner, self.count, plan))
+        run.run(Stage("fit", learner, self.count, plan, arrays=arrays or {}))
 
     def _best(self, scores: np.ndarray, share: float) -> tuple[np.ndarray, float]:
         """The weights that keep a share of the rows, every group's if there are groups; and the largest score kept."""
