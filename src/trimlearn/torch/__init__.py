@@ -1,7 +1,7 @@
 """Networks, and any differentiable loss, trimmed: needs PyTorch, ``pip install 'trimlearn[torch]'``.
 
-`trim` trains a module and says which examples are wrong, `Trimmer` trims in a training loop of your own, and `TorchLoss`
-makes one loss per example a term of `trimlearn.Problem`.
+`trim` trains a module and says which examples are wrong, `Trimmer` trims in a training loop of your own, and
+`TorchLoss` makes one loss per example a term of `trimlearn.Problem`.
 """
 
 from trimlearn.torch.indexed import Indexed
