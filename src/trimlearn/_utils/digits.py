@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from trimlearn._utils.threads import total
+
 __all__ = ["kth_by_digits", "summarised", "upper_edge"]
 
 PIECE = 1 << 18  # numbers looked at in one go: a limit on memory, 2 MB for their patterns
@@ -24,14 +26,15 @@ def kth_by_digits(a: np.ndarray, k: int) -> float:
     bits = 8 * a.itemsize
     known, left = 0, k  # the leading digits of the value, and its position among the numbers that share them
     for shift in range(bits - DIGITS, -1, -DIGITS):
-        counts = np.zeros(1 << DIGITS, dtype=np.int64)
-        for start in range(0, len(a), PIECE):
+
+        def counted(start: int, shift: int = shift, known: int = known) -> np.ndarray:
             pattern = _patterns(a[start : start + PIECE])
             if shift < bits - DIGITS:
                 pattern = pattern[pattern >> np.uint64(shift + DIGITS) == known]
             digits = (pattern >> np.uint64(shift)) & np.uint64((1 << DIGITS) - 1)
-            counts += np.bincount(digits.astype(np.intp), minlength=1 << DIGITS)
-        upto = np.cumsum(counts)
+            return np.bincount(digits.astype(np.intp), minlength=1 << DIGITS)
+
+        upto = np.cumsum(total(counted, range(0, len(a), PIECE), np.zeros(1 << DIGITS, dtype=np.int64)))
         digit = int(np.searchsorted(upto, left, side="right"))
         left -= int(upto[digit - 1]) if digit else 0
         known = (known << DIGITS) | digit
