@@ -37,6 +37,7 @@ from trimlearn.weights.simplex import snap_h
 __all__ = ["Concentrated", "RowMetric", "SmoothFit", "StreamedRows", "all_of_them", "concentrated", "smoothed"]
 
 Vector = NDArray[np.floating]
+Summary = tuple[np.ndarray, np.ndarray]  # values that stand for residuals, and how many each stands for
 Weigh = Callable[[Vector], Vector]  # weights of residuals
 
 PIECE_BYTES = (
@@ -264,6 +265,13 @@ class RowMetric:
     G: np.ndarray
     weight: float
 
+    def stretched(self, summary: Summary, scale: float, cut: float, psi: Lqq) -> np.ndarray:
+        """Σ ψ'(rᵢ/σ)aᵢaᵢᵀ over the rows with |r| ≤ cut, if errors do not depend on the rows: G in the ratio of the
+        slopes to the weights; a third of it at least."""
+        values, counts = summary
+        slopes = float(counts @ np.where(np.abs(values) <= cut, psi.slope(values / scale), 0.0))
+        return self.G * max(slopes / self.weight, 1 / LONGEST)
+
 
 def smoothed(
     rows: StreamedRows,
@@ -276,9 +284,11 @@ def smoothed(
     decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
     psi = Lqq(FIRM)
     u, scale = raw[0], raw[1].scale
+    summary = summarised(rows.residuals(u), scale)
     for _ in range(2):
-        u, r = _solved(rows, u, scale, inf, psi, ROUGH, metric)
-        verdict = _judged(rows, r, scale, inf, psi)
+        u, r = _solved(rows, u, scale, inf, psi, ROUGH, metric.stretched(summary, scale, inf, psi))
+        summary, unit = summarised(r, scale), scale
+        verdict = _judged(rows, summary, unit, inf, psi)
         scale = verdict.scale
     flagged = _flagged(r, sharp[1])
     firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
@@ -288,53 +298,47 @@ def smoothed(
         flagged = _flagged(r, verdict)
     psi = Lqq(FIRM if firm else EASY)
     for _ in range(ROUNDS):
-        cut, before = verdict.cutoff * verdict.scale, flagged
-        u, r = _solved(rows, u, verdict.scale, cut, psi, SETTLED_LARGE, metric)
-        verdict = _judged(rows, r, verdict.scale, cut, psi)
+        cut, before, unit = verdict.cutoff * verdict.scale, flagged, verdict.scale
+        u, r = _solved(rows, u, unit, cut, psi, SETTLED_LARGE, metric.stretched(summary, unit, cut, psi))
+        summary = summarised(r, unit)
+        verdict = _judged(rows, summary, unit, cut, psi)
         flagged = _flagged(r, verdict)
         if flagged == before:
             break
-    values, counts = summarised(r, verdict.scale)
+    values, counts = summary
     verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
     narrow = narrowed(values, counts, rows.q, verdict, psi)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, narrow.end))
+    cut = verdict.cutoff * verdict.scale
     if narrow.k != psi.k:
-        u, r = _solved(rows, u, verdict.scale, verdict.cutoff * verdict.scale, narrow, SETTLED_LARGE, metric)
+        stretched = metric.stretched(summary, verdict.scale, cut, narrow)
+        u, r = _solved(rows, u, verdict.scale, cut, narrow, SETTLED_LARGE, stretched)
         values, counts = summarised(r, verdict.scale)
-    w = np.where(np.abs(values) <= verdict.cutoff * verdict.scale, narrow.weight(values / verdict.scale), 0.0)
+    w = np.where(np.abs(values) <= cut, narrow.weight(values / verdict.scale), 0.0)
     return SmoothFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
 
 
 def _solved(
-    rows: StreamedRows, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float, metric: RowMetric
+    rows: StreamedRows, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float, G: np.ndarray
 ) -> tuple[np.ndarray, Vector]:
-    """Σ ψ(rᵢ/σ) aᵢ = 0 over the rows with |r| ≤ cut, from u; and the residuals.
-
-    Newton's steps, if errors do not depend on the rows: then Σ ψ'(rᵢ/σ)aᵢaᵢᵀ is the curvature that is known of the
-    ``metric``, times the sum of slopes ψ' over that of its weights.
-    """
+    """Σ ψ(rᵢ/σ) aᵢ = 0 over the rows with |r| ≤ cut, from u, by Newton's steps with the curvature G; and the residuals
+    of the last step but one, by which they differ less than is said by ``settled``."""
 
     def weigh(a: Vector) -> Vector:
         return np.where(np.abs(a) <= cut, psi.weight(a / a.dtype.type(scale)), 0)
 
-    ratio = 0.0
     for _ in range(STEPS):
         r, g = rows.residuals_and_slope(u, weigh)
-        if not ratio:
-            values, counts = summarised(r, scale)
-            slopes = np.where(np.abs(values) <= cut, psi.slope(values / scale), 0.0)
-            ratio = metric.weight / max(float(counts @ slopes), metric.weight / LONGEST)
-        step = solve_symmetric(metric.G, g[:, None])[:, 0] * ratio
+        step = solve_symmetric(G, g[:, None])[:, 0]
         if float(np.abs(step).sum()) <= settled * scale:
             break
         u = u + step
     return u, r
 
 
-def _judged(rows: StreamedRows, r: Vector, scale: float, cut: float, psi: Lqq) -> Verdict:
-    values, counts = summarised(r, scale)
-    verdict = judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
-    return all_of_them(verdict, scale)
+def _judged(rows: StreamedRows, summary: Summary, unit: float, cut: float, psi: Lqq) -> Verdict:
+    values, counts = summary
+    return all_of_them(judged(values, counts, rows.q, unit, np.abs(values) <= cut, psi), unit)
 
 
 def _flagged(r: Vector, verdict: Verdict) -> int:
