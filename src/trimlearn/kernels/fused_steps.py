@@ -94,7 +94,7 @@ class Fused:
             run(self._V, self._rows, table, w, law, model, scratch, self._sparse, thread, threads)
 
         each(work, range(threads))
-        _, _, steps, rows, idle = scratch.found.tolist()
+        _, _, steps, rows, idle, _, _ = scratch.found.tolist()
         return steps, rows, idle
 
     @property
@@ -137,7 +137,7 @@ class Fused:
                 G=np.empty((pieces, *self._shape), dtype),
                 totals=np.empty((pieces, K)),
                 g=np.empty(x.shape, dtype),
-                found=np.zeros(5, np.int64),
+                found=np.zeros(7, np.int64),
                 meeting=np.zeros(16, np.int64),
             )
         return self._scratch
