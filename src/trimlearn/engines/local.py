@@ -147,7 +147,9 @@ class LocalEngine(Engine):
 
     def column_moments(self) -> tuple[float, Array, Array]:
         assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"
-        return self.problem.loss.linear.column_moments(self._shares(EVERY))
+        shares, fused = self._shares(EVERY), self._duals.fused
+        found = None if fused is None else fused.column_moments(shares)
+        return self.problem.loss.linear.column_moments(shares) if found is None else found
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
         loss = self.problem.loss

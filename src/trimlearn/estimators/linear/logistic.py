@@ -84,6 +84,9 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         Seed of starts and draws. Give an integer to get the same result again where these matter.
     warm_start : bool
         Whether to begin where the last fit ended.
+    n_jobs : int or None
+        Models of folds and starts that are fitted at a time, in threads; None: one after the other, each on all cores
+        where the data are large. The result is the same.
     verbose : bool or int
         Whether to show on stderr what the fit is doing.
 
@@ -154,6 +157,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         tol: float | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
@@ -169,6 +173,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -329,6 +334,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             method=self.method,
             seed=seed,
             tol=OPINION_TOL if self.tol is None else self.tol,
+            n_jobs=self.n_jobs,
         )
 
     def _warn_of_lost_classes(self, rows: Examples, w: np.ndarray) -> None:
