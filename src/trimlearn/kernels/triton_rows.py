@@ -1,0 +1,326 @@
+"""The fused step on a GPU: every row is read once, predict, residual and gradient in one kernel; a second one sums.
+
+The partial sums lie in scratch memory and are added in a fixed order: the same bits on every run. `Phi` names the
+function of a loss; `trimlearn.losses.compiled` says what its numbers are. Products with data that bfloat16 holds
+exactly are made in bfloat16, the other factor split into three of them; others in the three products of TF32 that are
+as precise as float32. Everything is added up in float32, totals in float64.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+__all__ = ["draw_kernel", "move_kernel", "rows_kernel"]
+
+
+@triton.jit
+def _split(a):  # type: ignore[no-untyped-def]
+    """Three bfloat16 numbers that add up to ``a``."""
+    high = a.to(tl.bfloat16)
+    rest = a - high.to(tl.float32)
+    middle = rest.to(tl.bfloat16)
+    return high, middle, (rest - middle.to(tl.float32)).to(tl.bfloat16)
+
+
+@triton.jit
+def _product(a, b):  # type: ignore[no-untyped-def]
+    """a b for each slice: of one alone as a matrix."""
+    if a.shape[0] == 1:
+        flat = tl.dot(
+            tl.reshape(a, (a.shape[1], a.shape[2])), tl.reshape(b, (b.shape[1], b.shape[2])), input_precision="tf32x3"
+        )
+        C = tl.reshape(flat, (1, a.shape[1], b.shape[2]))
+    else:
+        C = tl.dot(a, b, input_precision="tf32x3")
+    return C
+
+
+@triton.jit
+def _times_model(v, W, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """v W, v as it is stored."""
+    if EXACT:
+        b = v.to(tl.bfloat16)
+        high, middle, low = _split(W)
+        Z = _product(b, high) + (_product(b, middle) + _product(b, low))
+    else:
+        Z = _product(v.to(tl.float32), W)
+    return Z
+
+
+@triton.jit
+def _times_rows(d, v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """d v, v as it is stored."""
+    if EXACT:
+        b = v.to(tl.bfloat16)
+        high, middle, low = _split(d)
+        G = _product(high, b) + (_product(middle, b) + _product(low, b))
+    else:
+        G = _product(d, v.to(tl.float32))
+    return G
+
+
+@triton.jit
+def _softmax(z):  # type: ignore[no-untyped-def]
+    """softmax(z) by rows, log Σ exp."""
+    most = tl.max(z, 1)
+    e = tl.exp(z - most[:, None])
+    total = tl.sum(e, 1)
+    return e / total[:, None], libdevice.log(total) + most
+
+
+@triton.jit
+def _not_below(a, least):  # type: ignore[no-untyped-def]
+    """The larger one; NaN stays NaN."""
+    return tl.maximum(a, least, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):  # type: ignore[no-untyped-def]
+    """φᵢ(zᵢ) and ∇φᵢ(zᵢ), which is 0 in the columns beyond K."""
+    k = tl.arange(0, KP)
+    there = (k < K)[None, :]
+    at = rows[:, None] * K + k[None, :]
+    both = inside[:, None] & there
+    if PHI == "labels":
+        p, lse = _softmax(tl.where(there, z, float("-inf")))
+        hit = k[None, :] == tl.load(T + rows, mask=inside, other=0)[:, None]
+        f, r = lse - tl.sum(tl.where(hit, z, 0.0), 1), p - tl.where(hit, 1.0, 0.0)
+    elif PHI == "soft":
+        p, lse = _softmax(tl.where(there, z, float("-inf")))
+        t = tl.load(T + at, mask=both, other=0.0)
+        f = lse - tl.sum(t * tl.where(there, z, 0.0), 1) + tl.load(A + rows, mask=inside, other=0.0)
+        f, r = _not_below(f, 0.0), p - t
+    elif PHI == "mislabelled":
+        p, lse = _softmax(tl.where(there, z, float("-inf")))
+        t = tl.load(T + rows, mask=inside, other=0)
+        shift = tl.load(A + t[:, None] * K + k[None, :], mask=both, other=0.0)
+        q, seen = _softmax(tl.where(there, z + shift, float("-inf")))
+        f, r = _not_below(lse - seen, 0.0), p - q
+    else:
+        t = tl.load(T + at, mask=both, other=0.0)
+        u = z - t
+        if PHI == "squares":
+            each, r = 0.5 * u * u, u
+        elif PHI == "huber":
+            r = -_not_below(-_not_below(u, -a), -a)
+            each = r * (u - 0.5 * r)
+        elif PHI == "student":
+            u = u / b
+            each, r = 0.5 * (a + 1) * libdevice.log1p(u * u), (a + 1) / b * u / (1 + u * u)
+        elif PHI == "smooth":
+            root = tl.sqrt(u * u + a * a)
+            each, r = u * (u / (root + a)), u / root
+        elif PHI == "logistic":
+            e = tl.exp(-tl.abs(z))
+            each = libdevice.log1p(e) + tl.where(z >= 0, (1 - t) * z, -t * z)
+            each = _not_below(each + tl.load(A + at, mask=both, other=0.0), 0.0)
+            r = tl.where(z >= 0, (1 - t) - t * e, (1 - t) * e - t) / (1 + e)
+        else:
+            tl.static_assert(PHI == "counts" or PHI == "amounts")
+            d = z - tl.load(A + at * 2, mask=both, other=0.0)
+            if PHI == "counts":
+                d = -_not_below(-d, -a)
+                excess = libdevice.expm1(d)
+                each, r = tl.where(t == 0, excess + 1, t * (excess - d)), tl.where(t == 0, excess + 1, t * excess)
+            else:
+                d = _not_below(d, -a)
+                excess = libdevice.expm1(-d)
+                each, r = excess + d, -excess
+            each = _not_below(each, 0.0) + tl.load(A + at * 2 + 1, mask=both, other=0.0)
+        f, r = tl.sum(tl.where(there, each, 0.0), 1), tl.where(there, r, 0.0)
+    return f, r
+
+
+@triton.jit
+def _predict(v, J, X, center, scale, p, PX, K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
+    """What the columns J of v (S, BM, BP) add to the predictions (BM, KP)."""
+    k = tl.arange(0, KP)
+    W = tl.load(X + k[None, None, :] * PX + J[:, :, None], mask=(J < p)[:, :, None] & (k < K)[None, None, :], other=0.0)
+    if SCALE:
+        W = W / tl.load(scale + J, mask=J < p, other=1.0)[:, :, None]
+    Z = tl.sum(_times_model(v, W, EXACT), 0)
+    if CENTER:
+        Z -= tl.sum(tl.sum(W * tl.load(center + J, mask=J < p, other=0.0)[:, :, None], 1), 0)[None, :]
+    return Z
+
+
+@triton.jit
+def _put(spread, v, J, parts, pid, p, PX, later, K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """Add spread·v to this program's sum; ``later``: it has begun."""
+    k = tl.arange(0, KP)
+    G = _times_rows(spread, v, EXACT)  # (S, KP, BP)
+    where = parts + (pid * K + k[None, :, None]) * PX + J[:, None, :]
+    mask = (k < K)[None, :, None] & (J < p)[:, None, :]
+    if later:
+        G += tl.load(where, mask=mask, other=0.0)
+    tl.store(where, G, mask=mask)
+
+
+@triton.jit
+def rows_kernel(  # type: ignore[no-untyped-def]
+    V, X, center, scale,  # the data (n, p), the model (K, PX) with its intercept in column p, the layer's transform
+    T, A, a, b,  # what φ knows of each row
+    table, C, F,  # residuals (n, K), what each row counts (n,), losses (n,)
+    rows_of, at, factor,  # rows drawn (steps, m), the step under way, what C is multiplied by in each
+    parts, sums,  # Σ c d vᵀ (NP, K, PX) and Σ c d (NP, KP) of each program's rows
+    m, p, PX, tiles, NP,
+    K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr, EXACT: tl.constexpr, INTERCEPT: tl.constexpr,
+    CENTER: tl.constexpr, SCALE: tl.constexpr, DRAWN: tl.constexpr, TABLE: tl.constexpr,
+    BM: tl.constexpr, BP: tl.constexpr, S: tl.constexpr, ONCE: tl.constexpr,
+):  # fmt: skip
+    """One program's share of Σ cᵢ Aᵢᵀ dᵢ, over rows that were DRAWN or over all m of them.
+
+    TABLE "subtract": d = ∇φ(z) − table; "write": table ← d = ∇φ(z), F ← φ(z); "read": d = table, without predictions.
+    The columns lie in S slices of BP, one or more for each warp, so that no warp waits for another's. ONCE: they hold
+    all of a row, which then stays where it is for both products; else rows are read again, from the cache.
+    """
+    pid = tl.program_id(0)
+    k = tl.arange(0, KP)
+    columns = tl.arange(0, S)[:, None] * BP + tl.arange(0, BP)[None, :]
+    for tile in range(pid, tiles, NP):
+        i = tile * BM + tl.arange(0, BM)
+        inside = i < m
+        if DRAWN:
+            step = tl.load(at)
+            rows = tl.load(rows_of + step.to(tl.int64) * m + i, mask=inside, other=0).to(tl.int64)
+            c = tl.load(C + rows, mask=inside, other=0.0) * tl.load(factor + step)
+        else:
+            rows = i.to(tl.int64)
+            c = tl.load(C + rows, mask=inside, other=0.0)
+        if TABLE != "write":
+            inside = inside & (c != 0)
+        corner = V + rows[None, :, None] * p
+        if ONCE:
+            v = tl.load(corner + columns[:, None, :], mask=inside[None, :, None] & (columns < p)[:, None, :], other=0)
+        cell = table + rows[:, None] * K + k[None, :]
+        known = inside[:, None] & (k < K)[None, :]
+        if TABLE == "read":
+            d = tl.load(cell, mask=known, other=0.0)
+        else:
+            if ONCE:
+                z = _predict(v, columns, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+            else:
+                z = tl.zeros((BM, KP), tl.float32)
+                for first in range(0, p, S * BP):
+                    J = first + columns
+                    v = tl.load(corner + J[:, None, :], mask=inside[None, :, None] & (J < p)[:, None, :], other=0)
+                    z += _predict(v, J, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+            if INTERCEPT:
+                z += tl.load(X + k * PX + p, mask=k < K, other=0.0)[None, :]
+            f, d = _phi(z, rows, inside, T, A, a, b, K, KP, PHI)
+            if TABLE == "subtract":
+                d = d - tl.load(cell, mask=known, other=0.0)
+            else:
+                tl.store(cell, d, mask=known)
+                tl.store(F + rows, f, mask=inside)
+        d = tl.where((c != 0)[:, None] & inside[:, None], d * c[:, None], 0.0)
+        later = tile != pid
+        total = tl.sum(d, 0)
+        if later:
+            total += tl.load(sums + pid * KP + k)
+        tl.store(sums + pid * KP + k, total)
+        spread = tl.broadcast_to(tl.trans(d)[None, :, :], (S, KP, BM))
+        if ONCE:
+            _put(spread, v, columns, parts, pid, p, PX, later, K, KP, EXACT)
+        else:
+            for first in range(0, p, S * BP):
+                J = first + columns
+                v = tl.load(corner + J[:, None, :], mask=inside[None, :, None] & (J < p)[:, None, :], other=0)
+                _put(spread, v, J, parts, pid, p, PX, later, K, KP, EXACT)
+
+
+@triton.jit
+def move_kernel(  # type: ignore[no-untyped-def]
+    parts, sums, center, scale, gradient,  # of `rows_kernel`; where Σ Aᵢᵀ dᵢ goes, (K, PX), where nothing moves
+    X, before, mean, inverse, l1, l2, gamma, momentum,  # model, the one before, mean of y; the diagonal of M⁻¹; r2; steps
+    at, bad,  # the step under way, and whether a number was not finite
+    p, PX, NP,
+    KP: tl.constexpr, INTERCEPT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr, MOVE: tl.constexpr,
+    BN: tl.constexpr, BJ: tl.constexpr, K: tl.constexpr,
+):  # fmt: skip
+    """The programs' sums added up; then, with MOVE, x ← prox_{γ M⁻¹ r2}(x + momentum·(x − before) − γ M⁻¹ g), in float64."""
+    k, block = tl.program_id(1), tl.program_id(0)
+    j = block * BJ + tl.arange(0, BJ)
+    n = tl.arange(0, BN)
+    total = tl.zeros((BJ,), tl.float64)
+    through = tl.zeros((BN,), tl.float64)
+    for first in range(0, NP, BN):
+        part = first + n
+        some = tl.load(
+            parts + (part[:, None] * K + k) * PX + j[None, :], mask=(part < NP)[:, None] & (j < p)[None, :], other=0.0
+        )
+        total += tl.sum(some.to(tl.float64), 0)
+        through += tl.load(sums + part * KP + k, mask=part < NP, other=0.0).to(tl.float64)
+    column = tl.sum(through, 0)
+    if CENTER:
+        total -= column * tl.load(center + j, mask=j < p, other=0.0)
+    if SCALE:
+        total /= tl.load(scale + j, mask=j < p, other=1.0)
+    size = p
+    if INTERCEPT:
+        total = tl.where(j == p, column, total)
+        size = p + 1
+    here, there = j < size, k * PX + j
+    if not MOVE:
+        tl.store(gradient + there, total.to(tl.float32), mask=here)
+    else:
+        x = tl.load(X + there, mask=here, other=0.0)
+        old = tl.load(before + there, mask=here, other=0.0)
+        g = tl.load(mean + there, mask=here, other=0.0) + total.to(tl.float32)
+        ahead = x + tl.load(momentum) * (x - old)
+        step = tl.load(gamma) * tl.load(inverse + j, mask=here, other=0.0)
+        wide = ahead.to(tl.float64) - step * g.to(tl.float64)
+        level = step * tl.load(l1 + there, mask=here, other=0.0)
+        shrunk = tl.where(wide > level, wide - level, tl.where(wide < -level, wide + level, wide * 0.0))
+        new = shrunk / (1.0 + step * tl.load(l2 + there, mask=here, other=0.0))
+        tl.store(before + there, x, mask=here)
+        tl.store(X + there, new.to(tl.float32), mask=here)
+        spoilt = tl.sum(tl.where(here & ~(tl.abs(g) < float("inf")), 1, 0), 0)
+        if spoilt > 0:
+            tl.store(bad, 1)
+        if block == 0:
+            if k == 0:
+                tl.store(at, tl.load(at) + 1)
+
+
+@triton.jit
+def draw_kernel(key, first, out, n, b, SKIP: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The uniforms of iterations first, first + 1, …, as NumPy's Philox(key=seed, counter=k << 64) gives them after the
+    first SKIP; as row numbers ⌊u n⌋ with ROWS."""
+    k = tl.program_id(0)
+    block = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    c0 = (block + 1).to(tl.uint64)
+    c1 = tl.zeros((BLOCK,), tl.uint64) + (tl.load(first) + k).to(tl.uint64)
+    c2 = tl.zeros((BLOCK,), tl.uint64)
+    c3 = tl.zeros((BLOCK,), tl.uint64)
+    k0 = tl.zeros((BLOCK,), tl.uint64) + tl.load(key).to(tl.uint64)
+    k1 = tl.zeros((BLOCK,), tl.uint64)
+    m0 = tl.full((BLOCK,), 0xD2E7470EE14C6C93, tl.uint64)
+    m1 = tl.full((BLOCK,), 0xCA5A826395121157, tl.uint64)
+    w0 = tl.full((BLOCK,), 0x9E3779B97F4A7C15, tl.uint64)
+    w1 = tl.full((BLOCK,), 0xBB67AE8584CAA73B, tl.uint64)
+    for _ in tl.static_range(10):
+        h0, l0 = tl.umulhi(m0, c0), m0 * c0
+        h1, l1 = tl.umulhi(m1, c2), m1 * c2
+        c0, c1, c2, c3 = h1 ^ c1 ^ k0, l1, h0 ^ c3 ^ k1, l0
+        k0 += w0
+        k1 += w1
+    for word in tl.static_range(4):
+        if word == 0:
+            bits = c0
+        elif word == 1:
+            bits = c1
+        elif word == 2:
+            bits = c2
+        else:
+            bits = c3
+        u = (bits >> 11).to(tl.float64) * (1.0 / 9007199254740992.0)
+        i = block * 4 + word - SKIP
+        to = out + k.to(tl.int64) * b + i
+        if ROWS:
+            row = (u * n.to(tl.float64)).to(tl.int64)
+            tl.store(to, tl.minimum(row, n - 1).to(tl.int32), mask=(i >= 0) & (i < b))
+        else:
+            tl.store(to, u, mask=(i >= 0) & (i < b))
