@@ -18,6 +18,7 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import Softmax
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import SMART, saga, svrg
+from trimlearn.smart.draws import Given, Recipe
 from trimlearn.smart.method import State
 from trimlearn.weights import CappedSimplex
 
@@ -142,8 +143,7 @@ class Bench:
 
     def rows(self) -> list[np.ndarray]:
         """The rows of a pass."""
-        n = self.problem.n
-        return [self.algorithm.batch.draw(self.engine.draws(0, k), n, None) for k in range(self.steps)]
+        return [self.algorithm.batch.draw(self.engine.draws(0, k)) for k in range(self.steps)]
 
     def state_and_rows(self) -> tuple[State, list[np.ndarray]]:
         """Both, made before the clock starts."""
@@ -157,8 +157,8 @@ class Bench:
 
     def _step(self, state: State, k: int, rows: np.ndarray | None = None) -> None:
         draws = self.engine.draws(0, k)
-        batch = self.algorithm.batch.draw(draws, self.problem.n, None) if rows is None else rows
-        self.algorithm.x_step(self.engine, state, batch, self.algorithm.refresh.draw(draws, self.problem.n, batch))
+        batch = draws.recipe(self.algorithm.batch) if rows is None else Recipe(Given(rows))
+        self.algorithm.x_step(self.engine, state, batch, draws.recipe(self.algorithm.refresh, batch))
 
     @team()
     def renewal(self, state: State) -> None:

@@ -150,10 +150,10 @@ class Linear:
         parts = [Q @ xp.ones_like(q) + (xp.sum(q) + self.intercept) for _, Q, q in self._squares()]
         return xp.astype(xp.concat(parts), self.like.dtype)
 
-    def column_moments(self, c: Array) -> tuple[Array, Array]:
-        """m₂ = Σ cᵢa_ij²/Σ cᵢ for every coordinate j of x, and m₄/m₂, m₄ the same of fourth powers; 0 where m₂ is.
+    def column_moments(self, c: Array) -> tuple[float, Array, Array]:
+        """Σ cᵢ, and Σ cᵢa_ij² and Σ cᵢa_ij⁴ for every coordinate j of x: sums, so that those of parts can be added.
 
-        Both broadcast to x. Rows with cᵢ = 0 are not looked at. In float64: float32 does not hold every square.
+        The last two broadcast to x. Rows with cᵢ = 0 are not looked at. In float64: float32 does not hold every square.
         """
         xp = namespace(self.like)
         center, scale = self._transform()
@@ -164,19 +164,19 @@ class Linear:
             share = xp.astype(c[rows][kept], xp.float64)
             squares, fourths = self.storage.moments(kept + rows.start, share, center, scale)
             second, fourth = second + squares, fourth + fourths
-        ratio = fourth / xp.where(second > 0, second, xp.ones_like(second))
-        return self._coordinates(second / sum64(c)), self._coordinates(ratio)
+        total = sum64(c)
+        return total, self._coordinates(second, total), self._coordinates(fourth, total)
 
     def column_means(self, c: Array) -> Array:
         """Σ cᵢvᵢ/Σ cᵢ, of the rows of V as they are; 0 where c is."""
         means = sum(c[rows] @ self.storage.fetch(rows) for _, rows in self.pieces())
         return means / (sum64(c) or 1.0)
 
-    def _coordinates(self, columns: Array) -> Array:
-        """A number per column of V, one for the intercept, as an array that broadcasts to x."""
+    def _coordinates(self, columns: Array, intercept: float) -> Array:
+        """A number per column of V, and that of the intercept, as an array that broadcasts to x."""
         xp = namespace(self.like)
         if self.intercept:
-            columns = xp.concat([columns, xp.ones_like(columns[:1])])
+            columns = xp.concat([columns, xp.full_like(columns[:1], intercept)])
         if self.K is None:
             return columns
         return columns[None, :] if self.transpose else columns[:, None]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from math import ceil, inf
+from math import ceil, inf, prod
 from typing import Any, final
 
 import numpy as np
@@ -20,14 +20,15 @@ __all__ = [
     "ALL",
     "Coin",
     "Cyclic",
-    "DrawnRows",
     "Draws",
     "Every",
     "Everything",
+    "Given",
     "Independent",
     "JLaw",
     "Move",
     "Nothing",
+    "Recipe",
     "RowLaw",
     "Same",
     "Stream",
@@ -35,9 +36,7 @@ __all__ = [
     "drawn",
 ]
 
-DrawnRows = Any  # an int64 index array, or the slice ALL
-ALL = slice(None)  # every row, as they lie in memory
-_NOTHING = np.empty(0, dtype=np.int64)  # no rows
+RowNumbers = slice | np.ndarray  # an int64 index array, or slice(None) for every row as they lie in memory
 
 
 class Move(Enum):
@@ -67,28 +66,40 @@ class Draws:
         # The counter's first word counts the blocks that iteration k consumes, its second is k, its third the stream.
         word = (stream or Stream.ITERATION).value
         self._uniform = np.random.Generator(np.random.Philox(key=seed, counter=(word << 128) + (k << 64))).random
-        self.k, self._n, self._cumulative = k, n, cumulative
+        self.seed, self.k, self.n, self.stream = seed, k, n, stream or Stream.ITERATION
+        self.used = 0  # how many numbers have been taken so far
+        self._cumulative = cumulative
 
     def uniform(self) -> float:
         """One number, uniform on [0, 1)."""
+        self.used += 1
         return float(self._uniform())
 
     def uniforms(self, m: int) -> np.ndarray:
         """m numbers, uniform on [0, 1)."""
+        self.used += m
         return np.asarray(self._uniform(m))
 
     def rows(self, b: int) -> np.ndarray:
         """b row numbers, with replacement. Whole-number weights give the rows that repeating them would give."""
         u = self.uniforms(b)
         if self._cumulative is None:
-            return np.asarray(np.minimum((u * self._n).astype(np.int64), self._n - 1))
+            return np.asarray(np.minimum((u * self.n).astype(np.int64), self.n - 1))
         total = self._cumulative[-1]
-        return np.asarray(np.minimum(np.searchsorted(self._cumulative, u * total, side="right"), self._n - 1))
+        return np.asarray(np.minimum(np.searchsorted(self._cumulative, u * total, side="right"), self.n - 1))
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
         """Standard normal numbers (Box and Muller, as only uniforms are drawn)."""
-        u = self._uniform((2, *shape))
+        u = self.uniforms(2 * prod(shape)).reshape(2, *shape)
         return np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
+
+    def recipe(self, law: RowLaw, batch: Recipe | None = None) -> Recipe:
+        """How the next rows are found, by the law; ``batch`` is Iₖ where Dₖ is asked for. Nothing is drawn here."""
+        if isinstance(law, Same):
+            assert batch is not None, "Same() is a law of Dₖ"
+            return batch
+        skip = self.used if batch is None else batch.skip + batch.law.numbers(self.n, self.k)
+        return Recipe(law, self.seed, self.k, self.stream, skip)
 
 
 def drawn(n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -106,8 +117,12 @@ class RowLaw(ABC):
     """A law of Iₖ or Dₖ."""
 
     @abstractmethod
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        """The rows; ``batch`` is Iₖ when Dₖ is drawn."""
+    def draw(self, draws: Draws) -> RowNumbers:
+        """The rows."""
+
+    @abstractmethod
+    def numbers(self, n: int, k: int) -> int:
+        """How many random numbers that takes at iteration k."""
 
     @abstractmethod
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -136,8 +151,11 @@ class WithReplacement(RowLaw):
             raise ValueError(f"b must be an integer from 1 to n = {n}, got {self.b!r}.")
         return self
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return draws.rows(min(n, ceil(self._size * (1 + self.growth * draws.k))))
+    def draw(self, draws: Draws) -> RowNumbers:
+        return draws.rows(self.numbers(draws.n, draws.k))
+
+    def numbers(self, n: int, k: int) -> int:
+        return min(n, ceil(self._size * (1 + self.growth * k)))
 
     @property
     def _size(self) -> int:
@@ -153,8 +171,11 @@ class WithReplacement(RowLaw):
 class Everything(RowLaw):
     """All rows."""
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return ALL
+    def draw(self, draws: Draws) -> RowNumbers:
+        return slice(None)
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 1.0
@@ -165,8 +186,11 @@ class Everything(RowLaw):
 class Nothing(RowLaw):
     """No row."""
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return _NOTHING
+    def draw(self, draws: Draws) -> RowNumbers:
+        return np.empty(0, dtype=np.int64)
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 0.0
@@ -177,8 +201,11 @@ class Nothing(RowLaw):
 class Same(RowLaw):
     """Dₖ = Iₖ."""
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return batch
+    def draw(self, draws: Draws) -> RowNumbers:
+        raise ValueError("Same() takes the rows of Iₖ and draws none; use it as the law of Dₖ.")
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return drawn(n, b, s)
@@ -196,11 +223,56 @@ class Independent(RowLaw):
             raise ValueError(f"probability must be a number in [0, 1], got {self.probability!r}.")
         return self
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return np.flatnonzero(draws.uniforms(n) < self.probability)
+    def draw(self, draws: Draws) -> RowNumbers:
+        return np.flatnonzero(draws.uniforms(draws.n) < self.probability)
+
+    def numbers(self, n: int, k: int) -> int:
+        return n
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return self.probability
+
+
+@final
+@dataclass(frozen=True)
+class Recipe:
+    """Some rows of iteration k, not drawn yet: whoever holds examples finds the row numbers alone, at any time."""
+
+    law: RowLaw
+    seed: int = 0
+    k: int = 0
+    stream: Stream = Stream.ITERATION
+    skip: int = 0  # numbers of the stream that others have taken before
+
+    def rows(self, n: int, cumulative: np.ndarray | None = None) -> RowNumbers:
+        """The row numbers among n examples; ``cumulative``: the sums s₁, s₁ + s₂, … of sample weights, if there are.
+
+        >>> Recipe(WithReplacement(4), seed=0, k=5, skip=1).rows(10)
+        array([4, 7, 5, 8])
+        """
+        draws = Draws(self.seed, self.k, n, cumulative, self.stream)
+        draws.uniforms(self.skip)
+        return self.law.draw(draws)
+
+
+ALL = Recipe(Everything())  # every row
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given(RowLaw):
+    """The rows given, in every iteration: for trials and timings."""
+
+    given: np.ndarray
+
+    def draw(self, draws: Draws) -> RowNumbers:
+        return self.given
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
+
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        return np.isin(np.arange(n), self.given).astype(np.float64)
 
 
 class JLaw(ABC):

@@ -8,11 +8,9 @@ from functools import cached_property
 from math import ceil, inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-import numpy as np
-
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn._utils.validation import is_number
-from trimlearn.smart.draws import Draws
+from trimlearn.smart.draws import Draws, Recipe, WithReplacement
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Metric, unit
 
@@ -59,9 +57,9 @@ class Probe:
     gradient: Array  # and its gradient
 
     @cached_property
-    def rows(self) -> np.ndarray:
-        """The minibatch, drawn when first asked for."""
-        return self.draws.rows(probe_size(self.engine.problem.n))
+    def rows(self) -> Recipe:
+        """The minibatch, settled when first asked for."""
+        return self.draws.recipe(WithReplacement(probe_size(self.engine.problem.n)))
 
     def largest(self) -> tuple[float, bool]:
         """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.
