@@ -163,7 +163,8 @@ def rows_kernel(  # type: ignore[no-untyped-def]
     V, X, center, scale,  # the data (n, p), the model (K, PX) with its intercept in column p, the layer's transform
     T, A, a, b,  # what φ knows of each row
     table, C, F,  # residuals (n, K), what each row counts (n,), losses (n,)
-    rows_of, at, factor,  # rows drawn (steps, m), the step under way, what C is multiplied by in each
+    rows_of, notes, factor,  # rows drawn (steps, m); see `Steps.notes`; what C is multiplied by in each step
+    stamps, tag,  # when each row was drawn last (n,), and now
     parts, sums,  # Σ c d vᵀ (NP, K, PX) and Σ c d (NP, KP) of each program's rows
     m, p, PX, tiles, NP,
     K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr, EXACT: tl.constexpr, INTERCEPT: tl.constexpr,
@@ -183,7 +184,7 @@ def rows_kernel(  # type: ignore[no-untyped-def]
         i = tile * BM + tl.arange(0, BM)
         inside = i < m
         if DRAWN:
-            step = tl.load(at)
+            step = tl.load(notes)
             rows = tl.load(rows_of + step.to(tl.int64) * m + i, mask=inside, other=0).to(tl.int64)
             c = tl.load(C + rows, mask=inside, other=0.0) * tl.load(factor + step)
         else:
@@ -191,6 +192,11 @@ def rows_kernel(  # type: ignore[no-untyped-def]
             c = tl.load(C + rows, mask=inside, other=0.0)
         if TABLE != "write":
             inside = inside & (c != 0)
+        if DRAWN:  # of a row that is drawn twice, one is told that it is the first
+            now = tl.load(tag)
+            new = tl.atomic_xchg(stamps + rows, tl.zeros((BM,), tl.int32) + now, mask=inside) != now
+            tl.atomic_add(notes + 1, tl.sum((inside & new).to(tl.int32), 0))
+            tl.atomic_add(notes + 2, tl.sum(inside.to(tl.int32), 0))
         corner = V + rows[None, :, None] * p
         if ONCE:
             v = tl.load(corner + columns[:, None, :], mask=inside[None, :, None] & (columns < p)[:, None, :], other=0)
@@ -235,7 +241,7 @@ def rows_kernel(  # type: ignore[no-untyped-def]
 def move_kernel(  # type: ignore[no-untyped-def]
     parts, sums, center, scale, gradient,  # of `rows_kernel`; where Σ Aᵢᵀ dᵢ goes, (K, PX), where nothing moves
     X, before, mean, inverse, l1, l2, gamma, momentum,  # model, the one before, mean of y; the diagonal of M⁻¹; r2; steps
-    at, bad,  # the step under way, and whether a number was not finite
+    notes, tag,  # of `rows_kernel`
     p, PX, NP,
     KP: tl.constexpr, INTERCEPT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr, MOVE: tl.constexpr,
     BN: tl.constexpr, BJ: tl.constexpr, K: tl.constexpr,
@@ -279,24 +285,27 @@ def move_kernel(  # type: ignore[no-untyped-def]
         tl.store(X + there, new.to(tl.float32), mask=here)
         spoilt = tl.sum(tl.where(here & ~(tl.abs(g) < float("inf")), 1, 0), 0)
         if spoilt > 0:
-            tl.store(bad, 1)
+            tl.store(notes + 3, 1)
         if block == 0:
             if k == 0:
-                tl.store(at, tl.load(at) + 1)
+                tl.store(notes, tl.load(notes) + 1)
+                tl.store(tag, tl.load(tag) + 1)
 
 
 @triton.jit
-def draw_kernel(key, first, out, n, b, SKIP: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The uniforms of iterations first, first + 1, …, as NumPy's Philox(key=seed, counter=k << 64) gives them after the
-    first SKIP; as row numbers ⌊u n⌋ with ROWS."""
+def draw_kernel(words, out, n, b, BLOCK: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The uniforms of iterations k, k + 1, …, as NumPy's Philox(key=seed, counter=(stream << 128) + (k << 64)) gives them
+    after those to skip; ``words``: seed, k, stream, skip. With ROWS as row numbers ⌊u n⌋."""
     k = tl.program_id(0)
-    block = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    skip = tl.load(words + 3)
+    block = skip // 4 + tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    none = tl.zeros((BLOCK,), tl.uint64)
     c0 = (block + 1).to(tl.uint64)
-    c1 = tl.zeros((BLOCK,), tl.uint64) + (tl.load(first) + k).to(tl.uint64)
-    c2 = tl.zeros((BLOCK,), tl.uint64)
-    c3 = tl.zeros((BLOCK,), tl.uint64)
-    k0 = tl.zeros((BLOCK,), tl.uint64) + tl.load(key).to(tl.uint64)
-    k1 = tl.zeros((BLOCK,), tl.uint64)
+    c1 = none + (tl.load(words + 1) + k).to(tl.uint64)
+    c2 = none + tl.load(words + 2).to(tl.uint64)
+    c3 = none
+    k0 = none + tl.load(words).to(tl.uint64)
+    k1 = none
     m0 = tl.full((BLOCK,), 0xD2E7470EE14C6C93, tl.uint64)
     m1 = tl.full((BLOCK,), 0xCA5A826395121157, tl.uint64)
     w0 = tl.full((BLOCK,), 0x9E3779B97F4A7C15, tl.uint64)
@@ -317,7 +326,7 @@ def draw_kernel(key, first, out, n, b, SKIP: tl.constexpr, BLOCK: tl.constexpr, 
         else:
             bits = c3
         u = (bits >> 11).to(tl.float64) * (1.0 / 9007199254740992.0)
-        i = block * 4 + word - SKIP
+        i = block * 4 + word - skip
         to = out + k.to(tl.int64) * b + i
         if ROWS:
             row = (u * n.to(tl.float64)).to(tl.int64)

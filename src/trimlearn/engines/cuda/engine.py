@@ -1,0 +1,350 @@
+"""The engine whose rows lie on a CUDA device, while x and what is of its size stay in the host's memory.
+
+What a run looks at between two stretches of steps are numbers and vectors of x's size: on the host they cost a few
+microseconds each, on the device a launch and a wait. So every operation below sends x there, sums over rows, and
+brings the sum back, with one wait; a stretch of x-steps goes up and comes back as a whole (`steps`). The same rows are
+drawn as by any other engine, and the iterates agree up to rounding.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass
+from math import isfinite, isinf, nan
+from typing import Any, final
+
+import numpy as np
+import torch
+from array_api_compat import is_torch_array
+
+from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy
+from trimlearn.engines.base import Engine
+from trimlearn.engines.cuda.coins import first_uniforms
+from trimlearn.engines.cuda.fused import fused_rows, fused_steps
+from trimlearn.engines.cuda.graphs import Replay
+from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.place import explained, on_device, open_device
+from trimlearn.engines.cuda.rows import TorchRows
+from trimlearn.engines.cuda.select import Selection
+from trimlearn.engines.cuda.steps import Steps, knows
+from trimlearn.engines.local import LocalEngine
+from trimlearn.losses.base import PredictionLoss, weighted
+from trimlearn.problem import Problem
+from trimlearn.regularizers import Regularizer
+from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Coin, Everything, Nothing, Recipe
+from trimlearn.smart.method import Reweighed, State
+from trimlearn.smart.w_step import gap, reweigh
+
+__all__ = ["CudaEngine"]
+
+COINS = 256  # tossed at a time: those of six stretches of MNIST, in half a millisecond
+
+Tensor = torch.Tensor
+
+
+@final
+@dataclass(frozen=True)
+class _Probed:
+    """The rows last drawn for a Hessian product: how many, distinct ones of positive weight, draws of weight 0."""
+
+    recipe: Recipe | None = None
+    size: int = 0
+    evaluated: int = 0
+    skipped: int = 0
+
+
+@final
+class CudaEngine(Engine):
+    """The engine that holds all examples on a CUDA device.
+
+    `trimlearn.solve` makes one for engine="cuda", and for data that are CUDA tensors.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem whose examples they are: dense data, NumPy arrays or tensors, and a loss of a linear prediction.
+    device : str or torch.device, optional
+        Where they go. None: where they are if that is a CUDA device, else "cuda".
+    storage : str, optional
+        The torch dtype that V is stored in there, "bfloat16" say, for half the memory and half the time of float32:
+        each entry is rounded to 3 digits, sums are as precise as ever. None: V's own.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import Problem, solve
+    >>> from trimlearn.losses import LeastSquares
+    >>> from trimlearn.weights import CappedSimplex
+    >>> problem = Problem(LeastSquares(np.ones((3, 1)), np.array([1.0, 1.0, 9.0])), CappedSimplex(2))
+    >>> solve(problem, engine=CudaEngine(problem, device="cpu")).x  # on a machine with CUDA leave out the device
+    array([1.])
+    """
+
+    def __init__(self, problem: Problem, device: Any = None, storage: str | None = None) -> None:
+        super().__init__(problem)
+        loss = problem.loss
+        if not isinstance(loss, PredictionLoss):
+            raise ValueError(f"CudaEngine is for losses of a linear prediction, not {type(loss).__name__}.")
+        V = loss.linear.storage.V
+        there = is_torch_array(V) and V.device.type == "cuda"
+        self.device = open_device(V.device if device is None and there else "cuda" if device is None else device)
+        self._like = loss.like
+        moved = on_device(loss, self.device, storage)
+        with explained(0, "the weights, losses and residuals of all rows"):
+            self._layout = Layout(moved.linear)
+            self._rows: TorchRows = fused_rows(moved, self._layout)
+            self._w: Tensor = asarray_like(problem.r1.start(problem.n, problem.s), moved.like)
+            self._f: Tensor = torch.zeros_like(self._w)
+            self._s = None if problem.s is None else asarray_like(problem.s, moved.like)
+        self._twin = copy(problem)
+        self._twin.loss, self._twin.s = moved, self._s
+        self._generic = LocalEngine(self._twin)
+        self._kind = "residuals"
+        pinned = self.device.type == "cuda"
+        self._host = torch.zeros((2, *self._layout.shape), dtype=moved.like.dtype, pin_memory=pinned)
+        self._box = moved.like.new_zeros((2, *self._layout.shape))  # x and a direction u
+        self._evaluation = Replay(self._evaluate, self.device)
+        self._mean = Replay(lambda: self._rows.pull(self._shares()), self.device)
+        self._selection = Selection(self._f, self._w, self._s, problem.S)
+        self._products: dict[int, tuple[Tensor, Replay]] = {}
+        self._probed = _Probed()
+        self._steps: tuple[Algorithm1 | None, Steps | None] = (None, None)
+        self._coins: tuple[Any, int, np.ndarray] = (None, 0, np.empty(0))
+        self._careful = False  # whether a stretch has overflowed: its steps are then taken one by one
+
+    def reset(self) -> None:
+        super().reset()
+        self._careful = False
+
+    def use_duals(self, kind: str) -> None:
+        self._kind = kind
+        if kind != "residuals":
+            self._generic.use_duals(kind)
+
+    @property
+    def keeps_duals(self) -> bool:
+        return self._kind == "residuals" or self._generic.keeps_duals
+
+    @property
+    def weights(self) -> Array:
+        return self._w.clone()
+
+    def set_weights(self, w: Any) -> None:
+        self._w.copy_(asarray_like(w, self._w))
+
+    @property
+    def losses(self) -> Array:
+        return self._f.clone()
+
+    # -- w-steps ------------------------------------------------------------------------------------------------------
+
+    def evaluate(self, x: Array) -> float:
+        self._careful = False
+        if self._kind != "residuals":
+            generic = self._plain()
+            value = generic.evaluate(self._tensor(x))
+            self._f.copy_(generic.losses)
+            return value
+        self.counts.gradients += self.problem.n
+        self.counts.functions += self.problem.n
+        self._send(x)
+        return float(self._evaluation()) / self.problem.S
+
+    def _evaluate(self) -> Tensor:
+        """f and the table, at x; Σ sᵢwᵢfᵢ."""
+        f, _ = self._rows.evaluate(self._box[0], self._shares())
+        self._f.copy_(f)
+        return weighted(f, self._w if self._s is None else self._w * self._s).sum(dtype=torch.float64)
+
+    def reweigh(self, tau: float) -> Reweighed:
+        self.counts.prox_r1 += 1
+        if isinf(tau) and self._selection.knows(self.r1):
+            value, before = self._selection.take(self.r1)
+            return Reweighed(value, before - value, nan)
+        w, found = reweigh(self._twin, self.r1, self._w, self._f, tau)
+        self._w.copy_(w)
+        return found
+
+    def gap(self) -> float:
+        if self._selection.knows(self.r1):
+            value, before = self._selection.look(self.r1)
+            return before - value
+        return gap(self._twin, self._w, self._f, self.r1.minimise(self._f, self._s))
+
+    def mean_duals(self) -> Array:
+        if self._kind != "residuals":
+            return self._array(self._plain().mean_duals())
+        return self._fetch(self._mean())
+
+    # -- x-steps ------------------------------------------------------------------------------------------------------
+
+    def difference(self, x: Array, batch: Recipe, refresh: Recipe) -> tuple[Array, Array]:
+        if self._kind != "residuals":
+            found = self._plain().difference(self._tensor(x), batch, refresh)
+            return self._array(found[0]), self._array(found[1])
+        self._send(x)
+        rows, c = self._active(batch)
+        G, new = self._rows.difference(self._box[0], rows, c)
+        difference = self._fetch(G)
+        if isinstance(refresh.law, Nothing):
+            return difference, asarray_like(np.zeros(x.shape), self._like)
+        if refresh is not batch:
+            rows, c = self._active(refresh)
+            new = self._rows.difference(self._box[0], rows, c)[1]
+        old, shares = self._rows.table[rows], self._shares()[rows]
+        new = torch.where((shares == 0)[:, None], old, new)
+        change, _ = self._rows.difference(self._box[0], rows, shares)
+        self._rows.table[rows] = new
+        return difference, self._fetch(change)
+
+    def finite(self, g: Array) -> bool:
+        return isfinite(sum64(g))
+
+    def stretch(self, run: Algorithm1, state: State) -> bool:
+        steps = None if self._careful else self._steps_of(run)
+        if steps is None:
+            return False
+        count = self._ahead(run, state.k, steps.capacity)
+        if count == 0:
+            return False
+        steps.draw(state, count)
+        if self.passes + 1 + count * run.b / self.problem.n >= self.max_passes:  # the driver may want to stop on the way
+            made = np.cumsum(steps.distinct(count)[0 if state.moved else 1 :])
+            if not state.moved:
+                made = np.concatenate([[0], made])
+            enough = (self.counts.gradients + made) / self.problem.n + 1 >= self.max_passes
+            count = int(np.argmax(enough)) + 1 if enough.any() else count
+        drawn = steps.take(state, count)
+        if drawn is None:
+            self._careful = True
+            return False
+        self.counts.gradients += drawn.evaluated
+        self.counts.skipped += drawn.skipped
+        self.counts.prox_r2 += count
+        return True
+
+    def _steps_of(self, run: Algorithm1) -> Steps | None:
+        """The stretches of a run; None where its steps are not known there."""
+        if self._steps[0] is not run:
+            made = fused_steps(self._rows, self._layout, run, self._w, self._cumulative) if knows(run) else None
+            self._steps = (run, made)
+        return self._steps[1]
+
+    def _ahead(self, run: Algorithm1, k: int, most: int) -> int:
+        """How many x-steps lie ahead from iteration k on, up to ``most``."""
+        assert isinstance(run.j, Coin), "knows() sees to that"
+        found = 0
+        while found < most:
+            key, first, heads = self._coins
+            if key is not run or not first <= k + found < first + len(heads):
+                first = k + found
+                heads = first_uniforms(run.seed, first, COINS) < run.j.chance
+                if run.j.restart is not None:
+                    heads = heads | ((np.arange(first, first + COINS) + 1) % run.j.restart == 0)
+                self._coins = (run, first, heads)
+            left = heads[k + found - first :]
+            if left.any():
+                return min(most, found + int(np.argmax(left)))
+            found += len(left)
+        return most
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    def value_gradient(self, x: Array) -> tuple[float, Array]:
+        self._send(x)
+        c = self._shares()
+        kept = int((c != 0).sum())
+        self.counts.gradients += kept if 4 * kept < self.problem.n else self.problem.n
+        self.counts.functions += kept if 4 * kept < self.problem.n else self.problem.n
+        value, G = self._rows.value_gradient(self._box[0], c)
+        return float(value), self._fetch(G)
+
+    def hessp(self, x: Array, u: Array, batch: Recipe) -> Array:
+        self._send(x, u)
+        if isinstance(batch.law, Everything):
+            self.counts.gradients += self.problem.n
+            return self._fetch(self._rows.hessp(self._box[0], self._box[1], slice(0, self.problem.n), self._shares()))
+        seen = self._probed
+        drawn = None if batch is seen.recipe else np.asarray(batch.rows(self.problem.n, self._cumulative))
+        m = seen.size if drawn is None else len(drawn)
+        if m not in self._products:
+            buffer = torch.zeros(m, dtype=torch.int64, device=self.device)
+            self._products[m] = buffer, Replay(lambda: self._product(buffer), self.device)
+        rows, product = self._products[m]
+        if drawn is not None:
+            rows.copy_(torch.from_numpy(drawn))
+            distinct = torch.from_numpy(np.unique(drawn)).to(self.device)
+            evaluated, hit = torch.stack([(self._w[distinct] > 0).sum(), (self._w[rows] > 0).sum()]).tolist()
+            seen = self._probed = _Probed(batch, m, evaluated, m - hit)
+        self.counts.gradients += seen.evaluated
+        self.counts.skipped += seen.skipped
+        return self._fetch(product())
+
+    def _product(self, rows: Tensor) -> Tensor:
+        c = self._w.index_select(0, rows) / rows.shape[0]
+        return self._rows.hessp(self._box[0], self._box[1], rows, c)
+
+    def hessian(self, x: Array) -> np.ndarray:
+        self.counts.gradients += self.problem.n
+        return self._twin.loss.hessian(self._tensor(x), self._shares())
+
+    def column_moments(self) -> tuple[float, Array, Array]:
+        c = self._shares()
+        second, fourth = self._rows.moments(c)
+        found = torch.cat([c.sum(dtype=torch.float64)[None], second, fourth]).cpu().numpy()
+        total, p, linear = float(found[0]), self._rows.p, self.problem.loss.linear
+        columns = (asarray_like(part, self._like, np.float64) for part in (found[1 : p + 1], found[p + 1 :]))
+        second, fourth = (linear._coordinates(part, total) for part in columns)
+        return total, second, fourth
+
+    def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
+        found = self._twin.loss.minimiser(self._shares(), self.problem.r2 if r2 is None else r2, self._tensor(x))
+        return None if found is None else self._array(found)
+
+    def _shares(self) -> Tensor:
+        """sᵢwᵢ/S: what a row counts in the mean."""
+        return (self._w if self._s is None else self._w * self._s) / self.problem.S
+
+    def _active(self, recipe: Recipe) -> tuple[Any, Tensor]:
+        """The distinct rows drawn, and what each counts in 1/b Σ: w·(times drawn)/b. Those of weight 0 count nothing."""
+        drawn = recipe.rows(self.problem.n, self._cumulative)
+        if isinstance(drawn, slice):
+            self.counts.gradients += self.problem.n
+            return slice(0, self.problem.n), self._shares()
+        distinct, times = np.unique(drawn, return_counts=True)
+        rows = torch.from_numpy(distinct).to(self.device)
+        times_there = torch.from_numpy(times).to(self.device)
+        w = self._w[rows]
+        alive = w > 0
+        evaluated, hit = torch.stack([alive.sum(), (times_there * alive).sum()]).tolist()
+        self.counts.gradients += evaluated
+        self.counts.skipped += len(drawn) - hit
+        return rows, w * (times_there / len(drawn)).to(w.dtype)
+
+    def _plain(self) -> LocalEngine:
+        """The engine for duals that are kept in other ways, brought up to date."""
+        self._generic.counts = self.counts
+        self._generic.set_weights(self._w)
+        return self._generic
+
+    # -- there and back -----------------------------------------------------------------------------------------------
+
+    def _send(self, *vectors: Array) -> None:
+        """x, and u, to the device."""
+        for part, vector in zip(self._host.numpy(), vectors, strict=False):
+            self._layout.put(vector, part)
+        count = len(vectors)
+        self._box[:count].copy_(self._host[:count], non_blocking=True)
+
+    def _fetch(self, G: Tensor) -> Array:
+        """A matrix on the device as an array in the shape of x."""
+        return asarray_like(np.array(self._layout.x(G.cpu().numpy())), self._like)
+
+    def _tensor(self, x: Array) -> Tensor:
+        return asarray_like(x, self._w)
+
+    def _array(self, x: Tensor) -> Array:
+        return asarray_like(to_numpy(x), self._like)
+
+

@@ -1,0 +1,203 @@
+"""The kernels of `trimlearn.engines.cuda.kernels` at work, where they know the loss; elsewhere torch's products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.rows import TorchRows
+from trimlearn.engines.cuda.steps import Steps
+from trimlearn.losses import compiled
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.method import State
+
+__all__ = ["fused_rows", "fused_steps"]
+
+MOST_CLASSES = 64  # predictions of a row that a kernel holds: more do not fit beside it into registers
+EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
+STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
+SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
+
+Tensor = torch.Tensor
+
+
+@cache
+def _kernels() -> Any:
+    """The compiled kernels; None where Triton is not to be had: torch brings it along on Linux."""
+    return import_module("trimlearn.engines.cuda.kernels") if find_spec("triton") else None
+
+
+@final
+@dataclass(frozen=True)
+class Phi:
+    """What a kernel has to know of φ: its name, a tensor or two of numbers for each row, two numbers."""
+
+    name: str
+    T: Tensor
+    A: Tensor
+    a: float = 0.0
+    b: float = 0.0
+
+
+def phi_of(loss: PredictionLoss) -> Phi | None:
+    """φ as the kernels know it; None where they do not."""
+    rows: Any = loss.compiled()
+    match rows:
+        case compiled.LabelRows(t):
+            return Phi("labels", t, t)
+        case compiled.SoftLabelRows(t, saturated):
+            return Phi("soft", t, saturated)
+        case compiled.MislabelledRows(t, log_T) if loss.linear.K is not None:
+            return Phi("mislabelled", t, log_T.contiguous())
+        case compiled.LogisticRows(t, saturated):
+            return Phi("logistic", t, saturated)
+        case compiled.CountRows(t, log_t, constant, cap):
+            return Phi("counts", t, torch.stack([log_t, constant], 1), cap)
+        case compiled.AmountRows(t, log_t, constant, cap):
+            return Phi("amounts", t, torch.stack([log_t, constant], 1), cap)
+        case compiled.SquareRows(t):
+            return Phi("squares", t, t)
+        case compiled.HuberRows(t, delta):
+            return Phi("huber", t, t, delta)
+        case compiled.StudentRows(t, nu, width):
+            return Phi("student", t, t, nu, width)
+        case compiled.SmoothRows(t, eps):
+            return Phi("smooth", t, t, eps)
+    return None
+
+
+def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
+    """The sums over rows of a loss, fused where there is a kernel for it."""
+    V = loss.linear.storage.V
+    fits = V.device.type == "cuda" and V.dtype in STORED and loss.like.dtype == torch.float32 and loss.K <= MOST_CLASSES
+    phi = phi_of(loss) if fits and _kernels() is not None else None
+    return TorchRows(loss, layout) if phi is None else FusedRows(loss, layout, phi)
+
+
+def fused_steps(rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None) -> Steps:
+    """The steps of a run over those rows."""
+    return (FusedSteps if isinstance(rows, FusedRows) else Steps)(rows, layout, run, w, cumulative)
+
+
+@final
+@dataclass(frozen=True)
+class Shape:
+    """How a kernel goes over rows: rows and columns of a tile, slices of columns, warps, stages, programs at most."""
+
+    rows: int
+    columns: int
+    slices: int
+    warps: int
+    stages: int
+    programs: int
+
+
+DRAWN = Shape(16, 128, 4, 4, 1, 528)  # benchmarks/gpu.py, by hand: 19 µs a step of 1,533 × 784, K = 10, on an H200
+SWEEP = Shape(64, 64, 1, 4, 3, 528)  # likewise
+
+
+class FusedRows(TorchRows):
+    """Sums over rows by the kernels."""
+
+    def __init__(self, loss: PredictionLoss, layout: Layout, phi: Phi) -> None:
+        super().__init__(loss, layout)
+        self.phi, linear = phi, loss.linear
+        self.V: Tensor = linear.storage.V
+        self._empty = self.like
+        self.center = self._empty if linear.center is None else linear.center
+        self.scale = self._empty if linear.scale is None else linear.scale
+        self.padded = max(16, 1 << (loss.K - 1).bit_length())
+        self._scratch: dict[int, tuple[Tensor, Tensor]] = {}
+        self._nobody = torch.zeros(4, dtype=torch.int32, device=self.V.device)
+
+    def evaluate(self, X: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        f = self.like.new_empty((self.n,))
+        return f, self._all("write", X, c, f)
+
+    def pull(self, c: Tensor) -> Tensor:
+        return self._all("read", self._empty, c, self._empty)
+
+    def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
+        programs = self.launch(SWEEP, table, X, c, f, self.n)
+        gradient = self.like.new_zeros(self.layout.shape)
+        empty = self._empty
+        self.add_up(programs, gradient, *[empty] * 8, self._nobody, self._nobody, MOVE=False)
+        return gradient
+
+    def launch(self, shape: Shape, table: str, X: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor) -> int:
+        """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
+        tiles = -(-m // shape.rows)
+        sum_bytes = 4 * self.layout.K * self.layout.width
+        programs = max(1, min(tiles, shape.programs, SCRATCH // sum_bytes))
+        parts, sums = self._scratch_of(programs)
+        linear, phi = self.loss.linear, self.phi
+        nobody = self._nobody
+        _kernels().rows_kernel[(programs,)](
+            self.V, X, self.center, self.scale, phi.T, phi.A, phi.a, phi.b, self.table, c, f,
+            *(drawn or (nobody, nobody, nobody, nobody, nobody)), parts, sums,
+            m, self.p, self.layout.width, tiles, programs,
+            K=self.layout.K, KP=self.padded, PHI=phi.name, EXACT=self.V.dtype in EXACT, INTERCEPT=linear.intercept,
+            CENTER=linear.center is not None, SCALE=linear.scale is not None, DRAWN=bool(drawn), TABLE=table,
+            BM=shape.rows, BP=shape.columns, S=shape.slices, ONCE=False,
+            num_warps=shape.warps, num_stages=shape.stages,
+        )  # fmt: skip
+        return programs
+
+    def add_up(self, programs: int, gradient: Tensor, *rest: Tensor, MOVE: bool) -> None:
+        """Run the second kernel; ``rest``: see there."""
+        parts, sums = self._scratch_of(programs)
+        linear, columns = self.loss.linear, 32
+        _kernels().move_kernel[(-(-self.layout.width // columns), self.layout.K)](
+            parts, sums, self.center, self.scale, gradient, *rest,
+            self.p, self.layout.width, programs,
+            KP=self.padded, INTERCEPT=linear.intercept, CENTER=linear.center is not None,
+            SCALE=linear.scale is not None, MOVE=MOVE, BN=128, BJ=columns, K=self.layout.K, num_warps=4,
+        )  # fmt: skip
+
+    def _scratch_of(self, programs: int) -> tuple[Tensor, Tensor]:
+        """Partial sums of so many programs; the same memory for all of one number, as a graph remembers it."""
+        if programs not in self._scratch:
+            shape = (programs, *self.layout.shape)
+            self._scratch[programs] = self.like.new_zeros(shape), self.like.new_zeros((programs, self.padded))
+        return self._scratch[programs]
+
+
+class FusedSteps(Steps):
+    """Steps of two kernels, and rows drawn on the device."""
+
+    rows: FusedRows
+
+    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None) -> None:
+        super().__init__(rows, layout, run, w, cumulative)
+        self._stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
+        self._tag = torch.ones(1, dtype=torch.int32, device=w.device)
+        self._sums = None if cumulative is None else torch.from_numpy(cumulative).to(w.device)
+
+    def draw(self, state: State, count: int) -> None:
+        self.tell(state)
+        block = 256
+        grid = (count, -(-(self.b + 4) // (4 * block)))
+        if self._sums is None:
+            _kernels().draw_kernel[grid](self.words, self.drawn, self.rows.n, self.b, BLOCK=block, ROWS=True)
+            return
+        u = torch.empty((count, self.b), dtype=torch.float64, device=self.w.device)
+        _kernels().draw_kernel[grid](self.words, u, self.rows.n, self.b, BLOCK=block, ROWS=False)
+        found = torch.searchsorted(self._sums, u * self._sums[-1], right=True).clamp_(max=self.rows.n - 1)
+        self.drawn[:count] = found.int()
+
+    def step(self) -> None:
+        rows = self.rows
+        drawn = (self.drawn, self.notes, self.factor, self._stamps, self._tag)
+        programs = rows.launch(DRAWN, "subtract", self.X, self.w, self.w, self.b, *drawn)
+        rows.add_up(
+            programs, self.X, self.X, self.before, self.mean, self.inverse, self.l1, self.l2, self.gamma, self.momentum,
+            self.notes, self._tag, MOVE=True,
+        )  # fmt: skip
