@@ -128,14 +128,14 @@ class CudaEngine(Engine):
 
     @property
     def weights(self) -> Array:
-        return self._w.clone()
+        return asarray_like(self._w.clone(), self._like)
 
     def set_weights(self, w: Any) -> None:
         self._w.copy_(asarray_like(w, self._w))
 
     @property
     def losses(self) -> Array:
-        return self._f.clone()
+        return asarray_like(self._f.clone(), self._like)
 
     # -- w-steps ------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, TypeVar, final
+from typing import Any, final
 
 import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
@@ -19,17 +19,21 @@ from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, DeviceDense, Storage
 from trimlearn.problem import Problem
 
-__all__ = ["explained", "hosted", "lies_on_cuda", "on_device", "open_device"]
+__all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device"]
 
 INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
 
-Moved = TypeVar("Moved", Problem, PredictionLoss)
 
-
-def lies_on_cuda(problem: Problem) -> bool:
-    """Whether the rows are CUDA tensors that this engine knows: those of a linear prediction."""
+def on_cuda(engine: Any, problem: Problem) -> bool:
+    """Whether `trimlearn.solve` puts the rows on a CUDA device for this argument ``engine``, or finds them there: with
+    "auto" those of a linear prediction, which are all that the engine knows."""
     loss = problem.loss
-    return isinstance(loss, PredictionLoss) and is_torch_array(loss.like) and loss.like.device.type == "cuda"
+    if isinstance(engine, str) and engine == "cuda":
+        if not isinstance(loss, PredictionLoss):
+            raise ValueError(f"engine='cuda' is for losses of a linear prediction, not {type(loss).__name__}.")
+        return True
+    lies_there = isinstance(loss, PredictionLoss) and is_torch_array(loss.like) and loss.like.device.type == "cuda"
+    return isinstance(engine, str) and engine == "auto" and lies_there
 
 
 def open_device(device: Any) -> Any:
