@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from array_api_compat import is_torch_array
 
-from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import first_uniforms
 from trimlearn.engines.cuda.fused import fused_rows, fused_steps
@@ -40,7 +40,7 @@ __all__ = ["CudaEngine"]
 
 COINS = 256  # tossed at a time: those of six stretches of MNIST, in half a millisecond
 
-Tensor = torch.Tensor
+Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @final
@@ -209,11 +209,10 @@ class CudaEngine(Engine):
         if count == 0:
             return False
         steps.draw(state, count)
-        if self.passes + 1 + count * run.b / self.problem.n >= self.max_passes:  # the driver may want to stop on the way
-            made = np.cumsum(steps.distinct(count)[0 if state.moved else 1 :])
-            if not state.moved:
-                made = np.concatenate([[0], made])
-            enough = (self.counts.gradients + made) / self.problem.n + 1 >= self.max_passes
+        if self.passes + 1 + count * run.b / self.problem.n >= self.max_passes:  # then the driver may stop on the way
+            distinct = steps.distinct(count)
+            distinct[0] *= state.moved
+            enough = (self.counts.gradients + np.cumsum(distinct)) / self.problem.n + 1 >= self.max_passes
             count = int(np.argmax(enough)) + 1 if enough.any() else count
         drawn = steps.take(state, count)
         if drawn is None:
@@ -293,10 +292,9 @@ class CudaEngine(Engine):
         c = self._shares()
         second, fourth = self._rows.moments(c)
         found = torch.cat([c.sum(dtype=torch.float64)[None], second, fourth]).cpu().numpy()
-        total, p, linear = float(found[0]), self._rows.p, self.problem.loss.linear
-        columns = (asarray_like(part, self._like, np.float64) for part in (found[1 : p + 1], found[p + 1 :]))
-        second, fourth = (linear._coordinates(part, total) for part in columns)
-        return total, second, fourth
+        total, p = float(found[0]), self._rows.p
+        second, fourth = (self._layout.broadcasting(part, total) for part in (found[1 : p + 1], found[p + 1 :]))
+        return total, self._array64(second), self._array64(fourth)
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
         found = self._twin.loss.minimiser(self._shares(), self.problem.r2 if r2 is None else r2, self._tensor(x))
@@ -307,7 +305,7 @@ class CudaEngine(Engine):
         return (self._w if self._s is None else self._w * self._s) / self.problem.S
 
     def _active(self, recipe: Recipe) -> tuple[Any, Tensor]:
-        """The distinct rows drawn, and what each counts in 1/b Σ: w·(times drawn)/b. Those of weight 0 count nothing."""
+        """The distinct rows drawn, and what each counts in 1/b Σ: w·(times drawn)/b, 0 for those of weight 0."""
         drawn = recipe.rows(self.problem.n, self._cumulative)
         if isinstance(drawn, slice):
             self.counts.gradients += self.problem.n
@@ -346,5 +344,8 @@ class CudaEngine(Engine):
 
     def _array(self, x: Tensor) -> Array:
         return asarray_like(to_numpy(x), self._like)
+
+    def _array64(self, x: np.ndarray) -> Array:
+        return asarray_like(x, self._like, namespace(self._like).float64)
 
 

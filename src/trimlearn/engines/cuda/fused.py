@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -26,7 +27,7 @@ EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it i
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
 SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
 
-Tensor = torch.Tensor
+Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @cache
@@ -47,31 +48,27 @@ class Phi:
     b: float = 0.0
 
 
+PHIS: dict[type, Callable[[Any], Phi]] = {
+    compiled.LabelRows: lambda rows: Phi("labels", rows.t, rows.t),
+    compiled.SoftLabelRows: lambda rows: Phi("soft", rows.t, rows.saturated),
+    compiled.MislabelledRows: lambda rows: Phi("mislabelled", rows.t, rows.log_T.contiguous()),
+    compiled.LogisticRows: lambda rows: Phi("logistic", rows.t, rows.saturated),
+    compiled.CountRows: lambda rows: Phi("counts", rows.t, torch.stack([rows.log_t, rows.constant], 1), rows.cap),
+    compiled.AmountRows: lambda rows: Phi("amounts", rows.t, torch.stack([rows.log_t, rows.constant], 1), rows.cap),
+    compiled.SquareRows: lambda rows: Phi("squares", rows.t, rows.t),
+    compiled.HuberRows: lambda rows: Phi("huber", rows.t, rows.t, rows.delta),
+    compiled.StudentRows: lambda rows: Phi("student", rows.t, rows.t, rows.nu, rows.width),
+    compiled.SmoothRows: lambda rows: Phi("smooth", rows.t, rows.t, rows.eps),
+}
+
+
 def phi_of(loss: PredictionLoss) -> Phi | None:
     """φ as the kernels know it; None where they do not."""
-    rows: Any = loss.compiled()
-    match rows:
-        case compiled.LabelRows(t):
-            return Phi("labels", t, t)
-        case compiled.SoftLabelRows(t, saturated):
-            return Phi("soft", t, saturated)
-        case compiled.MislabelledRows(t, log_T) if loss.linear.K is not None:
-            return Phi("mislabelled", t, log_T.contiguous())
-        case compiled.LogisticRows(t, saturated):
-            return Phi("logistic", t, saturated)
-        case compiled.CountRows(t, log_t, constant, cap):
-            return Phi("counts", t, torch.stack([log_t, constant], 1), cap)
-        case compiled.AmountRows(t, log_t, constant, cap):
-            return Phi("amounts", t, torch.stack([log_t, constant], 1), cap)
-        case compiled.SquareRows(t):
-            return Phi("squares", t, t)
-        case compiled.HuberRows(t, delta):
-            return Phi("huber", t, t, delta)
-        case compiled.StudentRows(t, nu, width):
-            return Phi("student", t, t, nu, width)
-        case compiled.SmoothRows(t, eps):
-            return Phi("smooth", t, t, eps)
-    return None
+    rows = loss.compiled()
+    if isinstance(rows, compiled.MislabelledRows) and loss.linear.K is None:  # two classes that share a prediction
+        return None
+    make = PHIS.get(type(rows))
+    return None if make is None else make(rows)
 
 
 def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
@@ -134,9 +131,9 @@ class FusedRows(TorchRows):
 
     def launch(self, shape: Shape, table: str, X: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor) -> int:
         """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
-        tiles = -(-m // shape.rows)
+        tiles: int = -(-m // shape.rows)
         sum_bytes = 4 * self.layout.K * self.layout.width
-        programs = max(1, min(tiles, shape.programs, SCRATCH // sum_bytes))
+        programs: int = max(1, min(tiles, shape.programs, SCRATCH // sum_bytes))
         parts, sums = self._scratch_of(programs)
         linear, phi = self.loss.linear, self.phi
         nobody = self._nobody
@@ -175,7 +172,9 @@ class FusedSteps(Steps):
 
     rows: FusedRows
 
-    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None) -> None:
+    def __init__(
+        self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None
+    ) -> None:
         super().__init__(rows, layout, run, w, cumulative)
         self._stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
         self._tag = torch.ones(1, dtype=torch.int32, device=w.device)

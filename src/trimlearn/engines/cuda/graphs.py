@@ -1,4 +1,4 @@
-"""Device work that is done again and again, captured as a CUDA graph: a launch of all of it costs that of one kernel."""
+"""Device work that is done again and again, captured as a CUDA graph: all of it costs the launch of one kernel."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ __all__ = ["Replay"]
 
 @final
 class Replay:
-    """``work``, which reads and writes buffers that stay where they are: called on a device without graphs, else captured
-    at the second call and replayed. What it returns lies in buffers too, overwritten by the next call."""
+    """``work``, which reads and writes buffers that stay where they are: called on a device without graphs, else
+    captured at the second call and replayed. What it returns lies in buffers too, overwritten by the next call."""
 
     def __init__(self, work: Callable[[], Any], device: torch.device) -> None:
         self._work, self._device = work, device
-        self._calls, self._graph, self._found = 0, None, None
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+        self._found: Any = None
 
     def __call__(self) -> Any:
         if self._device.type != "cuda":

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The fused step on a GPU: every row is read once, predict, residual and gradient in one kernel; a second one sums.
 
 The partial sums lie in scratch memory and are added in a fixed order: the same bits on every run. `Phi` names the
@@ -16,7 +17,7 @@ __all__ = ["draw_kernel", "move_kernel", "rows_kernel"]
 
 
 @triton.jit
-def _split(a):  # type: ignore[no-untyped-def]
+def _split(a):
     """Three bfloat16 numbers that add up to ``a``."""
     high = a.to(tl.bfloat16)
     rest = a - high.to(tl.float32)
@@ -25,7 +26,7 @@ def _split(a):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _product(a, b):  # type: ignore[no-untyped-def]
+def _product(a, b):
     """a b for each slice: of one alone as a matrix."""
     if a.shape[0] == 1:
         flat = tl.dot(
@@ -38,7 +39,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _times_model(v, W, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+def _times_model(v, W, EXACT: tl.constexpr):
     """v W, v as it is stored."""
     if EXACT:
         b = v.to(tl.bfloat16)
@@ -50,7 +51,7 @@ def _times_model(v, W, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _times_rows(d, v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+def _times_rows(d, v, EXACT: tl.constexpr):
     """d v, v as it is stored."""
     if EXACT:
         b = v.to(tl.bfloat16)
@@ -62,7 +63,7 @@ def _times_rows(d, v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _softmax(z):  # type: ignore[no-untyped-def]
+def _softmax(z):
     """softmax(z) by rows, log Σ exp."""
     most = tl.max(z, 1)
     e = tl.exp(z - most[:, None])
@@ -71,13 +72,13 @@ def _softmax(z):  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _not_below(a, least):  # type: ignore[no-untyped-def]
+def _not_below(a, least):
     """The larger one; NaN stays NaN."""
     return tl.maximum(a, least, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):  # type: ignore[no-untyped-def]
+def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):
     """φᵢ(zᵢ) and ∇φᵢ(zᵢ), which is 0 in the columns beyond K."""
     k = tl.arange(0, KP)
     there = (k < K)[None, :]
@@ -134,7 +135,10 @@ def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl
 
 
 @triton.jit
-def _predict(v, J, X, center, scale, p, PX, K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr):  # type: ignore[no-untyped-def]  # fmt: skip
+def _predict(
+    v, J, X, center, scale, p, PX,
+    K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
     """What the columns J of v (S, BM, BP) add to the predictions (BM, KP)."""
     k = tl.arange(0, KP)
     W = tl.load(X + k[None, None, :] * PX + J[:, :, None], mask=(J < p)[:, :, None] & (k < K)[None, None, :], other=0.0)
@@ -147,7 +151,7 @@ def _predict(v, J, X, center, scale, p, PX, K: tl.constexpr, KP: tl.constexpr, E
 
 
 @triton.jit
-def _put(spread, v, J, parts, pid, p, PX, later, K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+def _put(spread, v, J, parts, pid, p, PX, later, K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr):
     """Add spread·v to this program's sum; ``later``: it has begun."""
     k = tl.arange(0, KP)
     G = _times_rows(spread, v, EXACT)  # (S, KP, BP)
@@ -159,7 +163,7 @@ def _put(spread, v, J, parts, pid, p, PX, later, K: tl.constexpr, KP: tl.constex
 
 
 @triton.jit
-def rows_kernel(  # type: ignore[no-untyped-def]
+def rows_kernel(
     V, X, center, scale,  # the data (n, p), the model (K, PX) with its intercept in column p, the layer's transform
     T, A, a, b,  # what φ knows of each row
     table, C, F,  # residuals (n, K), what each row counts (n,), losses (n,)
@@ -238,15 +242,16 @@ def rows_kernel(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def move_kernel(  # type: ignore[no-untyped-def]
+def move_kernel(
     parts, sums, center, scale, gradient,  # of `rows_kernel`; where Σ Aᵢᵀ dᵢ goes, (K, PX), where nothing moves
-    X, before, mean, inverse, l1, l2, gamma, momentum,  # model, the one before, mean of y; the diagonal of M⁻¹; r2; steps
+    X, before, mean, inverse, l1, l2, gamma, momentum,  # x, the one before, mean of y; the diagonal of M⁻¹; r2; steps
     notes, tag,  # of `rows_kernel`
     p, PX, NP,
     KP: tl.constexpr, INTERCEPT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr, MOVE: tl.constexpr,
     BN: tl.constexpr, BJ: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """The programs' sums added up; then, with MOVE, x ← prox_{γ M⁻¹ r2}(x + momentum·(x − before) − γ M⁻¹ g), in float64."""
+    """The programs' sums added up; with MOVE then x ← prox_{γ M⁻¹ r2}(x + momentum·(x − before) − γ M⁻¹ g), in float64.
+    """
     k, block = tl.program_id(1), tl.program_id(0)
     j = block * BJ + tl.arange(0, BJ)
     n = tl.arange(0, BN)
@@ -286,16 +291,15 @@ def move_kernel(  # type: ignore[no-untyped-def]
         spoilt = tl.sum(tl.where(here & ~(tl.abs(g) < float("inf")), 1, 0), 0)
         if spoilt > 0:
             tl.store(notes + 3, 1)
-        if block == 0:
-            if k == 0:
-                tl.store(notes, tl.load(notes) + 1)
-                tl.store(tag, tl.load(tag) + 1)
+        if block + k == 0:
+            tl.store(notes, tl.load(notes) + 1)
+            tl.store(tag, tl.load(tag) + 1)
 
 
 @triton.jit
-def draw_kernel(words, out, n, b, BLOCK: tl.constexpr, ROWS: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The uniforms of iterations k, k + 1, …, as NumPy's Philox(key=seed, counter=(stream << 128) + (k << 64)) gives them
-    after those to skip; ``words``: seed, k, stream, skip. With ROWS as row numbers ⌊u n⌋."""
+def draw_kernel(words, out, n, b, BLOCK: tl.constexpr, ROWS: tl.constexpr):
+    """The uniforms of iterations k, k + 1, …, as NumPy's Philox(key=seed, counter=(stream << 128) + (k << 64)) gives
+    them after those to skip; ``words``: seed, k, stream, skip. With ROWS as row numbers ⌊u n⌋."""
     k = tl.program_id(0)
     skip = tl.load(words + 3)
     block = skip // 4 + tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

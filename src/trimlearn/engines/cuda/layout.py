@@ -39,6 +39,13 @@ class Layout:
         self.put(np.broadcast_to(to_numpy(x), self._shape), out)
         return out
 
+    def broadcasting(self, columns: np.ndarray, intercept: float) -> np.ndarray:
+        """A number per column of V, and that of the intercept, as an array that broadcasts to x."""
+        columns = np.append(columns, [intercept] * (self.size - len(columns)))
+        if len(self._shape) == 1:
+            return columns
+        return columns[None, :] if self._transpose else columns[:, None]
+
     def x(self, matrix: Array) -> Array:
         """The x that lies in ``matrix``, a view of it."""
         inner: Any = matrix[:, : self.size]

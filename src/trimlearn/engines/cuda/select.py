@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from typing import Any, final
 
 import torch
 
@@ -14,7 +14,7 @@ from trimlearn.weights.simplex import ROUNDING, snap_h
 
 __all__ = ["Selection"]
 
-Tensor = torch.Tensor
+Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @final
@@ -56,8 +56,8 @@ class Selection:
             position = (held < h - ROUNDING * held[-1:]).sum()[None].clamp(max=f.shape[0] - 1)
         threshold = order.values.index_select(0, position)
         below, tied = f < threshold, f == threshold
-        count = (lambda a: a.sum(dtype=torch.float64)) if s is None else (lambda a: (s.double() * a).sum())
-        share = ((h - count(below)) / count(tied)).clamp(0.0, 1.0).to(f.dtype)
+        unit = torch.ones_like(f, dtype=torch.float64) if s is None else s.double()
+        share = ((h - (unit * below).sum()) / (unit * tied).sum()).clamp(0.0, 1.0).to(f.dtype)
         best = torch.where(tied, share, below.to(f.dtype))
         best = torch.where(h >= self._S, torch.ones_like(best), best)  # every row is kept
         if s is not None:

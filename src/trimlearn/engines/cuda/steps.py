@@ -8,7 +8,8 @@ a step captured once as a CUDA graph serves the whole run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import final
+from functools import partial
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -29,7 +30,7 @@ STEPS = 512  # of a stretch, at most: as many coins show tails in a row once in 
 ROWS = 1 << 25  # row numbers held for a stretch, at most: 128 MB
 BLOCKS = (16, 4, 1)  # steps in a graph: a stretch of 40 is four launches
 
-Tensor = torch.Tensor
+Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @final
@@ -81,8 +82,9 @@ def penalties(r2: Regularizer, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] |
 class Steps:
     """The x-steps of one run, by torch; `trimlearn.engines.cuda.fused` has the same in two kernels."""
 
-    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None) -> None:
-        assert isinstance(run.batch, WithReplacement) and run.batch.b is not None, "knows() sees to that"
+    def __init__(
+        self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None
+    ) -> None:
         self.rows, self.layout, self.run, self.w = rows, layout, run, w
         self.b, self.capacity = run.b, max(1, min(STEPS, ROWS // run.b))
         self.cumulative = cumulative
@@ -104,7 +106,7 @@ class Steps:
         self.factor = like.new_full((self.capacity + 1,), 1.0 / self.b)
         self.notes = torch.zeros(4, dtype=torch.int32, device=like.device)  # the step, distinct rows, draws, not finite
         self._read = torch.zeros(4, dtype=torch.int32, pin_memory=pinned)
-        self._blocks = {size: Replay(lambda size=size: [self.step() for _ in range(size)], w.device) for size in BLOCKS}
+        self._blocks = {size: Replay(partial(self._several, size), w.device) for size in BLOCKS}
 
     def draw(self, state: State, count: int) -> None:
         """The rows of the next ``count`` iterations."""
@@ -123,7 +125,8 @@ class Steps:
     def take(self, state: State, count: int) -> Drawn | None:
         """Take the first ``count`` steps drawn; None, and the state as it was, where a number was not finite."""
         host = self._host.numpy()
-        for part, x in zip(host, (state.x, state.x if state.previous is None else state.previous, state.y_mean), strict=True):
+        previous = state.x if state.previous is None else state.previous
+        for part, x in zip(host, (state.x, previous, state.y_mean), strict=True):
             self.layout.put(x, part)
         self.box.copy_(self._host, non_blocking=True)
         self.tell(state)
@@ -158,6 +161,10 @@ class Steps:
         words[0], words[1], words[3] = seed - (1 << 64) if seed >> 63 else seed, state.k, 1
         words.view(torch.float64)[4] = state.gamma
         self.words.copy_(words, non_blocking=True)
+
+    def _several(self, count: int) -> None:
+        for _ in range(count):
+            self.step()
 
     def step(self) -> None:
         """One x-step."""
