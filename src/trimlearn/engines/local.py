@@ -10,6 +10,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, sum64, to_numpy, zeros
 from trimlearn.engines.base import Engine
 from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
@@ -124,6 +125,10 @@ class LocalEngine(Engine):
     def hessian(self, x: Array) -> np.ndarray:
         self.counts.gradients += self.problem.n
         return self.problem.loss.hessian(x, self._shares(EVERY))
+
+    def newton_system(self, x: Array) -> NewtonSystem:
+        self.counts.gradients += self.problem.n
+        return self.problem.loss.newton_system(x, self._shares(EVERY))
 
     def column_moments(self) -> tuple[float, Array, Array]:
         assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"

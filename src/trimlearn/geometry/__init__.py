@@ -4,6 +4,7 @@ What touches images needs OpenCV (``pip install "trimlearn[vision]"``), imported
 correspondences does without.
 """
 
+from trimlearn.geometry.bundle.reprojection import ReprojectionLoss
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.mosaic.matches import Matches, match_images
 from trimlearn.geometry.mosaic.mosaic import Mosaic
@@ -11,4 +12,13 @@ from trimlearn.geometry.mosaic.stitch import stitch
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.geometry.panorama.pairs import match_pairs
 
-__all__ = ["Matches", "Mosaic", "TrimmedHomography", "TrimmedPanorama", "match_images", "match_pairs", "stitch"]
+__all__ = [
+    "Matches",
+    "Mosaic",
+    "ReprojectionLoss",
+    "TrimmedHomography",
+    "TrimmedPanorama",
+    "match_images",
+    "match_pairs",
+    "stitch",
+]

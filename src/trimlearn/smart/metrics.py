@@ -26,7 +26,24 @@ __all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "default_metric", "first_
 
 
 class Metric(ABC):
-    """M, with what it has learned kept in ``state.metric``."""
+    """The metric M of an x-step, x ← prox^M_{γ r2}(x − γ M⁻¹g), with what it has learned kept in ``state.metric``.
+
+    To add one of your own, derive from this class and pass it as ``metric`` to `svrg` and its relatives. γ is measured
+    in it: M need not be scaled.
+
+    Examples
+    --------
+    >>> from trimlearn.smart import Metric, svrg
+    >>> class Units(Metric):
+    ...     def check(self, r2):
+    ...         if not r2.smooth:
+    ...             raise ValueError("Units needs a smooth r2.")
+    ...     def learn(self, engine, state, noise):
+    ...         pass
+    ...     def apply(self, state, g):
+    ...         return g / 4
+    >>> method = svrg(metric=Units())
+    """
 
     @abstractmethod
     def check(self, r2: Regularizer) -> None:

@@ -1,0 +1,1 @@
+"""Cameras and points in space from where the points were seen: bundle adjustment."""
