@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable
 from typing import Any, final
 
@@ -28,9 +29,27 @@ class Replay:
         if self._calls == 1:  # what is made at the first call, workspaces say, must not be made inside a capture
             return self._work()
         if self._graph is None:
-            torch.cuda.current_stream(self._device).synchronize()
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph):
-                self._found = self._work()
+            self._graph = self._capture()
         self._graph.replay()
         return self._found
+
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        """As `torch.cuda.graph` does it, without emptying its cache of memory, which takes longer than all the rest.
+        Nothing may be freed on the way: that would break off the capture."""
+        graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream(self._device)
+        aside: Any = torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+        aside.wait_stream(here)
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            with torch.cuda.stream(aside):
+                graph.capture_begin(capture_error_mode="thread_local")
+                try:
+                    self._found = self._work()
+                finally:
+                    graph.capture_end()
+        finally:
+            if collecting:
+                gc.enable()
+        here.wait_stream(aside)
+        return graph

@@ -14,6 +14,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from trimlearn._utils.arrays import asarray_like, to_numpy
 from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.rows import TorchRows
@@ -54,7 +55,7 @@ def knows(run: Algorithm1) -> bool:
         and isinstance(run.metric, (Euclidean, Diagonal))
         and type(run.rule).at_x_step is StepRule.at_x_step
         and not run.random_output
-        and penalties(run.problem.r2, run.problem.loss.start()) is not None
+        and penalties(run.problem.r2, to_numpy(run.problem.loss.start())) is not None
     )
 
 
@@ -99,7 +100,7 @@ class Steps:
         self.momentum = torch.full((1,), run.momentum, dtype=like.dtype, device=like.device)
         self.inverse = torch.ones(layout.width, dtype=torch.float64, device=like.device)
         self._learned: object = None
-        found = penalties(run.problem.r2, run.problem.loss.start())
+        found = penalties(run.problem.r2, to_numpy(run.problem.loss.start()))
         assert found is not None, "knows() sees to that"
         self.l1, self.l2 = (torch.from_numpy(layout.written(part)).to(like.device) for part in found)
         self.drawn = torch.zeros((self.capacity, self.b), dtype=torch.int32, device=like.device)
@@ -149,7 +150,8 @@ class Steps:
         _, evaluated, alive, spoilt = self._read.tolist()
         if spoilt and self.run.rule.guards:
             return None
-        state.x, state.previous = (np.array(self.layout.x(part)) for part in host[:2])
+        like = self.run.problem.loss.like
+        state.x, state.previous = (asarray_like(self.layout.x(part), like) + 0 for part in host[:2])  # copies
         counted = count - (not state.moved)
         state.moved = True
         state.k += count
