@@ -1,20 +1,56 @@
-"""The first number of many iterations' streams at once: what the coin of Algorithm 1 needs, and nothing else."""
+"""The coins of many iterations at once: how many x-steps lie ahead of the next w-step."""
 
 from __future__ import annotations
+
+from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["first_uniforms"]
+from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Coin
+
+__all__ = ["Coins", "first_uniforms"]
 
 # Philox 4x64 with 10 rounds: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011), table 2.
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)  # of its rounds (ibid.)
 BUMPS = (0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B)  # of its keys: the golden ratio and √3 − 1 (ibid.)
 ROUNDS = 10  # (ibid.)
+TOSSED = 256  # at a time: those of six stretches of MNIST, in half a millisecond
 HALF = np.uint64(32)  # bits of half a word
 LOW = np.uint64(0xFFFFFFFF)  # the lower half
 
 Words = NDArray[np.uint64]
+
+
+@final
+class Coins:
+    """The coins of one run, tossed ahead."""
+
+    def __init__(self) -> None:
+        self._run: Algorithm1 | None = None
+        self._first = 0
+        self._heads = np.empty(0, dtype=bool)
+
+    def tails_ahead(self, run: Algorithm1, k: int, most: int) -> int:
+        """How many iterations from k on are x-steps, up to ``most``."""
+        found = 0
+        while found < most:
+            left = self._from(run, k + found)
+            if left.any():
+                return min(most, found + int(np.argmax(left)))
+            found += len(left)
+        return most
+
+    def _from(self, run: Algorithm1, k: int) -> NDArray[np.bool_]:
+        """Whether iterations k, k + 1, … are w-steps, as many as are known."""
+        assert isinstance(run.j, Coin), "others are left to Algorithm 1"
+        if self._run is not run or not self._first <= k < self._first + len(self._heads):
+            heads = first_uniforms(run.seed, k, TOSSED) < run.j.chance
+            if run.j.restart is not None:
+                heads = heads | ((np.arange(k, k + TOSSED) + 1) % run.j.restart == 0)
+            self._run, self._first, self._heads = run, k, heads
+        return self._heads[k - self._first :]
 
 
 def first_uniforms(seed: int, first: int, count: int) -> NDArray[np.float64]:

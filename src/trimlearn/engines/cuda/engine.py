@@ -9,7 +9,6 @@ drawn as by any other engine, and the iterates agree up to rounding.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from math import isfinite, isinf, nan
 from typing import Any, final
 
@@ -19,11 +18,12 @@ from array_api_compat import is_torch_array
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
 from trimlearn.engines.base import Engine
-from trimlearn.engines.cuda.coins import first_uniforms
-from trimlearn.engines.cuda.fused import fused_rows, fused_steps
+from trimlearn.engines.cuda.coins import Coins
+from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_steps
 from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.place import explained, on_device, open_device
+from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.select import Selection
 from trimlearn.engines.cuda.steps import Steps, knows
@@ -32,26 +32,13 @@ from trimlearn.losses.base import PredictionLoss, weighted
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Coin, Everything, Nothing, Recipe
+from trimlearn.smart.draws import Everything, Nothing, Recipe
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.smart.w_step import gap, reweigh
 
 __all__ = ["CudaEngine"]
 
-COINS = 256  # tossed at a time: those of six stretches of MNIST, in half a millisecond
-
 Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
-
-
-@final
-@dataclass(frozen=True)
-class _Probed:
-    """The rows last drawn for a Hessian product: how many, distinct ones of positive weight, draws of weight 0."""
-
-    recipe: Recipe | None = None
-    size: int = 0
-    evaluated: int = 0
-    skipped: int = 0
 
 
 @final
@@ -107,10 +94,10 @@ class CudaEngine(Engine):
         self._evaluation = Replay(self._evaluate, self.device)
         self._mean = Replay(lambda: self._rows.pull(self._shares()), self.device)
         self._selection = Selection(self._f, self._w, self._s, problem.S)
-        self._products: dict[int, tuple[Tensor, Replay]] = {}
-        self._probed = _Probed()
+        self._drawing = fused_drawing(problem.n, self._cumulative, self.device)
+        self._products = Products(self._rows, self._box, self._w, self._drawing)
         self._steps: tuple[Algorithm1 | None, Steps | None] = (None, None)
-        self._coins: tuple[Any, int, np.ndarray] = (None, 0, np.empty(0))
+        self._coins = Coins()
         self._careful = False  # whether a stretch has overflowed: its steps are then taken one by one
 
     def reset(self) -> None:
@@ -205,7 +192,7 @@ class CudaEngine(Engine):
         steps = None if self._careful else self._steps_of(run)
         if steps is None:
             return False
-        count = self._ahead(run, state.k, steps.capacity)
+        count = self._coins.tails_ahead(run, state.k, steps.capacity)
         if count == 0:
             return False
         steps.draw(state, count)
@@ -226,27 +213,9 @@ class CudaEngine(Engine):
     def _steps_of(self, run: Algorithm1) -> Steps | None:
         """The stretches of a run; None where its steps are not known there."""
         if self._steps[0] is not run:
-            made = fused_steps(self._rows, self._layout, run, self._w, self._cumulative) if knows(run) else None
+            made = fused_steps(self._rows, self._layout, run, self._w, self._drawing) if knows(run) else None
             self._steps = (run, made)
         return self._steps[1]
-
-    def _ahead(self, run: Algorithm1, k: int, most: int) -> int:
-        """How many x-steps lie ahead from iteration k on, up to ``most``."""
-        assert isinstance(run.j, Coin), "knows() sees to that"
-        found = 0
-        while found < most:
-            key, first, heads = self._coins
-            if key is not run or not first <= k + found < first + len(heads):
-                first = k + found
-                heads = first_uniforms(run.seed, first, COINS) < run.j.chance
-                if run.j.restart is not None:
-                    heads = heads | ((np.arange(first, first + COINS) + 1) % run.j.restart == 0)
-                self._coins = (run, first, heads)
-            left = heads[k + found - first :]
-            if left.any():
-                return min(most, found + int(np.argmax(left)))
-            found += len(left)
-        return most
 
     # -- the rest -----------------------------------------------------------------------------------------------------
 
@@ -264,25 +233,10 @@ class CudaEngine(Engine):
         if isinstance(batch.law, Everything):
             self.counts.gradients += self.problem.n
             return self._fetch(self._rows.hessp(self._box[0], self._box[1], slice(0, self.problem.n), self._shares()))
-        seen = self._probed
-        drawn = None if batch is seen.recipe else np.asarray(batch.rows(self.problem.n, self._cumulative))
-        m = seen.size if drawn is None else len(drawn)
-        if m not in self._products:
-            buffer = torch.zeros(m, dtype=torch.int64, device=self.device)
-            self._products[m] = buffer, Replay(lambda: self._product(buffer), self.device)
-        rows, product = self._products[m]
-        if drawn is not None:
-            rows.copy_(torch.from_numpy(drawn))
-            distinct = torch.from_numpy(np.unique(drawn)).to(self.device)
-            evaluated, hit = torch.stack([(self._w[distinct] > 0).sum(), (self._w[rows] > 0).sum()]).tolist()
-            seen = self._probed = _Probed(batch, m, evaluated, m - hit)
-        self.counts.gradients += seen.evaluated
-        self.counts.skipped += seen.skipped
-        return self._fetch(product())
-
-    def _product(self, rows: Tensor) -> Tensor:
-        c = self._w.index_select(0, rows) / rows.shape[0]
-        return self._rows.hessp(self._box[0], self._box[1], rows, c)
+        found = self._products.of(batch)
+        self.counts.gradients += found.evaluated
+        self.counts.skipped += found.skipped
+        return self._fetch(found.product())
 
     def hessian(self, x: Array) -> np.ndarray:
         self.counts.gradients += self.problem.n
@@ -347,5 +301,3 @@ class CudaEngine(Engine):
 
     def _array64(self, x: np.ndarray) -> Array:
         return asarray_like(x, self._like, namespace(self._like).float64)
-
-

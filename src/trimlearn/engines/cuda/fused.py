@@ -12,15 +12,15 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from trimlearn.engines.cuda.drawing import Drawing, KernelDrawing
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.steps import Steps
 from trimlearn.losses import compiled
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.method import State
 
-__all__ = ["fused_rows", "fused_steps"]
+__all__ = ["fused_drawing", "fused_rows", "fused_steps"]
 
 MOST_CLASSES = 64  # predictions of a row that a kernel holds: more do not fit beside it into registers
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
@@ -79,9 +79,16 @@ def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
     return TorchRows(loss, layout) if phi is None else FusedRows(loss, layout, phi)
 
 
-def fused_steps(rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None) -> Steps:
+def fused_steps(rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> Steps:
     """The steps of a run over those rows."""
-    return (FusedSteps if isinstance(rows, FusedRows) else Steps)(rows, layout, run, w, cumulative)
+    return (FusedSteps if isinstance(rows, FusedRows) else Steps)(rows, layout, run, w, drawing)
+
+
+def fused_drawing(n: int, cumulative: np.ndarray | None, device: torch.device) -> Drawing:
+    """Draws on the device, where there is a kernel for that."""
+    if device.type != "cuda" or _kernels() is None:
+        return Drawing(n, cumulative, device)
+    return KernelDrawing(n, cumulative, device, _kernels().draw_kernel)
 
 
 @final
@@ -123,13 +130,23 @@ class FusedRows(TorchRows):
         return self._all("read", self._empty, c, self._empty)
 
     def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
-        programs = self.launch(SWEEP, table, X, c, f, self.n)
+        return self._summed(self.launch(SWEEP, table, X, X, c, f, self.n))
+
+    def curve(self, X: Tensor, U: Tensor, rows: Tensor, w: Tensor) -> Tensor:
+        m = rows.shape[0]
+        share = self.like.new_full((1,), 1.0 / m)
+        drawn = (rows, self._nobody, share, self._nobody, self._nobody)
+        return self._summed(self.launch(DRAWN, "curve", X, U, w, self._empty, m, *drawn))
+
+    def _summed(self, programs: int) -> Tensor:
         gradient = self.like.new_zeros(self.layout.shape)
         empty = self._empty
         self.add_up(programs, gradient, *[empty] * 8, self._nobody, self._nobody, MOVE=False)
         return gradient
 
-    def launch(self, shape: Shape, table: str, X: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor) -> int:
+    def launch(
+        self, shape: Shape, table: str, X: Tensor, U: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor
+    ) -> int:
         """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
         tiles: int = -(-m // shape.rows)
         sum_bytes = 4 * self.layout.K * self.layout.width
@@ -138,7 +155,7 @@ class FusedRows(TorchRows):
         linear, phi = self.loss.linear, self.phi
         nobody = self._nobody
         _kernels().rows_kernel[(programs,)](
-            self.V, X, self.center, self.scale, phi.T, phi.A, phi.a, phi.b, self.table, c, f,
+            self.V, X, U, self.center, self.scale, phi.T, phi.A, phi.a, phi.b, self.table, c, f,
             *(drawn or (nobody, nobody, nobody, nobody, nobody)), parts, sums,
             m, self.p, self.layout.width, tiles, programs,
             K=self.layout.K, KP=self.padded, PHI=phi.name, EXACT=self.V.dtype in EXACT, INTERCEPT=linear.intercept,
@@ -172,30 +189,15 @@ class FusedSteps(Steps):
 
     rows: FusedRows
 
-    def __init__(
-        self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None
-    ) -> None:
-        super().__init__(rows, layout, run, w, cumulative)
+    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
+        super().__init__(rows, layout, run, w, drawing)
         self._stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
         self._tag = torch.ones(1, dtype=torch.int32, device=w.device)
-        self._sums = None if cumulative is None else torch.from_numpy(cumulative).to(w.device)
-
-    def draw(self, state: State, count: int) -> None:
-        self.tell(state)
-        block = 256
-        grid = (count, -(-(self.b + 4) // (4 * block)))
-        if self._sums is None:
-            _kernels().draw_kernel[grid](self.words, self.drawn, self.rows.n, self.b, BLOCK=block, ROWS=True)
-            return
-        u = torch.empty((count, self.b), dtype=torch.float64, device=self.w.device)
-        _kernels().draw_kernel[grid](self.words, u, self.rows.n, self.b, BLOCK=block, ROWS=False)
-        found = torch.searchsorted(self._sums, u * self._sums[-1], right=True).clamp_(max=self.rows.n - 1)
-        self.drawn[:count] = found.int()
 
     def step(self) -> None:
         rows = self.rows
         drawn = (self.drawn, self.notes, self.factor, self._stamps, self._tag)
-        programs = rows.launch(DRAWN, "subtract", self.X, self.w, self.w, self.b, *drawn)
+        programs = rows.launch(DRAWN, "subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
         rows.add_up(
             programs, self.X, self.X, self.before, self.mean, self.inverse, self.l1, self.l2, self.gamma, self.momentum,
             self.notes, self._tag, MOVE=True,

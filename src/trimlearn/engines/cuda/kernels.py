@@ -135,6 +135,37 @@ def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl
 
 
 @triton.jit
+def _bend(z, u, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):
+    """∇²φᵢ(zᵢ)uᵢ, 0 in the columns beyond K; robust losses have that of a parabola above φ: see `phi_hessp` of each."""
+    there = (tl.arange(0, KP) < K)[None, :]
+    if PHI == "labels" or PHI == "soft" or PHI == "mislabelled":
+        p, _ = _softmax(tl.where(there, z, float("-inf")))
+        d = p * tl.where(there, u, 0.0)
+        d -= p * tl.sum(d, 1)[:, None]
+    else:
+        at = rows[:, None] * K + tl.arange(0, KP)[None, :]
+        t = tl.load(T + at, mask=inside[:, None] & there, other=0.0)
+        if PHI == "squares":
+            d = u
+        elif PHI == "huber":
+            d = u * tl.minimum(1.0, a / tl.abs(z - t))
+        elif PHI == "student":
+            d = u * (a + 1) / (b * b) / (1 + (z - t) / b * ((z - t) / b))
+        elif PHI == "smooth":
+            d = u / tl.sqrt((z - t) * (z - t) + a * a)
+        else:
+            _, r = _phi(z, rows, inside, T, A, a, b, K, KP, PHI)
+            if PHI == "logistic":
+                d = u * (r + t) * (1 - r - t)
+            elif PHI == "counts":
+                d = u * (r + t)
+            else:
+                d = u * (1 - r)
+        d = tl.where(there, d, 0.0)
+    return d
+
+
+@triton.jit
 def _predict(
     v, J, X, center, scale, p, PX,
     K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr,
@@ -164,7 +195,7 @@ def _put(spread, v, J, parts, pid, p, PX, later, K: tl.constexpr, KP: tl.constex
 
 @triton.jit
 def rows_kernel(
-    V, X, center, scale,  # the data (n, p), the model (K, PX) with its intercept in column p, the layer's transform
+    V, X, U, center, scale,  # the data (n, p), model and direction (K, PX), intercepts in column p; the transform
     T, A, a, b,  # what φ knows of each row
     table, C, F,  # residuals (n, K), what each row counts (n,), losses (n,)
     rows_of, notes, factor,  # rows drawn (steps, m); see `Steps.notes`; what C is multiplied by in each step
@@ -177,7 +208,8 @@ def rows_kernel(
 ):  # fmt: skip
     """One program's share of Σ cᵢ Aᵢᵀ dᵢ, over rows that were DRAWN or over all m of them.
 
-    TABLE "subtract": d = ∇φ(z) − table; "write": table ← d = ∇φ(z), F ← φ(z); "read": d = table, without predictions.
+    TABLE "subtract": d = ∇φ(z) − table; "write": table ← d = ∇φ(z), F ← φ(z); "read": d = table, without predictions;
+    "curve": d = ∇²φ(z)u.
     The columns lie in S slices of BP, one or more for each warp, so that no warp waits for another's. ONCE: they hold
     all of a row, which then stays where it is for both products; else rows are read again, from the cache.
     """
@@ -196,7 +228,7 @@ def rows_kernel(
             c = tl.load(C + rows, mask=inside, other=0.0)
         if TABLE != "write":
             inside = inside & (c != 0)
-        if DRAWN:  # of a row that is drawn twice, one is told that it is the first
+        if TABLE == "subtract":  # of a row that is drawn twice, one is told that it is the first
             now = tl.load(tag)
             new = tl.atomic_xchg(stamps + rows, tl.zeros((BM,), tl.int32) + now, mask=inside) != now
             tl.atomic_add(notes + 1, tl.sum((inside & new).to(tl.int32), 0))
@@ -211,20 +243,30 @@ def rows_kernel(
         else:
             if ONCE:
                 z = _predict(v, columns, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+                if TABLE == "curve":
+                    u = _predict(v, columns, U, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
             else:
                 z = tl.zeros((BM, KP), tl.float32)
+                u = tl.zeros((BM, KP), tl.float32)
                 for first in range(0, p, S * BP):
                     J = first + columns
                     v = tl.load(corner + J[:, None, :], mask=inside[None, :, None] & (J < p)[:, None, :], other=0)
                     z += _predict(v, J, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+                    if TABLE == "curve":
+                        u += _predict(v, J, U, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
             if INTERCEPT:
                 z += tl.load(X + k * PX + p, mask=k < K, other=0.0)[None, :]
-            f, d = _phi(z, rows, inside, T, A, a, b, K, KP, PHI)
-            if TABLE == "subtract":
-                d = d - tl.load(cell, mask=known, other=0.0)
+                if TABLE == "curve":
+                    u += tl.load(U + k * PX + p, mask=k < K, other=0.0)[None, :]
+            if TABLE == "curve":
+                d = _bend(z, u, rows, inside, T, A, a, b, K, KP, PHI)
             else:
-                tl.store(cell, d, mask=known)
-                tl.store(F + rows, f, mask=inside)
+                f, d = _phi(z, rows, inside, T, A, a, b, K, KP, PHI)
+                if TABLE == "subtract":
+                    d = d - tl.load(cell, mask=known, other=0.0)
+                else:
+                    tl.store(cell, d, mask=known)
+                    tl.store(F + rows, f, mask=inside)
         d = tl.where((c != 0)[:, None] & inside[:, None], d * c[:, None], 0.0)
         later = tile != pid
         total = tl.sum(d, 0)
@@ -250,8 +292,7 @@ def move_kernel(
     KP: tl.constexpr, INTERCEPT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr, MOVE: tl.constexpr,
     BN: tl.constexpr, BJ: tl.constexpr, K: tl.constexpr,
 ):  # fmt: skip
-    """The programs' sums added up; with MOVE then x ← prox_{γ M⁻¹ r2}(x + momentum·(x − before) − γ M⁻¹ g), in float64.
-    """
+    """The programs' sums added up; with MOVE then, in float64, x ← prox of x + momentum·(x − before) − γ M⁻¹ g."""
     k, block = tl.program_id(1), tl.program_id(0)
     j = block * BJ + tl.arange(0, BJ)
     n = tl.arange(0, BN)

@@ -77,6 +77,11 @@ class TorchRows:
 
         return self._sum(products, rows)
 
+    def curve(self, X: Tensor, U: Tensor, rows: Tensor, w: Tensor) -> Tensor:
+        """The Hessian of 1/m Σ wᵢφᵢ over m ``rows``, those drawn twice counted twice, times u."""
+        rows = rows.long()
+        return self.hessp(X, U, rows, w.index_select(0, rows) / rows.shape[0])
+
     def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """Σ cᵢaᵢⱼ² and Σ cᵢaᵢⱼ⁴ of every column of V, in float64: float32 does not hold every square."""
         center, scale = self.loss.linear._transform()

@@ -68,5 +68,3 @@ class Selection:
 
 def _total(f: Tensor, w: Tensor, s: Tensor | None) -> Array:
     return weighted(f, w if s is None else w * s).sum(dtype=torch.float64)
-
-

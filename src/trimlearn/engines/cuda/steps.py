@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import asarray_like, to_numpy
+from trimlearn.engines.cuda.drawing import Drawing
 from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.rows import TorchRows
@@ -83,20 +84,17 @@ def penalties(r2: Regularizer, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] |
 class Steps:
     """The x-steps of one run, by torch; `trimlearn.engines.cuda.fused` has the same in two kernels."""
 
-    def __init__(
-        self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, cumulative: np.ndarray | None
-    ) -> None:
+    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
         self.rows, self.layout, self.run, self.w = rows, layout, run, w
         self.b, self.capacity = run.b, max(1, min(STEPS, ROWS // run.b))
-        self.cumulative = cumulative
+        self.drawing = drawing
         like = w
         pinned = like.device.type == "cuda"
         self._host = torch.zeros((3, *layout.shape), dtype=like.dtype, pin_memory=pinned)
         self.box = like.new_zeros((3, *layout.shape))  # x, the one before, the mean of y
         self.X, self.before, self.mean = self.box
-        self._words = torch.zeros(8, dtype=torch.int64, pin_memory=pinned)
-        self.words = torch.zeros(8, dtype=torch.int64, device=like.device)  # seed, k, stream, numbers to skip, γ
-        self.gamma = self.words.view(torch.float64)[4:5]
+        self._step_size = torch.zeros(1, dtype=torch.float64, pin_memory=pinned)
+        self.gamma = torch.zeros(1, dtype=torch.float64, device=like.device)
         self.momentum = torch.full((1,), run.momentum, dtype=like.dtype, device=like.device)
         self.inverse = torch.ones(layout.width, dtype=torch.float64, device=like.device)
         self._learned: object = None
@@ -110,11 +108,8 @@ class Steps:
         self._blocks = {size: Replay(partial(self._several, size), w.device) for size in BLOCKS}
 
     def draw(self, state: State, count: int) -> None:
-        """The rows of the next ``count`` iterations."""
-        law, seed = self.run.batch, self.run.seed
-        for i in range(count):
-            rows = Recipe(law, seed, state.k + i, skip=1).rows(self.rows.n, self.cumulative)
-            self.drawn[i] = torch.from_numpy(np.asarray(rows, dtype=np.int32))
+        """The rows of the next ``count`` iterations: the coin has taken the first number of each."""
+        self.drawing.fill(self.drawn, Recipe(self.run.batch, self.run.seed, state.k, skip=1), count)
 
     def distinct(self, count: int) -> np.ndarray:
         """How many distinct rows of positive weight each of the ``count`` steps drawn has."""
@@ -130,7 +125,8 @@ class Steps:
         for part, x in zip(host, (state.x, previous, state.y_mean), strict=True):
             self.layout.put(x, part)
         self.box.copy_(self._host, non_blocking=True)
-        self.tell(state)
+        self._step_size.fill_(state.gamma)
+        self.gamma.copy_(self._step_size, non_blocking=True)
         if state.metric.inverse is not self._learned:
             self._learned = state.metric.inverse
             column = self.layout.written(state.metric.inverse)[0]  # the same for every prediction
@@ -156,13 +152,6 @@ class Steps:
         state.moved = True
         state.k += count
         return Drawn(evaluated, counted * self.b - alive)
-
-    def tell(self, state: State) -> None:
-        """Send the numbers that a stretch begins with."""
-        seed, words = self.run.seed, self._words
-        words[0], words[1], words[3] = seed - (1 << 64) if seed >> 63 else seed, state.k, 1
-        words.view(torch.float64)[4] = state.gamma
-        self.words.copy_(words, non_blocking=True)
 
     def _several(self, count: int) -> None:
         for _ in range(count):
