@@ -104,8 +104,13 @@ class Shape:
     programs: int
 
 
-DRAWN = Shape(16, 128, 4, 4, 1, 528)  # benchmarks/gpu.py, by hand: 19 µs a step of 1,533 × 784, K = 10, on an H200
-SWEEP = Shape(64, 64, 1, 4, 3, 528)  # likewise
+FEW = Shape(16, 128, 4, 4, 1, 528)  # measured on an H200: 19 µs a step of 1,533 × 784, K = 10
+MANY = Shape(64, 64, 1, 4, 3, 528)  # likewise
+LATENCY = 4096  # rows up to which a step waits for its programs, and not for memory
+
+
+def _shape(m: int) -> Shape:
+    return FEW if m <= LATENCY else MANY
 
 
 class FusedRows(TorchRows):
@@ -130,13 +135,13 @@ class FusedRows(TorchRows):
         return self._all("read", self._empty, c, self._empty)
 
     def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
-        return self._summed(self.launch(SWEEP, table, X, X, c, f, self.n))
+        return self._summed(self.launch(_shape(self.n), table, X, X, c, f, self.n))
 
     def curve(self, X: Tensor, U: Tensor, rows: Tensor, w: Tensor) -> Tensor:
         m = rows.shape[0]
         share = self.like.new_full((1,), 1.0 / m)
         drawn = (rows, self._nobody, share, self._nobody, self._nobody)
-        return self._summed(self.launch(DRAWN, "curve", X, U, w, self._empty, m, *drawn))
+        return self._summed(self.launch(_shape(m), "curve", X, U, w, self._empty, m, *drawn))
 
     def _summed(self, programs: int) -> Tensor:
         gradient = self.like.new_zeros(self.layout.shape)
@@ -152,6 +157,9 @@ class FusedRows(TorchRows):
         sum_bytes = 4 * self.layout.K * self.layout.width
         programs: int = max(1, min(tiles, shape.programs, SCRATCH // sum_bytes))
         parts, sums = self._scratch_of(programs)
+        if programs < tiles:
+            parts.zero_()
+            sums.zero_()
         linear, phi = self.loss.linear, self.phi
         nobody = self._nobody
         _kernels().rows_kernel[(programs,)](
@@ -160,7 +168,7 @@ class FusedRows(TorchRows):
             m, self.p, self.layout.width, tiles, programs,
             K=self.layout.K, KP=self.padded, PHI=phi.name, EXACT=self.V.dtype in EXACT, INTERCEPT=linear.intercept,
             CENTER=linear.center is not None, SCALE=linear.scale is not None, DRAWN=bool(drawn), TABLE=table,
-            BM=shape.rows, BP=shape.columns, S=shape.slices, ONCE=False,
+            BM=shape.rows, BP=shape.columns, S=shape.slices, AGAIN=programs < tiles, STAGES=shape.stages,
             num_warps=shape.warps, num_stages=shape.stages,
         )  # fmt: skip
         return programs
@@ -197,7 +205,7 @@ class FusedSteps(Steps):
     def step(self) -> None:
         rows = self.rows
         drawn = (self.drawn, self.notes, self.factor, self._stamps, self._tag)
-        programs = rows.launch(DRAWN, "subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
+        programs = rows.launch(_shape(self.b), "subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
         rows.add_up(
             programs, self.X, self.X, self.before, self.mean, self.inverse, self.l1, self.l2, self.gamma, self.momentum,
             self.notes, self._tag, MOVE=True,

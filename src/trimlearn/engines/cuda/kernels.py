@@ -26,40 +26,9 @@ def _split(a):
 
 
 @triton.jit
-def _product(a, b):
-    """a b for each slice: of one alone as a matrix."""
-    if a.shape[0] == 1:
-        flat = tl.dot(
-            tl.reshape(a, (a.shape[1], a.shape[2])), tl.reshape(b, (b.shape[1], b.shape[2])), input_precision="tf32x3"
-        )
-        C = tl.reshape(flat, (1, a.shape[1], b.shape[2]))
-    else:
-        C = tl.dot(a, b, input_precision="tf32x3")
-    return C
-
-
-@triton.jit
-def _times_model(v, W, EXACT: tl.constexpr):
-    """v W, v as it is stored."""
-    if EXACT:
-        b = v.to(tl.bfloat16)
-        high, middle, low = _split(W)
-        Z = _product(b, high) + (_product(b, middle) + _product(b, low))
-    else:
-        Z = _product(v.to(tl.float32), W)
-    return Z
-
-
-@triton.jit
-def _times_rows(d, v, EXACT: tl.constexpr):
-    """d v, v as it is stored."""
-    if EXACT:
-        b = v.to(tl.bfloat16)
-        high, middle, low = _split(d)
-        G = _product(high, b) + (_product(middle, b) + _product(low, b))
-    else:
-        G = _product(d, v.to(tl.float32))
-    return G
+def _times(a, b, c):
+    """a b + c, as precise as float32."""
+    return tl.dot(a, b, c, input_precision="tf32x3")
 
 
 @triton.jit
@@ -167,6 +136,27 @@ def _bend(z, u, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI
 
 @triton.jit
 def _predict(
+    Z, off, v, J, X, center, scale, p, PX,
+    K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr,
+):  # fmt: skip
+    """Z (BM, KP) and what is to be taken off it, with the columns J of v (BM, BP) added."""
+    k = tl.arange(0, KP)
+    W = tl.load(X + k[None, :] * PX + J[:, None], mask=(J < p)[:, None] & (k < K)[None, :], other=0.0)
+    if SCALE:
+        W = W / tl.load(scale + J, mask=J < p, other=1.0)[:, None]
+    if EXACT:
+        high, middle, low = _split(W)
+        b = v.to(tl.bfloat16)
+        Z = _times(b, low, _times(b, middle, _times(b, high, Z)))
+    else:
+        Z = _times(v.to(tl.float32), W, Z)
+    if CENTER:
+        off += tl.sum(W * tl.load(center + J, mask=J < p, other=0.0)[:, None], 0)
+    return Z, off
+
+
+@triton.jit
+def _predict_slices(
     v, J, X, center, scale, p, PX,
     K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr,
 ):  # fmt: skip
@@ -175,22 +165,27 @@ def _predict(
     W = tl.load(X + k[None, None, :] * PX + J[:, :, None], mask=(J < p)[:, :, None] & (k < K)[None, None, :], other=0.0)
     if SCALE:
         W = W / tl.load(scale + J, mask=J < p, other=1.0)[:, :, None]
-    Z = tl.sum(_times_model(v, W, EXACT), 0)
+    if EXACT:
+        high, middle, low = _split(W)
+        b = v.to(tl.bfloat16)
+        Z = tl.sum(tl.dot(b, high) + (tl.dot(b, middle) + tl.dot(b, low)), 0)
+    else:
+        Z = tl.sum(tl.dot(v.to(tl.float32), W, input_precision="tf32x3"), 0)
     if CENTER:
         Z -= tl.sum(tl.sum(W * tl.load(center + J, mask=J < p, other=0.0)[:, :, None], 1), 0)[None, :]
     return Z
 
 
 @triton.jit
-def _put(spread, v, J, parts, pid, p, PX, later, K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr):
-    """Add spread·v to this program's sum; ``later``: it has begun."""
-    k = tl.arange(0, KP)
-    G = _times_rows(spread, v, EXACT)  # (S, KP, BP)
-    where = parts + (pid * K + k[None, :, None]) * PX + J[:, None, :]
-    mask = (k < K)[None, :, None] & (J < p)[:, None, :]
-    if later:
-        G += tl.load(where, mask=mask, other=0.0)
-    tl.store(where, G, mask=mask)
+def _times_slices(spread, v, EXACT: tl.constexpr):
+    """spread·v, (S, KP, BP)."""
+    if EXACT:
+        high, middle, low = _split(spread)
+        b = v.to(tl.bfloat16)
+        G = tl.dot(high, b) + (tl.dot(middle, b) + tl.dot(low, b))
+    else:
+        G = tl.dot(spread, v.to(tl.float32), input_precision="tf32x3")
+    return G
 
 
 @triton.jit
@@ -204,18 +199,19 @@ def rows_kernel(
     m, p, PX, tiles, NP,
     K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr, EXACT: tl.constexpr, INTERCEPT: tl.constexpr,
     CENTER: tl.constexpr, SCALE: tl.constexpr, DRAWN: tl.constexpr, TABLE: tl.constexpr,
-    BM: tl.constexpr, BP: tl.constexpr, S: tl.constexpr, ONCE: tl.constexpr,
+    BM: tl.constexpr, BP: tl.constexpr, S: tl.constexpr, AGAIN: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """One program's share of Σ cᵢ Aᵢᵀ dᵢ, over rows that were DRAWN or over all m of them.
 
     TABLE "subtract": d = ∇φ(z) − table; "write": table ← d = ∇φ(z), F ← φ(z); "read": d = table, without predictions;
-    "curve": d = ∇²φ(z)u.
-    The columns lie in S slices of BP, one or more for each warp, so that no warp waits for another's. ONCE: they hold
-    all of a row, which then stays where it is for both products; else rows are read again, from the cache.
+    "curve": d = ∇²φ(z)u. Rows are read twice, the second time from the cache. With S > 1 the columns lie in S slices
+    of BP, one or more for each warp, so that no warp waits for another's: for few rows at a time. AGAIN: a program has
+    several tiles of rows, and its sums begin at 0 in memory.
     """
     pid = tl.program_id(0)
     k = tl.arange(0, KP)
-    columns = tl.arange(0, S)[:, None] * BP + tl.arange(0, BP)[None, :]
+    flat = tl.arange(0, BP)
+    slices = tl.arange(0, S)[:, None] * BP + flat[None, :]
     for tile in range(pid, tiles, NP):
         i = tile * BM + tl.arange(0, BM)
         inside = i < m
@@ -233,54 +229,80 @@ def rows_kernel(
             new = tl.atomic_xchg(stamps + rows, tl.zeros((BM,), tl.int32) + now, mask=inside) != now
             tl.atomic_add(notes + 1, tl.sum((inside & new).to(tl.int32), 0))
             tl.atomic_add(notes + 2, tl.sum(inside.to(tl.int32), 0))
-        corner = V + rows[None, :, None] * p
-        if ONCE:
-            v = tl.load(corner + columns[:, None, :], mask=inside[None, :, None] & (columns < p)[:, None, :], other=0)
         cell = table + rows[:, None] * K + k[None, :]
         known = inside[:, None] & (k < K)[None, :]
-        if TABLE == "read":
+        if TABLE == "read" or TABLE == "subtract":
             d = tl.load(cell, mask=known, other=0.0)
-        else:
-            if ONCE:
-                z = _predict(v, columns, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
-                if TABLE == "curve":
-                    u = _predict(v, columns, U, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
-            else:
-                z = tl.zeros((BM, KP), tl.float32)
-                u = tl.zeros((BM, KP), tl.float32)
-                for first in range(0, p, S * BP):
-                    J = first + columns
-                    v = tl.load(corner + J[:, None, :], mask=inside[None, :, None] & (J < p)[:, None, :], other=0)
-                    z += _predict(v, J, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+        if TABLE != "read":
+            z = tl.zeros((BM, KP), tl.float32)
+            u = tl.zeros((BM, KP), tl.float32)
+            if S == 1:
+                off = tl.zeros((KP,), tl.float32)
+                u_off = tl.zeros((KP,), tl.float32)
+                for first in tl.range(0, p, BP, num_stages=STAGES):
+                    J = first + flat
+                    v = tl.load(V + rows[:, None] * p + J[None, :], mask=inside[:, None] & (J < p)[None, :], other=0)
+                    z, off = _predict(z, off, v, J, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
                     if TABLE == "curve":
-                        u += _predict(v, J, U, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+                        u, u_off = _predict(u, u_off, v, J, U, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+                z -= off[None, :]
+                u -= u_off[None, :]
+            else:
+                for first in range(0, p, S * BP):
+                    J = first + slices
+                    there = inside[None, :, None] & (J < p)[:, None, :]
+                    v = tl.load(V + rows[None, :, None] * p + J[:, None, :], mask=there, other=0)
+                    z += _predict_slices(v, J, X, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
+                    if TABLE == "curve":
+                        u += _predict_slices(v, J, U, center, scale, p, PX, K, KP, EXACT, CENTER, SCALE)
             if INTERCEPT:
                 z += tl.load(X + k * PX + p, mask=k < K, other=0.0)[None, :]
-                if TABLE == "curve":
-                    u += tl.load(U + k * PX + p, mask=k < K, other=0.0)[None, :]
+                u += tl.load(U + k * PX + p, mask=k < K, other=0.0)[None, :]
             if TABLE == "curve":
                 d = _bend(z, u, rows, inside, T, A, a, b, K, KP, PHI)
             else:
-                f, d = _phi(z, rows, inside, T, A, a, b, K, KP, PHI)
+                f, r = _phi(z, rows, inside, T, A, a, b, K, KP, PHI)
                 if TABLE == "subtract":
-                    d = d - tl.load(cell, mask=known, other=0.0)
+                    d = r - d
                 else:
+                    d = r
                     tl.store(cell, d, mask=known)
                     tl.store(F + rows, f, mask=inside)
         d = tl.where((c != 0)[:, None] & inside[:, None], d * c[:, None], 0.0)
-        later = tile != pid
         total = tl.sum(d, 0)
-        if later:
+        if AGAIN:
             total += tl.load(sums + pid * KP + k)
         tl.store(sums + pid * KP + k, total)
-        spread = tl.broadcast_to(tl.trans(d)[None, :, :], (S, KP, BM))
-        if ONCE:
-            _put(spread, v, columns, parts, pid, p, PX, later, K, KP, EXACT)
+        d = tl.trans(d)
+        if S == 1:
+            high, middle, low = _split(d)
+            for first in tl.range(0, p, BP, num_stages=STAGES):
+                J = first + flat
+                v = tl.load(V + rows[:, None] * p + J[None, :], mask=inside[:, None] & (J < p)[None, :], other=0)
+                to = parts + (pid * K + k[:, None]) * PX + J[None, :]
+                here = (k < K)[:, None] & (J < p)[None, :]
+                if AGAIN:
+                    G = tl.load(to, mask=here, other=0.0)
+                else:
+                    G = tl.zeros((KP, BP), tl.float32)
+                if EXACT:
+                    w = v.to(tl.bfloat16)
+                    G = _times(low, w, _times(middle, w, _times(high, w, G)))
+                else:
+                    G = _times(d, v.to(tl.float32), G)
+                tl.store(to, G, mask=here)
         else:
+            spread = tl.broadcast_to(d[None, :, :], (S, KP, BM))
             for first in range(0, p, S * BP):
-                J = first + columns
-                v = tl.load(corner + J[:, None, :], mask=inside[None, :, None] & (J < p)[:, None, :], other=0)
-                _put(spread, v, J, parts, pid, p, PX, later, K, KP, EXACT)
+                J = first + slices
+                there = inside[None, :, None] & (J < p)[:, None, :]
+                v = tl.load(V + rows[None, :, None] * p + J[:, None, :], mask=there, other=0)
+                G = _times_slices(spread, v, EXACT)
+                to = parts + (pid * K + k[None, :, None]) * PX + J[:, None, :]
+                here = (k < K)[None, :, None] & (J < p)[:, None, :]
+                if AGAIN:
+                    G += tl.load(to, mask=here, other=0.0)
+                tl.store(to, G, mask=here)
 
 
 @triton.jit

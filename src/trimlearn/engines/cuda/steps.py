@@ -30,7 +30,7 @@ __all__ = ["Drawn", "Steps", "knows", "penalties"]
 
 STEPS = 512  # of a stretch, at most: as many coins show tails in a row once in 10⁵ stretches of 40
 ROWS = 1 << 25  # row numbers held for a stretch, at most: 128 MB
-BLOCKS = (16, 4, 1)  # steps in a graph: a stretch of 40 is four launches
+BLOCKS = (8, 1)  # steps in a graph: a stretch of 40 is five launches, and captures take a millisecond
 
 Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
