@@ -14,9 +14,9 @@ from typing import Any, final
 
 import numpy as np
 import torch
-from array_api_compat import is_torch_array
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
+from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
 from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_steps
@@ -74,8 +74,9 @@ class CudaEngine(Engine):
         if not isinstance(loss, PredictionLoss):
             raise ValueError(f"CudaEngine is for losses of a linear prediction, not {type(loss).__name__}.")
         V = loss.linear.storage.V
-        there = is_torch_array(V) and V.device.type == "cuda"
-        self.device = open_device(V.device if device is None and there else "cuda" if device is None else device)
+        copy_there = V if lies_on_device(V) else copy_on_device(V)
+        there = "cuda" if copy_there is None else copy_there.device
+        self.device = open_device(there if device is None else device)
         self._like = loss.like
         moved = on_device(loss, self.device, storage)
         with explained(0, "the weights, losses and residuals of all rows"):

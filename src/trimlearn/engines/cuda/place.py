@@ -15,6 +15,7 @@ import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, DeviceDense, Storage
 from trimlearn.problem import Problem
@@ -32,8 +33,10 @@ def on_cuda(engine: Any, problem: Problem) -> bool:
         if not isinstance(loss, PredictionLoss):
             raise ValueError(f"engine='cuda' is for losses of a linear prediction, not {type(loss).__name__}.")
         return True
-    lies_there = isinstance(loss, PredictionLoss) and is_torch_array(loss.like) and loss.like.device.type == "cuda"
-    return isinstance(engine, str) and engine == "auto" and lies_there
+    if not (isinstance(engine, str) and engine == "auto" and isinstance(loss, PredictionLoss)):
+        return False
+    V = loss.linear.storage.V
+    return lies_on_device(V) or copy_on_device(V) is not None
 
 
 def open_device(device: Any) -> Any:
@@ -74,7 +77,8 @@ def on_device(loss: PredictionLoss, device: Any, storage: str | None = None) -> 
     size = n * p * (2 if storage else home.V.itemsize)
     with explained(size, f"V, {n:,} rows of {p:,} numbers"):
         dtype = None if storage is None else getattr(torch, storage)
-        V = home.V if is_torch_array(home.V) else torch.from_numpy(_plain(home.V))
+        V = home.V if is_torch_array(home.V) else copy_on_device(home.V)
+        V = torch.from_numpy(_plain(home.V)) if V is None else V
         V = V.to(device=device, dtype=dtype).contiguous()
     with explained(0, "what each row has beside V"):
         return _moved(loss, DeviceDense(V, like), lambda a: asarray_like(a, like, _torch_dtype(a)))

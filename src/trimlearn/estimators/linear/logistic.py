@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -196,7 +197,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
     def outlier_score(self, X: Any, y: Any) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
         X = check_features(self, X)
-        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(y, warn=True)))))
+        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(on_host(y), warn=True)))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
