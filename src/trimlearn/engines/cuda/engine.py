@@ -92,8 +92,13 @@ class CudaEngine(Engine):
         pinned = self.device.type == "cuda"
         self._host = torch.zeros((2, *self._layout.shape), dtype=moved.like.dtype, pin_memory=pinned)
         self._box = moved.like.new_zeros((2, *self._layout.shape))  # x and a direction u
+        self._back = torch.zeros(self._layout.shape, dtype=moved.like.dtype, pin_memory=pinned)
         self._evaluation = Replay(self._evaluate, self.device)
         self._mean = Replay(lambda: self._rows.pull(self._shares()), self.device)
+        self._correction = Replay(lambda: self._sum + self._rows.pull(self._shares() - self._counted), self.device)
+        self._sum = moved.like.new_zeros(self._layout.shape)  # Σ cᵢAᵢᵀ∇φᵢ at the x last evaluated,
+        self._counted = torch.zeros_like(self._w)  # with these c
+        self._current = False  # whether the table is still that of this x
         self._selection = Selection(self._f, self._w, self._s, problem.S)
         self._drawing = fused_drawing(problem.n, self._cumulative, self.device)
         self._products = Products(self._rows, self._box, self._w, self._drawing)
@@ -137,12 +142,15 @@ class CudaEngine(Engine):
         self.counts.gradients += self.problem.n
         self.counts.functions += self.problem.n
         self._send(x)
+        self._current = True
         return float(self._evaluation()) / self.problem.S
 
     def _evaluate(self) -> Tensor:
-        """f and the table, at x; Σ sᵢwᵢfᵢ."""
-        f, _ = self._rows.evaluate(self._box[0], self._shares())
+        """f, the table and the sum of gradients, at x; Σ sᵢwᵢfᵢ."""
+        self._counted.copy_(self._shares())
+        f, gradient = self._rows.evaluate(self._box[0], self._counted)
         self._f.copy_(f)
+        self._sum.copy_(gradient)
         return weighted(f, self._w if self._s is None else self._w * self._s).sum(dtype=torch.float64)
 
     def reweigh(self, tau: float) -> Reweighed:
@@ -163,6 +171,10 @@ class CudaEngine(Engine):
     def mean_duals(self) -> Array:
         if self._kind != "residuals":
             return self._array(self._plain().mean_duals())
+        if self._current:  # only rows whose weight has changed since are read again
+            mean = self._fetch(self._correction())
+            if self.finite(mean):  # a row that overflowed and has weight 0 by now would spoil the sum
+                return mean
         return self._fetch(self._mean())
 
     # -- x-steps ------------------------------------------------------------------------------------------------------
@@ -184,6 +196,7 @@ class CudaEngine(Engine):
         new = torch.where((shares == 0)[:, None], old, new)
         change, _ = self._rows.difference(self._box[0], rows, shares)
         self._rows.table[rows] = new
+        self._current = False
         return difference, self._fetch(change)
 
     def finite(self, g: Array) -> bool:
@@ -292,7 +305,10 @@ class CudaEngine(Engine):
 
     def _fetch(self, G: Tensor) -> Array:
         """A matrix on the device as an array in the shape of x."""
-        return asarray_like(np.array(self._layout.x(G.cpu().numpy())), self._like)
+        self._back.copy_(G, non_blocking=True)
+        if self.device.type == "cuda":
+            torch.cuda.current_stream(self.device).synchronize()
+        return asarray_like(np.array(self._layout.x(self._back.numpy())), self._like)
 
     def _tensor(self, x: Array) -> Tensor:
         return asarray_like(x, self._w)
