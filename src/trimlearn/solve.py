@@ -139,7 +139,7 @@ def solve(
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
-    slow = why_not(problem.loss)
+    slow = None if there else why_not(problem.loss)
     with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not (there or small(problem))):
         stage("" if slow is None else f"steps by matrix products, as {slow}")
         solution = driver.solve(resume, show)

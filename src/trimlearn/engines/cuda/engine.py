@@ -91,6 +91,8 @@ class CudaEngine(Engine):
         self._kind = "residuals"
         pinned = self.device.type == "cuda"
         self._host = torch.zeros((2, *self._layout.shape), dtype=moved.like.dtype, pin_memory=pinned)
+        self._arrays = self._host.numpy()
+        self._sent: list[Array] = [None, None]
         self._box = moved.like.new_zeros((2, *self._layout.shape))  # x and a direction u
         self._back = torch.zeros(self._layout.shape, dtype=moved.like.dtype, pin_memory=pinned)
         self._evaluation = Replay(self._evaluate, self.device)
@@ -297,11 +299,12 @@ class CudaEngine(Engine):
     # -- there and back -----------------------------------------------------------------------------------------------
 
     def _send(self, *vectors: Array) -> None:
-        """x, and u, to the device."""
-        for part, vector in zip(self._host.numpy(), vectors, strict=False):
-            self._layout.put(vector, part)
-        count = len(vectors)
-        self._box[:count].copy_(self._host[:count], non_blocking=True)
+        """x, and u, to the device, unless that is what was sent last: arrays handed out are never written to."""
+        for i, vector in enumerate(vectors):
+            if vector is not self._sent[i]:
+                self._layout.put(vector, self._arrays[i])
+                self._box[i].copy_(self._host[i], non_blocking=True)
+                self._sent[i] = vector
 
     def _fetch(self, G: Tensor) -> Array:
         """A matrix on the device as an array in the shape of x."""

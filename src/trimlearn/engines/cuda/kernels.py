@@ -3,8 +3,8 @@
 
 The partial sums lie in scratch memory and are added in a fixed order: the same bits on every run. `Phi` names the
 function of a loss; `trimlearn.losses.compiled` says what its numbers are. Products with data that bfloat16 holds
-exactly are made in bfloat16, the other factor split into three of them; others in the three products of TF32 that are
-as precise as float32. Everything is added up in float32, totals in float64.
+exactly are made in bfloat16, the other factor split into two of them: it keeps 17 bits, and rounding is that of sums in
+float32. Others are made of three products in TF32 that are as precise as float32. Totals are in float64.
 """
 
 from __future__ import annotations
@@ -13,16 +13,14 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-__all__ = ["draw_kernel", "move_kernel", "rows_kernel"]
+__all__ = ["draw_kernel", "moments_kernel", "move_kernel", "rows_kernel"]
 
 
 @triton.jit
 def _split(a):
-    """Three bfloat16 numbers that add up to ``a``."""
+    """Two bfloat16 numbers that add up to ``a``, to 17 bits."""
     high = a.to(tl.bfloat16)
-    rest = a - high.to(tl.float32)
-    middle = rest.to(tl.bfloat16)
-    return high, middle, (rest - middle.to(tl.float32)).to(tl.bfloat16)
+    return high, (a - high.to(tl.float32)).to(tl.bfloat16)
 
 
 @triton.jit
@@ -145,9 +143,9 @@ def _predict(
     if SCALE:
         W = W / tl.load(scale + J, mask=J < p, other=1.0)[:, None]
     if EXACT:
-        high, middle, low = _split(W)
+        high, low = _split(W)
         b = v.to(tl.bfloat16)
-        Z = _times(b, low, _times(b, middle, _times(b, high, Z)))
+        Z = _times(b, low, _times(b, high, Z))
     else:
         Z = _times(v.to(tl.float32), W, Z)
     if CENTER:
@@ -166,9 +164,9 @@ def _predict_slices(
     if SCALE:
         W = W / tl.load(scale + J, mask=J < p, other=1.0)[:, :, None]
     if EXACT:
-        high, middle, low = _split(W)
+        high, low = _split(W)
         b = v.to(tl.bfloat16)
-        Z = tl.sum(tl.dot(b, high) + (tl.dot(b, middle) + tl.dot(b, low)), 0)
+        Z = tl.sum(tl.dot(b, high) + tl.dot(b, low), 0)
     else:
         Z = tl.sum(tl.dot(v.to(tl.float32), W, input_precision="tf32x3"), 0)
     if CENTER:
@@ -180,9 +178,9 @@ def _predict_slices(
 def _times_slices(spread, v, EXACT: tl.constexpr):
     """spread·v, (S, KP, BP)."""
     if EXACT:
-        high, middle, low = _split(spread)
+        high, low = _split(spread)
         b = v.to(tl.bfloat16)
-        G = tl.dot(high, b) + (tl.dot(middle, b) + tl.dot(low, b))
+        G = tl.dot(high, b) + tl.dot(low, b)
     else:
         G = tl.dot(spread, v.to(tl.float32), input_precision="tf32x3")
     return G
@@ -275,7 +273,7 @@ def rows_kernel(
         tl.store(sums + pid * KP + k, total)
         d = tl.trans(d)
         if S == 1:
-            high, middle, low = _split(d)
+            high, low = _split(d)
             for first in tl.range(0, p, BP, num_stages=STAGES):
                 J = first + flat
                 v = tl.load(V + rows[:, None] * p + J[None, :], mask=inside[:, None] & (J < p)[None, :], other=0)
@@ -287,7 +285,7 @@ def rows_kernel(
                     G = tl.zeros((KP, BP), tl.float32)
                 if EXACT:
                     w = v.to(tl.bfloat16)
-                    G = _times(low, w, _times(middle, w, _times(high, w, G)))
+                    G = _times(low, w, _times(high, w, G))
                 else:
                     G = _times(d, v.to(tl.float32), G)
                 tl.store(to, G, mask=here)
@@ -357,6 +355,34 @@ def move_kernel(
         if block + k == 0:
             tl.store(notes, tl.load(notes) + 1)
             tl.store(tag, tl.load(tag) + 1)
+
+
+@triton.jit
+def moments_kernel(
+    V, C, center, unit, second, fourth, n, p, PX, per,
+    CENTER: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr,
+):  # fmt: skip
+    """Σ cᵢqᵢⱼ² and Σ cᵢqᵢⱼ⁴ over ``per`` rows, q = (v − center)·unit, into a row of ``second`` and ``fourth``."""
+    part = tl.program_id(0)
+    j = tl.program_id(1) * BP + tl.arange(0, BP)
+    length = tl.load(unit + j, mask=j < p, other=0.0)
+    middle = tl.zeros((BP,), tl.float32)
+    if CENTER:
+        middle = tl.load(center + j, mask=j < p, other=0.0)
+    squares = tl.zeros((BP,), tl.float32)
+    fourths = tl.zeros((BP,), tl.float32)
+    begin = part.to(tl.int64) * per
+    for first in range(0, per, BM):
+        i = begin + first + tl.arange(0, BM)
+        inside = (i < n) & (first + tl.arange(0, BM) < per)
+        c = tl.load(C + i, mask=inside, other=0.0)
+        there = (inside & (c != 0))[:, None] & (j < p)[None, :]
+        q = (tl.load(V + i[:, None] * p + j[None, :], mask=there, other=0).to(tl.float32) - middle) * length
+        q = q * q
+        squares += tl.sum(c[:, None] * q, 0)
+        fourths += tl.sum(c[:, None] * q * q, 0)
+    tl.store(second + part * PX + j, squares, mask=j < p)
+    tl.store(fourth + part * PX + j, fourths, mask=j < p)
 
 
 @triton.jit

@@ -84,12 +84,15 @@ class TorchRows:
 
     def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """Σ cᵢaᵢⱼ² and Σ cᵢaᵢⱼ⁴ of every column of V, in float64: float32 does not hold every square."""
-        center, scale = self.loss.linear._transform()
+        linear = self.loss.linear
         second = fourth = c.new_zeros(self.p, dtype=torch.float64)
         for at in self._pieces(slice(0, self.n)):
             share = c[at].to(torch.float64)
-            Q = self.loss.linear.storage.V[at].to(torch.float64, copy=True)
-            Q = Q.sub_(center).div_(scale).square_().masked_fill_((share == 0)[:, None], 0.0)
+            Q = linear.storage.V[at].to(torch.float64, copy=True)
+            Q = Q if linear.center is None else Q.sub_(linear.center)
+            Q = (Q if linear.scale is None else Q.div_(linear.scale)).square_()
+            if self.like.dtype == torch.float64:  # else no square is infinite
+                Q.masked_fill_((share == 0)[:, None], 0.0)
             second = second + share @ Q
             fourth = fourth + share @ Q.square_()
         return second, fourth

@@ -21,7 +21,7 @@ from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Coin, Nothing, Recipe, WithReplacement
+from trimlearn.smart.draws import Coin, Nothing, Recipe, Stream, WithReplacement, normals
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
 from trimlearn.smart.steps import StepRule
@@ -141,6 +141,8 @@ class Steps:
                 left -= size
         self._host[:2].copy_(self.box[:2], non_blocking=True)
         self._read.copy_(self.notes, non_blocking=True)
+        if self.run.rule.automatic:  # the device is busy: what the next w-step asks for first
+            normals(self.run.seed, state.k + count, Stream.PROBE, 0, self.run.problem.loss.x_shape)
         if self.w.device.type == "cuda":
             torch.cuda.current_stream(self.w.device).synchronize()
         _, evaluated, alive, spoilt = self._read.tolist()
