@@ -9,26 +9,29 @@ drawn as by any other engine, and the iterates agree up to rounding.
 from __future__ import annotations
 
 from copy import copy
+from functools import cached_property
 from math import isfinite, isinf, nan
 from typing import Any, final
 
 import numpy as np
 import torch
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, sum64, zeros
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
+from trimlearn.engines.cuda.evaluation import Evaluation
+from trimlearn.engines.cuda.exchange import Exchange
 from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_steps
-from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.place import explained, on_device, open_device
 from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.select import Selection
+from trimlearn.engines.cuda.singly import Active, active, refreshed
 from trimlearn.engines.cuda.steps import Steps, knows
 from trimlearn.engines.local import LocalEngine
-from trimlearn.losses.base import PredictionLoss, weighted
+from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
@@ -77,33 +80,20 @@ class CudaEngine(Engine):
         copy_there = V if lies_on_device(V) else copy_on_device(V)
         there = "cuda" if copy_there is None else copy_there.device
         self.device = open_device(there if device is None else device)
-        self._like = loss.like
         moved = on_device(loss, self.device, storage)
         with explained(0, "the weights, losses and residuals of all rows"):
             self._layout = Layout(moved.linear)
             self._rows: TorchRows = fused_rows(moved, self._layout)
             self._w: Tensor = asarray_like(problem.r1.start(problem.n, problem.s), moved.like)
-            self._f: Tensor = torch.zeros_like(self._w)
-            self._s = None if problem.s is None else asarray_like(problem.s, moved.like)
+            self._exchange = Exchange(self._layout, loss.like, self._w)
+            s = None if problem.s is None else asarray_like(problem.s, moved.like)
+            self._all = Evaluation(self._rows, self._exchange, self._w, s, problem.S)
+            self._selection = Selection(self._all.f, self._w, s, problem.S)
         self._twin = copy(problem)
-        self._twin.loss, self._twin.s = moved, self._s
-        self._generic = LocalEngine(self._twin)
+        self._twin.loss, self._twin.s = moved, s
         self._kind = "residuals"
-        pinned = self.device.type == "cuda"
-        self._host = torch.zeros((2, *self._layout.shape), dtype=moved.like.dtype, pin_memory=pinned)
-        self._arrays = self._host.numpy()
-        self._sent: list[Array] = [None, None]
-        self._box = moved.like.new_zeros((2, *self._layout.shape))  # x and a direction u
-        self._back = torch.zeros(self._layout.shape, dtype=moved.like.dtype, pin_memory=pinned)
-        self._evaluation = Replay(self._evaluate, self.device)
-        self._mean = Replay(lambda: self._rows.pull(self._shares()), self.device)
-        self._correction = Replay(lambda: self._sum + self._rows.pull(self._shares() - self._counted), self.device)
-        self._sum = moved.like.new_zeros(self._layout.shape)  # Σ cᵢAᵢᵀ∇φᵢ at the x last evaluated,
-        self._counted = torch.zeros_like(self._w)  # with these c
-        self._current = False  # whether the table is still that of this x
-        self._selection = Selection(self._f, self._w, self._s, problem.S)
         self._drawing = fused_drawing(problem.n, self._cumulative, self.device)
-        self._products = Products(self._rows, self._box, self._w, self._drawing)
+        self._products = Products(self._rows, self._exchange, self._w, self._drawing)
         self._steps: tuple[Algorithm1 | None, Steps | None] = (None, None)
         self._coins = Coins()
         self._careful = False  # whether a stretch has overflowed: its steps are then taken one by one
@@ -115,22 +105,22 @@ class CudaEngine(Engine):
     def use_duals(self, kind: str) -> None:
         self._kind = kind
         if kind != "residuals":
-            self._generic.use_duals(kind)
+            self._other_duals.use_duals(kind)
 
     @property
     def keeps_duals(self) -> bool:
-        return self._kind == "residuals" or self._generic.keeps_duals
+        return self._kind == "residuals" or self._other_duals.keeps_duals
 
     @property
     def weights(self) -> Array:
-        return asarray_like(self._w.clone(), self._like)
+        return self._exchange.array(self._w)
 
     def set_weights(self, w: Any) -> None:
-        self._w.copy_(asarray_like(w, self._w))
+        self._w.copy_(self._exchange.tensor(w))
 
     @property
     def losses(self) -> Array:
-        return asarray_like(self._f.clone(), self._like)
+        return self._exchange.array(self._all.f)
 
     # -- w-steps ------------------------------------------------------------------------------------------------------
 
@@ -138,29 +128,19 @@ class CudaEngine(Engine):
         self._careful = False
         if self._kind != "residuals":
             generic = self._plain()
-            value = generic.evaluate(self._tensor(x))
-            self._f.copy_(generic.losses)
+            value = generic.evaluate(self._exchange.tensor(x))
+            self._all.f.copy_(generic.losses)
             return value
         self.counts.gradients += self.problem.n
         self.counts.functions += self.problem.n
-        self._send(x)
-        self._current = True
-        return float(self._evaluation()) / self.problem.S
-
-    def _evaluate(self) -> Tensor:
-        """f, the table and the sum of gradients, at x; Σ sᵢwᵢfᵢ."""
-        self._counted.copy_(self._shares())
-        f, gradient = self._rows.evaluate(self._box[0], self._counted)
-        self._f.copy_(f)
-        self._sum.copy_(gradient)
-        return weighted(f, self._w if self._s is None else self._w * self._s).sum(dtype=torch.float64)
+        return self._all.take(x)
 
     def reweigh(self, tau: float) -> Reweighed:
         self.counts.prox_r1 += 1
         if isinf(tau) and self._selection.knows(self.r1):
             value, before = self._selection.take(self.r1)
             return Reweighed(value, before - value, nan)
-        w, found = reweigh(self._twin, self.r1, self._w, self._f, tau)
+        w, found = reweigh(self._twin, self.r1, self._w, self._all.f, tau)
         self._w.copy_(w)
         return found
 
@@ -168,38 +148,29 @@ class CudaEngine(Engine):
         if self._selection.knows(self.r1):
             value, before = self._selection.look(self.r1)
             return before - value
-        return gap(self._twin, self._w, self._f, self.r1.minimise(self._f, self._s))
+        return gap(self._twin, self._w, self._all.f, self.r1.minimise(self._all.f, self._twin.s))
 
     def mean_duals(self) -> Array:
         if self._kind != "residuals":
-            return self._array(self._plain().mean_duals())
-        if self._current:  # only rows whose weight has changed since are read again
-            mean = self._fetch(self._correction())
-            if self.finite(mean):  # a row that overflowed and has weight 0 by now would spoil the sum
-                return mean
-        return self._fetch(self._mean())
+            return self._exchange.array(self._plain().mean_duals())
+        return self._all.mean()
 
     # -- x-steps ------------------------------------------------------------------------------------------------------
 
     def difference(self, x: Array, batch: Recipe, refresh: Recipe) -> tuple[Array, Array]:
         if self._kind != "residuals":
-            found = self._plain().difference(self._tensor(x), batch, refresh)
-            return self._array(found[0]), self._array(found[1])
-        self._send(x)
-        rows, c = self._active(batch)
-        G, new = self._rows.difference(self._box[0], rows, c)
-        difference = self._fetch(G)
+            found = self._plain().difference(self._exchange.tensor(x), batch, refresh)
+            return self._exchange.array(found[0]), self._exchange.array(found[1])
+        exchange, shares = self._exchange, self._all.shares()
+        exchange.send(x)
+        drawn = self._active(batch, shares)
+        difference = exchange.fetch(self._rows.difference(exchange.x, drawn.rows, drawn.c)[0])
         if isinstance(refresh.law, Nothing):
-            return difference, asarray_like(np.zeros(x.shape), self._like)
+            return difference, zeros(x.shape, x)
         if refresh is not batch:
-            rows, c = self._active(refresh)
-            new = self._rows.difference(self._box[0], rows, c)[1]
-        old, shares = self._rows.table[rows], self._shares()[rows]
-        new = torch.where((shares == 0)[:, None], old, new)
-        change, _ = self._rows.difference(self._box[0], rows, shares)
-        self._rows.table[rows] = new
-        self._current = False
-        return difference, self._fetch(change)
+            drawn = self._active(refresh, shares)
+        self._all.table_changed()
+        return difference, exchange.fetch(refreshed(self._rows, exchange.x, drawn.rows, shares))
 
     def finite(self, g: Array) -> bool:
         return isfinite(sum64(g))
@@ -236,88 +207,57 @@ class CudaEngine(Engine):
     # -- the rest -----------------------------------------------------------------------------------------------------
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
-        self._send(x)
-        c = self._shares()
+        self._exchange.send(x)
+        c = self._all.shares()
         kept = int((c != 0).sum())
         self.counts.gradients += kept if 4 * kept < self.problem.n else self.problem.n
         self.counts.functions += kept if 4 * kept < self.problem.n else self.problem.n
-        value, G = self._rows.value_gradient(self._box[0], c)
-        return float(value), self._fetch(G)
+        value, G = self._rows.value_gradient(self._exchange.x, c)
+        return float(value), self._exchange.fetch(G)
 
     def hessp(self, x: Array, u: Array, batch: Recipe) -> Array:
-        self._send(x, u)
+        self._exchange.send_both(x, u)
         if isinstance(batch.law, Everything):
             self.counts.gradients += self.problem.n
-            return self._fetch(self._rows.hessp(self._box[0], self._box[1], slice(0, self.problem.n), self._shares()))
+            return self._exchange.fetch(
+                self._rows.hessp(self._exchange.x, self._exchange.u, slice(0, self.problem.n), self._all.shares())
+            )
         found = self._products.of(batch)
         self.counts.gradients += found.evaluated
         self.counts.skipped += found.skipped
-        return self._fetch(found.product())
+        return self._exchange.fetch(found.product())
 
     def hessian(self, x: Array) -> np.ndarray:
         self.counts.gradients += self.problem.n
-        return self._twin.loss.hessian(self._tensor(x), self._shares())
+        return self._twin.loss.hessian(self._exchange.tensor(x), self._all.shares())
 
     def column_moments(self) -> tuple[float, Array, Array]:
-        c = self._shares()
+        c = self._all.shares()
         second, fourth = self._rows.moments(c)
         found = torch.cat([c.sum(dtype=torch.float64)[None], second, fourth]).cpu().numpy()
         total, p = float(found[0]), self._rows.p
         second, fourth = (self._layout.broadcasting(part, total) for part in (found[1 : p + 1], found[p + 1 :]))
-        return total, self._array64(second), self._array64(fourth)
+        return total, self._exchange.array64(second), self._exchange.array64(fourth)
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
-        found = self._twin.loss.minimiser(self._shares(), self.problem.r2 if r2 is None else r2, self._tensor(x))
-        return None if found is None else self._array(found)
+        found = self._twin.loss.minimiser(
+            self._all.shares(), self.problem.r2 if r2 is None else r2, self._exchange.tensor(x)
+        )
+        return None if found is None else self._exchange.array(found)
 
-    def _shares(self) -> Tensor:
-        """sᵢwᵢ/S: what a row counts in the mean."""
-        return (self._w if self._s is None else self._w * self._s) / self.problem.S
+    def _active(self, recipe: Recipe, shares: Tensor) -> Active:
+        found = active(recipe, self.problem.n, self._cumulative, self._w, shares)
+        self.counts.gradients += found.evaluated
+        self.counts.skipped += found.skipped
+        return found
 
-    def _active(self, recipe: Recipe) -> tuple[Any, Tensor]:
-        """The distinct rows drawn, and what each counts in 1/b Σ: w·(times drawn)/b, 0 for those of weight 0."""
-        drawn = recipe.rows(self.problem.n, self._cumulative)
-        if isinstance(drawn, slice):
-            self.counts.gradients += self.problem.n
-            return slice(0, self.problem.n), self._shares()
-        distinct, times = np.unique(drawn, return_counts=True)
-        rows = torch.from_numpy(distinct).to(self.device)
-        times_there = torch.from_numpy(times).to(self.device)
-        w = self._w[rows]
-        alive = w > 0
-        evaluated, hit = torch.stack([alive.sum(), (times_there * alive).sum()]).tolist()
-        self.counts.gradients += evaluated
-        self.counts.skipped += len(drawn) - hit
-        return rows, w * (times_there / len(drawn)).to(w.dtype)
+    @cached_property
+    def _other_duals(self) -> LocalEngine:
+        """An engine for duals that are not kept as residuals, on the same device."""
+        return LocalEngine(self._twin)
 
     def _plain(self) -> LocalEngine:
         """The engine for duals that are kept in other ways, brought up to date."""
-        self._generic.counts = self.counts
-        self._generic.set_weights(self._w)
-        return self._generic
-
-    # -- there and back -----------------------------------------------------------------------------------------------
-
-    def _send(self, *vectors: Array) -> None:
-        """x, and u, to the device, unless that is what was sent last: arrays handed out are never written to."""
-        for i, vector in enumerate(vectors):
-            if vector is not self._sent[i]:
-                self._layout.put(vector, self._arrays[i])
-                self._box[i].copy_(self._host[i], non_blocking=True)
-                self._sent[i] = vector
-
-    def _fetch(self, G: Tensor) -> Array:
-        """A matrix on the device as an array in the shape of x."""
-        self._back.copy_(G, non_blocking=True)
-        if self.device.type == "cuda":
-            torch.cuda.current_stream(self.device).synchronize()
-        return asarray_like(np.array(self._layout.x(self._back.numpy())), self._like)
-
-    def _tensor(self, x: Array) -> Tensor:
-        return asarray_like(x, self._w)
-
-    def _array(self, x: Tensor) -> Array:
-        return asarray_like(to_numpy(x), self._like)
-
-    def _array64(self, x: np.ndarray) -> Array:
-        return asarray_like(x, self._like, namespace(self._like).float64)
+        self._other_duals.counts = self.counts
+        self._other_duals.set_weights(self._w)
+        return self._other_duals

@@ -8,6 +8,8 @@ from typing import Any, final
 
 import torch
 
+from trimlearn.engines.cuda.place import explained
+
 __all__ = ["Replay"]
 
 
@@ -25,11 +27,17 @@ class Replay:
     def __call__(self) -> Any:
         if self._device.type != "cuda":
             return self._work()
+        if self._graph is not None:
+            self._graph.replay()
+            return self._found
+        with explained(0, "what a pass over the rows holds at a time"):
+            return self._first()
+
+    def _first(self) -> Any:
         self._calls += 1
         if self._calls == 1:  # what is made at the first call, workspaces say, must not be made inside a capture
             return self._work()
-        if self._graph is None:
-            self._graph = self._capture()
+        self._graph = self._capture()
         self._graph.replay()
         return self._found
 

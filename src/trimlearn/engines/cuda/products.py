@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from trimlearn.engines.cuda.drawing import Drawing
+from trimlearn.engines.cuda.exchange import Exchange
 from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.smart.draws import Recipe, WithReplacement
@@ -32,10 +33,10 @@ class Probed:
 
 @final
 class Products:
-    """The products at the x, and with the u, that lie in ``box``."""
+    """The products at the x, and with the u, that were sent last."""
 
-    def __init__(self, rows: TorchRows, box: Tensor, w: Tensor, drawing: Drawing) -> None:
-        self._rows, self._box, self._w, self._drawing = rows, box, w, drawing
+    def __init__(self, rows: TorchRows, sent: Exchange, w: Tensor, drawing: Drawing) -> None:
+        self._rows, self._sent, self._w, self._drawing = rows, sent, w, drawing
         self._buffers: dict[int, tuple[Tensor, Replay, Replay]] = {}  # for so many draws
         self._last: Probed | None = None
 
@@ -61,7 +62,7 @@ class Products:
         if m not in self._buffers:
             device = self._w.device
             rows = torch.zeros((1, m), dtype=torch.int32, device=device)
-            product = Replay(lambda: self._rows.curve(self._box[0], self._box[1], rows[0], self._w), device)
+            product = Replay(lambda: self._rows.curve(self._sent.x, self._sent.u, rows[0], self._w), device)
             self._buffers[m] = rows, product, Replay(lambda: self._count(rows[0]), device)
         return self._buffers[m]
 
