@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import asarray_like
+from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
@@ -139,8 +140,9 @@ def solve(
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
-    slow = None if there else why_not(problem.loss)
-    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not (there or small(problem))):
+    threads = where.on_threads and not (small(problem) or lies_on_device(problem.loss.like))
+    slow = why_not(problem.loss) if where.on_threads else None
+    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
         stage("" if slow is None else f"steps by matrix products, as {slow}")
         solution = driver.solve(resume, show)
     solution = _like_given(solution, problem) if there else solution

@@ -71,6 +71,8 @@ class CudaEngine(Engine):
     array([1.])
     """
 
+    on_threads = False
+
     def __init__(self, problem: Problem, device: Any = None, storage: str | None = None) -> None:
         super().__init__(problem)
         loss = problem.loss

@@ -28,9 +28,9 @@ class Evaluation:
         self._sum = w.new_zeros(rows.layout.shape)  # Σ cᵢAᵢᵀ∇φᵢ there,
         self._counted = torch.zeros_like(w)  # with these c
         self._current = False  # whether the table is still that of this x
-        self._evaluate = Replay(self._at_x, w.device)
-        self._whole = Replay(lambda: rows.pull(self.shares()), w.device)
-        self._corrected = Replay(lambda: self._sum + rows.pull(self.shares() - self._counted), w.device)
+        self._evaluate = Replay(Evaluation._at_x, self, w.device)
+        self._whole = Replay(Evaluation._pulled, self, w.device)
+        self._corrected = Replay(Evaluation._pulled_where_changed, self, w.device)
 
     def shares(self) -> Tensor:
         """sᵢwᵢ/S: what a row counts in the mean."""
@@ -60,3 +60,9 @@ class Evaluation:
         self.f.copy_(f)
         self._sum.copy_(gradient)
         return weighted(f, self.w if self.s is None else self.w * self.s).sum(dtype=torch.float64)
+
+    def _pulled(self) -> Tensor:
+        return self._rows.pull(self.shares())
+
+    def _pulled_where_changed(self) -> Tensor:
+        return self._sum + self._rows.pull(self.shares() - self._counted)

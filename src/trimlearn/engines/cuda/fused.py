@@ -107,7 +107,7 @@ class Shape:
 
 FEW = Shape(16, 128, 4, 4, 1, 528)  # measured on an H200: 19 µs a step of 1,533 × 784, K = 10
 MANY = Shape(64, 64, 1, 4, 4, 264)  # likewise: 0.22 ms for 60,000
-EXACTLY = Shape(128, 64, 1, 4, 4, 264)  # the same where V is stored in 8 or 16 bits
+EXACTLY = Shape(256, 64, 1, 4, 3, 264)  # the same where V is stored in 8 or 16 bits
 LATENCY = 4096  # rows up to which a step waits for its programs, and not for memory
 
 

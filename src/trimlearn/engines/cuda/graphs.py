@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any, Generic, TypeVar, final
+from weakref import ref
 
 import torch
 
@@ -12,14 +13,19 @@ from trimlearn.engines.cuda.place import explained
 
 __all__ = ["Replay"]
 
+Owner = TypeVar("Owner")
+
 
 @final
-class Replay:
-    """``work``, which reads and writes buffers that stay where they are: called on a device without graphs, else
-    captured at the second call and replayed. What it returns lies in buffers too, overwritten by the next call."""
+class Replay(Generic[Owner]):
+    """work(owner), which reads and writes buffers that stay where they are: called on a device without graphs, else
+    captured at the second call and replayed. What it returns lies in buffers too, overwritten by the next call.
 
-    def __init__(self, work: Callable[[], Any], device: torch.device) -> None:
-        self._work, self._device = work, device
+    The owner holds this and is not held by it: the memory of a run is free as soon as the run is over.
+    """
+
+    def __init__(self, work: Callable[[Owner], Any], owner: Owner, device: torch.device) -> None:
+        self._plain, self._owner, self._device = work, ref(owner), device
         self._calls = 0
         self._graph: torch.cuda.CUDAGraph | None = None
         self._found: Any = None
@@ -32,6 +38,11 @@ class Replay:
             return self._found
         with explained(0, "what a pass over the rows holds at a time"):
             return self._first()
+
+    def _work(self) -> Any:
+        owner = self._owner()
+        assert owner is not None, "it is the owner that asks"
+        return self._plain(owner)
 
     def _first(self) -> Any:
         self._calls += 1

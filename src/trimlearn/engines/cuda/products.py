@@ -37,7 +37,7 @@ class Products:
 
     def __init__(self, rows: TorchRows, sent: Exchange, w: Tensor, drawing: Drawing) -> None:
         self._rows, self._sent, self._w, self._drawing = rows, sent, w, drawing
-        self._buffers: dict[int, tuple[Tensor, Replay, Replay]] = {}  # for so many draws
+        self._buffers: dict[int, tuple[Tensor, Replay[Products], Replay[Products]]] = {}  # for so many draws
         self._last: Probed | None = None
 
     def of(self, batch: Recipe) -> Probed:
@@ -58,12 +58,12 @@ class Products:
         evaluated, hit = count().tolist()
         return Probed(batch, product, evaluated, m - hit)
 
-    def _of_size(self, m: int) -> tuple[Tensor, Replay, Replay]:
+    def _of_size(self, m: int) -> tuple[Tensor, Replay[Products], Replay[Products]]:
         if m not in self._buffers:
             device = self._w.device
             rows = torch.zeros((1, m), dtype=torch.int32, device=device)
-            product = Replay(lambda: self._rows.curve(self._sent.x, self._sent.u, rows[0], self._w), device)
-            self._buffers[m] = rows, product, Replay(lambda: self._count(rows[0]), device)
+            product = Replay(lambda me: me._rows.curve(me._sent.x, me._sent.u, rows[0], me._w), self, device)
+            self._buffers[m] = rows, product, Replay(lambda me: me._count(rows[0]), self, device)
         return self._buffers[m]
 
     def _count(self, rows: Tensor) -> Tensor:

@@ -25,7 +25,7 @@ class Selection:
         self._f, self._w, self._s, self._S = f, w, s, S
         self._h = torch.zeros(1, dtype=torch.float64, device=f.device)
         self._best = torch.zeros_like(w)
-        self._search = Replay(self._find, f.device)
+        self._search = Replay(Selection._find, self, f.device)
 
     @staticmethod
     def knows(r1: WeightSet) -> bool:

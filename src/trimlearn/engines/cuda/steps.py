@@ -105,7 +105,7 @@ class Steps:
         self.factor = like.new_full((self.capacity + 1,), 1.0 / self.b)
         self.notes = torch.zeros(4, dtype=torch.int32, device=like.device)  # the step, distinct rows, draws, not finite
         self._read = torch.zeros(4, dtype=torch.int32, pin_memory=pinned)
-        self._blocks = {size: Replay(partial(self._several, size), w.device) for size in BLOCKS}
+        self._blocks = {size: Replay(partial(_several, count=size), self, w.device) for size in BLOCKS}
 
     def draw(self, state: State, count: int) -> None:
         """The rows of the next ``count`` iterations: the coin has taken the first number of each."""
@@ -155,10 +155,6 @@ class Steps:
         state.k += count
         return Drawn(evaluated, counted * self.b - alive)
 
-    def _several(self, count: int) -> None:
-        for _ in range(count):
-            self.step()
-
     def step(self) -> None:
         """One x-step."""
         at = self.notes[:1].long()
@@ -177,3 +173,8 @@ class Steps:
         alive = c != 0
         counts = [(alive[order.indices] & first).sum(), alive.sum(), (~torch.isfinite(g)).any().int()]
         self.notes += torch.stack([torch.ones_like(counts[0]), *counts]).int()
+
+
+def _several(steps: Steps, count: int) -> None:
+    for _ in range(count):
+        steps.step()
