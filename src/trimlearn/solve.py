@@ -25,6 +25,7 @@ from trimlearn.kernels import why_not
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
+from trimlearn.smart.blockwise import Blockwise
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.smart.sizes import in_blocks, small
@@ -34,7 +35,6 @@ from trimlearn.starts import MultiStart, Start, make_start
 
 __all__ = ["solve"]
 
-BLOCK_STEPS = 2  # of Newton between two w-steps, for losses in blocks: of 1, 2, 3, 5, 20 the one with the fewest passes
 PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
 Callback = Callable[[Record], Any]
@@ -332,7 +332,7 @@ def _like_given(solution: Solution, problem: Problem) -> Solution:
 
 def _default_method(problem: Problem) -> Method:
     if in_blocks(problem):
-        return alternating(BLOCK_STEPS)
+        return Blockwise()
     return alternating() if small(problem) else svrg()
 
 

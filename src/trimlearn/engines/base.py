@@ -198,4 +198,5 @@ class Engine(ABC):
 
     @abstractmethod
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
-        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none."""
+        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none, or no
+        passes are left for it."""

@@ -1,10 +1,11 @@
-"""Homographies from dirty matches, and mosaics of photographs.
+"""Homographies from dirty matches, mosaics of photographs, and bundle adjustment.
 
 What touches images needs OpenCV (``pip install "trimlearn[vision]"``), imported when first used; fitting to point
 correspondences does without.
 """
 
-from trimlearn.geometry.bundle.reprojection import ReprojectionLoss
+from trimlearn.geometry.bundle_files import read_bal
+from trimlearn.geometry.bundle_loss import ReprojectionLoss
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.mosaic.matches import Matches, match_images
 from trimlearn.geometry.mosaic.mosaic import Mosaic
@@ -20,5 +21,6 @@ __all__ = [
     "TrimmedPanorama",
     "match_images",
     "match_pairs",
+    "read_bal",
     "stitch",
 ]

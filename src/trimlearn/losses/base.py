@@ -115,6 +115,10 @@ class Loss(ABC):
         h = eps_of(x) ** (1 / 3) * (1 + norm(x)) / max(norm(u), 1e-30)
         return (self.gradient(x + h * u, c, rows) - self.gradient(x - h * u, c, rows)) / (2 * h)
 
+    def without_loss(self) -> Array | None:
+        """Which examples, a mask of shape (n,), have no finite loss to begin with and are left out; None: none."""
+        return None
+
     def check(self, r2: Regularizer) -> None:
         """Raise ValueError where the problem with this r2 makes no sense."""
         return
@@ -132,6 +136,12 @@ class Loss(ABC):
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         """The x that minimises Σ cᵢfᵢ(x) + r2(x), where there is a closed form, else None; ``x`` is the present one."""
         return None
+
+    @property
+    def minimiser_passes(self) -> float:
+        """How many passes a call of `minimiser` counts as: none is made where fewer are left. One that iterates says
+        how far it goes; a closed form that evaluates no residuals, as the package's own, may say 0."""
+        return 1.0
 
     def generic(self) -> Array:
         """One model for all losses of this shape, with nothing special about it."""

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, eps_of, namespace, to_numpy
+from trimlearn._utils.text import described
 
 
 class Regularizer(ABC):
@@ -41,6 +42,9 @@ class Regularizer(ABC):
 
         If so its prox is exact in any diagonal metric: `gamma` may be an array that broadcasts to x.
         """
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     def name(self) -> str:

@@ -13,6 +13,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, dot, namespace, norm
+from trimlearn._utils.text import described
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
@@ -44,6 +45,9 @@ class Metric(ABC):
     ...         return g / 4
     >>> method = svrg(metric=Units())
     """
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @abstractmethod
     def check(self, r2: Regularizer) -> None:

@@ -94,6 +94,10 @@ class ReprojectionLoss(BlockLoss):
         """Near the start: nowhere else is there a model that all scenes share."""
         return self.start() * (1 + 1e-3 * super().generic())
 
+    def predict(self, x: Array) -> Floats:
+        """Where the cameras of x see its points, (n, 2), in pixels."""
+        return np.asarray(self.residuals(self.blocks(x)) + self.seen)
+
     def times_seen(self, w: Any) -> tuple[Ints, Ints]:
         """How many observations of positive weight each camera and each point has."""
         kept = np.asarray(w) > 0

@@ -1,1 +1,0 @@
-"""Cameras and points in space from where the points were seen: bundle adjustment."""
