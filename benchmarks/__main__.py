@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|dirty|torch|walk|report`."""
+"""`python -m benchmarks floor|gpu|rates|growth|small|peers|large|probability|battery|trust|dirty|torch|walk|report`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from benchmarks import (
     battery,
     dirty,
     floor,
+    gpu,
     growth,
     large,
     peers,
@@ -31,6 +32,10 @@ Options = argparse.Namespace
 def _floor(options: Options) -> Result:
     data = digits(options.data, options.quick)
     return floor.run(data, repetitions=2, passes=4) if options.quick else floor.run(data)
+
+
+def _gpu(options: Options) -> Result:
+    return gpu.run(digits(options.data, options.quick), gpu.QUICK if options.quick else gpu.FULL)
 
 
 def _rates(options: Options) -> Result:
@@ -83,6 +88,7 @@ def _walk(options: Options) -> Result:
 
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
+    "gpu": _gpu,
     "rates": _rates,
     "growth": _growth,
     "small": _small,

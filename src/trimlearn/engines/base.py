@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -87,6 +87,8 @@ class Engine(ABC):
     >>> engine.reweigh(np.inf).value, engine.weights
     (0.0, array([1., 1., 0.]))
     """
+
+    on_threads: ClassVar[bool] = True  # whether sums over rows are taken by threads of this process
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -225,7 +226,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         if (stream := opened(X, y)) is not None:
             return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, self._codes(t))))
         X = check_features(self, X)
-        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(y, warn=True)))))
+        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(on_host(y), warn=True)))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
