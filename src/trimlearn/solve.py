@@ -22,9 +22,10 @@ from trimlearn.kernels import why_not
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
+from trimlearn.smart.blockwise import Blockwise
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
-from trimlearn.smart.sizes import small
+from trimlearn.smart.sizes import in_blocks, small
 from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
@@ -63,7 +64,8 @@ def solve(
         One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
         deterministic and does not depend on the order of the rows.
     start : {"continuation", "concentration", "multistart"}, Start or None
-        Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0.
+        Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0. A loss that
+        says that its own x is a good guess (`Loss.starts_near`) starts from there instead of a continuation.
     w0, x0 : array, optional
         Weights and model to start from, as they are. Without w0, it is the best for x0.
     engine : {"auto", "local"} or Engine
@@ -116,7 +118,7 @@ def solve(
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable, got {callback!r}.")
     if method is None:
-        method = alternating() if small(problem) else svrg()
+        method = _default_method(problem)
     if not isinstance(method, Method):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
@@ -312,6 +314,12 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
         if found[-1].status is Status.CALLBACK:
             break
     return min(found, key=lambda solution: solution.objective)
+
+
+def _default_method(problem: Problem) -> Method:
+    if in_blocks(problem):
+        return Blockwise()
+    return alternating() if small(problem) else svrg()
 
 
 def _engine(engine: str | Engine, problem: Problem) -> Engine:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.draws import Draws, Recipe, Stream
@@ -185,10 +186,15 @@ class Engine(ABC):
     def hessian(self, x: Array) -> np.ndarray:
         """The Hessian of 1/S Σ sᵢwᵢfᵢ at x, written out: for models of few parameters. It counts as one pass."""
 
+    def newton_system(self, x: Array) -> NewtonSystem:
+        """The same as Newton's steps use it: in blocks where the loss has them. It counts as one pass."""
+        return DenseSystem(self.hessian(x))
+
     @abstractmethod
     def column_moments(self) -> tuple[float, Array, Array]:
         """Σ cᵢ, Σ cᵢaᵢⱼ² and Σ cᵢaᵢⱼ⁴ over the design's columns j, c the shares sᵢwᵢ/S; both broadcast to x."""
 
     @abstractmethod
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
-        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none."""
+        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none, or no
+        passes are left for it."""
