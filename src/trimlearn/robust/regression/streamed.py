@@ -49,6 +49,7 @@ ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
 LONGEST = 3.0  # times the step of least squares: for normal errors Newton's is 1.1 to 1.4 times that
 OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
 PIECE = 1 << 18  # residuals looked at in one go: a limit on memory, 2 MB
+CURVED, PER_COLUMN = 200_000, 100  # rows for the curvature, and at least so many for each column: known to a tenth
 NEAR = 0.05  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.95  # of the curvature that such rows may take away: a step is twenty times longer at most
 
@@ -118,8 +119,10 @@ class StreamedRows:
         return self._slope(total(part, self._pieces(), np.zeros(len(self.center) + 1)), u)
 
     def curvature(self, weigh: Weigh, r: Vector) -> np.ndarray:
-        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), in float64."""
+        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), in float64, from some of the rows, which lie in random
+        order: the steps it is for are repeated until they vanish."""
         p = len(self.center)
+        m = min(self.n, max(CURVED, PER_COLUMN * self.q))
 
         def part(at: slice) -> np.ndarray:
             V = self.V[at] if self._as_they_are else self._standardise(self.V[at])
@@ -130,8 +133,8 @@ class StreamedRows:
             sums[p, p] = w.sum(dtype=np.float64)
             return sums
 
-        sums, T = total(part, self._pieces(), np.zeros((p + 1, p + 1))), self._transform
-        return (T @ sums @ T.T)[: self.q, : self.q] + np.diag(self.penalty)
+        sums, T = total(part, self._pieces(m), np.zeros((p + 1, p + 1))), self._transform
+        return self.n / m * (T @ sums @ T.T)[: self.q, : self.q] + np.diag(self.penalty)
 
     def _slope(self, sums: np.ndarray, u: np.ndarray) -> np.ndarray:
         return (self._transform @ sums)[: self.q] - self.penalty * u
@@ -150,9 +153,10 @@ class StreamedRows:
         """Whether sums of the columns lose no digits that count, if the centre is taken off them afterwards."""
         return self.V.dtype == np.float64 or bool(np.all(np.abs(self.center) <= OFFSET * self.scale))
 
-    def _pieces(self) -> list[slice]:
-        step = max(64, PIECE_BYTES // (self.q * self.V.itemsize))
-        return [slice(i, min(i + step, self.n)) for i in range(0, self.n, step)]
+    def _pieces(self, m: int | None = None) -> list[slice]:
+        """All rows, or the first m, in pieces."""
+        step, end = max(64, PIECE_BYTES // (self.q * self.V.itemsize)), self.n if m is None else m
+        return [slice(i, min(i + step, end)) for i in range(0, end, step)]
 
     def _standardise(self, V: np.ndarray) -> np.ndarray:
         D: np.ndarray = V - self.center.astype(V.dtype)
