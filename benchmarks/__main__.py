@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|dirty|walk|report`."""
+"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|dirty|torch|walk|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,21 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import battery, dirty, floor, growth, large, peers, probability, rates, report, small, trust, walk
+from benchmarks import (
+    battery,
+    dirty,
+    floor,
+    growth,
+    large,
+    peers,
+    probability,
+    rates,
+    report,
+    small,
+    torch,
+    trust,
+    walk,
+)
 from benchmarks.common import RESULTS, Result, digits, home, render, save
 
 __all__ = ["main"]
@@ -58,6 +72,11 @@ def _dirty(options: Options) -> Result:
     return dirty.run(dirty.QUICK if options.quick else dirty.FULL, home(options.data))
 
 
+def _torch(options: Options) -> Result:
+    plan = torch.QUICK if options.quick else torch.FULL
+    return torch.run(plan, options.data, options.parts or tuple(torch.PARTS))
+
+
 def _walk(options: Options) -> Result:
     return walk.run()
 
@@ -73,9 +92,10 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "battery": _battery,
     "trust": _trust,
     "dirty": _dirty,
+    "torch": _torch,
     "walk": _walk,
 }
-PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS)}
+PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS), "torch": tuple(torch.PARTS)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -71,11 +71,9 @@ class Epochs:
             total += value.detach()
             if (k + 1) % self.accumulate == 0 or k + 1 == len(groups):
                 _step(optimizer, scaler)
-                if learner.scheduler is not None and learner.every_batch:
-                    learner.scheduler.step()
+                learner.tick(batch=True)
         mean = float(total) / (mean_weight * len(rows))
-        if learner.scheduler is not None and not learner.every_batch:
-            _step_epoch(learner.scheduler, mean)
+        learner.tick(False, mean)
         return mean
 
     def _weighted(self, module: nn.Module, batch: Batch, w: Tensor, objective: Objective) -> Tensor:
@@ -181,14 +179,6 @@ def _step(optimizer: Any, scaler: Any) -> None:
         scaler.step(optimizer)
         scaler.update()
     optimizer.zero_grad(set_to_none=True)
-
-
-def _step_epoch(scheduler: Any, value: float) -> None:
-    """One step of a scheduler that counts epochs; the one that watches the objective is told it."""
-    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-        scheduler.step(value)
-    else:
-        scheduler.step()
 
 
 @contextmanager

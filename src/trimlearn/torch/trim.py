@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from math import ceil
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.progress import watching
 from trimlearn.robust.labels.noise import LabelNoise
@@ -18,7 +20,7 @@ from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.torch.criterion import Criterion, Labels, find_labels, forward
 from trimlearn.torch.data import Batch, Examples, examples_of
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.halves import Halves
+from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
 from trimlearn.torch.level import LossScale
 from trimlearn.torch.recipe import Recipe
@@ -33,6 +35,7 @@ JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with
 # The same where the level is known: with the fit to what is kept 1.4 times the plain time at most. Labels are judged in
 # two trainings, other targets in one.
 JUDGED_LABELS, JUDGED_NUMBERS = 0.2, 0.3
+JUDGE_STEPS = 200  # that a judge makes at least, if the fit makes as many: Adam moves a weight by 0.2 in them
 PROBE = 32  # examples on which module and loss are tried out first
 
 
@@ -111,7 +114,7 @@ def trim(
         Of batches, halves and dropout.
     callback : callable, optional
         Called with the `EpochRecord` of every epoch; True ends the fit.
-    checkpoint : path, optional
+    checkpoint : path or Checkpoint, optional
         A file to save the fit to, and to go on from.
     resume : bool, default=True
         Whether to go on from that file, if it is there.
@@ -146,6 +149,10 @@ def trim(
     >>> round(result.contamination_, 1), bool((~result.inlier_mask_[::5]).mean() > 0.9)
     (0.2, True)
     """
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable with an EpochRecord, got {type(callback).__name__}.")
+    if num_workers != 0:
+        check_count(num_workers, "num_workers")
     settings = Settings(contamination, epochs, batch_size, accumulate, gradient, precision, scheduler_every, seed)
     where = module_device(module, device, dataset)
     module.to(where)
@@ -273,7 +280,8 @@ class _Fit:
     def _halves(self, run: Run, strata: np.ndarray | None) -> Halves:
         known = JUDGED_LABELS if self.epochs.labels is not None else JUDGED_NUMBERS
         part = JUDGED if self.level is None else known
-        return Halves(run, self.recipe, self.rows, strata, max(1, round(part * self.count)))
+        enough = min(self.count, ceil(JUDGE_STEPS / self.epochs.batches_in(len(self.rows) // FOLDS)))
+        return Halves(run, self.recipe, self.rows, strata, max(round(part * self.count), enough), self.count)
 
     def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], Plan]:
         """The same weights in all epochs."""
