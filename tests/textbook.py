@@ -18,7 +18,7 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Loss, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, NonNegative, Regularizer, Ridge, Sphere, Zero
-from trimlearn.smart.draws import Draws
+from trimlearn.smart.draws import Draws, Given, Recipe
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
@@ -192,6 +192,11 @@ def assert_same(ours: Iterates, theirs: Iterates, steps: int, rtol: float = 1e-1
     assert len(seen) == steps
     assert np.all(np.isfinite(seen[-1]))
     assert not np.allclose(seen[0], seen[-1], rtol=1e-3)
+
+
+def given(rows: Any) -> Recipe:
+    """A recipe for these rows, whatever the seed."""
+    return Recipe(Given(np.asarray(rows)))
 
 
 # ---- the methods ----

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, to_numpy
+from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
+from trimlearn.engines.cuda.place import hosted, on_cuda
 from trimlearn.engines.local import LocalEngine
 from trimlearn.kernels import why_not
 from trimlearn.problem import Problem
@@ -69,8 +71,9 @@ def solve(
         says that its own x is a good guess (`Loss.starts_near`) starts from there instead of a continuation.
     w0, x0 : array, optional
         Weights and model to start from, as they are. Without w0, it is the best for x0.
-    engine : {"auto", "local"} or Engine
-        Where the examples live.
+    engine : {"auto", "local", "cuda"} or Engine
+        Where the examples live: in this process, or on a CUDA device, to which NumPy data are moved once. "auto":
+        there where they are CUDA tensors.
     max_passes, max_seconds : float
         Limits. A pass is n residuals evaluated.
     tol : float
@@ -125,20 +128,24 @@ def solve(
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
     as_given = isinstance(engine, Engine) or not method.automatic
     centred = problem if as_given else problem.centred(exact=small(problem))
-    run = method.bind(centred, int(seed))
+    there = on_cuda(engine, problem)
+    here = hosted(centred) if there else centred  # rows stay on the device, and x comes to the host
+    run = method.bind(here, int(seed))
     if checkpoint is not None and not run.renews:
         raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
     if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
         checkpoint = Checkpoint(checkpoint)
-    chosen, where = chosen.carried(problem, centred), _engine(engine, centred)
+    chosen, where = chosen.carried(problem, centred), _engine(engine, here, there)
     driver = _Driver(run, chosen, where, limits, int(seed), callback, checkpoint)
     # A step that overflows is taken back: no reason to warn.
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     held = nullcontext() if checkpoint is None else checkpoint.claimed()
-    slow = why_not(problem.loss)
-    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
+    threads = where.on_threads and not (small(problem) or lies_on_device(problem.loss.like))
+    slow = why_not(problem.loss) if where.on_threads else None
+    with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
         stage("" if slow is None else f"steps by matrix products, as {slow}")
         solution = driver.solve(resume, show)
+    solution = _like_given(solution, problem) if there else solution
     return replace(solution, x=centred.carried(solution.x, problem))
 
 
@@ -334,17 +341,27 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
     return min(found, key=lambda solution: solution.objective)
 
 
+def _like_given(solution: Solution, problem: Problem) -> Solution:
+    """The solution in arrays of the kind that the problem has."""
+    x, w, losses = (asarray_like(a, problem.loss.like) for a in (solution.x, solution.w, solution.losses))
+    return replace(solution, x=x, w=w, losses=losses)
+
+
 def _default_method(problem: Problem) -> Method:
     if in_blocks(problem):
         return Blockwise()
     return alternating() if small(problem) else svrg()
 
 
-def _engine(engine: str | Engine, problem: Problem) -> Engine:
+def _engine(engine: str | Engine, problem: Problem, there: bool) -> Engine:
     if isinstance(engine, Engine):
         if engine.problem is not problem:
             raise ValueError("engine was made for another problem; make it from this one.")
         return engine
-    if engine not in ("auto", "local"):
-        raise ValueError(f"engine must be 'auto', 'local' or an Engine, got {engine!r}.")
+    if engine not in ("auto", "local", "cuda"):
+        raise ValueError(f"engine must be 'auto', 'local', 'cuda' or an Engine, got {engine!r}.")
+    if there:
+        from trimlearn.engines.cuda.engine import CudaEngine  # imports torch
+
+        return CudaEngine(problem)
     return LocalEngine(problem)

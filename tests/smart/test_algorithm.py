@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import chisquare
 
 import textbook
-from textbook import make, point
+from textbook import given, make, point
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import Counts, LocalEngine
@@ -22,7 +22,7 @@ from trimlearn.losses.linear import Block, Linear
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
-from trimlearn.smart.draws import Coin, Draws, Independent, Stream, WithReplacement
+from trimlearn.smart.draws import Coin, Draws, Independent, Nothing, Recipe, Same, Stream, WithReplacement
 from trimlearn.smart.method import Method, MetricMemory, Run, State
 from trimlearn.smart.metrics import LBFGS
 from trimlearn.smart.steps import Auto
@@ -67,8 +67,8 @@ def naive_counts(method: SMART, problem: Problem, cost: int = 1, *, keeps: bool 
         elif move == "EVALUATE":
             gradients, functions = gradients + N, functions + N
         else:
-            batch = run.batch.draw(draws, N, None)
-            D = run.refresh.draw(draws, N, batch)
+            batch = run.batch.draw(draws)
+            D = batch if isinstance(run.refresh, Same) else run.refresh.draw(draws)
             if moved or not keeps:
                 for drawn in [batch] if D is batch else [batch, D]:
                     if isinstance(drawn, slice):
@@ -219,7 +219,7 @@ def test_skipped_draws_do_not_change_the_divisor() -> None:
     x, old = point(problem, 1), point(problem, 2)
     engine.evaluate(old)
     batch = np.arange(12)
-    found, _ = engine.difference(x, batch, np.empty(0, dtype=np.int64))
+    found, _ = engine.difference(x, given(batch), Recipe(Nothing()))
     y = twin.wG(w, x) - twin.wG(w, old)
     np.testing.assert_allclose(found, y[:12].sum(axis=0) / 12, rtol=1e-12)
     assert engine.counts.skipped == 8

@@ -389,7 +389,7 @@ def probing(loss: Loss, x: np.ndarray, metric: Metric) -> tuple[Probe, State, An
     probe = Probe(engine, state, metric, engine.draws(3, 0, Stream.PROBE), 0.0, inf, state.y_mean)
 
     def hessian(at: np.ndarray) -> np.ndarray:
-        return loss.hessian(at, np.bincount(probe.rows, minlength=N) * w / len(probe.rows))
+        return loss.hessian(at, np.bincount(rows := probe.rows.rows(N), minlength=N) * w / len(rows))
 
     return probe, state, np.diag(state.metric.inverse) if metric == Diagonal() else np.eye(P), hessian
 

@@ -169,12 +169,12 @@ def test_a_bad_growth_is_refused(b: int | None, growth: float) -> None:
 
 
 def test_numpy_integers_are_integers() -> None:
-    assert WithReplacement(np.int32(3)).bind(10).draw(Draws(0, 0, 10), 10, None).shape == (3,)
+    assert WithReplacement(np.int32(3)).bind(10).draw(Draws(0, 0, 10)).shape == (3,)
 
 
 def test_a_growing_batch_grows_with_k_up_to_n() -> None:
     law = WithReplacement(4, growth=0.3).bind(30)
-    sizes = [len(law.draw(Draws(0, k, 30), 30, None)) for k in range(60)]
+    sizes = [len(law.draw(Draws(0, k, 30))) for k in range(60)]
     assert sizes == [min(30, ceil(4 * (1 + 0.3 * k))) for k in range(60)]
     assert sizes[0] == 4 and sizes[-1] == 30
 
@@ -189,8 +189,8 @@ def test_rho_is_the_chance_that_a_row_is_in_D(law: RowLaw) -> None:
     hits = np.zeros(n)
     for k in range(trials):
         draws = Draws(8, k, n)
-        batch = batch_law.draw(draws, n, None)
-        drawn = law.draw(draws, n, batch)
+        batch = draws.recipe(batch_law)
+        drawn = draws.recipe(law, batch).rows(n)
         hits[np.unique(np.arange(n)[drawn])] += 1
     rho = law.rho(n, b)
     for hit in hits:
@@ -216,17 +216,18 @@ def test_an_independent_D_does_not_depend_on_I() -> None:
     overlap = []
     for k in range(2000):
         draws = Draws(3, k, n)
-        batch = draws.rows(b)
-        other = WithReplacement(b).bind(n).draw(draws, n, batch)
-        assert Same().draw(draws, n, batch) is batch
+        recipe = draws.recipe(WithReplacement(b))
+        other = draws.recipe(WithReplacement(b), recipe).rows(n)
+        assert draws.recipe(Same(), recipe) is recipe
+        batch = recipe.rows(n)
         overlap.append(np.mean(np.isin(batch, other)))
     expected = 1 - (1 - 1 / n) ** b
     assert abs(np.mean(overlap) - expected) < 4 * np.std(overlap) / np.sqrt(len(overlap))
 
 
 def test_everything_and_nothing() -> None:
-    assert Everything().draw(Draws(0, 0, 5), 5, None) is ALL
-    empty = Nothing().draw(Draws(0, 0, 5), 5, None)
+    assert Everything().draw(Draws(0, 0, 5)) == ALL.rows(5) == slice(None)
+    empty = Nothing().draw(Draws(0, 0, 5))
     assert len(empty) == 0 and empty.dtype == np.int64
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import textbook
-from textbook import groups, iterates, make, point
+from textbook import given, groups, iterates, make, point
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Softmax
@@ -19,13 +19,13 @@ from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg, variable_projection
-from trimlearn.smart.draws import ALL, Coin, Every, Everything, Independent, WithReplacement
+from trimlearn.smart.draws import ALL, Coin, Every, Everything, Independent, Nothing, Recipe, WithReplacement
 from trimlearn.smart.duals import DUALS, GradientTable, ResidualTable, Snapshot, choose_duals
 from trimlearn.smart.method import Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
 
-NOTHING = np.empty(0, dtype=np.int64)
+NOTHING = Recipe(Nothing())
 TABLES = ["residuals", "gradients"]
 EXACT = [*TABLES, "snapshot"]
 KINDS = ["least squares", "logistic", "softmax"]
@@ -49,8 +49,8 @@ def stir(engine: LocalEngine, duals: str, seed: int) -> None:
     engine.use_duals(duals)
     engine.evaluate(point(problem, seed))
     if DUALS[duals].refreshes:
-        engine.difference(point(problem, seed + 1), NOTHING, np.array([0, 2, 2]))
-        engine.difference(point(problem, seed + 2), np.array([1, 1]), np.array([1]))
+        engine.difference(point(problem, seed + 1), given(np.empty(0, dtype=np.int64)), given([0, 2, 2]))
+        engine.difference(point(problem, seed + 2), given([1, 1]), given([1]))
 
 
 @pytest.mark.parametrize("s", [None, (2.0, 0.5, 1.0, 3.0), (1.0, 0.0, 2.5, 1.0)], ids=["plain", "weighted", "removed"])
@@ -65,7 +65,7 @@ def test_the_estimator_is_unbiased(duals: str, kind: str, s: Any) -> None:
         x = point(engine.problem, 99)
         chance = twin.s / twin.s.sum()
         expected = sum(
-            prod(chance[list(J)]) * engine.difference(x, np.array(J), NOTHING)[0] for J in product(range(n), repeat=b)
+            prod(chance[list(J)]) * engine.difference(x, given(J), NOTHING)[0] for J in product(range(n), repeat=b)
         )
         full = twin.mean(twin.wG(to_numpy(engine.weights), x))
         np.testing.assert_allclose(engine.mean_duals() + expected, full, rtol=1e-12, atol=1e-13)
@@ -81,7 +81,7 @@ def test_one_estimate_is_its_formula_and_not_just_its_mean(duals: str) -> None:
     w = to_numpy(engine.weights)
     new, y = twin.wG(w, x), twin.wG(w, old)
     for batch in ([0], [1, 1, 1], [3, 1, 0, 3], [2, 2, 1, 0, 0]):
-        found, change = engine.difference(x, np.array(batch), NOTHING)
+        found, change = engine.difference(x, given(batch), NOTHING)
         np.testing.assert_allclose(found, sum(new[i] - y[i] for i in batch) / len(batch), rtol=1e-12, atol=1e-14)
         assert not np.any(change)
 
@@ -93,7 +93,7 @@ def test_plain_minibatches_are_unbiased_too() -> None:
     engine.evaluate(point(engine.problem, 4))
     chance = twin.s / twin.s.sum()
     mean = sum(
-        prod(chance[list(J)]) * engine.difference(x, np.array(J), NOTHING)[0] for J in product(range(4), repeat=2)
+        prod(chance[list(J)]) * engine.difference(x, given(J), NOTHING)[0] for J in product(range(4), repeat=2)
     )
     np.testing.assert_allclose(mean, twin.mean(twin.wG(to_numpy(engine.weights), x)), rtol=1e-12)
     assert not engine.keeps_duals
@@ -108,7 +108,7 @@ def test_page_keeps_its_error_on_average() -> None:
     for J in product(range(3), repeat=2):
         engine.use_duals("recursive")
         engine.evaluate(old)
-        mean = mean + prod(chance[list(J)]) * engine.difference(x, np.array(J), NOTHING)[0]
+        mean = mean + prod(chance[list(J)]) * engine.difference(x, given(J), NOTHING)[0]
     np.testing.assert_allclose(mean, twin.mean(twin.wG(w, x) - twin.wG(w, old)), rtol=1e-12, atol=1e-14)
 
 
@@ -151,14 +151,15 @@ def test_a_row_drawn_twice_changes_the_mean_once(duals: str) -> None:
     w = to_numpy(engine.weights)
     before = engine.mean_duals()
     batch = np.array([1, 3, 1, 1, 0])
-    difference, change = engine.difference(x, batch, batch)
+    recipe = given(batch)
+    difference, change = engine.difference(x, recipe, recipe)
     y = twin.wG(w, old)
     new = twin.wG(w, x)
     np.testing.assert_allclose(difference, sum(new[i] - y[i] for i in batch) / 5, rtol=1e-12, atol=1e-14)
     y[[1, 3]] = new[[1, 3]]  # row 0 has weight 0
     np.testing.assert_allclose(before + change, twin.mean(y), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(engine.mean_duals(), twin.mean(y), rtol=1e-12, atol=1e-14)
-    again, nothing = engine.difference(x, batch, batch)
+    again, nothing = engine.difference(x, recipe, recipe)
     assert not np.any(again) and not np.any(nothing)
 
 
@@ -172,12 +173,14 @@ def test_D_may_be_anything(duals: str) -> None:
     y = twin.wG(w, point(engine.problem, 0))
     mean = engine.mean_duals()
     batch = np.array([4, 1, 4])
-    for i, refresh in enumerate([np.array([0, 5, 0]), np.array([2, 2]), NOTHING, batch, ALL, np.array([1, 4])]):
+    recipe = given(batch)
+    for i, refresh in enumerate([given([0, 5, 0]), given([2, 2]), NOTHING, recipe, ALL, given([1, 4])]):
         x = point(engine.problem, 10 + i)
         new = twin.wG(w, x)
-        difference, change = engine.difference(x, batch, refresh)
+        difference, change = engine.difference(x, recipe, refresh)
         np.testing.assert_allclose(difference, sum(new[j] - y[j] for j in batch) / 3, rtol=1e-12, atol=1e-14)
-        y[refresh] = new[refresh]
+        D = refresh.rows(6)
+        y[D] = new[D]
         mean = mean + change
         np.testing.assert_allclose(mean, twin.mean(y), rtol=1e-12, atol=1e-14)
 
@@ -188,7 +191,7 @@ def test_a_batch_of_weight_0_alone_changes_nothing(duals: str) -> None:
     engine.use_duals(duals)
     engine.evaluate(point(engine.problem, 0))
     before = engine.mean_duals()
-    batch = np.array([2, 2, 2])  # w₂ = 0
+    batch = given([2, 2, 2])  # w₂ = 0
     for refresh in (NOTHING, batch):
         difference, change = engine.difference(point(engine.problem, 1), batch, refresh)
         assert difference.shape == change.shape == engine.problem.loss.x_shape

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,9 +19,12 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import DrawnRows, Draws, Stream
-from trimlearn.smart.method import Reweighed
+from trimlearn.smart.draws import Draws, Recipe, Stream
+from trimlearn.smart.method import Reweighed, State
 from trimlearn.weights import WeightSet
+
+if TYPE_CHECKING:
+    from trimlearn.smart.algorithm import Algorithm1
 
 __all__ = ["Counts", "Engine"]
 
@@ -85,6 +88,8 @@ class Engine(ABC):
     (0.0, array([1., 1., 0.]))
     """
 
+    on_threads: ClassVar[bool] = True  # whether sums over rows are taken by threads of this process
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
@@ -99,7 +104,7 @@ class Engine(ABC):
 
     @property
     def passes(self) -> float:
-        """DrawnRows whose residual was evaluated / n."""
+        """Rows whose residual was evaluated / n."""
         return self.counts.gradients / self.problem.n
 
     @property
@@ -156,15 +161,27 @@ class Engine(ABC):
         """The mean of y, summed afresh. Until x has moved on from where all rows were evaluated, yᵢ is wᵢ∇fᵢ(x)."""
 
     @abstractmethod
-    def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:
+    def difference(self, x: Array, batch: Recipe, refresh: Recipe) -> tuple[Array, Array]:
         """1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ), and then yᵢ ← wᵢ∇fᵢ(x) for i ∈ D: the change of the mean of y."""
+
+    @abstractmethod
+    def finite(self, g: Array) -> bool:
+        """Whether all of g is finite. An engine that cannot know without waiting may say so: the next full evaluation
+        finds out, and what was done since the last one is taken back."""
+
+    @abstractmethod
+    def stretch(self, run: Algorithm1, state: State) -> bool:
+        """Take the x-steps that lie ahead of the next w-step all at once, if this engine is faster at that.
+
+        They are the steps of `Algorithm1.x_step`, and leave the state as those would. False: none was taken.
+        """
 
     @abstractmethod
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         """1/S Σ sᵢwᵢfᵢ(x) and its gradient; leaves f and y alone."""
 
     @abstractmethod
-    def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
+    def hessp(self, x: Array, u: Array, batch: Recipe) -> Array:
         """The Hessian of 1/b Σ_{i∈I} wᵢfᵢ at x, times u."""
 
     @abstractmethod
@@ -176,8 +193,8 @@ class Engine(ABC):
         return DenseSystem(self.hessian(x))
 
     @abstractmethod
-    def column_moments(self) -> tuple[Array, Array]:
-        """The second moments m₂ of the design's columns under w, and m₄/m₂, in a shape that broadcasts to x."""
+    def column_moments(self) -> tuple[float, Array, Array]:
+        """Σ cᵢ, Σ cᵢaᵢⱼ² and Σ cᵢaᵢⱼ⁴ over the design's columns j, c the shares sᵢwᵢ/S; both broadcast to x."""
 
     @abstractmethod
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy, zeros
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, sum64, to_numpy, zeros
 from trimlearn.engines.base import Engine
+from trimlearn.engines.stretch import law_of, model_of, put_back
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import ALL, DrawnRows
-from trimlearn.smart.duals import DUALS, Duals, choose_duals
-from trimlearn.smart.method import Reweighed
+from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Nothing, Recipe
+from trimlearn.smart.duals import DUALS, Duals, ResidualTable, choose_duals
+from trimlearn.smart.method import Reweighed, State
 from trimlearn.smart.w_step import gap, reweigh
 
 __all__ = ["LocalEngine"]
+
+EVERY = slice(None)  # row, as they lie in memory
 
 
 @final
@@ -66,7 +71,7 @@ class LocalEngine(Engine):
         return self._f
 
     def evaluate(self, x: Array) -> float:
-        self._f = self._duals.evaluate(x, self._shares(ALL))
+        self._f = self._duals.evaluate(x, self._shares(EVERY))
         self.counts.gradients += self.problem.n
         self.counts.functions += self.problem.n
         return self.problem.weighted_mean(self._w, self._f)
@@ -80,24 +85,44 @@ class LocalEngine(Engine):
         return gap(self.problem, self._w, self._f, self.r1.minimise(self._f, self.problem.s))
 
     def mean_duals(self) -> Array:
-        return self._duals.mean(self._shares(ALL))
+        return self._duals.mean(self._shares(EVERY))
 
-    def difference(self, x: Array, batch: DrawnRows, refresh: DrawnRows) -> tuple[Array, Array]:
+    def difference(self, x: Array, batch: Recipe, refresh: Recipe) -> tuple[Array, Array]:
         rows, shares = self._active(batch)
         difference = self._duals.difference(x, shares, rows) if shares.shape[0] else zeros(x.shape, x)
         self.counts.gradients += shares.shape[0] * self._duals.cost
         self._duals.advance(x)
         if self._duals.recursive:
             return difference, difference
-        if not isinstance(refresh, slice) and len(refresh) == 0:
+        if isinstance(refresh.law, Nothing):
             return difference, zeros(x.shape, x)
         renewed = rows if refresh is batch else self._active(refresh)[0]
         if renewed is not rows:
             self.counts.gradients += self.problem.n if isinstance(renewed, slice) else renewed.shape[0]
         return difference, self._duals.refresh(x, self._shares(renewed), renewed)
 
+    def finite(self, g: Array) -> bool:
+        return isfinite(sum64(g))
+
+    def stretch(self, run: Algorithm1, state: State) -> bool:
+        if not isinstance(self._duals, ResidualTable) or self._duals.fused is None:
+            return False
+        linear = self._duals.loss.linear
+        law = law_of(run, state, self, self._cumulative)
+        model = None if law is None else model_of(run, state, linear)
+        if model is None:
+            return False
+        steps, rows, idle = self._duals.fused.stretch(law, model, self._duals.table, self._w)
+        self.counts.gradients += rows
+        self.counts.skipped += idle
+        self.counts.prox_r2 += steps
+        if steps:
+            put_back(model, state, linear)
+            state.k += steps
+        return steps > 0
+
     def value_gradient(self, x: Array) -> tuple[float, Array]:
-        rows, shares = None, self._shares(ALL)
+        rows, shares = None, self._shares(EVERY)
         kept = namespace(shares).nonzero(shares)[0]
         if 4 * kept.shape[0] < self.problem.n:  # few rows count; else all of them, as they lie in memory
             rows, shares = kept, shares[kept]
@@ -105,7 +130,7 @@ class LocalEngine(Engine):
         self.counts.functions += shares.shape[0]
         return self.problem.loss.value_gradient(x, shares, rows)
 
-    def hessp(self, x: Array, u: Array, batch: DrawnRows) -> Array:
+    def hessp(self, x: Array, u: Array, batch: Recipe) -> Array:
         rows, shares = self._active(batch)
         self.counts.gradients += shares.shape[0]
         if not shares.shape[0]:
@@ -114,21 +139,23 @@ class LocalEngine(Engine):
 
     def hessian(self, x: Array) -> np.ndarray:
         self.counts.gradients += self.problem.n
-        return self.problem.loss.hessian(x, self._shares(ALL))
+        return self.problem.loss.hessian(x, self._shares(EVERY))
 
     def newton_system(self, x: Array) -> NewtonSystem:
         self.counts.gradients += self.problem.n
-        return self.problem.loss.newton_system(x, self._shares(ALL))
+        return self.problem.loss.newton_system(x, self._shares(EVERY))
 
-    def column_moments(self) -> tuple[Array, Array]:
+    def column_moments(self) -> tuple[float, Array, Array]:
         assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"
-        return self.problem.loss.linear.column_moments(self._shares(ALL))
+        shares, fused = self._shares(EVERY), self._duals.fused
+        found = None if fused is None else fused.column_moments(shares)
+        return self.problem.loss.linear.column_moments(shares) if found is None else found
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
         loss = self.problem.loss
         if loss.minimiser_passes > max(self.passes_left, 0.0):
             return None
-        exact = loss.minimiser(self._shares(ALL), self.problem.r2 if r2 is None else r2, x)
+        exact = loss.minimiser(self._shares(EVERY), self.problem.r2 if r2 is None else r2, x)
         self.counts.gradients += 0 if exact is None else round(loss.minimiser_passes * self.problem.n)
         return exact
 
@@ -137,10 +164,16 @@ class LocalEngine(Engine):
         s = self.problem.s
         return (self._w[rows] if s is None else self._w[rows] * s[rows]) / self.problem.S
 
-    def _active(self, drawn: DrawnRows) -> tuple[Any, Array]:
+    def _active(self, recipe: Recipe) -> tuple[Any, Array]:
         """The distinct rows of positive weight among those drawn, and what each counts in 1/b Σ: w·(times drawn)/b."""
+        drawn = recipe.rows(self.problem.n, self._cumulative)
         if isinstance(drawn, slice):
             return drawn, self._shares(drawn)
+        fused = self._duals.fused
+        if fused is not None:
+            rows, shares, idle = fused.distinct(drawn, self._w)
+            self.counts.skipped += idle
+            return rows, shares
         alive = drawn[to_numpy(self._w)[drawn] > 0]
         self.counts.skipped += len(drawn) - len(alive)
         rows, times = np.unique(alive, return_counts=True)

@@ -115,6 +115,10 @@ class Loss(ABC):
         h = eps_of(x) ** (1 / 3) * (1 + norm(x)) / max(norm(u), 1e-30)
         return (self.gradient(x + h * u, c, rows) - self.gradient(x - h * u, c, rows)) / (2 * h)
 
+    def without_loss(self) -> Array | None:
+        """Which examples, a mask of shape (n,), have no finite loss to begin with and are left out; None: none."""
+        return None
+
     def check(self, r2: Regularizer) -> None:
         """Raise ValueError where the problem with this r2 makes no sense."""
         return

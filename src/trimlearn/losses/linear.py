@@ -12,7 +12,7 @@ from array_api_compat import device
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
 from trimlearn._utils.validation import check_count, check_matrix, check_vector
-from trimlearn.losses.storage import SQUARE_BYTES, Rows, open_storage
+from trimlearn.losses.storage import SQUARE_BYTES, Rows, Storage, open_storage
 
 __all__ = ["Block", "Layer", "Linear"]
 
@@ -35,11 +35,11 @@ class Linear:
 
     Parameters
     ----------
-    V : array, sparse matrix or tensor of shape (n, p)
+    V : array, sparse matrix, tensor or Storage of shape (n, p)
         NumPy array, np.memmap, torch tensor, or scipy CSR (other sparse formats are converted to CSR). Row-major
         (C order) is the one to choose: rows of a column-major V are some 20 times slower to gather.
         Integer, bool and 16-bit float V are converted piece by piece, never as a whole: 8- and 16-bit types to
-        float32, the rest to float64.
+        float32, the rest to float64. The rows of a `Storage` are taken as they are, and not looked at before.
     K : int or None
         How many numbers a prediction has. None: one, and x is a vector.
     intercept : bool
@@ -76,7 +76,7 @@ class Linear:
         transpose: bool = False,
         name: str = "V",
     ) -> None:
-        self.storage = open_storage(check_matrix(V, name))
+        self.storage = V if isinstance(V, Storage) else open_storage(check_matrix(V, name))
         self.n, self.p, self.like = self.storage.n, self.storage.p, self.storage.like
         self.K = K if K is None else check_count(K, "K")
         self.intercept = intercept
@@ -150,10 +150,10 @@ class Linear:
         parts = [Q @ xp.ones_like(q) + (xp.sum(q) + self.intercept) for _, Q, q in self._squares()]
         return xp.astype(xp.concat(parts), self.like.dtype)
 
-    def column_moments(self, c: Array) -> tuple[Array, Array]:
-        """m₂ = Σ cᵢa_ij²/Σ cᵢ for every coordinate j of x, and m₄/m₂, m₄ the same of fourth powers; 0 where m₂ is.
+    def column_moments(self, c: Array) -> tuple[float, Array, Array]:
+        """Σ cᵢ, and Σ cᵢa_ij² and Σ cᵢa_ij⁴ for every coordinate j of x: sums, so that those of parts can be added.
 
-        Both broadcast to x. Rows with cᵢ = 0 are not looked at. In float64: float32 does not hold every square.
+        The last two broadcast to x. Rows with cᵢ = 0 are not looked at. In float64: float32 does not hold every square.
         """
         xp = namespace(self.like)
         center, scale = self._transform()
@@ -164,19 +164,19 @@ class Linear:
             share = xp.astype(c[rows][kept], xp.float64)
             squares, fourths = self.storage.moments(kept + rows.start, share, center, scale)
             second, fourth = second + squares, fourth + fourths
-        ratio = fourth / xp.where(second > 0, second, xp.ones_like(second))
-        return self._coordinates(second / sum64(c)), self._coordinates(ratio)
+        total = sum64(c)
+        return total, self.coordinates(second, total), self.coordinates(fourth, total)
 
     def column_means(self, c: Array) -> Array:
         """Σ cᵢvᵢ/Σ cᵢ, of the rows of V as they are; 0 where c is."""
         means = sum(c[rows] @ self.storage.fetch(rows) for _, rows in self.pieces())
         return means / (sum64(c) or 1.0)
 
-    def _coordinates(self, columns: Array) -> Array:
-        """A number per column of V, one for the intercept, as an array that broadcasts to x."""
+    def coordinates(self, columns: Array, intercept: float) -> Array:
+        """A number per column of V, and that of the intercept, as an array that broadcasts to x."""
         xp = namespace(self.like)
         if self.intercept:
-            columns = xp.concat([columns, xp.ones_like(columns[:1])])
+            columns = xp.concat([columns, xp.full_like(columns[:1], intercept)])
         if self.K is None:
             return columns
         return columns[None, :] if self.transpose else columns[:, None]

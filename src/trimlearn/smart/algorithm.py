@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from math import isfinite, isinf, nan
 from typing import TYPE_CHECKING, final
 
-from trimlearn._utils.arrays import Array, norm, rounding_of, sum64, zeros
+from trimlearn._utils.arrays import Array, norm, rounding_of, zeros
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import DrawnRows, JLaw, Move, RowLaw, Stream
+from trimlearn.smart.draws import JLaw, Move, Recipe, RowLaw, Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.sizes import affordable
@@ -59,6 +59,8 @@ class Algorithm1(Run):
 
     def advance(self, engine: Engine, state: State) -> None:
         state.record = None
+        if engine.stretch(self, state):
+            return
         draws = engine.draws(self.seed, state.k)
         move = self.j.draw(draws, state.k)
         if move is Move.W:
@@ -66,8 +68,8 @@ class Algorithm1(Run):
         elif move is Move.EVALUATE:
             self.evaluation(engine, state)
         else:
-            batch = self.batch.draw(draws, engine.problem.n, None)
-            self.x_step(engine, state, batch, self.refresh.draw(draws, engine.problem.n, batch))
+            batch = draws.recipe(self.batch)
+            self.x_step(engine, state, batch, draws.recipe(self.refresh, batch))
         state.k += 1
         if self.random_output:
             self._sample(engine, state)
@@ -78,7 +80,7 @@ class Algorithm1(Run):
             return
         self._renew(engine, state, engine.reweigh(self.tau))  # where x has not moved, f is known
 
-    def x_step(self, engine: Engine, state: State, batch: DrawnRows, refresh: DrawnRows) -> None:
+    def x_step(self, engine: Engine, state: State, batch: Recipe, refresh: Recipe) -> None:
         """x ← prox_{γ r2}(x − γ (1/b Σ_{i∈I}(wᵢ∇fᵢ(x) − yᵢ) + mean(y))); yᵢ ← wᵢ∇fᵢ(x) for i ∈ D."""
         state.gamma = self.rule.at_x_step(state, engine.passes - state.began)
         if state.moved or not engine.keeps_duals:
@@ -86,7 +88,7 @@ class Algorithm1(Run):
         else:  # x is where every yᵢ was renewed: wᵢ∇fᵢ(x) − yᵢ = 0, exactly
             difference = change = zeros(state.x.shape, state.x)
         g = state.y_mean + difference
-        if self.rule.guards and not isfinite(sum64(g)):
+        if self.rule.guards and not engine.finite(g):
             self._restore(engine, state, overflow=True)
             return
         self.metric.watch(state, difference)
@@ -143,7 +145,7 @@ class Algorithm1(Run):
         noise = 1.0 / (self.b * (1.0 - self.momentum))
         self.metric.learn(engine, state, noise)
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
-        probe = Probe(engine, state, self.metric, draws, noise, value, gradient)
+        probe = Probe(engine, state, self.metric, draws, noise, value, gradient, self.batch)
         state.gamma = self.rule.at_w_step(state, probe)
 
     def _risen(self, engine: Engine, state: State, value: float) -> bool:

@@ -9,35 +9,38 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
-from math import ceil, inf
+from functools import lru_cache
+from math import ceil, inf, prod
 from typing import Any, final
 
 import numpy as np
 
+from trimlearn._utils.blocks import block_starts, blocks_for
 from trimlearn._utils.validation import is_integer, is_number
 
 __all__ = [
     "ALL",
+    "Blocks",
     "Coin",
     "Cyclic",
-    "DrawnRows",
     "Draws",
     "Every",
     "Everything",
+    "Given",
     "Independent",
     "JLaw",
     "Move",
     "Nothing",
+    "Recipe",
     "RowLaw",
     "Same",
     "Stream",
     "WithReplacement",
     "drawn",
+    "normals",
 ]
 
-DrawnRows = Any  # an int64 index array, or the slice ALL
-ALL = slice(None)  # every row, as they lie in memory
-_NOTHING = np.empty(0, dtype=np.int64)  # no rows
+RowNumbers = slice | np.ndarray  # an int64 index array, or slice(None) for every row as they lie in memory
 
 
 class Move(Enum):
@@ -67,28 +70,53 @@ class Draws:
         # The counter's first word counts the blocks that iteration k consumes, its second is k, its third the stream.
         word = (stream or Stream.ITERATION).value
         self._uniform = np.random.Generator(np.random.Philox(key=seed, counter=(word << 128) + (k << 64))).random
-        self.k, self._n, self._cumulative = k, n, cumulative
+        self.seed, self.k, self.n, self.stream = seed, k, n, stream or Stream.ITERATION
+        self.used = 0  # how many numbers have been taken so far
+        self._behind = 0  # of which the generator here does not know
+        self._cumulative = cumulative
 
     def uniform(self) -> float:
         """One number, uniform on [0, 1)."""
-        return float(self._uniform())
+        return float(self.uniforms(1)[0])
 
     def uniforms(self, m: int) -> np.ndarray:
         """m numbers, uniform on [0, 1)."""
+        self._uniform(self._behind)
+        self._behind = 0
+        self.used += m
         return np.asarray(self._uniform(m))
 
     def rows(self, b: int) -> np.ndarray:
         """b row numbers, with replacement. Whole-number weights give the rows that repeating them would give."""
         u = self.uniforms(b)
         if self._cumulative is None:
-            return np.asarray(np.minimum((u * self._n).astype(np.int64), self._n - 1))
+            return np.asarray(np.minimum((u * self.n).astype(np.int64), self.n - 1))
         total = self._cumulative[-1]
-        return np.asarray(np.minimum(np.searchsorted(self._cumulative, u * total, side="right"), self._n - 1))
+        return np.asarray(np.minimum(np.searchsorted(self._cumulative, u * total, side="right"), self.n - 1))
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
         """Standard normal numbers (Box and Muller, as only uniforms are drawn)."""
-        u = self._uniform((2, *shape))
-        return np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
+        found, taken = normals(self.seed, self.k, self.stream, self.used, shape), 2 * prod(shape)
+        self.used += taken
+        self._behind += taken
+        return found
+
+    def recipe(self, law: RowLaw, batch: Recipe | None = None) -> Recipe:
+        """How the next rows are found, by the law; ``batch`` is Iₖ where Dₖ is asked for. Nothing is drawn here."""
+        if isinstance(law, Same):
+            assert batch is not None, "Same() is a law of Dₖ"
+            return batch
+        skip = self.used if batch is None else batch.skip + batch.law.numbers(self.n, self.k)
+        return Recipe(law, self.seed, self.k, self.stream, skip)
+
+
+@lru_cache(maxsize=2)
+def normals(seed: int, k: int, stream: Stream, skip: int, shape: tuple[int, ...]) -> np.ndarray:
+    """What `Draws.normal` gives after ``skip`` numbers. Remembered: an engine may draw it before it is asked for."""
+    u = Draws(seed, k, 1, None, stream).uniforms(skip + 2 * prod(shape))[skip:].reshape(2, *shape)
+    found = np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
+    found.flags.writeable = False
+    return found
 
 
 def drawn(n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -106,8 +134,12 @@ class RowLaw(ABC):
     """A law of Iₖ or Dₖ."""
 
     @abstractmethod
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        """The rows; ``batch`` is Iₖ when Dₖ is drawn."""
+    def draw(self, draws: Draws) -> RowNumbers:
+        """The rows."""
+
+    @abstractmethod
+    def numbers(self, n: int, k: int) -> int:
+        """How many random numbers that takes at iteration k."""
 
     @abstractmethod
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -116,6 +148,10 @@ class RowLaw(ABC):
     def bind(self, n: int) -> RowLaw:
         """The law for n rows."""
         return self
+
+    def sized(self, b: int, n: int) -> RowLaw:
+        """A law of about b rows that reads as this one does: by which curvature is probed."""
+        return WithReplacement(b)
 
 
 @final
@@ -136,8 +172,11 @@ class WithReplacement(RowLaw):
             raise ValueError(f"b must be an integer from 1 to n = {n}, got {self.b!r}.")
         return self
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return draws.rows(min(n, ceil(self._size * (1 + self.growth * draws.k))))
+    def draw(self, draws: Draws) -> RowNumbers:
+        return draws.rows(self.numbers(draws.n, draws.k))
+
+    def numbers(self, n: int, k: int) -> int:
+        return min(n, ceil(self._size * (1 + self.growth * k)))
 
     @property
     def _size(self) -> int:
@@ -150,11 +189,63 @@ class WithReplacement(RowLaw):
 
 @final
 @dataclass(frozen=True)
+class Blocks(RowLaw):
+    """Whole blocks of rows that lie together, uniformly with replacement, about b rows in all; None: ⌈n^(2/3)⌉.
+
+    For data that are read from a disk, in random order (`trimlearn.streams` deals them). Every row has the same chance
+    to be in a block drawn, so that estimates of gradients are unbiased whatever the order; but rows of a block come
+    together, and Theorem 1, which asks for independent rows, does not speak of them. Blocks are of one size up to one
+    row: of the longer ones the row that was hit is left out, each with the same chance.
+    """
+
+    b: int | None = None
+    blocks: int | None = None  # how many there are; None: as many as make ⌈n^(2/3)⌉ rows eight blocks
+
+    def bind(self, n: int) -> Blocks:
+        if self.blocks is not None and (not is_integer(self.blocks) or not 1 <= self.blocks <= n):
+            raise ValueError(f"blocks must be an integer from 1 to n = {n}, got {self.blocks!r}.")
+        blocks = blocks_for(n) if self.blocks is None else int(self.blocks)
+        b = WithReplacement(self.b).bind(n).b
+        assert b is not None, "bound"
+        size = n // blocks
+        return Blocks(max(1, round(b / size)) * size, blocks)
+
+    def draw(self, draws: Draws) -> RowNumbers:
+        n = draws.n
+        hit, starts = draws.uniforms(self.numbers(n, draws.k)), block_starts(n, self._blocks)
+        row = np.minimum((hit * n).astype(np.int64), n - 1)
+        block = np.searchsorted(starts, row, side="right") - 1
+        size = n // self._blocks
+        rows = starts[block][:, None] + np.arange(size)
+        longer = starts[block + 1] - starts[block] > size
+        return np.asarray(rows + (longer[:, None] & (rows >= row[:, None]))).ravel()
+
+    def numbers(self, n: int, k: int) -> int:
+        assert self.b is not None, "bind the law first"
+        return self.b // (n // self._blocks)
+
+    @property
+    def _blocks(self) -> int:
+        assert self.blocks is not None, "bind the law first"
+        return self.blocks
+
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        return float(1 - (1 - (n // self._blocks) / n) ** self.numbers(n, 0))
+
+    def sized(self, b: int, n: int) -> RowLaw:
+        return Blocks(b, self.blocks).bind(n)
+
+
+@final
+@dataclass(frozen=True)
 class Everything(RowLaw):
     """All rows."""
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return ALL
+    def draw(self, draws: Draws) -> RowNumbers:
+        return slice(None)
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 1.0
@@ -165,8 +256,11 @@ class Everything(RowLaw):
 class Nothing(RowLaw):
     """No row."""
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return _NOTHING
+    def draw(self, draws: Draws) -> RowNumbers:
+        return np.empty(0, dtype=np.int64)
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 0.0
@@ -177,8 +271,11 @@ class Nothing(RowLaw):
 class Same(RowLaw):
     """Dₖ = Iₖ."""
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return batch
+    def draw(self, draws: Draws) -> RowNumbers:
+        raise ValueError("Same() takes the rows of Iₖ and draws none; use it as the law of Dₖ.")
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return drawn(n, b, s)
@@ -196,11 +293,56 @@ class Independent(RowLaw):
             raise ValueError(f"probability must be a number in [0, 1], got {self.probability!r}.")
         return self
 
-    def draw(self, draws: Draws, n: int, batch: DrawnRows) -> DrawnRows:
-        return np.flatnonzero(draws.uniforms(n) < self.probability)
+    def draw(self, draws: Draws) -> RowNumbers:
+        return np.flatnonzero(draws.uniforms(draws.n) < self.probability)
+
+    def numbers(self, n: int, k: int) -> int:
+        return n
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return self.probability
+
+
+@final
+@dataclass(frozen=True)
+class Recipe:
+    """Some rows of iteration k, not drawn yet: whoever holds examples finds the row numbers alone, at any time."""
+
+    law: RowLaw
+    seed: int = 0
+    k: int = 0
+    stream: Stream = Stream.ITERATION
+    skip: int = 0  # numbers of the stream that others have taken before
+
+    def rows(self, n: int, cumulative: np.ndarray | None = None) -> RowNumbers:
+        """The row numbers among n examples; ``cumulative``: the sums s₁, s₁ + s₂, … of sample weights, if there are.
+
+        >>> Recipe(WithReplacement(4), seed=0, k=5, skip=1).rows(10)
+        array([4, 7, 5, 8])
+        """
+        draws = Draws(self.seed, self.k, n, cumulative, self.stream)
+        draws.uniforms(self.skip)
+        return self.law.draw(draws)
+
+
+ALL = Recipe(Everything())  # every row
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Given(RowLaw):
+    """The rows given, in every iteration: for trials and timings."""
+
+    given: np.ndarray
+
+    def draw(self, draws: Draws) -> RowNumbers:
+        return self.given
+
+    def numbers(self, n: int, k: int) -> int:
+        return 0
+
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        return np.isin(np.arange(n), self.given).astype(np.float64)
 
 
 class JLaw(ABC):

@@ -120,9 +120,9 @@ class Diagonal(Metric):
         # Again only after 1, 4, 16, 64, … w-steps: the moments cost more than a product with the design.
         if state.w_steps & (state.w_steps - 1) or state.w_steps.bit_length() % 2 == 0:
             return
-        second, ratio = engine.column_moments()
+        total, second, fourth = engine.column_moments()
         xp = namespace(second)
-        M = second + noise * ratio
+        M = second / total + noise * fourth / xp.where(second > 0, second, xp.ones_like(second))
         most = xp.finfo(M.dtype).max ** 0.5
         M = xp.where(M < most, M, xp.full_like(M, most))  # also where moments have overflowed
         largest = xp.max(M)

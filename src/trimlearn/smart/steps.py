@@ -8,11 +8,9 @@ from functools import cached_property
 from math import ceil, inf, isfinite, nan
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
-import numpy as np
-
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn._utils.validation import is_number
-from trimlearn.smart.draws import Draws
+from trimlearn.smart.draws import Draws, Recipe, RowLaw, WithReplacement
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Metric, unit
 
@@ -20,6 +18,8 @@ if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 __all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
+
+UNIFORM = WithReplacement()
 
 
 class StepRule(ABC):
@@ -57,11 +57,13 @@ class Probe:
     noise: float  # the share of one draw in a batch, amplified by momentum
     value: float  # the mean loss at x
     gradient: Array  # and its gradient
+    law: RowLaw = UNIFORM  # by which x-steps draw
 
     @cached_property
-    def rows(self) -> np.ndarray:
-        """The minibatch, drawn when first asked for."""
-        return self.draws.rows(probe_size(self.engine.problem.n))
+    def rows(self) -> Recipe:
+        """The minibatch, settled when first asked for."""
+        n = self.engine.problem.n
+        return self.draws.recipe(self.law.sized(probe_size(n), n))
 
     def largest(self) -> tuple[float, bool]:
         """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.

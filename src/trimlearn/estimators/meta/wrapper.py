@@ -22,6 +22,7 @@ from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.inputs import check_counts, check_labels_known, numbers, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
+from trimlearn.estimators.meta.networks import check_no_module, is_net
 from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.splits import given_splits
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
@@ -95,6 +96,9 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         A stage ends when at most this share of the rows changes its weight, or F no longer falls.
     random_state : int, RandomState instance or None, default=None
         For the folds, and for every random_state of the estimator that is None. An int gives the same fit every time.
+    n_jobs : int or None, default=None
+        Models of folds that are fitted at a time, in processes, as in scikit-learn; None: one, -1: as many as there
+        are cores. The result is the same.
     verbose : bool or int, default=0
         Show on stderr what the fit is doing.
 
@@ -162,6 +166,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         max_iter: int = 20,
         tol: float = 0.005,
         random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: bool | int = 0,
     ) -> None:
         self.estimator = estimator
@@ -173,6 +178,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -229,7 +235,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         if y is None:
             raise ValueError("TrimmedEstimator requires y to be passed, but the target y is None.")
         X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True) if not get_tags(self).target_tags.multi_output else np.asarray(y)
+        columns = get_tags(self).target_tags.multi_output or (is_net(self.estimator) and is_regressor(self.estimator))
+        y = np.asarray(y) if columns else column_or_1d(y, warn=True)
         if is_classifier(self.estimator):
             check_labels_known(y)
         assert_all_finite(y, input_name="y")
@@ -253,6 +260,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         return EncodedExamples(X, y, y, s, None)
 
     def _check_parameters(self) -> None:
+        check_no_module(self.estimator)
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
             raise ValueError(
                 f"estimator must be a scikit-learn regressor or classifier, or a Pipeline that ends in one, "
@@ -328,6 +336,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             max_iter=self.max_iter,
             tol=self.tol,
             seed=seed,
+            n_jobs=self.n_jobs,
         )
 
     def _conclude(self, run: Alternation, found: Judgement) -> None:

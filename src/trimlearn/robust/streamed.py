@@ -1,0 +1,232 @@
+"""Trimmed fits of any loss of linear predictions to rows that are read from a disk, from a start that a sample gave.
+
+Newton's steps: x is near its place already. Of each row its loss is kept, and its residual.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil, inf, prod
+from typing import Any, final
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.digits import kth_by_digits
+from trimlearn._utils.threads import each, total
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.exact import solve_symmetric
+from trimlearn.weights.simplex import snap_h
+
+__all__ = ["Trimming", "kept_share", "newton_streamed", "trimmed_newton", "trimming"]
+
+Weigh = Callable[[slice], Any]  # the weights of some rows, or one for all
+
+STEPS = 30  # at most, a limit on time: from the fit to a sample three to ten are made
+SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
+PRECISE = 1e-9  # the same where w is known, and steps gain digits: then x is known to 3·10⁻⁵ of a standard deviation
+LONGEST, SHORTEST = 10.0, 1e-3  # times Newton's step: limits for safety
+CURVED, PER_PARAMETER = 200_000, 100  # rows for the Hessian, and at least so many for each parameter: known to a tenth
+TINY = 1e-300  # in place of a 0 to divide by: a normal number, whose inverse is still finite
+PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory, 2 MB
+
+
+@final
+@dataclass(frozen=True)
+class Trimming:
+    """Weight 1 below a threshold, ``share`` at it, 0 above; and the mean of the weighted losses."""
+
+    threshold: float
+    share: float
+    value: float
+
+    def of(self, f: np.ndarray) -> np.ndarray:
+        """The weights of losses f ≥ 0."""
+        return kept_share(f, self.threshold, self.share)
+
+
+def kept_share(a: np.ndarray, threshold: float, share: float) -> np.ndarray:
+    """1 where |a| is below the threshold, ``share`` at it, 0 above and where a is NaN."""
+    size = np.abs(a)
+    w: np.ndarray = (size < threshold).astype(a.dtype)
+    w[size == threshold] = share
+    return w
+
+
+def trimming(f: np.ndarray, h: float) -> Trimming:
+    """The weights that keep the h smallest of the losses f ≥ 0."""
+    n, h = len(f), snap_h(h, len(f))
+    theta = inf if h >= n else kth_by_digits(f, ceil(h) - 1)
+    below = tied = 0
+    total_loss = 0.0
+    for start in range(0, n, PIECE):
+        a = f[start : start + PIECE]
+        inside = a < theta
+        below += int(np.count_nonzero(inside))
+        tied += int(np.count_nonzero(a == theta))
+        total_loss += float(np.sum(a, dtype=np.float64, where=inside))
+    left = h - below
+    return Trimming(
+        theta, min(max(left / max(tied, 1), 0.0), 1.0), (total_loss + (left * theta if left > 0 else 0)) / n
+    )
+
+
+def trimmed_newton(loss: PredictionLoss, x: Array, h: float, ridge: float) -> tuple[Array, np.ndarray, list[float]]:
+    """min over x and w of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², Σ wᵢ = h, the intercept exempt: x, the losses there, and F
+    after each step.
+
+    The best w for x, then a step of `_Newton` for this w, in turn.
+    """
+    newton, objectives = _Newton(loss, ridge, SETTLED), list[float]()
+    while True:
+        f, r = _evaluated(loss, x)
+        found = trimming(f, h)
+        value = found.value + newton.half_square(x)
+        if newton.too_high(value):
+            x = newton.shorter()
+            continue
+        objectives.append(value)
+        there = newton.step(x, value, lambda at, f=f, found=found: found.of(f[at]), r)  # type: ignore[misc]
+        if there is None:
+            return x, f, objectives
+        x = there
+
+
+def newton_streamed(loss: PredictionLoss, x: Array, weigh: Weigh, ridge: float) -> Array:
+    """min over x of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², the intercept exempt, w as given."""
+    newton = _Newton(loss, ridge, PRECISE)
+    while True:
+        f, r = _evaluated(loss, x)
+        value = newton.half_square(x)
+        for start in range(0, loss.n, PIECE):
+            at = slice(start, min(start + PIECE, loss.n))
+            w = np.broadcast_to(np.asarray(weigh(at), f.dtype), (at.stop - at.start,))
+            value += float(np.sum(f[at] * w, dtype=np.float64, where=w > 0)) / loss.n
+        if newton.too_high(value):
+            x = newton.shorter()
+            continue
+        there = newton.step(x, value, weigh, r)
+        if there is None:
+            return x
+        x = there
+
+
+class _Newton:
+    """Newton's steps with one Hessian, found from some of the rows, which lie in random order.
+
+    How much longer or shorter than that a step should be is read off two of them, as Barzilai and Borwein (1988) do in
+    the plain metric: rows that change sides as x moves take curvature away, for instance. A step that does not lower F
+    is made again, shorter.
+    """
+
+    def __init__(self, loss: PredictionLoss, ridge: float, settled: float) -> None:
+        self.loss, self.settled, self.penalty = loss, settled, _penalty(loss, ridge)
+        self._hessian: np.ndarray | None = None
+        self._best, self._from, self._step = inf, np.zeros(0), np.zeros(0)
+        self._length, self._made = 1.0, 0
+
+    def half_square(self, x: Array) -> float:
+        """½ Σ penalty x²."""
+        return 0.5 * float(self.penalty @ x.astype(np.float64).ravel() ** 2)
+
+    def too_high(self, value: float) -> bool:
+        """Whether the last step was too long, and another may be tried."""
+        return not value <= self._best * (1 + self.settled) and self._length > SHORTEST
+
+    def shorter(self) -> Array:
+        """x after a shorter step."""
+        self._length = min(1.0, self._length / 4)
+        return self._moved(self._from)
+
+    def step(self, x: Array, value: float, weigh: Weigh, r: np.ndarray) -> Array | None:
+        """x after the next step; None: it is where it should be. r: the residuals ∇φ."""
+        gradient = _gradient(self.loss, weigh, r) + self.penalty * x.astype(np.float64).ravel()
+        if self._hessian is None:
+            self._hessian = _hessian(self.loss, x, weigh) + np.diag(self.penalty)
+        step = solve_symmetric(self._hessian, -gradient[:, None])[:, 0]
+        if self._made:
+            before = self._hessian @ self._step
+            left = float(before @ step) / max(float(before @ self._step), TINY)
+            self._length = min(max(self._length / max(1 - left, 1 / LONGEST), 1 / LONGEST), LONGEST)
+        gain, fell = -0.5 * float(gradient @ step), value < self._best * (1 - self.settled)
+        self._made += 1
+        if not gain > self.settled * abs(value) or not fell or self._made > STEPS:
+            return None
+        self._best, self._from, self._step = value, x, step
+        return self._moved(x)
+
+    def _moved(self, x: Array) -> Array:
+        return (x + self._length * self._step.reshape(x.shape)).astype(x.dtype)
+
+
+def _evaluated(loss: PredictionLoss, x: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The losses of all rows, and their residuals (n, K)."""
+    f, r = np.empty(loss.n, loss.like.dtype), np.empty((loss.n, loss.K), loss.like.dtype)
+
+    def part(at: tuple[slice, Any]) -> None:
+        f[at[1]], r[at[1]] = loss.evaluate(loss.linear.predict(x, at[1]), at[1])
+
+    each(part, loss.linear.pieces())
+    return f, r
+
+
+def _gradient(loss: PredictionLoss, weigh: Weigh, r: np.ndarray) -> np.ndarray:
+    """1/n Σ wᵢAᵢᵀrᵢ as one vector; of rows of weight 0 nothing is added."""
+    K, p = loss.K, loss.linear.p
+
+    def part(at: tuple[slice, Any]) -> np.ndarray:
+        V, w = loss.linear.storage.fetch(at[1]), np.asarray(weigh(at[1]), r.dtype)
+        w = np.broadcast_to(w, (V.shape[0],))[:, None]
+        wr = np.where(w > 0, r[at[1]], 0) * w
+        return np.column_stack([(wr.T @ V).astype(np.float64), wr.sum(axis=0, dtype=np.float64)])
+
+    sums = total(part, loss.linear.pieces(), np.zeros((K, p + 1))) / loss.n
+    return (_transform(loss) @ sums.T)[: p + loss.linear.intercept].ravel()
+
+
+def _hessian(loss: PredictionLoss, x: Array, weigh: Weigh) -> np.ndarray:
+    """1/m Σ wᵢAᵢᵀ∇²φᵢAᵢ over the first m rows, for x as one vector."""
+    K, p, linear = loss.K, loss.linear.p, loss.linear
+    pairs = [(k, m) for k in range(K) for m in range(k + 1)]
+    units = np.eye(K, dtype=loss.like.dtype)
+    m = min(loss.n, max(CURVED, PER_PARAMETER * prod(loss.x_shape)))
+
+    def part(at: tuple[slice, Any]) -> np.ndarray:
+        rows = at[1]
+        V, Z = linear.storage.fetch(rows), linear.predict(x, rows)
+        w = np.broadcast_to(np.asarray(weigh(rows), Z.dtype), (V.shape[0],))
+        curves = [loss.phi_hessp(Z, np.broadcast_to(unit, Z.shape), rows) for unit in units]
+        sums = np.empty((len(pairs), p + 1, p + 1))
+        for H, (k, j) in zip(sums, pairs, strict=True):
+            c = np.where(w > 0, curves[k][:, j], 0) * w
+            H[:p, :p], H[:p, p], H[p, p] = (V * c[:, None]).T @ V, c @ V, c.sum(dtype=np.float64)
+            H[p, :p] = H[:p, p]
+        return sums
+
+    sums = total(part, linear.pieces(slice(0, m)), np.zeros((len(pairs), p + 1, p + 1))) / m
+    size, T = p + linear.intercept, _transform(loss)
+    hessian = np.zeros((size, K, size, K))
+    for H, (k, j) in zip(sums, pairs, strict=True):
+        block = (T @ H @ T.T)[:size, :size]
+        hessian[:, k, :, j], hessian[:, j, :, k] = block, block.T
+    return hessian.reshape(size * K, size * K)
+
+
+def _transform(loss: PredictionLoss) -> np.ndarray:
+    """T with aᵢ = T(vᵢ, 1), for centre and scale."""
+    linear, p = loss.linear, loss.linear.p
+    T = np.eye(p + 1)
+    if linear.scale is not None:
+        T[:p, :p] = np.diag(1.0 / linear.scale.astype(np.float64))
+    if linear.center is not None:
+        T[:p, p] = -T[:p, :p] @ linear.center.astype(np.float64)
+    return T
+
+
+def _penalty(loss: PredictionLoss, ridge: float) -> np.ndarray:
+    """What stands before ½x² of every parameter."""
+    penalty = np.full(loss.x_shape, ridge)
+    if loss.intercept:
+        penalty[-1] = 0.0
+    return penalty.reshape(prod(loss.x_shape))
