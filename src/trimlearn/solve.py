@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import asarray_like
+from trimlearn._utils.arrays import Array, asarray_like, to_numpy
 from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
@@ -192,6 +192,8 @@ class _Driver:
             self.spent = self.engine.passes
             self.engine.max_passes = self.spent + self.limits.max_passes
             state = self.run.init(self.engine, x)
+            if state.record is not None and isnan(state.record.objective):
+                state = self._without_nan(x)
             self._note(state, show)
             if self.checkpoint is not None:
                 self._save(state)
@@ -205,6 +207,21 @@ class _Driver:
         if status is not Status.DIVERGED and self._stationary(self.history[-1]):
             status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
         return self._solution(state, status)
+
+    def _without_nan(self, x: Array) -> State:
+        """The state at x with the examples trimmed whose losses are NaN there, and no continuation, which begins with
+        all of them."""
+        engine, problem = self.engine, self.engine.problem
+        lost, n = int(np.count_nonzero(np.isnan(to_numpy(engine.losses)))), problem.n
+        engine.r1 = problem.r1
+        engine.set_weights(problem.r1.minimise(engine.losses, problem.s))
+        state = self.run.init(engine, x)
+        if state.record is not None and isnan(state.record.objective):
+            raise ValueError(
+                f"{lost} of {n} losses are NaN where the solver starts, and h = {engine.h:g} keeps some of these; "
+                "repair or remove such examples, lower h, or give an x0 where they are not."
+            )
+        return state
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
