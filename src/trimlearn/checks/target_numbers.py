@@ -27,8 +27,9 @@ from trimlearn.robust.scale import rounding_floor
 
 __all__ = ["NumberJudgement", "explained", "judge_numbers"]
 
-EVEN = (1.0, 1.5, 2.5, 4.0, 7.0, 15.0, 60.0)  # degrees of freedom that are tried: from tails without mean to normal
-LOPSIDED = ((1.5, 60.0), (2.5, 60.0), (60.0, 1.5), (60.0, 2.5))  # the same above and below: one long tail, one short
+# Degrees of freedom that are tried, above and below: from tails without variance to normal ones, or one long tail and
+# one short. With tails as long as 1.5 a single number a thousand times too far out was taken for an error.
+EVEN, LOPSIDED = (2.5, 4.0, 7.0, 15.0, 60.0), ((2.5, 60.0), (60.0, 2.5))
 DEGREES = (*((degrees, degrees) for degrees in EVEN), *LOPSIDED)
 UNKNOWN = (2.5, 2.5)  # the degrees where most numbers are the same: tails without variance, as no law is known
 GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
