@@ -32,7 +32,7 @@ def test_one_number_far_out_is_wrong(n: int, far: float) -> None:
     y = truth + 0.5 * rng.standard_t(4, n)
     y[4] = far
     found = judge_numbers(y, truth)
-    assert found.probability[4] > 0.8 and found.flagged.sum() <= 3
+    assert found.probability[4] > 0.7 and found.flagged.sum() <= 3
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
