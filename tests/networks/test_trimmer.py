@@ -268,6 +268,9 @@ def test_datasets_are_numbered() -> None:
     assert len(pairs) == 2 and pairs[1] == (3.0, 4.0, 1)
     assert Indexed([5.0])[0] == (5.0, 0)
     assert Indexed([{"x": 1}])[0] == {"x": 1, "index": 0}
+    few = torch.utils.data.Subset(TensorDataset(LOSSES), [4, 6, 9])  # which reads batches at once
+    (batch,) = DataLoader(Indexed(few), batch_size=3)
+    assert batch[0].tolist() == [9.0, 6.0, 8.0] and batch[1].tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="have a key 'index' already"):
         Indexed([{"index": 1}])[0]
 
