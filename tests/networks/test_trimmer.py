@@ -193,7 +193,7 @@ def test_what_a_call_refuses(losses: Any, indices: Any, message: str) -> None:
     ("arguments", "options", "message"),
     [
         ((0, 0.1), {}, "n must be"),
-        ((10, 1.0), {}, "contamination=1.0 must be at least 0 and below 1"),
+        ((10, 1.0), {}, "contamination=1.0 must be at least 0 and below 1; give a share.*, a number of examples.$"),
         ((10, "auto"), {}, "or let trimlearn.torch.trim estimate it"),
         ((10, {"a": 0.1}), {}, "give groups too"),
         ((3, {"a": 0.1}), {"groups": "abb"}, "a share for each group"),
