@@ -24,8 +24,8 @@ __all__ = ["Trimming", "judge_examples", "warn_of_invalid", "weight_set"]
 
 EVERY = 2  # epochs from one late w-step to the next: it takes a third of one
 FALLING = 0.5  # of the epochs, in which h falls to its target: then as many are left to settle
-# Standard errors, and the share, by which models must explain examples better. A tenth of the rows shifted makes it dozens
-# and a half; errors whose size depends on x, nothing being bad, make it 2 to 5 and a few per cent.
+# Standard errors, and the share, by which models must explain examples better. A tenth of the rows shifted makes it
+# dozens and a half; errors whose size depends on x, nothing being bad, make it 2 to 5 and a few per cent.
 SIGNIFICANT, SHARE = 4.0, 0.05
 APART = 1.5  # times the cut-off: half of an exponential tail ends at 1.2 times, and Cauchy's at 2
 HALF = 0.5  # of the examples that a wary model trusts: most are good, or nothing can be done
