@@ -293,5 +293,5 @@ def _loops_allowed() -> Iterator[None]:
 
 def _raise_for_memory(error: BaseException) -> None:
     """Out of memory is no reason to go another, slower way."""
-    if isinstance(error, torch.OutOfMemoryError):
+    if isinstance(error, torch.cuda.OutOfMemoryError):
         raise error
