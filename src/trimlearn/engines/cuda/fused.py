@@ -49,7 +49,7 @@ class Phi:
     b: float = 0.0
 
 
-PHIS: dict[type, Callable[[Any], Phi]] = {
+PHIS: dict[type, Callable[[Any], Phi]] = {  # by what `trimlearn.losses.compiled` calls them
     compiled.LabelRows: lambda rows: Phi("labels", rows.t, rows.t),
     compiled.SoftLabelRows: lambda rows: Phi("soft", rows.t, rows.saturated),
     compiled.MislabelledRows: lambda rows: Phi("mislabelled", rows.t, rows.log_T.contiguous()),
