@@ -88,7 +88,7 @@ class Given(Start):
         if self.w0 is not None:
             engine.set_weights(_weights(self.w0, problem))
         elif self.x0 is not None:
-            engine.set_weights(problem.r1.minimise(problem.loss.values(x), problem.s))
+            engine.set_weights(problem.r1.minimise(engine.losses_at(x), problem.s))
         else:
             engine.set_weights(problem.r1.start(problem.n, problem.s))
         return x

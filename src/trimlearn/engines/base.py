@@ -144,6 +144,10 @@ class Engine(ABC):
     def losses(self) -> Array:
         """fᵢ at the x last evaluated, gathered."""
 
+    def losses_at(self, x: Array) -> Array:
+        """fᵢ(x) for all i, gathered; leaves f and y alone, and is not counted: for starts."""
+        return self.problem.loss.values(x)
+
     @abstractmethod
     def evaluate(self, x: Array) -> float:
         """fᵢ ← fᵢ(x) for all i, and what `renew` needs; returns 1/S Σ sᵢwᵢfᵢ."""

@@ -124,6 +124,10 @@ class CudaEngine(Engine):
     def losses(self) -> Array:
         return self._exchange.array(self._all.f)
 
+    def losses_at(self, x: Array) -> Array:
+        self._exchange.send(x)
+        return self._exchange.array(self._rows.values(self._exchange.x))
+
     # -- w-steps ------------------------------------------------------------------------------------------------------
 
     def evaluate(self, x: Array) -> float:
