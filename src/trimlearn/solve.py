@@ -214,7 +214,7 @@ class _Driver:
     @cached_property
     def _identity(self) -> str:
         """What a checkpoint must say to be this run's. Found once: the fingerprint takes three passes over the data."""
-        return f"{self.run!r}, start={self.start!r}, data={self.engine.problem.fingerprint()}"
+        return f"{self.run!r}, start={self.start!r}, data={self.engine.fingerprint()}"
 
     def _save(self, state: State) -> None:
         assert self.checkpoint is not None

@@ -18,7 +18,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import Draws, Recipe, Stream
+from trimlearn.smart.draws import Draws, Recipe, RowLaw, Stream
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.weights import WeightSet
 
@@ -135,6 +135,30 @@ class Engine(ABC):
     @abstractmethod
     def set_weights(self, w: Any) -> None:
         """w ← the given one."""
+
+    @abstractmethod
+    def set_even_weights(self) -> None:
+        """w ← the centre of r1 at the present h: the same weight for every row, or for every row of a group."""
+
+    @abstractmethod
+    def set_best_weights(self, x: Array) -> None:
+        """w ← the best weights in r1 at x. A start: it counts for nothing."""
+
+    def saved_weights(self) -> dict[str, np.ndarray]:
+        """What a checkpoint holds of w."""
+        return {"w": to_numpy(self.weights)}
+
+    def read_weights(self, arrays: dict[str, np.ndarray]) -> Any:
+        """What `set_weights` takes, from the arrays that `saved_weights` gave: they are taken out of ``arrays``."""
+        return arrays.pop("w")
+
+    def fingerprint(self) -> str:
+        """A short text that tells the problem, its data included, from others."""
+        return self.problem.fingerprint()
+
+    def check(self, refresh: RowLaw, tau: float) -> None:
+        """Raise ValueError where this engine has no such steps: D by the law ``refresh``, τ."""
+        return
 
     @property
     @abstractmethod
