@@ -1,0 +1,188 @@
+"""The engine whose rows lie on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Self, final
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn.engines.cluster.losses import LossOf, loss_of, standing_for
+from trimlearn.engines.cluster.rows import Block, Facts, agree, assemble, facts, in_one_array, read_saved, save_rows
+from trimlearn.engines.cluster.workers import Workers, local_cluster
+from trimlearn.engines.shard import Reply, Shard, Standing, part
+from trimlearn.engines.sharded import ShardedEngine
+from trimlearn.problem import SAMPLE, Problem, medians
+from trimlearn.regularizers import Regularizer
+from trimlearn.weights import AllOnes, WeightSet, snap_h
+
+__all__ = ["DaskEngine", "Placed"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Rows on the workers: a future of a `Block` for each shard, and what is known of them.
+
+    lazy: whether one number per row comes back as a Dask array; else as a NumPy one.
+    """
+
+    workers: Workers
+    blocks: list[Any]
+    found: list[Facts]
+    lazy: bool
+
+    @classmethod
+    def of(cls, workers: Workers, blocks: list[Any], names: list[str], lazy: bool) -> Placed:
+        """These blocks, once they are there and agree; ValueError names the one that does not."""
+        found = workers.gather(workers.place(facts, [(block,) for block in blocks], "facts"))
+        agree(found, names)
+        return cls(workers, blocks, found, lazy)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return sum(facts.n for facts in self.found)
+
+    @property
+    def mass(self) -> float:
+        """Σs, or n."""
+        return sum(facts.mass for facts in self.found)
+
+    @property
+    def counted(self) -> bool:
+        """Whether no row has a sample weight."""
+        return not any(facts.weighted for facts in self.found)
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first row of each shard."""
+        return [sum(facts.n for facts in self.found[:i]) for i in range(len(self.found))]
+
+    def sample(self, m: int) -> Block:
+        """m rows drawn with replacement, as `Problem.centred` draws them; each that was drawn once, its times as s."""
+        drawn = np.random.Generator(np.random.Philox(key=0)).integers(0, self.n, m)
+        rows, times = np.unique(drawn, return_counts=True)
+        args = [(block, rows, times, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
+        parts = [found for found in self.workers.gather(self.workers.place(_some, args, "sample")) if len(found.t)]
+        return assemble([b.V for b in parts], [b.t for b in parts], [b.s for b in parts])
+
+
+def _some(block: Block, rows: np.ndarray, times: np.ndarray, lo: int) -> Block:
+    """Those of the rows that are here."""
+    here = (rows >= lo) & (rows < lo + len(block.t))
+    index, s = rows[here] - lo, times[here].astype(np.float64)
+    return Block(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
+
+
+def _make_shard(block: Block, problem: Problem, loss: LossOf, lo: int, n: int, before: float) -> Shard:
+    own = loss.make(block.V, block.t)
+    s = None if block.s is None else block.s.astype(to_numpy(own.like).dtype)
+    return Shard(part(problem, own, s), lo, n, before)
+
+
+@final
+class DaskEngine(ShardedEngine):
+    """Rows on the workers of a Dask cluster: one shard on each, one task a worker and step, sums by a tree.
+
+    Parameters
+    ----------
+    placed : Placed
+        The rows.
+    loss : LossOf
+        The kind of loss they have.
+    r1 : WeightSet
+        ``CappedSimplex(h)`` or ``AllOnes()``.
+    r2 : Regularizer, optional
+        What is known about x.
+    centred : bool
+        Whether the problem is put about the medians of a sample of rows, where it has an intercept.
+
+    Attributes
+    ----------
+    given : Problem
+        The problem as it was given, not centred.
+    """
+
+    def __init__(
+        self, placed: Placed, loss: LossOf, r1: WeightSet, r2: Regularizer | None = None, *, centred: bool = True
+    ) -> None:
+        self._open = ExitStack()
+        sample = placed.sample(SAMPLE)
+        self.given = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
+        if centred and self.given.loss.intercept:
+            loss = loss.centred(medians(sample.V, sample.s))
+        problem = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
+        super().__init__(problem, placed.counted)
+        self.placed, before, args = placed, 0.0, []
+        for block, lo, facts in zip(placed.blocks, placed.starts, placed.found, strict=True):
+            if facts.mass > 0:  # no row of another one counts
+                args.append((block, problem, loss, lo, placed.n, before))
+            before += facts.mass
+        self._shards = placed.workers.place(_make_shard, args, "shard")
+
+    @classmethod
+    def of(cls, problem: Problem, client: Any = None) -> Self:
+        """The engine of a problem in memory. Without a client, one on this machine is started, and `close` ends it."""
+        loss: Any = problem.loss
+        recipe = loss_of(loss)
+        with ExitStack() as opened:
+            workers = Workers(opened.enter_context(local_cluster()) if client is None else client)
+            folder = Path(opened.enter_context(TemporaryDirectory(prefix="trimlearn-")))
+            t = to_numpy(loss.t)
+            t = t[:, 0] if loss.linear.K is None and t.ndim == 2 else t
+            save_rows(folder, loss.linear.storage.V, t, None if problem.s is None else to_numpy(problem.s))
+            n, count = problem.n, min(len(workers.addresses), problem.n)
+            cuts = [n * i // count for i in range(count + 1)]
+            bounds = list(zip(cuts[:-1], cuts[1:], strict=True))
+            blocks = workers.place(read_saved, [(folder, lo, hi) for lo, hi in bounds], "rows")
+            placed = Placed.of(workers, blocks, [f"rows {lo} to {hi - 1}" for lo, hi in bounds], lazy=False)
+            r2 = problem.r2.r2 if problem.loss.intercept else problem.r2  # type: ignore[attr-defined]
+            engine = cls(placed, recipe, problem.r1, r2, centred=False)
+            engine.problem = engine.given = problem
+            engine._open = opened.pop_all()
+        return engine
+
+    def close(self) -> None:
+        """Let go of the shards, and end what was started for them."""
+        self._shards.clear()
+        self._open.close()
+
+    def ask_all(self, serial: int, standing: Standing | None, then: int, task: Callable[..., Any], args: Any) -> Reply:
+        return self.placed.workers.ask(self._shards, serial, standing, then, task, args)
+
+    def collect(self, task: Callable[[Shard], np.ndarray]) -> Array:
+        question = pickle.dumps((self._standing, task))
+        held = self.placed.workers.place(_collected, [(shard, question) for shard in self._shards], "collect")
+        parts, found = [], iter(held)
+        dtype = to_numpy(self._like).dtype
+        for facts in self.placed.found:
+            parts.append(next(found) if facts.mass > 0 else np.zeros(facts.n, dtype))
+        return in_one_array(
+            self.placed.workers, parts, [facts.n for facts in self.placed.found], dtype, self.placed.lazy
+        )
+
+
+def _collected(shard: Shard, question: bytes) -> np.ndarray:
+    """On a worker: one number per row of the shard, as it stands, or should."""
+    standing, task = pickle.loads(question)
+    with np.errstate(all="ignore"):
+        if shard.serial != standing.serial:
+            shard.take(standing)
+    return np.array(task(shard))
+
+
+def _problem(placed: Placed, sample: Any, r1: WeightSet, r2: Regularizer | None) -> Problem:
+    """The problem of all rows, by what stands for them here."""
+    problem = Problem(standing_for(sample, placed.n), AllOnes(), r2)
+    problem.S = placed.mass
+    if not isinstance(r1, AllOnes):
+        snap_h(r1.h, placed.mass)  # raises where it is more than there are
+    problem.r1 = r1
+    return problem

@@ -1,0 +1,138 @@
+"""Rows on their way to the workers: from memory, from files, from Dask's own collections; and what is known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse as sp
+
+from trimlearn._utils.validation import is_sparse
+
+__all__ = ["Block", "Facts", "agree", "assemble", "facts", "in_one_array", "read_saved", "save_rows"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The rows of one shard on their worker: features, targets and sample weights, None where every row counts once."""
+
+    V: Any
+    t: np.ndarray
+    s: np.ndarray | None = None
+
+    def __sizeof__(self) -> int:
+        data = self.V.data if is_sparse(self.V) else self.V
+        return int(data.nbytes + self.t.nbytes + (0 if self.s is None else self.s.nbytes))
+
+
+@final
+@dataclass(frozen=True)
+class Facts:
+    """What is known here of the rows of a shard."""
+
+    n: int
+    p: int
+    dtype: str
+    mass: float  # Σs, or n
+    weighted: bool
+    bad: str = ""  # what is wrong with them, with the number of the row
+
+
+def facts(block: Block) -> Facts:
+    """What a worker tells about its rows."""
+    n, p = block.V.shape
+    mass = float(n) if block.s is None else float(np.sum(block.s, dtype=np.float64))
+    return Facts(int(n), int(p), str(block.V.dtype), mass, block.s is not None, _wrong(block))
+
+
+def _wrong(block: Block) -> str:
+    n = block.V.shape[0]
+    for name, length in (("y", len(block.t)), ("sample_weight", n if block.s is None else len(block.s))):
+        if length != n:
+            return f"X has {n} rows and {name} {length}"
+    entries = block.V.data if is_sparse(block.V) else block.V
+    for name, values in (("X", entries), ("y", block.t), ("sample_weight", block.s)):
+        if values is None or values.dtype.kind != "f":
+            continue
+        if not np.isfinite(np.sum(values, dtype=np.float64)) and not (finite := np.isfinite(values)).all():
+            row = "" if values is block.V.data or values.ndim == 0 else f" in row {int(np.argwhere(~finite)[0][0])}"
+            return f"{name} holds NaN or infinity{row}"
+    if block.s is not None and np.any(block.s < 0):
+        return f"sample_weight is negative in row {int(np.flatnonzero(block.s < 0)[0])}"
+    return ""
+
+
+def agree(found: Sequence[Facts], names: Sequence[str]) -> None:
+    """ValueError, naming the shard, unless all have the same width and dtype, and no row that cannot be used."""
+    there = [i for i, facts in enumerate(found) if facts.n]
+    if not there:
+        raise ValueError("X has no rows in any of its shards.")
+    first = found[there[0]]
+    for i in there:
+        if found[i].bad:
+            raise ValueError(f"{found[i].bad} of {names[i]} (counted from its own first row).")
+        for what, one, other in (("columns", first.p, found[i].p), ("dtype", first.dtype, found[i].dtype)):
+            if one != other:
+                raise ValueError(
+                    f"shards must agree: {names[there[0]]} has {what} {one}, {names[i]} has {what} {other}; "
+                    "bring them to one form first."
+                )
+
+
+def assemble(V: list[Any], t: list[Any], s: list[Any] | None) -> Block:
+    """The pieces of a shard, one below the other. Data frames become arrays."""
+    arrays = [piece if is_sparse(piece) else _numbers(piece) for piece in V]
+    kept = [i for i, piece in enumerate(arrays) if piece.shape[0]] or [0]
+    if any(map(is_sparse, arrays)):
+        rows: Any = sp.csr_array(sp.vstack([arrays[i] for i in kept], format="csr"))
+    else:
+        rows = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.concatenate([arrays[i] for i in kept])
+    if not is_sparse(rows) and rows.dtype.kind not in "biuf":
+        raise ValueError(f"X must hold numbers, got {rows.dtype}; encode text and categories first.")
+    return Block(rows, _column(t, kept), None if s is None else _column(s, kept).astype(np.float64))
+
+
+def _numbers(piece: Any) -> np.ndarray:
+    """An array, or a data frame, as a matrix: of a frame's columns the common dtype."""
+    return np.asarray(piece)
+
+
+def _column(pieces: list[Any], kept: list[int]) -> np.ndarray:
+    parts = [np.asarray(pieces[i]) for i in kept]
+    return np.concatenate([a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in parts])
+
+
+def in_one_array(workers: Any, parts: Sequence[Any], sizes: Sequence[int], dtype: Any, lazy: bool) -> Any:
+    """One number per row from parts, futures among them: a Dask array on the workers, or a NumPy array here."""
+    if not lazy:
+        found = iter(workers.gather([part for part in parts if not isinstance(part, np.ndarray)]))
+        return np.concatenate([part if isinstance(part, np.ndarray) else next(found) for part in parts])
+    import dask.array as da
+    from dask import delayed
+
+    return da.concatenate([da.from_delayed(delayed(part), (n,), dtype) for part, n in zip(parts, sizes, strict=True)])
+
+
+def save_rows(folder: Path, V: Any, t: np.ndarray, s: np.ndarray | None) -> None:
+    """Rows in files, for workers on this machine to map."""
+    if is_sparse(V):
+        sp.save_npz(folder / "V.npz", sp.csr_matrix(V), compressed=False)
+    else:
+        np.save(folder / "V.npy", V, allow_pickle=False)
+    np.save(folder / "t.npy", t, allow_pickle=False)
+    if s is not None:
+        np.save(folder / "s.npy", s, allow_pickle=False)
+
+
+def read_saved(folder: Path, lo: int, hi: int) -> Block:
+    """Rows lo … hi − 1 of what `save_rows` has written: dense ones as a map, which processes share."""
+    if (folder / "V.npy").exists():
+        V: Any = np.load(folder / "V.npy", mmap_mode="r")[lo:hi]
+    else:
+        V = sp.csr_array(sp.load_npz(folder / "V.npz"))[lo:hi]
+    t = np.load(folder / "t.npy")[lo:hi]
+    return Block(V, t, np.load(folder / "s.npy")[lo:hi] if (folder / "s.npy").exists() else None)
