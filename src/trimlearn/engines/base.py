@@ -9,6 +9,7 @@ docs/architecture.md walks through CUDA and Dask.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isinf
 from typing import TYPE_CHECKING, Any
@@ -56,6 +57,10 @@ class Counts:
     skipped: int = 0
 
 
+def _silent(sentence: str) -> None:
+    """Nobody wants to know."""
+
+
 class Engine(ABC):
     """The examples, their weights w, their losses f and their duals y, wherever they live.
 
@@ -92,8 +97,17 @@ class Engine(ABC):
         self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
         self.counts = Counts()
         self.max_passes = inf  # what a method with a long inner loop must not exceed by much
+        self.say: Callable[[str], None] = _silent  # where it is shown what the engine waits for
         s = problem.s
         self._cumulative = None if s is None else np.cumsum(to_numpy(s), dtype=np.float64)
+
+    def close(self) -> None:
+        """Let go of what the engine holds outside of this process. It cannot be used afterwards."""
+        return
+
+    def batch_size(self) -> int | None:
+        """The b that suits this engine, where it is left open; None: the corollaries' ⌈n^(2/3)⌉."""
+        return None
 
     def reset(self) -> None:
         """Forget an earlier run."""

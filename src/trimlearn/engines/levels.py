@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -50,10 +50,10 @@ def order_keys(f: np.ndarray) -> np.ndarray:
     >>> order_keys(np.array([-1.0, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort(kind="stable").tolist()
     [0, 1, 2, 3, 4, 5]
     """
-    wide = f.dtype.itemsize == 8
-    unsigned = np.uint64 if wide else np.uint32
-    bits = (np.where(np.isnan(f), inf, f) + 0.0).astype(f.dtype, copy=False).view(unsigned)  # + 0.0: −0 becomes 0
-    sign = unsigned(1 << (63 if wide else 31))
+    width = 8 * f.dtype.itemsize
+    plain = (np.where(np.isnan(f), inf, f) + 0.0).astype(f.dtype, copy=False)  # + 0.0: −0 becomes 0
+    bits: Any = plain.view(f"u{f.dtype.itemsize}")
+    sign = bits.dtype.type(1 << (width - 1))
     return np.asarray(np.where(bits & sign, ~bits, bits | sign))
 
 

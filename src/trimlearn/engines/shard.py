@@ -184,10 +184,10 @@ class Shard:
         if self._sums is None:
             at = u * self.n
             own = (at >= self.lo) & (at < hi) if hi < self.n else at >= self.lo
-            return np.minimum(at[own].astype(np.int64), self.n - 1) - self.lo
+            return np.asarray(np.minimum(at[own].astype(np.int64), self.n - 1) - self.lo)
         at = u * self.engine.problem.S
         own = (at >= self._sums[0]) & (at < self._sums[-1]) if hi < self.n else at >= self._sums[0]
-        return np.minimum(np.searchsorted(self._sums[1:], at[own], side="right"), self.engine.problem.n - 1)
+        return np.asarray(np.minimum(np.searchsorted(self._sums[1:], at[own], "right"), self.engine.problem.n - 1))
 
 
 def _running_sums(s: np.ndarray, before: float) -> np.ndarray:

@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Self, final
@@ -16,6 +17,7 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.cluster.losses import LossOf, loss_of, standing_for
 from trimlearn.engines.cluster.rows import Block, Facts, agree, assemble, facts, in_one_array, read_saved, save_rows
 from trimlearn.engines.cluster.workers import Workers, local_cluster
+from trimlearn.engines.planning import batch_size
 from trimlearn.engines.shard import Reply, Shard, Standing, part
 from trimlearn.engines.sharded import ShardedEngine
 from trimlearn.problem import SAMPLE, Problem, medians
@@ -117,14 +119,14 @@ class DaskEngine(ShardedEngine):
         sample = placed.sample(SAMPLE)
         self.given = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
         if centred and self.given.loss.intercept:
-            loss = loss.centred(medians(sample.V, sample.s))
+            loss = loss.centred(medians(sample.V, np.asarray(sample.s)))
         problem = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
         super().__init__(problem, placed.counted)
         self.placed, before, args = placed, 0.0, []
-        for block, lo, facts in zip(placed.blocks, placed.starts, placed.found, strict=True):
-            if facts.mass > 0:  # no row of another one counts
+        for block, lo, found in zip(placed.blocks, placed.starts, placed.found, strict=True):
+            if found.mass > 0:  # no row of another one counts
                 args.append((block, problem, loss, lo, placed.n, before))
-            before += facts.mass
+            before += found.mass
         self._shards = placed.workers.place(_make_shard, args, "shard")
 
     @classmethod
@@ -140,7 +142,7 @@ class DaskEngine(ShardedEngine):
             save_rows(folder, loss.linear.storage.V, t, None if problem.s is None else to_numpy(problem.s))
             n, count = problem.n, min(len(workers.addresses), problem.n)
             cuts = [n * i // count for i in range(count + 1)]
-            bounds = list(zip(cuts[:-1], cuts[1:], strict=True))
+            bounds = list(pairwise(cuts))
             blocks = workers.place(read_saved, [(folder, lo, hi) for lo, hi in bounds], "rows")
             placed = Placed.of(workers, blocks, [f"rows {lo} to {hi - 1}" for lo, hi in bounds], lazy=False)
             r2 = problem.r2.r2 if problem.loss.intercept else problem.r2  # type: ignore[attr-defined]
@@ -154,19 +156,19 @@ class DaskEngine(ShardedEngine):
         self._shards.clear()
         self._open.close()
 
+    def batch_size(self) -> int:
+        loss: Any = self.problem.loss
+        return batch_size(self.problem.n, loss.linear.p, loss.K, len(self._shards))
+
     def ask_all(self, serial: int, standing: Standing | None, then: int, task: Callable[..., Any], args: Any) -> Reply:
-        return self.placed.workers.ask(self._shards, serial, standing, then, task, args)
+        return self.placed.workers.ask(self._shards, (serial, standing, then, task, args), self.say)
 
     def collect(self, task: Callable[[Shard], np.ndarray]) -> Array:
         question = pickle.dumps((self._standing, task))
         held = self.placed.workers.place(_collected, [(shard, question) for shard in self._shards], "collect")
-        parts, found = [], iter(held)
-        dtype = to_numpy(self._like).dtype
-        for facts in self.placed.found:
-            parts.append(next(found) if facts.mass > 0 else np.zeros(facts.n, dtype))
-        return in_one_array(
-            self.placed.workers, parts, [facts.n for facts in self.placed.found], dtype, self.placed.lazy
-        )
+        each, dtype, sizes = iter(held), to_numpy(self._like).dtype, [found.n for found in self.placed.found]
+        parts = [next(each) if found.mass > 0 else np.zeros(found.n, dtype) for found in self.placed.found]
+        return in_one_array(self.placed.workers, parts, sizes, dtype, self.placed.lazy)
 
 
 def _collected(shard: Shard, question: bytes) -> np.ndarray:

@@ -63,10 +63,17 @@ class Elsewhere(Storage):
         self.V, self.n, self.p, self.like = None, n, p, like
         self.converts, self.scratch = False, Scratch()
 
-    def _refuse(self, *_: Any) -> NoReturn:
+    def fetch(self, rows: slice | Array) -> NoReturn:
         raise TypeError(ELSEWHERE)
 
-    fetch = squares = moments = written_out = _refuse
+    def squares(self, rows: slice | Array, center: Array, scale: Array) -> NoReturn:
+        raise TypeError(ELSEWHERE)
+
+    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> NoReturn:
+        raise TypeError(ELSEWHERE)
+
+    def written_out(self, rows: slice | Array) -> NoReturn:
+        raise TypeError(ELSEWHERE)
 
     @property
     def row_bytes(self) -> int:

@@ -88,7 +88,8 @@ def assemble(V: list[Any], t: list[Any], s: list[Any] | None) -> Block:
     arrays = [piece if is_sparse(piece) else _numbers(piece) for piece in V]
     kept = [i for i, piece in enumerate(arrays) if piece.shape[0]] or [0]
     if any(map(is_sparse, arrays)):
-        rows: Any = sp.csr_array(sp.vstack([arrays[i] for i in kept], format="csr"))
+        pieces: Any = [arrays[i] for i in kept]
+        rows: Any = sp.csr_array(sp.vstack(pieces, format="csr"))
     else:
         rows = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.concatenate([arrays[i] for i in kept])
     if not is_sparse(rows) and rows.dtype.kind not in "biuf":
@@ -111,10 +112,12 @@ def in_one_array(workers: Any, parts: Sequence[Any], sizes: Sequence[int], dtype
     if not lazy:
         found = iter(workers.gather([part for part in parts if not isinstance(part, np.ndarray)]))
         return np.concatenate([part if isinstance(part, np.ndarray) else next(found) for part in parts])
-    import dask.array as da
-    from dask import delayed
+    from dask import array, delayed  # type: ignore[attr-defined]
 
-    return da.concatenate([da.from_delayed(delayed(part), (n,), dtype) for part, n in zip(parts, sizes, strict=True)])
+    whole: Any = array  # untyped
+    return whole.concatenate(
+        [whole.from_delayed(delayed(part), (n,), dtype) for part, n in zip(parts, sizes, strict=True)]
+    )
 
 
 def save_rows(folder: Path, V: Any, t: np.ndarray, s: np.ndarray | None) -> None:

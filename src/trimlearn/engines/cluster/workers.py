@@ -13,7 +13,6 @@ from uuid import uuid4
 from trimlearn._utils.threads import team
 from trimlearn._utils.warn import warn
 from trimlearn.engines.shard import Reply, Shard, answer
-from trimlearn.progress import stage
 
 __all__ = ["Workers", "local_cluster"]
 
@@ -21,22 +20,27 @@ FAN = 8  # replies that one task adds up: two levels of them for 64 workers; of 
 PATIENCE = 10.0  # seconds after which it is looked who has not answered: a thousand times what a round takes
 GRACE = 60.0  # seconds without any worker after which a fit gives up: a nanny starts a new one within a few
 
+Say = Callable[[str], None]
+
 _serials = count()  # of engines in this process: their tasks must not be taken for one another's
 
 
 @contextmanager
 def local_cluster() -> Iterator[Any]:
     """A client of a cluster on this machine, one process for each core; both are closed at the end."""
-    from distributed import Client, LocalCluster
+    from distributed import Client, LocalCluster  # untyped
+
+    started: Any = LocalCluster
+    connected: Any = Client
 
     try:
-        cluster = LocalCluster(threads_per_worker=1, processes=True, dashboard_address=None)
+        cluster = started(threads_per_worker=1, processes=True, dashboard_address=None)
     except RuntimeError as error:
         raise RuntimeError(
             "engine='dask' could not start worker processes; in a script, put what starts them under "
             f"'if __name__ == \"__main__\":', or give a client ({error})."
         ) from error
-    with cluster, Client(cluster) as client:
+    with cluster, connected(cluster) as client:
         yield client
 
 
@@ -68,7 +72,7 @@ class Workers:
     def _home(self, i: int) -> str:
         return str(self.addresses[i % len(self.addresses)])
 
-    def ask(self, shards: Sequence[Any], *asked: Any) -> Reply:
+    def ask(self, shards: Sequence[Any], asked: tuple[Any, ...], say: Say) -> Reply:
         """The sum of `answer` over shards: one task for each, and a tree of sums where there are many."""
         stem, k = f"{self.name}-{asked[3].__name__}", next(self._rounds)
         question = pickle.dumps(asked, protocol=pickle.HIGHEST_PROTOCOL)
@@ -86,25 +90,26 @@ class Workers:
                 self.client.submit(added, *group, key=(f"{self.name}-sum", k, level, i))
                 for i, group in enumerate(groups)
             ]
-        return added(*self.gather(futures, leaves))
+        return added(*self.gather(futures, leaves, say))
 
-    def gather(self, futures: list[Any], leaves: list[Any] | None = None) -> list[Any]:
+    def gather(self, futures: list[Any], leaves: list[Any] | None = None, say: Say | None = None) -> list[Any]:
         """What they hold, once all are there. Who keeps the others waiting is said; a worker lost is waited out."""
         from distributed import wait
 
+        finished: Any = wait  # untyped
         began, alone = perf_counter(), 0.0
         while True:
             try:
-                wait(futures, timeout=PATIENCE)
+                finished(futures, timeout=PATIENCE)
                 break
             except TimeoutError:
-                alone = self._look(leaves or futures, perf_counter() - began, alone)
+                alone = self._look(leaves or futures, perf_counter() - began, alone, say)
         try:
             return list(self.client.gather(futures))
         except Exception as error:
             raise self._explained(error) from error
 
-    def _look(self, leaves: list[Any], seconds: float, alone: float) -> float:
+    def _look(self, leaves: list[Any], seconds: float, alone: float, say: Say | None) -> float:
         """Say who has not answered; the seconds for which there has been no worker at all."""
         living = set(self.client.scheduler_info(n_workers=-1)["workers"])
         alone = 0.0 if living else alone + PATIENCE
@@ -114,14 +119,17 @@ class Workers:
             )
         late = [i for i, future in enumerate(leaves) if future.status == "pending"]
         if not living:
-            stage("no worker is left: waiting for a new one")
+            sentence = "no worker is left: waiting for a new one"
         elif len(late) < len(leaves):
             where = ", ".join(sorted({self._home(i) for i in late}))
             sentence = f"waiting for {len(late)} of {len(leaves)} shards, since {seconds:.0f} s: {where}"
-            stage(sentence)
             if not self._warned:
                 warn(f"A slow worker holds up all others: {sentence}. The fit goes on when it answers.")
             self._warned = True
+        else:
+            sentence = f"waiting for the workers, since {seconds:.0f} s"
+        if say is not None:
+            say(sentence)
         return alone
 
     def _explained(self, error: Exception) -> Exception:
