@@ -103,7 +103,7 @@ def check_target(t: Any, n: int, like: Array, name: str = "t", ndim: Collection[
 
 
 def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") -> tuple[NDArray[np.int64], int]:
-    """Class labels 0..K−1, at least two of them present, as int64; and K."""
+    """Class labels 0..K−1 as int64, and K; at least two of them are present, unless ``n_classes`` says how many."""
     fix = f"encode the labels as 0..K-1, for example by np.unique({name}, return_inverse=True)[1]"
     values = to_numpy(as_numeric(t, name))
     check_target(values, n, np.zeros(0), name)
@@ -111,7 +111,7 @@ def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") 
         labels = values.astype(np.int64)
     if np.any(labels != values) or labels.min() < 0:
         raise ValueError(f"{name} must hold integers >= 0; {fix}.")
-    if labels.min() == labels.max():
+    if n_classes is None and labels.min() == labels.max():
         raise ValueError(f"{name} holds one class only ({labels[0]}); give rows of at least two classes.")
     K = int(labels.max()) + 1
     if n_classes is not None:

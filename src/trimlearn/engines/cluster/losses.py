@@ -10,6 +10,7 @@ from typing import Any, NoReturn, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array
+from trimlearn.losses import Logistic
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.losses.homography import Homography
 from trimlearn.losses.storage import Scratch, Storage
@@ -37,7 +38,8 @@ class LossOf:
         """The loss of these rows."""
         if self.classes is not None:
             t = np.searchsorted(self.classes, t)
-        return self.kind(V, t, **self.options)  # type: ignore[call-arg]
+        more = {"part": True} if self.kind is Logistic else {}
+        return self.kind(V, t, **self.options | more)  # type: ignore[call-arg]
 
     def centred(self, center: np.ndarray) -> LossOf:
         """The same about another centre."""
