@@ -34,7 +34,7 @@ $(VENV)/.demo: $(INPUTS) | $(BIN)/python
 # torch by its exact version: a range would take the newest build, with gigabytes of CUDA.
 $(VENV)/.dev: $(INPUTS) | $(BIN)/python
 	$(PIP) -c constraints.txt torch==$(shell sed -n 's/^torch==//p' constraints.txt)
-	$(PIP) -c constraints.txt -e ".[dev,torch]"
+	$(PIP) -c constraints.txt -e ".[dev,loops]"
 	touch $@ $(VENV)/.demo
 
 lint: $(VENV)/.dev

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         outlier_table,
         trim_path,
     )
+    from trimlearn.streams import open_dataset
 
 __all__ = [
     "CellwiseOutliers",
@@ -58,6 +59,7 @@ __all__ = [
     "from_formula",
     "label_errors",
     "load",
+    "open_dataset",
     "outlier_table",
     "solve",
     "trim_path",
@@ -76,6 +78,10 @@ def __getattr__(name: str) -> Any:
         from trimlearn.checks.model_file import load
 
         return load
+    if name == "open_dataset":
+        from trimlearn.streams import open_dataset
+
+        return open_dataset
     from trimlearn import estimators
 
     return getattr(estimators, name)

@@ -12,7 +12,7 @@ from array_api_compat import device
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
 from trimlearn._utils.validation import check_count, check_matrix, check_vector
-from trimlearn.losses.storage import SQUARE_BYTES, Rows, open_storage
+from trimlearn.losses.storage import SQUARE_BYTES, Rows, Storage, open_storage
 
 __all__ = ["Block", "Layer", "Linear"]
 
@@ -35,11 +35,11 @@ class Linear:
 
     Parameters
     ----------
-    V : array, sparse matrix or tensor of shape (n, p)
+    V : array, sparse matrix, tensor or Storage of shape (n, p)
         NumPy array, np.memmap, torch tensor, or scipy CSR (other sparse formats are converted to CSR). Row-major
         (C order) is the one to choose: rows of a column-major V are some 20 times slower to gather.
         Integer, bool and 16-bit float V are converted piece by piece, never as a whole: 8- and 16-bit types to
-        float32, the rest to float64.
+        float32, the rest to float64. The rows of a `Storage` are taken as they are, and not looked at before.
     K : int or None
         How many numbers a prediction has. None: one, and x is a vector.
     intercept : bool
@@ -76,7 +76,7 @@ class Linear:
         transpose: bool = False,
         name: str = "V",
     ) -> None:
-        self.storage = open_storage(check_matrix(V, name))
+        self.storage = V if isinstance(V, Storage) else open_storage(check_matrix(V, name))
         self.n, self.p, self.like = self.storage.n, self.storage.p, self.storage.like
         self.K = K if K is None else check_count(K, "K")
         self.intercept = intercept

@@ -146,7 +146,7 @@ class Algorithm1(Run):
         noise = 1.0 / (self.b * (1.0 - self.momentum))
         self.metric.learn(engine, state, noise)
         draws = engine.draws(self.seed, state.k, Stream.PROBE)
-        probe = Probe(engine, state, self.metric, draws, noise, value, gradient)
+        probe = Probe(engine, state, self.metric, draws, noise, value, gradient, self.batch)
         state.gamma = self.rule.at_w_step(state, probe)
 
     def _risen(self, engine: Engine, state: State, value: float) -> bool:

@@ -14,10 +14,12 @@ from typing import Any, final
 
 import numpy as np
 
+from trimlearn._utils.blocks import block_starts, blocks_for
 from trimlearn._utils.validation import is_integer, is_number
 
 __all__ = [
     "ALL",
+    "Blocks",
     "Coin",
     "Cyclic",
     "Draws",
@@ -132,6 +134,10 @@ class RowLaw(ABC):
         """The law for n rows."""
         return self
 
+    def sized(self, b: int, n: int) -> RowLaw:
+        """A law of about b rows that reads as this one does: by which curvature is probed."""
+        return WithReplacement(b)
+
 
 @final
 @dataclass(frozen=True)
@@ -164,6 +170,55 @@ class WithReplacement(RowLaw):
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return drawn(n, self._size, s)
+
+
+@final
+@dataclass(frozen=True)
+class Blocks(RowLaw):
+    """Whole blocks of rows that lie together, uniformly with replacement, about b rows in all; None: ⌈n^(2/3)⌉.
+
+    For data that are read from a disk, in random order (`trimlearn.streams` deals them). Every row has the same chance
+    to be in a block drawn, so that estimates of gradients are unbiased whatever the order; but rows of a block come
+    together, and Theorem 1, which asks for independent rows, does not speak of them. Blocks are of one size up to one
+    row: of the longer ones the row that was hit is left out, each with the same chance.
+    """
+
+    b: int | None = None
+    blocks: int | None = None  # how many there are; None: as many as make ⌈n^(2/3)⌉ rows eight blocks
+
+    def bind(self, n: int) -> Blocks:
+        if self.blocks is not None and (not is_integer(self.blocks) or not 1 <= self.blocks <= n):
+            raise ValueError(f"blocks must be an integer from 1 to n = {n}, got {self.blocks!r}.")
+        blocks = blocks_for(n) if self.blocks is None else int(self.blocks)
+        b = WithReplacement(self.b).bind(n).b
+        assert b is not None, "bound"
+        size = n // blocks
+        return Blocks(max(1, round(b / size)) * size, blocks)
+
+    def draw(self, draws: Draws) -> RowNumbers:
+        n = draws.n
+        hit, starts = draws.uniforms(self.numbers(n, draws.k)), block_starts(n, self._blocks)
+        row = np.minimum((hit * n).astype(np.int64), n - 1)
+        block = np.searchsorted(starts, row, side="right") - 1
+        size = n // self._blocks
+        rows = starts[block][:, None] + np.arange(size)
+        longer = starts[block + 1] - starts[block] > size
+        return np.asarray(rows + (longer[:, None] & (rows >= row[:, None]))).ravel()
+
+    def numbers(self, n: int, k: int) -> int:
+        assert self.b is not None, "bind the law first"
+        return self.b // (n // self._blocks)
+
+    @property
+    def _blocks(self) -> int:
+        assert self.blocks is not None, "bind the law first"
+        return self.blocks
+
+    def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
+        return float(1 - (1 - (n // self._blocks) / n) ** self.numbers(n, 0))
+
+    def sized(self, b: int, n: int) -> RowLaw:
+        return Blocks(b, self.blocks).bind(n)
 
 
 @final

@@ -13,7 +13,7 @@ from trimlearn._utils.validation import is_number
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Everything, JLaw, Nothing, RowLaw, WithReplacement
+from trimlearn.smart.draws import Blocks, Everything, JLaw, Nothing, RowLaw, WithReplacement
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.finish import Finished, can_finish, finisher
 from trimlearn.smart.method import Method
@@ -89,7 +89,11 @@ class SMART(Method):
     def bind(self, problem: Problem, seed: int) -> Algorithm1 | Finished:
         n = problem.n
         batch, refresh = self.batch.bind(n), self.refresh.bind(n)
-        b = batch.b if isinstance(batch, WithReplacement) and batch.b is not None else n
+        b = batch.b if isinstance(batch, (WithReplacement, Blocks)) and batch.b is not None else n
+        if isinstance(batch, Blocks) and problem.s is not None:
+            raise ValueError("sampling='blocks' takes no sample weights; use sampling='rows'.")
+        if isinstance(batch, Blocks) and self.step == "theory":
+            raise ValueError("step='theory' is for independent draws, sampling='rows': Theorem 1 is not about blocks.")
         j = self.j.bind(n, b)
         if j.chance == 0 and not isinstance(problem.r1, AllOnes):
             raise ValueError(f"a method that never renews w (q = 0) needs r1 = AllOnes(), got {problem.r1!r}.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn._utils.validation import is_number
-from trimlearn.smart.draws import Draws, Recipe, WithReplacement
+from trimlearn.smart.draws import Draws, Recipe, RowLaw, WithReplacement
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Metric, unit
 
@@ -55,11 +55,13 @@ class Probe:
     noise: float  # the share of one draw in a batch, amplified by momentum
     value: float  # the mean loss at x
     gradient: Array  # and its gradient
+    law: RowLaw = WithReplacement()  # by which x-steps draw
 
     @cached_property
     def rows(self) -> Recipe:
         """The minibatch, settled when first asked for."""
-        return self.draws.recipe(WithReplacement(probe_size(self.engine.problem.n)))
+        n = self.engine.problem.n
+        return self.draws.recipe(self.law.sized(probe_size(n), n))
 
     def largest(self) -> tuple[float, bool]:
         """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.

@@ -8,7 +8,8 @@ from __future__ import annotations
 from math import inf
 from typing import TypedDict, Unpack
 
-from trimlearn.smart.draws import Coin, Cyclic, Every, Everything, Nothing, RowLaw, Same, WithReplacement
+from trimlearn._utils.validation import check_choice
+from trimlearn.smart.draws import Blocks, Coin, Cyclic, Every, Everything, Nothing, RowLaw, Same, WithReplacement
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.smart import SMART, Step
 from trimlearn.smart.steps import Decaying, StepRule, check_step_size
@@ -28,7 +29,9 @@ class Options(TypedDict, total=False):
     finish: bool
 
 
-def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options]) -> SMART:
+def svrg(
+    b: int | None = None, q: float | None = None, *, sampling: str = "rows", **options: Unpack[Options]
+) -> SMART:
     """SMART-SVRG (Corollaries 2 and 4), the default where n is large: Dₖ = ∅.
 
     Parameters
@@ -37,6 +40,10 @@ def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options
         The draws of a batch. None: ⌈n^(2/3)⌉.
     q : float, optional
         The chance of a w-step. None: 1 − (1−1/n)^b, the chance that a batch holds a given row, but at most ½.
+    sampling : {"rows", "blocks"}
+        What is drawn: rows, or whole blocks of rows that lie together, about b in all. The latter is for data on a disk
+        whose rows are in random order, as in a shuffled copy (docs/scale.md): unbiased, but outside Theorem 1, which
+        is about independent rows.
     **options : object
         The parameters ``step``, ``tau``, ``metric``, ``momentum``, ``duals``, ``output`` and ``finish`` of `SMART`.
 
@@ -51,7 +58,8 @@ def svrg(b: int | None = None, q: float | None = None, **options: Unpack[Options
     Nothing()
     """
     options.setdefault("finish", True)
-    return SMART(WithReplacement(b), Coin(q), Nothing(), **options)
+    check_choice(sampling, ("rows", "blocks"), "sampling")
+    return SMART(Blocks(b) if sampling == "blocks" else WithReplacement(b), Coin(q), Nothing(), **options)
 
 
 def saga(b: int | None = None, q: float | None = None, **options: Unpack[Options]) -> SMART:

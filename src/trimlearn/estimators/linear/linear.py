@@ -19,6 +19,8 @@ from trimlearn.estimators.linear.explain import fitted_model, p_values, regressi
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
+from trimlearn.estimators.linear.streamed import fit_linear_stream
+from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
@@ -36,6 +38,7 @@ from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
+from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["TrimmedLinearRegression"]
@@ -172,18 +175,35 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
+
+        X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
+        docs/scale.md.
+        """
         with self._fitting(X):
+            stream = opened(X, y, sample_weight)
+            if stream is not None:
+                whole = read_whole(stream)
+                if whole is None:
+                    fit_linear_stream(self, stream, self._h(self.contamination, stream.n))
+                    return self
+                X, y = whole
             data = self._validate(X, y, sample_weight, reset=True)
+            if stream is not None:
+                column_names(self, stream)
             return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The mean of y for every row of X."""
+        """The mean of y for every row of X, which may be a dataset."""
+        if isinstance(X, Dataset):
+            return by_blocks(self, X, lambda rows, _: rows @ self.coef_ + self.intercept_)
         return np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)
 
-    def outlier_score(self, X: Any, y: Any) -> np.ndarray:
+    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """|residual|/scale_ for rows seen or unseen: how many standard deviations they are off. Larger is worse."""
+        if (stream := opened(X, y)) is not None:
+            return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, t)))
         z = self.predict(X)
         return np.asarray(np.abs(check_numbers(np.asarray(y), z.dtype, type(self).__name__) - z) / self.scale_)
 

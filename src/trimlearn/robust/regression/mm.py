@@ -18,7 +18,20 @@ from scipy.special import ndtr
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["Lqq", "MMFit", "WeightedRows", "chance", "mm_estimate"]
+__all__ = [
+    "EASY",
+    "FIRM",
+    "ROUGH",
+    "SETTLED_LARGE",
+    "Lqq",
+    "MMFit",
+    "WeightedRows",
+    "chance",
+    "judged",
+    "mm_estimate",
+    "narrowed",
+    "spread",
+]
 
 Vector = NDArray[np.float64]
 
@@ -133,7 +146,7 @@ class MMFit:
     """The fit x, the weights w it has, and what they say.
 
     verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
-    and AᵀCWA in units of Newton's matrix; see `_spread`.
+    and AᵀCWA in units of Newton's matrix; see `spread`.
     """
 
     x: Vector
@@ -174,7 +187,7 @@ def mm_estimate(
         return None
     for _ in range(2):
         x, _ = _solved(rows, x, verdict.scale, every, psi, ROUGH)
-        verdict = _judged(rows, x, verdict.scale, every, psi)
+        verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, every, psi)
     n = float(rows.c.sum())
     flagged = float(rows.c[~sharp[1].inliers].sum())
     firm = trusted or verdict.scale > chance(n, rows.rank, flagged / n) * sharp[1].scale
@@ -185,23 +198,25 @@ def mm_estimate(
     for _ in range(ROUNDS):
         before = verdict.inliers
         x, _ = _solved(rows, x, verdict.scale, before, psi, max(settled, ROUGH**2))
-        verdict = _judged(rows, x, verdict.scale, before, psi)
+        verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, before, psi)
         if np.array_equal(verdict.inliers, before):
             break
-    psi = _narrowed(rows, x, verdict, psi)
+    psi = narrowed(rows.residuals(x), rows.c, rows.rank, verdict, psi)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, psi.end))
     x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
-    return None if rows.c @ w <= rows.rank else MMFit(x, w, verdict, *_spread(rows, x, w, verdict.scale, psi))
+    if rows.c @ w <= rows.rank:
+        return None
+    return MMFit(x, w, verdict, *spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi))
 
 
-def _narrowed(rows: WeightedRows, x: Vector, verdict: Verdict, psi: Lqq) -> Lqq:
+def narrowed(r: Vector, c: Vector, rank: int, verdict: Verdict, psi: Lqq) -> Lqq:
     """The ψ under which x varies least, by its own residuals (Jaeckel 1971): for heavy tails a narrower one."""
-    r, on = rows.residuals(x) / verdict.scale, verdict.inliers
-    if rows.c @ np.where(on, Lqq(NARROWER[-1]).weight(r), 0.0) <= 2 * rows.rank:
+    t, on = r / verdict.scale, verdict.inliers
+    if c @ np.where(on, Lqq(NARROWER[-1]).weight(t), 0.0) <= 2 * rank:
         return psi
-    least = _variance(rows, r, on, psi)[0]
+    least = _variance(t, c, rank, on, psi)[0]
     for k in NARROWER:
-        found = _variance(rows, r, on, Lqq(k))[0] if k < psi.k else least
+        found = _variance(t, c, rank, on, Lqq(k))[0] if k < psi.k else least
         if found < GAIN * least:
             psi, least = Lqq(k), found
     return psi
@@ -221,22 +236,21 @@ def _solved(
     return x, w
 
 
-def _judged(rows: WeightedRows, x: Vector, scale: float, on: NDArray[np.bool_], psi: Lqq) -> Verdict:
+def judged(r: Vector, c: Vector, rank: int, scale: float, on: NDArray[np.bool_], psi: Lqq) -> Verdict:
     """σ with Σ cᵢwᵢ(rᵢ²/σ² − κ) = 0 over the rows ``on``, less a degree of freedom for each coefficient; and what all
-    rows look like in its units."""
-    r = rows.residuals(x)
+    rows look like in its units. r, c: residuals, and how often each counts; rank: how many coefficients there are."""
     for _ in range(STEPS):
-        w = rows.c * np.where(on, psi.weight(r / scale), 0.0)
-        freedom = float(w.sum()) - rows.rank
+        w = c * np.where(on, psi.weight(r / scale), 0.0)
+        freedom = float(w.sum()) - rank
         if freedom <= 0:
             break
         before, scale = scale, max(TINY, sqrt(float(w @ np.where(on, r, 0.0) ** 2) / freedom / psi.consistency))
         if abs(scale - before) <= SETTLED * scale:
             break
-    return judge_at(r, scale, rows.c, tails=True, strict=psi.k > FIRM, most=psi.end)
+    return judge_at(r, scale, c, tails=True, strict=psi.k > FIRM, most=psi.end)
 
 
-def _spread(rows: WeightedRows, x: Vector, w: Vector, scale: float, psi: Lqq) -> tuple[float, float]:
+def spread(r: Vector, c: Vector, rank: int, w: Vector, scale: float, psi: Lqq) -> tuple[float, float]:
     """noise and bread, by
 
         cov(x) = σ² V (Σ aᵢaᵢᵀ)⁻¹,   V as `_variance` has it,
@@ -245,16 +259,16 @@ def _spread(rows: WeightedRows, x: Vector, w: Vector, scale: float, psi: Lqq) ->
     make it large.
     """
     on = w > 0
-    V, slope = _variance(rows, rows.residuals(x) / scale, on, psi)
-    mean = float(rows.c @ w) / float(rows.c[on].sum())
+    V, slope = _variance(r / scale, c, rank, on, psi)
+    mean = float(c @ w) / float(c[on].sum())
     return scale * sqrt(V * mean), mean / slope
 
 
-def _variance(rows: WeightedRows, t: Vector, on: NDArray[np.bool_], psi: Lqq) -> tuple[float, float]:
+def _variance(t: Vector, c: Vector, rank: int, on: NDArray[np.bool_], psi: Lqq) -> tuple[float, float]:
     """V = K² a/b² and b/K. With a = Σ ψ²/(m − q) and b = mean ψ' over the m rows that are ``on``, of scores t,
     K = 1 + q/m var(ψ')/b² (Huber 1981, section 7.6)."""
-    c = np.where(on, rows.c, 0.0)
-    m, q = float(c.sum()), rows.rank
+    c = np.where(on, c, 0.0)
+    m, q = float(c.sum()), rank
     value, slope = psi.value(t), psi.slope(t)
     b = max(float(c @ slope) / m, LEAST)
     K = 1 + q / m * float(c @ (slope - b) ** 2) / m / b**2

@@ -1,0 +1,120 @@
+"""The doors of the linear models for data larger than memory: what is streamed, a sample of it, predictions for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from trimlearn._utils.validation import is_integer
+from trimlearn.progress import stage
+from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
+
+__all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "opened", "read_whole"]
+
+STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
+SAMPLED = 1_000_000  # numbers in the sample that a streamed fit starts from: a second's work
+PER_COLUMN = 20  # rows of the sample for each column, at least: then a fit errs by a fifth of σ in its predictions
+MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
+
+
+def opened(X: Any, y: Any, sample_weight: Any = None) -> Dataset | None:
+    """The dataset meant by X and y; None where they are arrays for memory.
+
+    A path takes the name of its target as y. A large array is streamed too, so that the same rows give the same fit
+    whatever they lie in.
+    """
+    if isinstance(X, (str, os.PathLike)):
+        if not isinstance(y, str) and not is_integer(y):
+            raise ValueError(f"y must name the column of {X} that holds the target, got {type(y).__name__}.")
+        X, y = open_dataset(X, y), None
+    if isinstance(X, Dataset):
+        if y is not None:
+            raise ValueError("y is part of the dataset: name it in open_dataset(..., target=) and give no other.")
+        if sample_weight is not None:
+            raise ValueError("sample_weight is for arrays: fits to a dataset take none.")
+        if not X.has_target:
+            raise ValueError("the dataset has no target: name its column in open_dataset(..., target=).")
+        return X
+    large = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.size > STREAMED
+    if not large or sample_weight is not None or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "fiub":
+        return None
+    return open_dataset(X, np.asarray(y))
+
+
+def read_whole(data: Dataset) -> tuple[np.ndarray, np.ndarray] | None:
+    """X and y in memory, where there are few enough of them."""
+    if not (data.n * data.p <= STREAMED if data.in_memory is None else data.in_memory):
+        return None
+    X, t = data.load()
+    assert t is not None, "there is a target"
+    return X, labels_of(data, t)
+
+
+def labels_of(data: Dataset, t: np.ndarray) -> np.ndarray:
+    """The target as it is written: text where it is text."""
+    classes = data.layout.classes
+    return t if classes is None else np.asarray(classes)[t.astype(np.intp)]
+
+
+def column_names(estimator: Any, data: Dataset) -> None:
+    """Set what scikit-learn's estimators know of their columns."""
+    estimator.n_features_in_ = data.p
+    estimator.__dict__.pop("feature_names_in_", None)
+    if data.layout.named:
+        estimator.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+
+
+@final
+@dataclass(frozen=True)
+class StreamedData:
+    """A dataset that is being fitted, with its shuffled copy."""
+
+    data: Dataset
+    seed: int
+
+    @cached_property
+    def copy(self) -> ShuffledCopy:
+        """The shuffled copy, made when first asked for."""
+        stage(f"shuffled copy of {self.data.n:,} rows")
+        return self.data.shuffled(self.seed)
+
+    def sample(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that stand for all of them: the first of the copy, which were dealt there by chance."""
+        n, p, t = self.data.n, self.data.p, self.copy.t
+        assert t is not None, "there is a target"
+        m = min(n, max(1, min(max(SAMPLED // p, PER_COLUMN * p), MOST // p)))
+        stage(f"fit to a sample of {m:,} rows")
+        return np.array(self.copy.X[:m]), np.array(t[:m])
+
+    def fitted_to_sample(self, estimator: Any, labels: Any = None) -> Any:
+        """A clone of the estimator, fitted to the sample; ``labels``: how targets are written there."""
+        X, t = self.sample()
+        contamination = estimator.contamination
+        if is_integer(contamination):
+            contamination = float(contamination) / self.data.n
+        alone = clone(estimator).set_params(contamination=contamination, random_state=self.seed, verbose=0)
+        return alone.fit(X, t if labels is None else labels(t))
+
+
+def by_blocks(estimator: Any, data: Dataset, answer: Callable[[np.ndarray, Any], Any]) -> np.ndarray:
+    """``answer`` for all rows of a dataset, a block at a time, in order."""
+    check_is_fitted(estimator)
+    if data.p != estimator.n_features_in_:
+        raise ValueError(f"the dataset has {data.p} columns, and the fit was to {estimator.n_features_in_}.")
+    if data.layout.named and "feature_names_in_" in vars(estimator):
+        wanted = list(estimator.feature_names_in_)
+        if data.feature_names != wanted:
+            odd = next((a for a, b in zip(wanted, data.feature_names, strict=False) if a != b), wanted[-1])
+            raise ValueError(
+                f"the dataset has other columns than those of the fit, from {odd!r} on: open it with "
+                "open_dataset(..., like=the dataset of the fit)."
+            )
+    found = [np.asarray(answer(X, None if t is None else labels_of(data, t))) for X, t in data.blocks()]
+    return np.concatenate(found)

@@ -1,0 +1,158 @@
+"""The one-time shuffled copy of a dataset: rows as plain numbers in one file that is mapped into memory."""
+
+from __future__ import annotations
+
+import errno
+import json
+import mmap
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from trimlearn._utils.files import replacing
+from trimlearn.streams.shuffle import Deal, as_bytes
+
+if TYPE_CHECKING:
+    from trimlearn.streams.dataset import Dataset
+
+__all__ = ["ShuffledCopy", "shuffled_copy"]
+
+
+@final
+class ShuffledCopy:
+    """The rows of a dataset in row blocks of random content.
+
+    Parameters
+    ----------
+    file : file object
+        X row by row, then the target.
+    deal : Deal
+        Where each row of the dataset went.
+    X, t : ndarray
+        Views of the mapped file: pages come and go as the system sees fit, and are no memory of this process.
+    """
+
+    def __init__(self, file: Any, deal: Deal, X: np.ndarray, t: np.ndarray | None) -> None:
+        self._file, self.deal, self.X, self.t = file, deal, X, t
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return self.deal.blocks
+
+    def restored(self, values: np.ndarray) -> np.ndarray:
+        """``values``, one for each row of the copy, in the order of the dataset."""
+        return self.deal.restored(values)
+
+
+def shuffled_copy(data: Dataset, deal: Deal, cache: Path | None) -> ShuffledCopy:
+    """The copy of ``data``: in an unnamed temporary file, which is gone with the process that made it, or in the folder
+    ``cache``, where it is found again by who asks for the same files, columns and seed."""
+    if cache is None:
+        file = tempfile.TemporaryFile(prefix="trimlearn-")  # noqa: SIM115 - lives as long as the mapping
+        with _room(tempfile.gettempdir(), _size(data)):
+            return _written(data, deal, file)
+    cache.mkdir(parents=True, exist_ok=True)
+    named = cache / f"{data.fingerprint(deal.seed)}.rows"
+    if not named.exists():
+        with replacing(named) as temporary, _room(str(cache), _size(data)), open(temporary, "w+b") as file:
+            _written(data, deal, file)
+    return _mapped(data, deal, open(named, "rb"))  # noqa: SIM115 - lives as long as the mapping
+
+
+def _size(data: Dataset) -> int:
+    layout = data.layout
+    target = layout.target_dtype.itemsize if data.has_target else 0
+    return int(data.n) * (layout.width * layout.dtype.itemsize + target)
+
+
+@contextmanager
+def _room(folder: str, size: int) -> Iterator[None]:
+    """A full disk is one clear error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        free = ""
+        with suppress(OSError):
+            import shutil
+
+            free = f", which has {shutil.disk_usage(folder).free / 1e9:.2f} GB free"
+        raise OSError(
+            error.errno,
+            f"the shuffled copy takes {size / 1e9:.2f} GB in {folder}{free}: make room, set TMPDIR, or give "
+            "cache=, a folder on a larger disk",
+        ) from error
+
+
+def _written(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
+    """Deal the rows into the file, a deck at a time: each block gets its share of a deck in one piece.
+
+    Room is claimed first, so that a disk which is too small says so at once. Rows are written, not mapped: pages of a
+    mapped file cost ten times as much when they are first touched.
+    """
+    size, layout, number = _size(data), data.layout, file.fileno()
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(number, 0, size)
+    else:
+        file.truncate(size)
+    width, behind = layout.width * layout.dtype.itemsize, deal.n * layout.width * layout.dtype.itemsize
+    for (X, t), (_, order, places) in zip(_decks(data, deal.deck), deal.decks(), strict=True):
+        rows, runs = as_bytes(np.take(X, order, axis=0)), deal.runs(places)
+        for a, b, place in runs:
+            _put(number, rows[a * width : b * width], place * width)
+        if t is not None:
+            each, targets = t.itemsize, as_bytes(t[order])
+            for a, b, place in runs:
+                _put(number, targets[a * each : b * each], behind + place * each)
+    return _mapped(data, deal, file)
+
+
+def _put(number: int, data: memoryview, at: int) -> None:
+    """Write all of ``data`` at a place of the file."""
+    while len(data):
+        done = os.pwrite(number, data, at)
+        data, at = data[done:], at + done
+
+
+def _decks(data: Dataset, deck: int) -> Iterator[tuple[np.ndarray, np.ndarray | None]]:
+    """The rows of the dataset, ``deck`` at a time, in a buffer that is used again."""
+    layout = data.layout
+    size = min(deck, data.n)
+    X = np.empty((size, layout.width), layout.dtype)
+    t = np.empty(size, layout.target_dtype) if data.has_target else None
+    filled = 0
+    for A, a in data.blocks():
+        at = 0
+        while at < len(A):
+            stop = min(len(A), at + size - filled)
+            X[filled : filled + stop - at] = A[at:stop]
+            if t is not None and a is not None:
+                t[filled : filled + stop - at] = a[at:stop]
+            filled, at = filled + stop - at, stop
+            if filled == size:
+                yield X, t
+                filled = 0
+    if filled:
+        yield X[:filled], None if t is None else t[:filled]
+
+
+def _mapped(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
+    layout, n = data.layout, data.n
+    mapped = mmap.mmap(file.fileno(), _size(data), access=mmap.ACCESS_READ)
+    X = np.frombuffer(mapped, layout.dtype, n * layout.width).reshape(n, layout.width)
+    t = np.frombuffer(mapped, layout.target_dtype, n, X.nbytes) if data.has_target else None
+    return ShuffledCopy(file, deal, X, t)
+
+
+def fingerprint(parts: Any) -> str:
+    """A short name for what a copy was made of."""
+    from hashlib import sha256
+
+    return sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()[:24]

@@ -1,0 +1,170 @@
+"""`open_dataset`: from a path, a pattern, a list of files, an Arrow dataset or an array to a `Dataset`."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trimlearn._utils.validation import as_numeric
+from trimlearn.streams.arrays import array_layout, npy_pieces, npz_pieces
+from trimlearn.streams.dataset import Dataset
+from trimlearn.streams.layout import Layout
+from trimlearn.streams.pieces import ArrayPiece, Piece
+from trimlearn.streams.tables import TABLES, table_pieces
+
+__all__ = ["open_dataset"]
+
+PIECE_ROWS = 1 << 20  # rows of an array that make a piece: a choice, some row groups' worth
+
+
+def open_dataset(
+    source: Any,
+    target: Any = None,
+    *,
+    columns: Sequence[Any] | None = None,
+    dtype: Any = None,
+    cache: str | os.PathLike[str] | None = None,
+    in_memory: bool | None = None,
+    like: Dataset | None = None,
+) -> Dataset:
+    """Data that need not fit in memory, to be given to ``fit`` in place of X and y.
+
+    Parameters
+    ----------
+    source : path, pattern, list of paths, pyarrow Dataset, or array
+        Files of one kind: .parquet, .arrow or .feather (Arrow's file format), .csv, .npy or .npz. A folder stands for
+        all files of that kind in it; a pattern ("part-*.parquet") for those it matches. Or a memory map or an array.
+    target : str, int or array, optional
+        The column of y: a name in tables and .npz files, a number in .npy files and arrays; beside an array, y itself.
+    columns : list, optional
+        The columns of X, by name or number. None: all but the target.
+    dtype : {"float32", "float64"}, optional
+        Of X. None: float32 where all columns are of at most 16 bits or float32 themselves, else float64.
+    cache : path, optional
+        A folder in which the shuffled copy is kept, for the next fit to the same files. None: it lies in an unnamed
+        file of the folder for temporary files (``TMPDIR``), which is gone when it is no longer needed.
+    in_memory : bool, optional
+        Whether a fit may read all rows into memory, where it is that of arrays. None: up to 2²⁶ numbers.
+    like : Dataset, optional
+        Another one whose columns, categories and types these files have: to predict for new files.
+
+    Returns
+    -------
+    Dataset
+        What ``fit``, ``predict`` and ``outlier_score`` of the linear models accept.
+
+    Notes
+    -----
+    Text columns and dictionaries become one column for each category. Missing entries, NaN and infinity are errors
+    that name file, row group, row and column.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> from pathlib import Path
+    >>> from trimlearn import TrimmedLinearRegression, open_dataset
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for k in range(3):
+    ...     x = np.arange(20.0) + 20 * k
+    ...     np.save(Path(folder.name) / f"shard-{k}.npy", np.column_stack([x, np.sin(x), 3 * x + 1 + 0.1 * np.cos(x)]))
+    >>> data = open_dataset(folder.name, target=-1)
+    >>> data
+    Dataset(60 rows x 2 columns in 3 pieces, float64)
+    >>> TrimmedLinearRegression(random_state=0).fit(data).coef_.round(1)
+    array([3., 0.])
+    >>> folder.cleanup()
+    """
+    if isinstance(source, Dataset):
+        return source
+    given = _dtype(dtype)
+    if not _is_path(source) and not isinstance(source, (list, tuple)) and not hasattr(source, "files"):
+        pieces, layout = _of_array(source, target, columns, given)
+        return Dataset(pieces, layout, cache, in_memory)
+    files = find_files(source)
+    kind = _kind(files)
+    if kind in TABLES:
+        pieces, layout = table_pieces(files, kind, target, columns, given, None if like is None else like.layout)
+    else:
+        pieces, layout = (npy_pieces if kind == ".npy" else npz_pieces)(files, target, columns, given)
+        if like is not None and like.p != layout.width:
+            raise ValueError(f"{files[0]} has {layout.width} columns, and like has {like.p}.")
+    return Dataset(pieces, layout, cache, in_memory)
+
+
+def find_files(source: Any) -> list[str]:
+    """The files that a path, a pattern, a list of them or an Arrow dataset stand for, sorted unless listed."""
+    if hasattr(source, "files"):  # a pyarrow dataset
+        return [str(file) for file in source.files]
+    if isinstance(source, (list, tuple)):
+        if not source:
+            raise ValueError("source is an empty list; give at least one file.")
+        return [file for part in source for file in find_files(part)]
+    path = os.fspath(source)
+    if os.path.isdir(path):
+        found = sorted(str(file) for file in Path(path).rglob("*") if file.is_file() and not _is_hidden(file, path))
+        keyed = [file for file in found if "=" in os.path.relpath(os.path.dirname(file), path)]
+        if keyed:
+            raise ValueError(
+                f"{keyed[0]} lies in a folder that stands for a column (key=value): such columns are not read. Write it "
+                "into the files, or list the files to do without it."
+            )
+        known = [file for file in found if _suffix(file) in (*TABLES, ".npy", ".npz")]
+        if not known:
+            raise ValueError(f"{path} holds no .parquet, .arrow, .feather, .csv, .npy or .npz files.")
+        return known
+    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
+    if not found or not all(os.path.isfile(file) for file in found):
+        raise FileNotFoundError(f"{path}: there is no such file.")
+    return found
+
+
+def _is_hidden(file: Path, folder: str) -> bool:
+    """Whether a name says that it is no data, as _SUCCESS and .crc do."""
+    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+
+
+def _is_path(source: Any) -> bool:
+    return isinstance(source, (str, os.PathLike))
+
+
+def _suffix(file: str) -> str:
+    return os.path.splitext(file)[1].lower()
+
+
+def _kind(files: list[str]) -> str:
+    kinds = {_suffix(file): file for file in reversed(files)}
+    if len(kinds) > 1:
+        raise ValueError(f"source holds files of several kinds, {' and '.join(sorted(kinds.values()))}; give one kind.")
+    kind = _suffix(files[0])
+    if kind not in (*TABLES, ".npy", ".npz"):
+        raise ValueError(f"{files[0]} is no .parquet, .arrow, .feather, .csv, .npy or .npz file.")
+    return kind
+
+
+def _dtype(dtype: Any) -> np.dtype[Any] | None:
+    if dtype is None:
+        return None
+    found = np.dtype(dtype)
+    if found not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")
+    return found
+
+
+def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], Layout]:
+    """The pieces of an array or a memory map."""
+    A = as_numeric(source, "source")
+    if not isinstance(A, np.ndarray) or A.ndim != 2 or 0 in A.shape:
+        raise ValueError(f"source must be paths, or a NumPy array of rows and columns, got {type(source).__name__}.")
+    beside = None
+    if target is not None and np.ndim(target) > 0:
+        beside, target = np.asarray(as_numeric(target, "target")), None
+        if beside.shape != (len(A),):
+            raise ValueError(f"target must have one entry for each of the {len(A)} rows, got shape {beside.shape}.")
+    layout = array_layout(A.shape[1], A.dtype, target, columns, dtype, None if beside is None else beside.dtype)
+    starts = range(0, len(A), PIECE_ROWS)
+    return [ArrayPiece(A, beside, i, min(i + PIECE_ROWS, len(A))) for i in starts], layout

@@ -1,0 +1,151 @@
+"""Tables that Arrow reads: Parquet, Arrow files and CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from trimlearn.streams.arrays import target_dtype, working_dtype
+from trimlearn.streams.layout import Feature, Layout, categories_in, is_categorical
+from trimlearn.streams.pieces import ArrowPiece, CsvPiece, ParquetPiece, TablePiece, naming
+
+__all__ = ["TABLES", "table_pieces"]
+
+TABLES = (".parquet", ".arrow", ".feather", ".csv")
+MANY = 1000  # categories of a column: more are names or numbers of rows, and a limit on memory (a choice)
+SCANNED = 1 << 16  # rows at a time when categories are looked for: a limit on memory, some MB of text
+
+
+def table_pieces(
+    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: Layout | None
+) -> tuple[list[TablePiece], Layout]:
+    """The pieces of tables with the same columns, and their layout; ``like``: one that is known."""
+    pieces = [piece for file in files for piece in _pieces(file, kind, files[0])]
+    if not pieces:
+        raise ValueError(f"{files[0]}{' and the others' if len(files) > 1 else ''} have no rows.")
+    schema = pieces[0].schema()
+    if like is not None:
+        layout = like
+        if layout.target is not None and layout.target not in schema.names:
+            layout = replace(layout, target=None)
+        wanted = layout.columns
+    else:
+        wanted = _wanted(schema, pieces[0].file, target, columns)
+        layout = _layout(pieces, schema, target, wanted, dtype)
+    _check_alike(pieces, schema, wanted, every=columns is None and like is None)
+    return pieces, layout
+
+
+def _pieces(file: str, kind: str, first: str) -> list[TablePiece]:
+    with naming(file):
+        if kind == ".parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(file) as opened:
+                groups = [opened.metadata.row_group(g).num_rows for g in range(opened.metadata.num_row_groups)]
+            return [ParquetPiece(file, g, rows) for g, rows in enumerate(groups) if rows]
+        if kind == ".csv":
+            return _csv_pieces(file, first)
+        import pyarrow as pa
+
+        with pa.memory_map(file) as mapped:
+            opened = pa.ipc.open_file(mapped)
+            batches = [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
+        return [ArrowPiece(file, k, rows) for k, rows in enumerate(batches) if rows]
+
+
+def _csv_pieces(file: str, first: str) -> list[TablePiece]:
+    """One for a file, whose rows are counted. Whole numbers may go on as others: all numbers are float64."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    def known(name: str) -> Any:
+        with csv.open_csv(name) as reader:
+            fields = [
+                pa.field(field.name, pa.float64() if pa.types.is_integer(field.type) else field.type)
+                for field in reader.schema
+            ]
+        return pa.schema(fields)
+
+    kinds, own = known(first), known(file)
+    if own.names != kinds.names:
+        raise ValueError(f"{file} has the columns {own.names}, and {first} has {kinds.names}: write them alike.")
+    options = csv.ConvertOptions(include_columns=own.names[:1], column_types={own.names[0]: pa.string()})
+    with csv.open_csv(file, convert_options=options) as reader:
+        rows = sum(batch.num_rows for batch in reader)
+    return [CsvPiece(file, rows, kinds)] if rows else []
+
+
+def _wanted(schema: Any, file: str, target: Any, columns: Any) -> list[str]:
+    """The names of the columns to read, the target's last."""
+    if target is not None and not isinstance(target, str):
+        raise ValueError(f"target must be the name of a column of {file}, got {target!r}.")
+    features = [name for name in schema.names if name != target] if columns is None else list(columns)
+    if not features:
+        raise ValueError(f"{file} has no columns but the target; X must have at least one.")
+    wanted = features + ([] if target is None else [target])
+    if len(set(schema.names)) < len(schema.names):
+        twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+        raise ValueError(f"{file} has several columns called {twice[0]!r}: rename them.")
+    for name in wanted:
+        if name not in schema.names:
+            raise ValueError(f"{file} has no column {name!r}; it has {', '.join(schema.names[:20])}.")
+    if target is not None and target in features:
+        raise ValueError(f"columns names the target {target!r}: leave it out.")
+    return wanted
+
+
+def _check_alike(pieces: Sequence[TablePiece], schema: Any, wanted: list[str], every: bool) -> None:
+    """All files have the columns wanted, of the same types; and no others, where nobody said which."""
+    seen = {pieces[0].file}
+    for piece in pieces:
+        if piece.file in seen:
+            continue
+        seen.add(piece.file)
+        found = piece.schema()
+        for name in wanted:
+            if name not in found.names:
+                raise ValueError(f"{piece.file} has no column {name!r}, and {pieces[0].file} has: write them alike.")
+            mine, first = found.field(name).type, schema.field(name).type
+            if mine != first and not (is_categorical(mine) and is_categorical(first)):
+                raise ValueError(f"{piece.file}, column {name!r} holds {mine}, and {pieces[0].file} holds {first}.")
+        more = set(found.names) - set(schema.names)
+        if every and more:
+            raise ValueError(
+                f"{piece.file} has a column {sorted(more)[0]!r}, and {pieces[0].file} has not: name those to use by columns=."
+            )
+
+
+def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list[str], dtype: Any) -> Layout:
+    text = [name for name in wanted if is_categorical(schema.field(name).type)]
+    found: dict[str, set[Any]] = {name: set() for name in text}
+    for piece in pieces if text else ():
+        with naming(piece.place):
+            categories_in(piece.batches(text, SCANNED), text, piece.place, found)
+        for name in text:
+            if len(found[name]) > MANY:
+                raise ValueError(
+                    f"{piece.place}, column {name!r} has more than {MANY} categories: leave it out by columns=, or group them."
+                )
+    known = {name: tuple(sorted(values)) for name, values in found.items()}
+    features = tuple(Feature(name, known.get(name)) for name in wanted if name != target)
+    kinds = [np.dtype(np.int8) if f.column in known else _kind(schema, str(f.column), pieces[0].file) for f in features]
+    dtype = working_dtype(kinds) if dtype is None else dtype
+    classes = known.get(target)
+    of_target = np.dtype(np.int8) if classes is not None or target is None else _kind(schema, target, pieces[0].file)
+    return Layout(features, target, classes, dtype, target_dtype(of_target, dtype), named=True)
+
+
+def _kind(schema: Any, name: str, file: str) -> np.dtype[Any]:
+    """The NumPy type of a column of numbers."""
+    import pyarrow as pa
+
+    kind = schema.field(name).type
+    if pa.types.is_decimal(kind):
+        return np.dtype(np.float64)
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise ValueError(f"{file}, column {name!r} holds {kind}: leave it out by columns=, or turn it into numbers.")
+    return np.dtype(np.bool_) if pa.types.is_boolean(kind) else np.dtype(kind.to_pandas_dtype())
