@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,8 +14,8 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.cluster.losses import LossOf, loss_of, standing_for
-from trimlearn.engines.cluster.rows import Block, Facts, agree, assemble, facts, in_one_array, read_saved, save_rows
-from trimlearn.engines.cluster.workers import Workers, local_cluster
+from trimlearn.engines.cluster.rows import Block, Placed, in_one_array, read_saved, save_rows
+from trimlearn.engines.cluster.workers import Workers, dumps, local_cluster
 from trimlearn.engines.planning import batch_size
 from trimlearn.engines.shard import Reply, Shard, Standing, part
 from trimlearn.engines.sharded import ShardedEngine
@@ -24,63 +23,7 @@ from trimlearn.problem import SAMPLE, Problem, medians
 from trimlearn.regularizers import Regularizer
 from trimlearn.weights import AllOnes, WeightSet, snap_h
 
-__all__ = ["DaskEngine", "Placed"]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Placed:
-    """Rows on the workers: a future of a `Block` for each shard, and what is known of them.
-
-    lazy: whether one number per row comes back as a Dask array; else as a NumPy one.
-    """
-
-    workers: Workers
-    blocks: list[Any]
-    found: list[Facts]
-    lazy: bool
-
-    @classmethod
-    def of(cls, workers: Workers, blocks: list[Any], names: list[str], lazy: bool) -> Placed:
-        """These blocks, once they are there and agree; ValueError names the one that does not."""
-        found = workers.gather(workers.place(facts, [(block,) for block in blocks], "facts"))
-        agree(found, names)
-        return cls(workers, blocks, found, lazy)
-
-    @property
-    def n(self) -> int:
-        """The number of rows."""
-        return sum(facts.n for facts in self.found)
-
-    @property
-    def mass(self) -> float:
-        """Σs, or n."""
-        return sum(facts.mass for facts in self.found)
-
-    @property
-    def counted(self) -> bool:
-        """Whether no row has a sample weight."""
-        return not any(facts.weighted for facts in self.found)
-
-    @property
-    def starts(self) -> list[int]:
-        """The number of the first row of each shard."""
-        return [sum(facts.n for facts in self.found[:i]) for i in range(len(self.found))]
-
-    def sample(self, m: int) -> Block:
-        """m rows drawn with replacement, as `Problem.centred` draws them; each that was drawn once, its times as s."""
-        drawn = np.random.Generator(np.random.Philox(key=0)).integers(0, self.n, m)
-        rows, times = np.unique(drawn, return_counts=True)
-        args = [(block, rows, times, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
-        parts = [found for found in self.workers.gather(self.workers.place(_some, args, "sample")) if len(found.t)]
-        return assemble([b.V for b in parts], [b.t for b in parts], [b.s for b in parts])
-
-
-def _some(block: Block, rows: np.ndarray, times: np.ndarray, lo: int) -> Block:
-    """Those of the rows that are here."""
-    here = (rows >= lo) & (rows < lo + len(block.t))
-    index, s = rows[here] - lo, times[here].astype(np.float64)
-    return Block(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
+__all__ = ["DaskEngine"]
 
 
 def _make_shard(block: Block, problem: Problem, loss: LossOf, lo: int, n: int, before: float) -> Shard:
@@ -105,6 +48,8 @@ class DaskEngine(ShardedEngine):
         What is known about x.
     centred : bool
         Whether the problem is put about the medians of a sample of rows, where it has an intercept.
+    opened : ExitStack, optional
+        What `close` ends.
 
     Attributes
     ----------
@@ -113,9 +58,16 @@ class DaskEngine(ShardedEngine):
     """
 
     def __init__(
-        self, placed: Placed, loss: LossOf, r1: WeightSet, r2: Regularizer | None = None, *, centred: bool = True
+        self,
+        placed: Placed,
+        loss: LossOf,
+        r1: WeightSet,
+        r2: Regularizer | None = None,
+        *,
+        centred: bool = True,
+        opened: ExitStack | None = None,
     ) -> None:
-        self._open = ExitStack()
+        self._open = ExitStack() if opened is None else opened
         sample = placed.sample(SAMPLE)
         self.given = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
         if centred and self.given.loss.intercept:
@@ -148,7 +100,7 @@ class DaskEngine(ShardedEngine):
             r2 = problem.r2.r2 if problem.loss.intercept else problem.r2  # type: ignore[attr-defined]
             engine = cls(placed, recipe, problem.r1, r2, centred=False)
             engine.problem = engine.given = problem
-            engine._open = opened.pop_all()
+            engine._open.push(opened.pop_all())
         return engine
 
     def close(self) -> None:
@@ -164,7 +116,7 @@ class DaskEngine(ShardedEngine):
         return self.placed.workers.ask(self._shards, (serial, standing, then, task, args), self.say)
 
     def collect(self, task: Callable[[Shard], np.ndarray]) -> Array:
-        question = pickle.dumps((self._standing, task))
+        question = dumps((self._standing, task))
         held = self.placed.workers.place(_collected, [(shard, question) for shard in self._shards], "collect")
         each, dtype, sizes = iter(held), to_numpy(self._like).dtype, [found.n for found in self.placed.found]
         parts = [next(each) if found.mass > 0 else np.zeros(found.n, dtype) for found in self.placed.found]

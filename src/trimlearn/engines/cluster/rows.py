@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from trimlearn._utils.validation import is_sparse
+from trimlearn.engines.cluster.workers import Workers
 
-__all__ = ["Block", "Facts", "agree", "assemble", "facts", "in_one_array", "read_saved", "save_rows"]
+__all__ = ["Block", "Facts", "Placed", "agree", "assemble", "facts", "in_one_array", "read_saved", "save_rows"]
 
 
 @final
@@ -105,6 +106,75 @@ def _numbers(piece: Any) -> np.ndarray:
 def _column(pieces: list[Any], kept: list[int]) -> np.ndarray:
     parts = [np.asarray(pieces[i]) for i in kept]
     return np.concatenate([a[:, 0] if a.ndim == 2 and a.shape[1] == 1 else a for a in parts])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Rows on the workers: a future of a `Block` for each shard, and what is known of them.
+
+    lazy: whether one number per row comes back as a Dask array; else as a NumPy one.
+    """
+
+    workers: Workers
+    blocks: list[Any]
+    found: list[Facts]
+    lazy: bool
+
+    @classmethod
+    def of(cls, workers: Workers, blocks: list[Any], names: list[str], lazy: bool) -> Placed:
+        """These blocks, once they are there and agree; ValueError names the one that does not."""
+        found = workers.gather(workers.place(facts, [(block,) for block in blocks], "facts"))
+        agree(found, names)
+        return cls(workers, blocks, found, lazy)
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return sum(facts.n for facts in self.found)
+
+    @property
+    def mass(self) -> float:
+        """Σs, or n."""
+        return sum(facts.mass for facts in self.found)
+
+    @property
+    def counted(self) -> bool:
+        """Whether no row has a sample weight."""
+        return not any(facts.weighted for facts in self.found)
+
+    @property
+    def starts(self) -> list[int]:
+        """The number of the first row of each shard."""
+        return [sum(facts.n for facts in self.found[:i]) for i in range(len(self.found))]
+
+    def sample(self, m: int) -> Block:
+        """m rows drawn with replacement, as `Problem.centred` draws them; each that was drawn once, its times as s."""
+        return self.fetch(*np.unique(_philox(0).integers(0, self.n, m), return_counts=True))
+
+    def distinct_sample(self, m: int, seed: int) -> Block:
+        """m different rows drawn at random, in order; all where there are no more. s is 1, or the sample weights."""
+        rows = np.arange(self.n)
+        if m < self.n:
+            rows = np.sort(_philox(seed).choice(self.n, m, replace=False, shuffle=False))
+        return self.fetch(rows, np.ones(len(rows)))
+
+    def fetch(self, rows: np.ndarray, times: np.ndarray) -> Block:
+        """Some rows, here, with ``times`` and the sample weight of each as s."""
+        args = [(block, rows, times, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
+        parts = [found for found in self.workers.gather(self.workers.place(_some, args, "sample")) if len(found.t)]
+        return assemble([b.V for b in parts], [b.t for b in parts], [b.s for b in parts])
+
+
+def _philox(seed: int) -> np.random.Generator:
+    return np.random.Generator(np.random.Philox(key=seed))
+
+
+def _some(block: Block, rows: np.ndarray, times: np.ndarray, lo: int) -> Block:
+    """Those of the rows that are here."""
+    here = (rows >= lo) & (rows < lo + len(block.t))
+    index, s = rows[here] - lo, times[here].astype(np.float64)
+    return Block(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
 
 
 def in_one_array(workers: Any, parts: Sequence[Any], sizes: Sequence[int], dtype: Any, lazy: bool) -> Any:

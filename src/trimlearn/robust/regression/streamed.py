@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf
-from typing import final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,14 +30,16 @@ from trimlearn.robust.regression.mm import (
     narrowed,
     spread,
 )
+from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.streamed import kept_share
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["Concentrated", "SmoothFit", "StreamedRows", "concentrated", "smoothed"]
+__all__ = ["Concentrated", "RowsElsewhere", "SmoothFit", "StreamedRows", "concentrated", "smoothed"]
 
 Vector = NDArray[np.floating]
 
+TRIED = 10_000  # targets that their rounding is known by: a limit on time
 PIECE_BYTES = 1 << 19  # of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
 SETTLED = 1e-8  # share of the objective that the next step could gain, when it is not made any more
@@ -47,6 +49,32 @@ LONGEST = 2.0  # times the step of renewed weights: for normal errors Newton's i
 OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
 NEAR = 0.05  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.95  # of the curvature that such rows may take away: a step is twenty times longer at most
+
+
+class RowsElsewhere(Protocol):
+    """Rows that are asked for sums only: on a disk, or on the workers of a cluster. ``r`` is what `residuals` gave, and
+    need not be an array."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def q(self) -> int:
+        """How many coefficients there are."""
+
+    @property
+    def floor(self) -> float:
+        """The rounding of targets: `trimlearn.robust.scale.rounding_floor`."""
+
+    def residuals(self, u: np.ndarray) -> Any:
+        """t − A u, of every row."""
+
+    def summary(self, r: Any, unit: float) -> tuple[np.ndarray, np.ndarray]:
+        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
+
+    def moments(self, weigh: Callable[[Vector], Vector], r: Any, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty and minus the gradient, Σ wᵢrᵢaᵢ − penalty·u, with w = weigh(r)."""
 
 
 @final
@@ -72,6 +100,15 @@ class StreamedRows:
     def q(self) -> int:
         """How many coefficients there are."""
         return len(self.center) + self.intercept
+
+    @cached_property
+    def floor(self) -> float:
+        """The rounding of targets, by the first of them."""
+        return rounding_floor(self.t[:TRIED])
+
+    def summary(self, r: Vector, unit: float) -> tuple[np.ndarray, np.ndarray]:
+        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
+        return summarised(r, unit)
 
     def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """Coefficients of the columns as they are, in units of the standardised ones."""
@@ -215,7 +252,7 @@ class SmoothFit:
     """An MM-estimate: coefficients u, residuals r; scale, cut-off and share of bad rows; ψ; noise and bread as in `MMFit`."""
 
     u: np.ndarray
-    r: Vector
+    r: Any
     verdict: Verdict
     psi: Lqq
     noise: float
@@ -223,7 +260,7 @@ class SmoothFit:
 
 
 def smoothed(
-    rows: StreamedRows, raw: tuple[np.ndarray, Verdict], sharp: tuple[np.ndarray, Verdict], trusted: bool
+    rows: RowsElsewhere, raw: tuple[np.ndarray, Verdict], sharp: tuple[np.ndarray, Verdict], trusted: bool
 ) -> SmoothFit:
     """The MM-estimate of all rows, from a trimmed fit ``raw`` and from least squares on what that explains, ``sharp``:
     decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
@@ -233,7 +270,7 @@ def smoothed(
         u, r = _solved(rows, u, scale, inf, psi, ROUGH)
         verdict = _judged(rows, r, scale, inf, psi)
         scale = verdict.scale
-    values, counts = summarised(r, scale)
+    values, counts = rows.summary(r, scale)
     flagged = float(counts[np.abs(values) > sharp[1].cutoff * sharp[1].scale].sum())
     firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
     if firm:
@@ -245,20 +282,20 @@ def smoothed(
         verdict = _judged(rows, r, verdict.scale, cut, psi)
         if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
             break
-    values, counts = summarised(r, verdict.scale)
+    values, counts = rows.summary(r, verdict.scale)
     verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
     narrow = narrowed(values, counts, rows.q, verdict, psi)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, narrow.end))
     if narrow.k != psi.k:
         u, r = _solved(rows, u, verdict.scale, verdict.cutoff * verdict.scale, narrow, SETTLED_LARGE)
-        values, counts = summarised(r, verdict.scale)
+        values, counts = rows.summary(r, verdict.scale)
     w = np.where(np.abs(values) <= verdict.cutoff * verdict.scale, narrow.weight(values / verdict.scale), 0.0)
     return SmoothFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
 
 
 def _solved(
-    rows: StreamedRows, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float
-) -> tuple[np.ndarray, Vector]:
+    rows: RowsElsewhere, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float
+) -> tuple[np.ndarray, Any]:
     """Σ ψ(rᵢ/σ) aᵢ = 0 over the rows with |r| ≤ cut, from u; and the residuals.
 
     Steps are those of least squares with renewed weights, times mean weight over mean slope of ψ, which makes them
@@ -270,7 +307,7 @@ def _solved(
 
     r = rows.residuals(u)
     for _ in range(STEPS):
-        values, counts = summarised(r, scale)
+        values, counts = rows.summary(r, scale)
         on = np.abs(values) <= cut
         t = values[on] / scale
         ratio = float(counts[on] @ psi.weight(t)) / max(float(counts[on] @ psi.slope(t)), 1.0)
@@ -283,6 +320,6 @@ def _solved(
     return u, r
 
 
-def _judged(rows: StreamedRows, r: Vector, scale: float, cut: float, psi: Lqq) -> Verdict:
-    values, counts = summarised(r, scale)
+def _judged(rows: RowsElsewhere, r: Any, scale: float, cut: float, psi: Lqq) -> Verdict:
+    values, counts = rows.summary(r, scale)
     return judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
