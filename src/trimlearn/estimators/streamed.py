@@ -16,7 +16,7 @@ from trimlearn._utils.validation import is_integer
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
 
-__all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "opened", "read_whole"]
+__all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "labels_of", "opened", "read_whole"]
 
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
 SAMPLED = 1_000_000  # numbers in the sample that a streamed fit starts from: a second's work
@@ -58,9 +58,11 @@ def read_whole(data: Dataset) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def labels_of(data: Dataset, t: np.ndarray) -> np.ndarray:
-    """The target as it is written: text where it is text."""
-    classes = data.layout.classes
-    return t if classes is None else np.asarray(classes)[t.astype(np.intp)]
+    """The target as it is written: text where it is text, whole numbers where it is those."""
+    classes, written = data.layout.classes, data.layout.written
+    if classes is not None:
+        return np.asarray(classes)[t.astype(np.intp)]
+    return t if written is None else t.astype(written)
 
 
 def column_names(estimator: Any, data: Dataset) -> None:

@@ -19,6 +19,8 @@ from trimlearn.losses.storage import Rows
 
 __all__ = ["GLM", "Gamma", "Logistic", "Poisson"]
 
+PIECE = 1 << 18  # targets looked at in one go: a limit on memory, 2 MB in float64
+
 
 class GLM(PredictionLoss):
     """fᵢ(x) = half the unit deviance of tᵢ at the linear predictor zᵢ: ≥ 0, and 0 where the fit is exact.
@@ -80,12 +82,16 @@ class Logistic(GLM):
     def __init__(self, V: Any, t: Any, part: bool = False, **layer: Unpack[Layer]) -> None:
         super().__init__(V, t, **layer)
         self.part = part
-        t = to_numpy(self.t).astype(np.float64)
+        t = to_numpy(self.t)
         if t.min() < 0 or t.max() > 1:
             raise ValueError("t must lie in [0, 1]; turn labels -1, 1 into (t + 1) / 2, use Softmax for more classes.")
         if not part and t.min() == t.max() and t[0] in (0, 1):
-            raise ValueError(f"t holds one class only ({t[0]:g}); give rows of both classes.")
-        self._saturated = asarray_like(xlogy(t, t) + xlogy(1 - t, 1 - t), self.like)
+            raise ValueError(f"t holds one class only ({float(t[0]):g}); give rows of both classes.")
+        saturated = np.empty_like(t)
+        for start in range(0, len(t), PIECE):
+            a = t[start : start + PIECE].astype(np.float64)
+            saturated[start : start + PIECE] = xlogy(a, a) + xlogy(1 - a, 1 - a)
+        self._saturated = asarray_like(saturated, self.like)
 
     def half_deviance(self, z: Array, rows: Rows) -> tuple[Array, Array]:
         xp = namespace(z)

@@ -11,7 +11,7 @@ from trimlearn._utils.validation import is_integer
 from trimlearn.streams.layout import Feature, Layout
 from trimlearn.streams.pieces import NpyPiece, NpzPiece, Piece, naming, npz_header, npz_names
 
-__all__ = ["array_layout", "npy_pieces", "npz_pieces", "working_dtype"]
+__all__ = ["array_layout", "npy_pieces", "npz_pieces", "target_dtype", "whole", "working_dtype"]
 
 Found = tuple[list[Piece], Layout]
 
@@ -71,14 +71,20 @@ def array_layout(
     if not chosen:
         raise ValueError("columns is empty: X must have at least one column.")
     dtype = working_dtype([kind]) if dtype is None else dtype
-    of_target = target_dtype(np.dtype(beside if beside is not None else kind), dtype)
-    return Layout(tuple(Feature(j) for j in chosen), at, None, dtype, of_target, named=False)
+    mine = np.dtype(beside if beside is not None else kind)
+    features = tuple(Feature(j) for j in chosen)
+    return Layout(features, at, None, dtype, target_dtype(mine, dtype), named=False, written=whole(mine))
 
 
 def working_dtype(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """float32 where that holds every number of these types, as `trimlearn.losses.Linear` has it, else float64."""
     single = all(kind.itemsize <= 2 or kind == np.float32 for kind in kinds)
     return np.dtype(np.float32 if single else np.float64)
+
+
+def whole(kind: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The type of a target that is whole numbers; None for others."""
+    return kind if kind.kind in "iub" else None
 
 
 def target_dtype(kind: np.dtype[Any], dtype: np.dtype[Any]) -> np.dtype[Any]:

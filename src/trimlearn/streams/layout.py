@@ -44,6 +44,7 @@ class Layout:
     dtype: np.dtype[Any]
     target_dtype: np.dtype[Any]
     named: bool
+    written: np.dtype[Any] | None = None  # the type of a target that is whole numbers in the files
 
     @cached_property
     def names(self) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.streams.arrays import target_dtype, working_dtype
+from trimlearn.streams.arrays import target_dtype, whole, working_dtype
 from trimlearn.streams.layout import Feature, Layout, categories_in, is_categorical
 from trimlearn.streams.pieces import ArrowPiece, CsvPiece, ParquetPiece, TablePiece, naming
 
@@ -136,7 +136,8 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
     dtype = working_dtype(kinds) if dtype is None else dtype
     classes = known.get(target)
     of_target = np.dtype(np.int8) if classes is not None or target is None else _kind(schema, target, pieces[0].file)
-    return Layout(features, target, classes, dtype, target_dtype(of_target, dtype), named=True)
+    written = None if classes is not None or target is None else whole(of_target)
+    return Layout(features, target, classes, dtype, target_dtype(of_target, dtype), named=True, written=written)
 
 
 def _kind(schema: Any, name: str, file: str) -> np.dtype[Any]:

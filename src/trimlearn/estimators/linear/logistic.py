@@ -22,6 +22,8 @@ from trimlearn.estimators.linear.data import Distinct, Examples, check_examples,
 from trimlearn.estimators.linear.explain import fitted_model
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
+from trimlearn.estimators.linear.streamed_labels import fit_logistic_stream
+from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
@@ -33,6 +35,7 @@ from trimlearn.robust.labels.crossfit import Judged, judge_labels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
+from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["TrimmedLogisticRegression"]
@@ -168,14 +171,31 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to X (n, p), dense or CSR, and labels y (n,); sample_weight: 2 is the row twice, 0 its removal."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to X (n, p), dense or CSR, and labels y (n,); sample_weight: 2 is the row twice, 0 its removal.
+
+        X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
+        docs/scale.md.
+        """
         with self._fitting(X):
+            stream = opened(X, y, sample_weight)
+            if stream is not None:
+                whole = read_whole(stream)
+                if whole is None:
+                    check_positive(self.C, "C")
+                    fit_logistic_stream(self, stream, self._h(self.contamination, stream.n))
+                    return self
+                X, y = whole
             data = self._validate(X, y, sample_weight, reset=True)
+            if stream is not None:
+                column_names(self, stream)
             return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
+        if isinstance(X, Dataset):
+            z = by_blocks(self, X, lambda rows, _: rows @ self.coef_.T + self.intercept_)
+            return z[:, 0] if len(self.classes_) == 2 else z
         z = np.asarray(check_features(self, X) @ self.coef_.T + self.intercept_)
         return z[:, 0] if len(self.classes_) == 2 else z
 
@@ -187,14 +207,18 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log P(class), (n, K)."""
+        if isinstance(X, Dataset):
+            return by_blocks(self, X, lambda rows, _: log_softmax(self._linear(rows), axis=1))
         return np.asarray(log_softmax(self._linear(check_features(self, X)), axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class), (n, K)."""
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
-    def outlier_score(self, X: Any, y: Any) -> np.ndarray:
+    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
+        if (stream := opened(X, y)) is not None:
+            return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, self._codes(t))))
         X = check_features(self, X)
         return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(y, warn=True)))))
 

@@ -1,0 +1,253 @@
+"""Logistic regression of a dataset larger than memory: by a sample of its rows, then by all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import inf, nan, prod
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.threads import each, team, total
+from trimlearn._utils.warn import warn
+from trimlearn.estimators.inputs import places
+from trimlearn.estimators.streamed import StreamedData, column_names, labels_of
+from trimlearn.losses import Logistic, Softmax
+from trimlearn.losses.storage import Storage, open_storage
+from trimlearn.problem import Problem
+from trimlearn.progress import stage
+from trimlearn.regularizers import Ridge
+from trimlearn.robust.labels.crossfit import Judged
+from trimlearn.robust.labels.noise import LabelNoise, two_columns
+from trimlearn.robust.labels.verdict import LabelVerdict
+from trimlearn.robust.streamed import newton_streamed, trimmed_newton, trimming
+from trimlearn.smart import svrg
+from trimlearn.smart.method import Record
+from trimlearn.smart.sizes import FEW
+from trimlearn.solve import solve
+from trimlearn.streams import Dataset
+from trimlearn.weights import AllOnes, CappedSimplex
+
+__all__ = ["fit_logistic_stream"]
+
+PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
+ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
+
+
+def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
+    """Fit ``model`` to the dataset, keeping h; None: find out.
+
+    The fit to a sample, with all that a fit to arrays does, says whether labels are wrong and which for which; all rows
+    say how many (one step of EM), and decide the trimmed fit and the final one.
+    """
+    if model.penalty not in (None, "l2") or model.class_weight is not None or model.balanced_trimming:
+        raise ValueError(
+            "data larger than memory are fitted with penalty=None or 'l2', without class_weight and balanced_trimming; "
+            "fit other models to a sample of the rows."
+        )
+    streamed = StreamedData(data, model._seed())
+    labels = _Labels(streamed)
+    known = streamed.fitted_to_sample(model, labels.written)
+    if len(known.classes_) < len(labels.classes):
+        raise ValueError(
+            f"the class {next(c for c in labels.classes if c not in known.classes_)} has so few rows that a sample of "
+            "all rows holds none: leave it out, or join it to another."
+        )
+    model.classes_ = labels.classes
+    column_names(model, data)
+    vars(model).pop("_training", None)
+    model._bounds = known._bounds
+    storage, n = open_storage(streamed.copy.X), data.n
+    ridge = 0.0 if model.penalty is None else 1 / (model.C * n)
+    fits = _Fits(model, storage, labels, ridge)
+    with team():
+        verdict = known._judged.verdict
+        noise = _as_it_is(verdict.noise)
+        if h is None and not verdict.clean:
+            stage("how many labels are wrong")
+            noise = fits.renewed(noise, known)
+        share = 1 - noise.epsilon if h is None else h / n
+        stage(f"trimmed fit, keeping {share * n:.0f} of {n} rows")
+        raw, f, objectives = fits.trimmed(known._x, share * n)
+        found = trimming(f, share * n)
+        w = np.empty_like(f)
+        for at in _pieces(n):
+            w[at] = found.of(f[at])
+        del f
+        fits.warn_of_lost_classes(w)
+        model.raw_weights_ = streamed.copy.restored(w)
+        del w
+        x = raw
+        if model.reweight and share < 1:
+            stage("fit to what the labels should have been")
+            x = fits.corrected(noise, known, None if h is None else share)
+        model._x, model.objective_ = raw, objectives[-1]
+        model.history_ = [Record(k, 2.0 * k + 1, F, nan, nan, share * n, nan) for k, F in enumerate(objectives)]
+        model.n_iter_ = max(1, len(objectives) - 1)
+        model.raw_coef_, model.raw_intercept_ = model._parts(raw)
+        model.coef_, model.intercept_ = model._parts(x)
+        model.contamination_, model.noise_matrix_ = 1 - share, noise.T
+        model._judged = Judged(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
+        _keep_rows(model, streamed, fits, noise, None if h is None else share)
+
+
+class _Labels:
+    """The labels of all rows, in the order of the copy."""
+
+    def __init__(self, streamed: StreamedData) -> None:
+        t = streamed.copy.t
+        assert t is not None, "there is a target"
+        self.data = streamed.data
+        values = np.unique(np.concatenate([np.unique(t[at]) for at in _pieces(len(t))]))
+        self.classes = np.unique(self.written(values))
+        if len(self.classes) < 2:
+            raise ValueError(f"y holds one class only, {self.classes[0]}; a classifier needs two at least.")
+        if len(values) > len(t) ** 0.5 + 1 and self.classes.dtype.kind == "f":
+            raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
+        self._t = t
+        self._plain = len(values) == 2 and list(values) == [0, 1] and t.dtype == streamed.copy.X.dtype
+
+    def written(self, t: np.ndarray) -> np.ndarray:
+        """Labels as the files have them."""
+        return labels_of(self.data, t)
+
+    def codes(self, at: slice) -> np.ndarray:
+        """The numbers of the classes of some rows."""
+        t = self._t[at]
+        return t.astype(np.int64) if self._plain else places(self.written(t), self.classes)
+
+    def target(self) -> np.ndarray:
+        """The target that a loss takes: the mapped numbers themselves where they are 0 and 1."""
+        if self._plain:
+            return self._t
+        return np.concatenate([self.codes(at) for at in _pieces(len(self._t))])
+
+
+class _Fits:
+    """The fits to all rows."""
+
+    def __init__(self, model: Any, storage: Storage, labels: _Labels, ridge: float) -> None:
+        self.model, self.storage, self.labels, self.ridge = model, storage, labels, ridge
+        self.n, self.K = storage.n, len(labels.classes)
+
+    def loss(self, t: np.ndarray) -> Logistic | Softmax:
+        if self.K == 2:
+            return Logistic(self.storage, t, intercept=self.model.fit_intercept)
+        return Softmax(self.storage, t, self.K, intercept=self.model.fit_intercept)
+
+    def trimmed(self, x: Array, h: float) -> tuple[Array, np.ndarray, list[float]]:
+        """The trimmed fit that keeps h, from x; the losses of all rows, and F after each step."""
+        loss = self.loss(self.labels.target())
+        if prod(loss.x_shape) <= FEW:
+            return trimmed_newton(loss, x, h, self.ridge)
+        problem = Problem(loss, CappedSimplex(h), Ridge(self.ridge))
+        found = solve(problem, self._method, x0=x, max_passes=self._passes, tol=1e-3, seed=self.model._seed())
+        return found.x, np.asarray(found.losses), [record.objective for record in found.history]
+
+    def corrected(self, noise: LabelNoise, known: Any, share: float | None) -> Array:
+        """The fit to the classes that rows have by their labels and by the sample's model; or to the best ``share``."""
+        x = known._judged.x if share is not None else _as_x(known)
+        if share is None:
+            P = np.empty((self.n, 1 if self.K == 2 else self.K), self.storage.like.dtype)
+            self.over(known, noise, lambda at, verdict: P.__setitem__(at, verdict.classes[:, -P.shape[1] :]))
+            return self._fit(self.loss(P[:, 0] if self.K == 2 else P), x, lambda at: 1.0)
+        scores = np.empty(self.n, np.float32)
+        self.over(known, noise, lambda at, verdict: scores.__setitem__(at, verdict.scores))
+        cut = max(0.0, _quantile(scores, share))
+        return self._fit(self.loss(self.labels.target()), x, lambda at: scores[at] <= cut)
+
+    def _fit(self, loss: Logistic | Softmax, x: Array, weigh: Callable[[slice], Any]) -> Array:
+        if prod(loss.x_shape) <= FEW:
+            return newton_streamed(loss, x, weigh, self.ridge)
+        if weigh(slice(0, 1)) is not True and np.ndim(weigh(slice(0, 1))):
+            raise ValueError("contamination must be 'auto' for so many columns and classes, or reweight=False.")
+        problem = Problem(loss, AllOnes(), Ridge(self.ridge))
+        return solve(problem, self._method, x0=x, max_passes=self._passes, tol=1e-3, seed=self.model._seed()).x
+
+    @property
+    def _method(self) -> Any:
+        return svrg(sampling="blocks") if self.model.method is None else self.model.method
+
+    @property
+    def _passes(self) -> float:
+        return ENOUGH if self.model.max_passes is None else float(self.model.max_passes)
+
+    def renewed(self, noise: LabelNoise, known: Any) -> LabelNoise:
+        """The noise model after a step of EM over all rows: T, and the share of wrong labels."""
+        K = self.K
+
+        def counted(at: slice) -> np.ndarray:
+            verdict = self.judged(known, noise, at)
+            return np.stack([verdict.classes[verdict.labels == j].sum(axis=0) for j in range(K)], axis=1)
+
+        N = total(counted, _pieces(self.n), np.zeros((K, K)))
+        T = N / np.maximum(N.sum(axis=1, keepdims=True), 1e-300)
+        return replace(noise, T=T, epsilon=float(1 - np.trace(N) / self.n))
+
+    def judged(self, fitted: Any, noise: LabelNoise, at: slice) -> LabelVerdict:
+        """The verdict on some rows by a fitted model."""
+        z = np.asarray(two_columns(self.storage.fetch(at) @ fitted.coef_.T + fitted.intercept_))
+        codes = self.labels.codes(at)
+        return LabelVerdict(noise, [z], codes, np.ones(len(codes)))
+
+    def over(self, fitted: Any, noise: LabelNoise, note: Callable[[slice, LabelVerdict], Any]) -> None:
+        """Note something of the verdict on all rows."""
+        each(lambda at: note(at, self.judged(fitted, noise, at)), _pieces(self.n))
+
+    def warn_of_lost_classes(self, w: np.ndarray) -> None:
+        kept = total(
+            lambda at: np.bincount(self.labels.codes(at), w[at], self.K), _pieces(self.n), np.zeros(self.K)
+        )
+        lost = self.labels.classes[kept == 0]
+        if len(lost):
+            warn(
+                f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
+                "has. Lower contamination.",
+            )
+
+
+def _keep_rows(model: Any, streamed: StreamedData, fits: _Fits, noise: LabelNoise, share: float | None) -> None:
+    """What is known of every row by the final model, in the order of the files."""
+    n = streamed.data.n
+    scores = np.empty(n, np.float32)
+    suggested = np.empty(n, np.int8 if fits.K <= np.iinfo(np.int8).max else np.int32)
+    clean = share is None and noise.epsilon == 0
+
+    def note(at: slice, verdict: LabelVerdict) -> None:
+        scores[at], suggested[at] = verdict.scores, verdict.suggested
+
+    fits.over(model, noise, note)
+    model.threshold_ = (inf if clean else 0.0) if share is None else max(0.0, _quantile(scores, share))
+    model.suggested_labels_ = model.classes_[streamed.copy.restored(suggested)]
+    del suggested
+    model.outlier_scores_ = streamed.copy.restored(scores)
+    del scores
+    model.outlier_probability_ = np.empty_like(model.outlier_scores_)
+    model.weights_ = np.empty_like(model.outlier_scores_) if model.reweight else model.raw_weights_
+    for at in _pieces(n):
+        model.outlier_probability_[at] = expit(model.outlier_scores_[at])
+        if model.reweight:
+            model.weights_[at] = model.outlier_scores_[at] <= model.threshold_
+
+
+def _as_it_is(noise: LabelNoise) -> LabelNoise:
+    """The same for predictions of a model that is as sure of itself as it is."""
+    return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
+
+
+def _as_x(fitted: Any) -> Array:
+    """The parameters of a fitted model, as a loss takes them."""
+    x = fitted.coef_.T
+    x = np.vstack([x, fitted.intercept_]) if fitted.fit_intercept else x
+    return x[:, 0] if len(fitted.classes_) == 2 else x
+
+
+def _quantile(scores: np.ndarray, share: float) -> float:
+    return float(np.partition(scores, min(len(scores) - 1, int(share * len(scores))))[int(share * len(scores)) - 1])
+
+
+def _pieces(n: int) -> list[slice]:
+    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
