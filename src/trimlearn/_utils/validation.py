@@ -24,6 +24,7 @@ __all__ = [
     "check_positive",
     "check_target",
     "check_vector",
+    "is_collection",
     "is_integer",
     "is_missing",
     "is_number",
@@ -43,6 +44,11 @@ def is_number(value: Any) -> bool:
 def is_integer(value: Any) -> bool:
     """Is ``value`` an integer? A bool is none."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a collection of Dask's, which must not be computed by accident. Dask is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
 def is_sparse(V: Any) -> bool:

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
@@ -75,7 +75,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     def inlier_mask_(self) -> np.ndarray:
         """Which of the training examples count: those of positive weight."""
         check_is_fitted(self, "weights_")
-        return np.asarray(self.weights_ > 0)
+        mask: Any = self.weights_ > 0
+        return mask if is_collection(mask) else np.asarray(mask)
 
     @property
     def false_discovery_rate_(self) -> float:
@@ -229,7 +230,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
 
 def row_names(X: Any) -> np.ndarray | None:
     """The index of a pandas DataFrame, unless it only numbers the rows; a MultiIndex as tuples."""
-    names = np.asarray(X.index) if hasattr(X, "iloc") else None
+    names = np.asarray(X.index) if hasattr(X, "iloc") and not is_collection(X) else None
     return None if names is None or np.array_equal(names, np.arange(len(names))) else names
 
 

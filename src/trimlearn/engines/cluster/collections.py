@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from trimlearn._utils.validation import is_collection
 from trimlearn.engines.cluster.rows import Placed, assemble
 from trimlearn.engines.cluster.workers import Workers
 
-__all__ = ["is_collection", "place_collections"]
-
-
-def is_collection(X: Any) -> bool:
-    """Whether X is Dask's. Dask is not imported for this."""
-    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
+__all__ = ["place_collections"]
 
 
 def place_collections(workers: Workers, X: Any, y: Any, s: Any = None) -> Placed:

@@ -14,7 +14,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.cluster.losses import LossOf, loss_of, standing_for
-from trimlearn.engines.cluster.rows import Block, Placed, in_one_array, read_saved, save_rows
+from trimlearn.engines.cluster.rows import Block, Placed, read_saved, save_rows
 from trimlearn.engines.cluster.workers import Workers, dumps, local_cluster
 from trimlearn.engines.planning import batch_size
 from trimlearn.engines.shard import Reply, Shard, Standing, part
@@ -118,9 +118,9 @@ class DaskEngine(ShardedEngine):
     def collect(self, task: Callable[[Shard], np.ndarray]) -> Array:
         question = dumps((self._standing, task))
         held = self.placed.workers.place(_collected, [(shard, question) for shard in self._shards], "collect")
-        each, dtype, sizes = iter(held), to_numpy(self._like).dtype, [found.n for found in self.placed.found]
+        each, dtype = iter(held), to_numpy(self._like).dtype
         parts = [next(each) if found.mass > 0 else np.zeros(found.n, dtype) for found in self.placed.found]
-        return in_one_array(self.placed.workers, parts, sizes, dtype, self.placed.lazy)
+        return self.placed.one_per_row(parts, dtype)
 
 
 def _collected(shard: Shard, question: bytes) -> np.ndarray:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from trimlearn._utils.validation import is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
-__all__ = ["Block", "Facts", "Placed", "agree", "assemble", "facts", "in_one_array", "read_saved", "save_rows"]
+__all__ = ["Block", "Facts", "Placed", "agree", "assemble", "facts", "read_saved", "save_rows"]
 
 
 @final
@@ -113,13 +113,15 @@ def _column(pieces: list[Any], kept: list[int]) -> np.ndarray:
 class Placed:
     """Rows on the workers: a future of a `Block` for each shard, and what is known of them.
 
-    lazy: whether one number per row comes back as a Dask array; else as a NumPy one.
+    lazy: whether one number per row comes back as a Dask array; else as a NumPy one. here: whether that array lies in
+    this process, because the workers will be gone.
     """
 
     workers: Workers
     blocks: list[Any]
     found: list[Facts]
     lazy: bool
+    here: bool = False
 
     @classmethod
     def of(cls, workers: Workers, blocks: list[Any], names: list[str], lazy: bool) -> Placed:
@@ -132,6 +134,36 @@ class Placed:
     def n(self) -> int:
         """The number of rows."""
         return sum(facts.n for facts in self.found)
+
+    @property
+    def p(self) -> int:
+        """The number of columns."""
+        return next(facts.p for facts in self.found if facts.n)
+
+    def kept_here(self) -> Placed:
+        """The same, for workers that will be gone."""
+        return replace(self, here=True)
+
+    def one_per_row(self, parts: Sequence[Any], dtype: Any) -> Any:
+        """One number per row, from a future for each shard, or an array: lazy or not."""
+        sizes = [facts.n for facts in self.found]
+        return in_one_array(self.workers, parts, sizes, dtype, self.lazy, self.here)
+
+    def gathered(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        """task(block, *args) of every shard that has rows, here."""
+        full = [block for block, facts in zip(self.blocks, self.found, strict=True) if facts.n]
+        return self.workers.gather(self.workers.place(task, [(block, *args) for block in full], task.__name__))
+
+    def mapped(self, task: Callable[..., Block], *args: Any) -> Placed:
+        """The blocks task(block, *args), on the workers."""
+        blocks = self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
+        found = self.workers.gather(self.workers.place(facts, [(block,) for block in blocks], "facts"))
+        return replace(self, blocks=blocks, found=found)
+
+    def column(self, dtype: Any, task: Callable[..., np.ndarray], *args: Any) -> Any:
+        """task(block, *args), one entry per row, of all rows: lazy or not."""
+        parts = self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
+        return self.one_per_row(parts, dtype)
 
     @property
     def mass(self) -> float:
@@ -177,14 +209,20 @@ def _some(block: Block, rows: np.ndarray, times: np.ndarray, lo: int) -> Block:
     return Block(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
 
 
-def in_one_array(workers: Any, parts: Sequence[Any], sizes: Sequence[int], dtype: Any, lazy: bool) -> Any:
-    """One number per row from parts, futures among them: a Dask array on the workers, or a NumPy array here."""
-    if not lazy:
+def in_one_array(
+    workers: Workers, parts: Sequence[Any], sizes: Sequence[int], dtype: Any, lazy: bool, here: bool
+) -> Any:
+    """One number per row from parts, futures among them: a Dask array on the workers or here, or a NumPy array."""
+    if here or not lazy:
         found = iter(workers.gather([part for part in parts if not isinstance(part, np.ndarray)]))
-        return np.concatenate([part if isinstance(part, np.ndarray) else next(found) for part in parts])
+        parts = [part if isinstance(part, np.ndarray) else next(found) for part in parts]
+    if not lazy:
+        return np.concatenate(parts)
     from dask import array, delayed  # type: ignore[attr-defined]
 
     whole: Any = array  # untyped
+    if here:
+        return whole.from_array(np.concatenate(parts), chunks=(tuple(sizes),))
     return whole.concatenate(
         [whole.from_delayed(delayed(part), (n,), dtype) for part, n in zip(parts, sizes, strict=True)]
     )
