@@ -22,7 +22,9 @@ from trimlearn.estimators.streamed import MOST, PER_COLUMN, SAMPLED, labels_of
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, open_dataset
 
-__all__ = ["OnDask", "is_on_dask", "lazily", "on_dask", "placed_rows", "sample_fit"]
+__all__ = ["OnDask", "adopt", "column_names", "is_on_dask", "lazily", "on_dask", "placed_rows", "sample_fit"]
+
+PER_ROW = ("weights_", "raw_weights_", "outlier_scores_", "outlier_probability_", "suggested_labels_")  # of a fit
 
 
 @final
@@ -151,6 +153,15 @@ def sample_fit(estimator: Any, placed: Placed, seed: int) -> tuple[Any, Block]:
         contamination = float(contamination) / placed.mass
     alone = clone(estimator).set_params(contamination=contamination, random_state=seed, verbose=0)
     return alone.fit(sample.V, sample.t, None if placed.counted else sample.s), sample
+
+
+def adopt(estimator: Any, known: Any, placed: Placed) -> None:
+    """Make the fit to a sample that holds all rows the estimator's own; one entry per row becomes Dask's."""
+    kept = ("n_features_in_", "feature_names_in_", "_training", "_table", "_row_names")
+    for name, value in vars(known).items():
+        if name in kept or not (name.endswith("_") or name.startswith("_")):
+            continue
+        setattr(estimator, name, placed.spread(value) if name in PER_ROW else value)
 
 
 def lazily(estimator: Any, X: Any, name: str, dtype: Any, width: int | None = None, y: Any = None) -> Any:

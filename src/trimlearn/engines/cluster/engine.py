@@ -7,8 +7,10 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, Self, final
+from weakref import finalize
 
 import numpy as np
 
@@ -83,12 +85,15 @@ class DaskEngine(ShardedEngine):
 
     @classmethod
     def of(cls, problem: Problem, client: Any = None) -> Self:
-        """The engine of a problem in memory. Without a client, one on this machine is started, and `close` ends it."""
+        """The engine of a problem in memory, on a client or on `Workers`; without one, a cluster on this machine is
+        started, and `close` ends it. The rows are written to files, which the workers map: they share the disk."""
         loss: Any = problem.loss
         recipe = loss_of(loss)
         with ExitStack() as opened:
-            workers = Workers(opened.enter_context(local_cluster()) if client is None else client)
-            folder = Path(opened.enter_context(TemporaryDirectory(prefix="trimlearn-")))
+            client = opened.enter_context(local_cluster()) if client is None else client
+            workers = client if isinstance(client, Workers) else Workers(client)
+            folder = Path(mkdtemp(prefix="trimlearn-"))
+            opened.callback(rmtree, folder, ignore_errors=True)
             t = to_numpy(loss.t)
             t = t[:, 0] if loss.linear.K is None and t.ndim == 2 else t
             save_rows(folder, loss.linear.storage.V, t, None if problem.s is None else to_numpy(problem.s))
@@ -101,6 +106,7 @@ class DaskEngine(ShardedEngine):
             engine = cls(placed, recipe, problem.r1, r2, centred=False)
             engine.problem = engine.given = problem
             engine._open.push(opened.pop_all())
+        finalize(engine, rmtree, folder, ignore_errors=True)  # where nobody closes it
         return engine
 
     def close(self) -> None:

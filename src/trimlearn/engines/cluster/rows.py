@@ -165,6 +165,15 @@ class Placed:
         parts = self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
         return self.one_per_row(parts, dtype)
 
+    def spread(self, values: np.ndarray) -> Any:
+        """One entry per row that is known here already: lazy or not."""
+        if not self.lazy:
+            return values
+        from dask import array  # type: ignore[attr-defined]
+
+        whole: Any = array  # untyped
+        return whole.from_array(values, chunks=(tuple(facts.n for facts in self.found),))
+
     @property
     def mass(self) -> float:
         """Σs, or n."""

@@ -34,7 +34,9 @@ def local_cluster() -> Iterator[Any]:
     connected: Any = Client
 
     try:
-        cluster = started(threads_per_worker=1, processes=True, dashboard_address=None)
+        # Port 0 is any that is free: the usual one may be taken, which would be worth a warning to Dask.
+        free = {"dashboard_address": ":0"}
+        cluster = started(threads_per_worker=1, processes=True, dashboard_address=None, scheduler_kwargs=free)
     except RuntimeError as error:
         raise RuntimeError(
             "engine='dask' could not start worker processes; in a script, put what starts them under "
@@ -111,7 +113,8 @@ class Workers:
         began, alone = perf_counter(), 0.0
         while True:
             try:
-                finished(futures, timeout=PATIENCE)
+                with self.client.as_current():
+                    finished(futures, timeout=PATIENCE)
                 break
             except TimeoutError:
                 alone = self._look(leaves or futures, perf_counter() - began, alone, say)

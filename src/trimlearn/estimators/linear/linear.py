@@ -140,6 +140,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     (array([3.]), array([ 2,  7, 11]))
     """
 
+    _takes_dask = True
     _x: Array  # of the trimmed fit
     _noise: float | None  # of an MM-estimate, see `Fitted`
     _bread: float

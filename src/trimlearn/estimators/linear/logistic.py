@@ -137,6 +137,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
     (array([0., 0.]), array([0, 1]))
     """
 
+    _takes_dask = True
     _x: Array  # of the trimmed fit
     _judged: Judged
 

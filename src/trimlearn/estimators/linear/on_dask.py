@@ -18,7 +18,7 @@ from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed import FinalFit, final_fit, judged_rows
-from trimlearn.estimators.on_dask import column_names, placed_rows, sample_fit
+from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
@@ -100,6 +100,9 @@ def fit_linear_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
         h, seed = model._h(model.contamination, placed.mass), model._seed()
         known, sample = sample_fit(model, placed, seed)
         column_names(model, X, placed.p)
+        if len(sample.t) == placed.n:  # all rows were in it: there is nothing left to find out
+            adopt(model, known, placed)
+            return
         rows = _rows(model, placed, sample.V, rounding_floor(np.asarray(sample.t, np.float64)))
         _fit(model, rows, known, h, seed)
 

@@ -19,7 +19,7 @@ from trimlearn.engines.cluster.rows import Block, Placed
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed_labels import as_it_is, as_x
-from trimlearn.estimators.on_dask import column_names, placed_rows, sample_fit
+from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
@@ -71,14 +71,17 @@ def fit_logistic_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None
     with placed_rows(X, y, sample_weight) as placed:
         h, seed = model._h(model.contamination, placed.mass), model._seed()
         model.classes_ = _classes(placed)
-        known, _ = sample_fit(model, placed, seed)
+        known, sample = sample_fit(model, placed, seed)
+        column_names(model, X, placed.p)
+        vars(model).pop("_training", None)
+        if len(sample.t) == placed.n:  # all rows were in it: there is nothing left to find out
+            adopt(model, known, placed)
+            return
         if len(known.classes_) < len(model.classes_):
             raise ValueError(
                 f"the class {next(c for c in model.classes_ if c not in known.classes_)} has so few rows that a sample "
                 "of all rows holds none: leave it out, or join it to another."
             )
-        column_names(model, X, placed.p)
-        vars(model).pop("_training", None)
         model._bounds = known._bounds
         _fit(model, placed, known, h, seed)
 
