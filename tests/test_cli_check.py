@@ -62,7 +62,7 @@ def run(capsys, *argv):
 def test_a_check_prints_the_headline_the_suspects_and_where_the_report_is(folder, capsys):
     code, out, err = run(capsys, "check", "cars.csv", "--target", "y")
     assert (code, err) == (0, "")
-    assert "of 80 targets looks wrong." in out and "y is 500.0; rows like it have about" in out
+    assert "of 80 values of y looks wrong." in out and "y is 500.0; rows like it have about" in out
     assert out.splitlines()[-1] == f"Report: {Path('cars-check') / 'report.html'}"
     assert {"report.html", "flagged.csv", "clean.csv", "results.json", "repeat.py"} <= {
         path.name for path in Path("cars-check").iterdir()

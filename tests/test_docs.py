@@ -282,6 +282,7 @@ def test_the_comparison_quotes_what_was_measured() -> None:
 # -- docs/methods.md and docs/architecture.md against the package ------------------------------------------------------
 
 INFRASTRUCTURE = {"Block", "Linear", "Loss", "PredictionLoss", "Regularizer", "Separable", "Indicator", "WeightSet"}
+INFRASTRUCTURE |= {"check_regularizer"}
 
 
 @pytest.mark.parametrize("part", [losses, weights, regularizers, smart], ids=lambda part: part.__name__)

@@ -64,6 +64,10 @@ class Problem:
             raise ValueError(f"r2 must be a Regularizer, got {type(r2).__name__}.")
         self.loss = loss
         self.s = None if sample_weight is None else asarray_like(as_numeric(sample_weight, "sample_weight"), loss.like)
+        without = loss.without_loss()
+        if without is not None:  # as rows of sample weight 0: neither a start nor a continuation counts them
+            present = asarray_like(~without, loss.like)
+            self.s = present if self.s is None else self.s * present
         self.S = total_weight(loss.n, self.s)
         r1.check(loss.n, self.s)
         self.r1 = r1

@@ -24,13 +24,14 @@ from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
-from trimlearn.smart.sizes import small
+from trimlearn.smart.sizes import in_blocks, small
 from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import MultiStart, Start, make_start
 
 __all__ = ["solve"]
 
+BLOCK_STEPS = 2  # of Newton between two w-steps, for losses in blocks: of 1, 2, 3, 5, 20 the one with the fewest passes
 PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
 Callback = Callable[[Record], Any]
@@ -63,7 +64,8 @@ def solve(
         One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
         deterministic and does not depend on the order of the rows.
     start : {"continuation", "concentration", "multistart"}, Start or None
-        Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0.
+        Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0. A loss that
+        says that its own x is a good guess (`Loss.starts_near`) starts from there instead of a continuation.
     w0, x0 : array, optional
         Weights and model to start from, as they are. Without w0, it is the best for x0.
     engine : {"auto", "local", "dask"} or Engine
@@ -115,8 +117,6 @@ def solve(
         return _best_of(again, chosen, int(seed))
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable, got {callback!r}.")
-    if method is None and small(problem):
-        method = alternating()
     if not (method is None or isinstance(method, Method)):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
@@ -124,7 +124,8 @@ def solve(
     centred = problem if as_given else problem.centred(exact=small(problem))
     with ExitStack() as opened:
         where = _engine(engine, centred, opened)
-        run = (svrg(b=where.batch_size()) if method is None else method).bind(centred, int(seed))
+        method = _default_method(problem, where.batch_size()) if method is None else method
+        run = method.bind(centred, int(seed))
         if checkpoint is not None and not run.renews:
             raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
@@ -315,6 +316,13 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
         if found[-1].status is Status.CALLBACK:
             break
     return min(found, key=lambda solution: solution.objective)
+
+
+def _default_method(problem: Problem, b: int | None) -> Method:
+    """b: the draws of a batch that suit the engine, if any do."""
+    if in_blocks(problem):
+        return alternating(BLOCK_STEPS)
+    return alternating() if small(problem) else svrg(b=b)
 
 
 def _engine(engine: str | Engine, problem: Problem, opened: ExitStack) -> Engine:

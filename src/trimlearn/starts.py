@@ -18,7 +18,7 @@ from trimlearn.regularizers import Zero
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
-from trimlearn.smart.sizes import FEW
+from trimlearn.smart.sizes import FEW, in_blocks
 from trimlearn.weights import AllOnes
 
 __all__ = ["Concentration", "Continuation", "Given", "MultiStart", "Start", "make_start"]
@@ -188,7 +188,7 @@ def _fit(engine: Engine, x: Array) -> Array:
     if exact is not None:
         return r2.feasible(exact)
     value, gradient = engine.value_gradient(x)
-    if prod(x.shape) <= FEW:
+    if prod(x.shape) <= FEW or in_blocks(engine.problem):
         return newton(engine, x, value, gradient, 4)[0]
     if r2.smooth:
         return lbfgs(engine, x, value, gradient, 20)[0]
@@ -241,4 +241,7 @@ def make_start(start: str | Start | None, w0: Any, x0: Any, problem: Problem) ->
             raise ValueError("start makes its own w0 and x0; leave it out when you give w0 or x0.")
         return Given(w0, x0)
     chosen = start if isinstance(start, Start) else named["given" if start is None else start]()
-    return Given() if isinstance(chosen, Continuation) and isinstance(problem.r1, AllOnes) else chosen
+    if isinstance(chosen, Continuation) and isinstance(problem.r1, AllOnes):
+        return Given()
+    # Least squares on everything, where a continuation begins, would drag a good guess to the outliers.
+    return Given(x0=problem.loss.start()) if start == "continuation" and problem.loss.starts_near else chosen

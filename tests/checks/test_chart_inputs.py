@@ -53,7 +53,6 @@ def test_the_path_is_that_of_trim_path() -> None:
 
 
 def test_what_would_take_long_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "path" not in chart_inputs(*judged(labels=True))
     monkeypatch.setattr("trimlearn.checks.chart_inputs.NUMBERS", 100)
     assert "path" not in chart_inputs(*judged())
 
@@ -64,9 +63,28 @@ def test_without_a_linear_fit_there_is_nothing() -> None:
     assert chart_inputs(target, frame) == {}
 
 
-def test_of_very_many_rows_nothing_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimlearn.checks.chart_inputs.ROWS", 100)
-    assert chart_inputs(*judged()) == {}
+def test_of_very_many_rows_some_are_drawn_and_all_that_are_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trimlearn.checks.chart_inputs.ROWS", 40)
+    target, frame = judged()
+    target.flagged[10:18] = True
+    drawn = np.isfinite(chart_inputs(target, frame)["distances"])
+    assert drawn.sum() == 40 and drawn[10:18].all() and not drawn[:10].any()
+    target.flagged[10:110] = True
+    assert np.isfinite(chart_inputs(target, frame)["distances"]).sum() == 110
+
+
+def test_wrong_labels_leave_first() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int) + (X[:, 1] > 1)
+    wrong = np.argsort(-np.abs(X[:, 0]))[:10]
+    y[wrong] = (y[wrong] + 1) % 3
+    linear = TrimmedLogisticRegression(contamination=10, random_state=0).fit(X, y)
+    target, frame = judged(200, missing=0)
+    target.fits["linear"] = linear
+    path = chart_inputs(target, frame)["path"]
+    assert np.median(path.leaves_at[wrong]) <= 0.05 and np.mean(path.leaves_at <= 0.05) < 0.08
+    assert path.auto == pytest.approx(0.05) and (path.weights.sum(axis=1) >= 0.6 * 200).all()
 
 
 def keys(target: str | None) -> set[str]:
@@ -85,5 +103,5 @@ def keys(target: str | None) -> set[str]:
 @pytest.mark.filterwarnings("ignore")
 def test_the_charts_of_a_check_have_their_inputs() -> None:
     assert {"outlier-map", "path"} <= keys("price")
-    assert "outlier-map" in keys("size")
+    assert {"outlier-map", "path"} <= keys("size")
     assert "components" in keys(None)

@@ -56,8 +56,10 @@ def test_other_tables_may_lack_values_have_new_categories_and_more_columns():
     model, table = fitted("regression")
     other = table.iloc[:5].assign(more="x")
     other.loc[1, "Price"] = ""
-    other.loc[2, "Fuel"] = "Steam"
     assert np.all(np.isfinite(model.predict(other)))
+    other.loc[2, "Fuel"] = "Steam"
+    with pytest.warns(UserWarning, match=r"1 of 5 rows has a Fuel that the model has not seen \('Steam'\)"):
+        assert np.all(np.isfinite(model.predict(other)))
     assert len(model.predict(other.iloc[:1])) == 1
 
 
@@ -82,7 +84,15 @@ def test_predictions_stand_in_a_column_of_their_own():
         ({"coefficients": []}, "damaged"),
         ({"intercept": None}, "damaged"),
         ({"design": {}}, "damaged"),
-        ({"link": "probit"}, "damaged"),
+        ({"link": "probit"}, "its link is 'probit'"),
+        ({"link": "logit"}, "not for the task regression"),
+        ({"task": "guess"}, "its task is 'guess'"),
+        ({"task": "classification"}, "not for the task classification"),
+        ({"classes": ["a", "b"]}, "2 different classes"),
+        ({"classes": "ab"}, "no list of names"),
+        ({"target": "Price"}, "its target 'Price' is among the columns"),
+        ({"target": None}, "its target has no name"),
+        ({"columns": []}, "its columns and its design"),
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(change, says, tmp_path):
@@ -92,6 +102,20 @@ def test_what_is_no_model_is_refused_in_one_line(change, says, tmp_path):
     with pytest.raises(ValueError, match=says) as caught:
         load(path)
     assert "\n" not in str(caught.value)
+
+
+def test_a_model_of_labels_has_the_classes_of_its_coefficients(tmp_path):
+    model, _ = fitted("classification")
+    path = tmp_path / "model.json"
+    for classes in ([], ["Diesel"], ["Diesel", "Diesel"], ["Diesel", "Petrol", "Steam"], [1, 2]):
+        path.write_text(json.dumps(model.to_json() | {"classes": classes}), encoding="utf-8")
+        with pytest.raises(ValueError, match="damaged: it"):
+            load(path)
+    swapped = model.to_json()
+    swapped["coefficients"] = swapped["coefficients"][::-1]
+    path.write_text(json.dumps(swapped), encoding="utf-8")
+    with pytest.raises(ValueError, match="not those of its design"):
+        load(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"[]", b"\xff\xfe", b"{"])
@@ -122,6 +146,16 @@ def test_predict_from_the_command_line(tmp_path, capsys, monkeypatch):
         assert cli.main(["predict", *argv]) == code
         said = capsys.readouterr()
         assert says in said.err and said.err.count("\n") == 1 and said.out == ""
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_command_line_says_what_a_model_has_not_seen(tmp_path, capsys):
+    model, table = fitted("regression")
+    (tmp_path / "model.json").write_text(to_json(model.to_json()), encoding="utf-8")
+    table.assign(Fuel="Steam").to_csv(tmp_path / "new.csv", index=False)
+    assert cli.main(["predict", str(tmp_path / "model.json"), str(tmp_path / "new.csv")]) == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 60 and "60 of 60 rows have a Fuel that the model has not seen" in said.err
 
 
 def test_predicted_numbers_are_printed_with_the_digits_that_count():

@@ -94,7 +94,7 @@ def test_the_headline_says_shares_counts_and_agreement():
     table = made_up.table()
     parts = made_up.parts(made_up.fuel(table, {7: 0.93, 20: 0.6, 9: 0.8}), (made_up.PRICE,), of=table)
     assert headline(parts, counts(parts, find_suspects(parts))) == [
-        "About 13 % of the targets and 1 cell in 1 row look wrong.", "Two models agree on 2 of 3."
+        "About 13 % of the values of Fuel and 1 cell in 1 row look wrong.", "Two models agree on 2 of 3."
     ]  # fmt: skip
     assert next_steps(parts, counts(parts, find_suspects(parts)))[-1].endswith(
         "rows that look wrong are left out, wrong cells are empty in it."
@@ -105,7 +105,7 @@ def test_the_headline_says_shares_counts_and_agreement():
     ("flagged", "wrong", "first"),
     [
         ({}, (), "Nothing looks wrong in these 60 rows."),
-        ({7: 0.9}, (), "1 of 60 targets looks wrong."),
+        ({7: 0.9}, (), "1 of 60 values of Fuel looks wrong."),
         ({}, (made_up.PRICE,), "1 cell in 1 row looks wrong."),
     ],
 )

@@ -40,6 +40,18 @@ def test_rounding() -> None:
     assert kinds(frame) == {(3, 400): "near", (30, 401): "near"}
 
 
+def test_rounded_numbers_are_no_copies() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        u = rng.normal(size=300).round(1)
+        two = pd.DataFrame({"u": u, "v": (2 * u + 0.1 * rng.normal(size=300)).round(1)})
+        assert kinds(two) == {}, seed
+        three = two.assign(w=(u + 0.2 * rng.normal(size=300)).round(1))
+        assert len(kinds(three)) <= 3, seed
+    fine = pd.DataFrame(rng.normal(size=(300, 2)), columns=["u", "v"]).round(4)
+    assert kinds(pd.concat([fine, fine.iloc[[7, 8]]], ignore_index=True)) == {(7, 300): "exact", (8, 301): "exact"}
+
+
 def test_ids() -> None:
     frame = related(100).assign(id=[f"n{k}" for k in range(100)])
     frame.loc[50, "id"] = "n3"

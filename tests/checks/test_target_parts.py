@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trimlearn.checks.error_sizes import error_sizes, local_scale
 from trimlearn.checks.target_labels import judge_labels
 from trimlearn.checks.target_learners import Plan
 from trimlearn.checks.target_linear import FEATURES, telling
-from trimlearn.checks.target_numbers import judge_numbers, local_scale
+from trimlearn.checks.target_numbers import judge_numbers
 from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
 from trimlearn.checks.target_task import Target
 
@@ -56,6 +57,25 @@ def test_even_errors_have_one_size() -> None:
     rng = np.random.default_rng(1)
     size = local_scale(rng.normal(size=2000), rng.normal(size=2000), 0.0)
     assert size.max() / size.min() < 1.25
+
+
+def test_errors_that_are_large_for_one_kind_of_row_are_no_wrong_numbers() -> None:
+    rng = np.random.default_rng(0)
+    n = 600
+    kind, truth = rng.choice([0.3, 6.0], n, p=[0.85, 0.15]), 3 * rng.normal(size=n)
+    X = np.column_stack([kind > 1, rng.normal(size=n)]).astype(np.float64)
+    y = truth + kind * rng.normal(size=n)
+    assert judge_numbers(y, truth, X=X).flagged.mean() < 0.01 < judge_numbers(y, truth).flagged.mean()
+    wrong = np.flatnonzero(kind < 1)[:40]
+    y[wrong] += rng.choice([-8.0, 8.0], 40)
+    found = judge_numbers(y, truth, X=X)
+    assert found.flagged[wrong].mean() > 0.9 and np.delete(found.flagged, wrong).mean() < 0.02
+
+
+def test_features_that_tell_nothing_of_the_size_of_errors_do_not_change_it() -> None:
+    rng = np.random.default_rng(2)
+    X, r = rng.normal(size=(400, 3)), rng.normal(size=400)
+    assert np.array_equal(error_sizes(np.zeros(400), r, 0.0, X), local_scale(np.zeros(400), r, 0.0))
 
 
 def test_the_log_is_chosen_where_errors_are_ratios_and_counts_where_they_behave() -> None:

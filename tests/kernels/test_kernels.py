@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 
 from trimlearn import Checkpoint, Problem, kernels, solve
+from trimlearn._utils import threads
 from trimlearn._utils.threads import team
-from trimlearn.kernels import Fused, fused
+from trimlearn.kernels import Fused, fused, fused_steps
 from trimlearn.losses import (
     Gamma,
     Homography,
@@ -27,6 +28,7 @@ from trimlearn.losses import (
     Subspace,
 )
 from trimlearn.losses.softmax import Mislabelled
+from trimlearn.regularizers import L1, ElasticNet, Ridge
 from trimlearn.smart import saga, svrg
 from trimlearn.smart.duals import ResidualTable
 from trimlearn.weights import CappedSimplex
@@ -71,7 +73,8 @@ PAIRS = [*((name, "float64") for name in LOSSES), *(("labels", stored) for store
 @pytest.fixture(autouse=True)
 def _always(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "WORTH", 0)
-    monkeypatch.setattr(kernels, "PIECE_BYTES", 1)  # many pieces
+    monkeypatch.setattr(kernels, "COMPILING", 0)
+    monkeypatch.setattr(fused_steps, "PIECE_BYTES", 1)  # many pieces
 
 
 def made(loss: PredictionLoss) -> Fused:
@@ -206,3 +209,86 @@ def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(tmp_path: Path) 
     resumed = solve(problem, method, max_passes=12, seed=3, checkpoint=saved)
     np.testing.assert_array_equal(resumed.x, whole.x)
     np.testing.assert_array_equal(resumed.w, whole.w)
+
+
+STRETCHED: dict[str, tuple[str, str, Any]] = {
+    "ridge": ("labels", "float64", Ridge(0.01)),
+    "lasso of a vector": ("squares", "float64", L1(0.05)),
+    "elastic net, CSR": ("labels", "CSR", ElasticNet(0.02, 0.5)),
+    "float32": ("labels", "float32", Ridge(0.01)),
+}
+
+
+def few_steps(problem: Problem, seed: int = 3) -> Any:
+    return solve(problem, svrg(b=9, finish=False), start=None, max_passes=5, tol=0, seed=seed)
+
+
+@pytest.mark.parametrize("case", STRETCHED)
+@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
+def test_a_stretch_takes_the_steps_it_stands_for(case: str, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, stored, r2 = STRETCHED[case]
+    s = 0.5 + RNG.random(N) if weighted else None
+    kept = CappedSimplex(0.8 * (N if s is None else s.sum()))
+    problem = Problem(LOSSES[name](STORED[stored]), kept, r2, sample_weight=s)
+    steps: list[int] = []
+    stretch = Fused.stretch
+
+    def counted(self: Fused, *given: Any) -> tuple[int, int, int]:
+        found = stretch(self, *given)
+        steps.append(found[0])
+        return found
+
+    monkeypatch.setattr(Fused, "stretch", counted)
+    fast = few_steps(problem)
+    assert sum(steps) > 5  # and not one by one
+    monkeypatch.setattr(kernels, "WORTH", 10**9)
+    plain = few_steps(problem)
+    assert fast.counts == plain.counts
+    assert len(fast.history) == len(plain.history)
+    tolerance = 1e-10 if fast.x.dtype == np.float64 else 1e-3
+    np.testing.assert_allclose(fast.x, plain.x, rtol=tolerance, atol=tolerance * np.abs(plain.x).max())
+
+
+def test_a_stretch_has_the_same_bits_on_one_thread_and_on_three(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N), Ridge(0.01))
+    alone = few_steps(problem)
+    monkeypatch.setattr(threads, "_threads_of", lambda controller: 3)
+    with team():
+        together = few_steps(problem)
+    np.testing.assert_array_equal(alone.x, together.x)
+    np.testing.assert_array_equal(alone.w, together.w)
+
+
+def test_the_draws_are_those_of_numpy() -> None:
+    from trimlearn.kernels.rows import distinct, draw, uniforms
+    from trimlearn.smart.draws import Draws, Stream
+
+    cases = [(0, 0, Stream.ITERATION, 0), (2**64 - 1, 7, Stream.PROBE, 1), (5, 2**40, Stream.START, 6)]
+    for seed, k, stream, skip in cases:
+        draws = Draws(seed, k, N, None, stream)
+        draws.uniforms(skip)
+        found = np.empty(101)
+        uniforms(np.array([seed, 0], np.uint64), k, stream.value, skip, found)
+        np.testing.assert_array_equal(found, draws.uniforms(101))
+    s = np.array([1.0, 0.0, 2.0, 4.0])
+    draws = Draws(1, 2, 4, np.cumsum(s))
+    u, rows = Draws(1, 2, 4).uniforms(50), np.empty(50, np.int64)
+    draw(u, 4, np.cumsum(s), rows)
+    np.testing.assert_array_equal(rows, draws.rows(50))
+    w, seen = np.array([0.5, 1.0, 0.0, 1.0]), np.zeros(4, np.int32)
+    for drawn in (rows, rows[:0]):
+        found_rows, shares, idle = distinct(drawn, w, seen)
+        kept, times = np.unique(drawn[w[drawn] > 0], return_counts=True)
+        np.testing.assert_array_equal(np.sort(found_rows), kept)
+        np.testing.assert_allclose(np.sort(shares), np.sort(w[kept] * times / max(len(drawn), 1)))
+        assert idle == np.sum(w[drawn] == 0)
+        assert not seen.any()
+
+
+def test_no_small_problem_waits_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    few_steps(Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N), Ridge(0.01)))  # compiled by now
+    monkeypatch.setattr(kernels, "COMPILING", 10**9)
+    assert fused(LOSSES["labels"](DENSE)) is not None
+    never = LeastSquares(DENSE.astype(np.int16), np.column_stack([T] * 2).astype(np.float32))
+    assert fused(never) is None
+    assert "compil" in str(kernels.why_not(never))

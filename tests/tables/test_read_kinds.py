@@ -264,6 +264,7 @@ def test_a_user_knows_better() -> None:
         ({"categorical": ["price"]}, 'categorical: there is no column "price"; did you mean "Price"?'),
         ({"drop": "zzz"}, 'drop: there is no column "zzz"; the columns are "Price", "Fuel".'),
         ({"drop": ["Price", "Fuel"]}, "drop: no column would be left"),
+        ({"id": "Fuel", "drop": "Fuel"}, 'drop: "Fuel" cannot be left out and be an id too; name it once.'),
         ({"number": "Price", "date": "Price"}, '"Price" cannot be both date and number'),
         ({"number": "Fuel"}, 'number: no cell of the column "Fuel" is a number: "a", "b".'),
     ],

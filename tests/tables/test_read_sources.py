@@ -71,6 +71,36 @@ def test_excel(tmp_path: Path) -> None:
     assert table.first_line == 2 and table.notes == ()
 
 
+TWO_ROWS = {
+    "groups": [["name", "size", None, "colour"], [None, "length", "width", None]],
+    "units": [["name", "size length", "size", "colour"], [None, None, "width", None]],
+    "a title above": [["Birds 2019"], ["name", "size", None, "colour"], [None, "length", "width", None]],
+}
+
+
+@pytest.mark.parametrize("kind", ["xlsx", "csv"])
+@pytest.mark.parametrize("head", TWO_ROWS.values(), ids=TWO_ROWS)
+def test_names_in_two_rows(tmp_path: Path, head: list[list[Any]], kind: str) -> None:
+    rows = [*head, *([f"n{i}", 1.5 * i, 0.5 + i % 7, "red" if i % 2 else "blue"] for i in range(12))]
+    path = tmp_path / f"t.{kind}"
+    if kind == "xlsx":
+        workbook(path, {"one": rows})
+    else:  # as a spreadsheet writes it: each line has as many commas
+        cells = [[*("" if cell is None else str(cell) for cell in row), "", "", ""][:4] for row in rows]
+        path.write_text("\n".join(map(",".join, cells)))
+    table = read_table(path)
+    assert list(table.frame) == ["name", "size length", "size width", "colour"]
+    assert [column.kind for column in table.columns] == ["id", "number", "number", "category"]
+    assert len(table.frame) == 12 and table.first_line == len(head) + 1
+    assert any("two rows" in note for note in table.notes)
+
+
+@pytest.mark.parametrize("second", ["missing,n/a", "error,2", "3,"])
+def test_a_first_row_of_gaps_is_no_heading(tmp_path: Path, second: str) -> None:
+    (tmp_path / "t.csv").write_text(f"a,b\n{second}\n" + "".join(f"{i},{i + 1}\n" for i in range(9)))
+    assert list(read_table(tmp_path / "t.csv").frame) == ["a", "b"]
+
+
 def test_excel_with_margins_titles_and_more_sheets(tmp_path: Path) -> None:
     rows = [[None], [None, "Report"], [None], [None, "a", "b"], [None, 1, "x"], [None, 2, None], [None, 3, "y"], [None]]
     table = read_table(workbook(tmp_path / "t.xlsx", {"empty": [], "data": rows, "more": [["q"], [1]]}))

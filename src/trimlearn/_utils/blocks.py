@@ -1,4 +1,4 @@
-"""Rows in blocks that lie together, all of one size up to one row: what a shuffled copy holds, and what is drawn of it."""
+"""Rows in blocks that lie together, all of one size up to one row: what a shuffled copy holds, and what is drawn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def blocks_for(n: int) -> int:
     >>> blocks_for(8_000_000), blocks_for(5)
     (1600, 5)
     """
-    return max(1, min(n, round(PER_BATCH * n / ceil(round(n ** (2 / 3), 9)))))
+    batch: int = ceil(round(n ** (2 / 3), 9))
+    return max(1, min(n, round(PER_BATCH * n / batch)))
 
 
 def block_starts(n: int, blocks: int) -> np.ndarray:

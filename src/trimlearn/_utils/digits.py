@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["kth_by_digits", "summarised"]
+__all__ = ["kth_by_digits", "summarised", "upper_edge"]
 
 PIECE = 1 << 18  # numbers looked at in one go: a limit on memory, 2 MB for their patterns
 DIGITS = 16  # bits of a pattern counted at a time: 65,536 counts fit in a level-2 cache
@@ -43,7 +43,7 @@ def _patterns(a: np.ndarray) -> np.ndarray:
     """|a| as whole numbers in the same order."""
     size = np.abs(a)
     size[np.isnan(size)] = np.inf
-    return size.view(np.uint32 if a.itemsize == 4 else np.uint64).astype(np.uint64)
+    return np.asarray(size.view(np.uint32 if a.itemsize == 4 else np.uint64), dtype=np.uint64)
 
 
 def summarised(a: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
@@ -67,3 +67,15 @@ def summarised(a: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
     values = middle.view(np.float32).astype(np.float64) * unit
     order = np.argsort(values, kind="stable")
     return values[order], counts[there][order].astype(np.float64)
+
+
+def upper_edge(value: float, unit: float) -> float:
+    """The largest number that ``value``, which `summarised` gave, stands for; of another value, a number just above.
+
+    >>> values, _ = summarised(np.array([3.0001, 3.0002]), 1.0)
+    >>> bool(values[0] < 3.0002 <= upper_edge(values[0], 1.0) < 3.001)
+    True
+    """
+    shift = np.uint32(23 - KEPT)
+    bits = np.array([min(value / unit, 1e30)], dtype=np.float32).view(np.uint32)
+    return float((((bits >> shift) + np.uint32(1)) << shift).view(np.float32)[0]) * unit

@@ -8,11 +8,13 @@ bit for bit, for any number of threads.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from threading import Lock
 from typing import Any, TypeVar, final
@@ -20,7 +22,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["each", "team", "total"]
+__all__ = ["each", "team", "team_size", "total"]
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -61,6 +63,16 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     for future in futures:
         future.result()
     return found
+
+
+def team_size() -> int:
+    """How many threads `each` uses here.
+
+    >>> team_size()
+    1
+    """
+    current = _current.get()
+    return 1 if current is None else current.size
 
 
 def total(task: Callable[[Item], Out], items: Iterable[Item], zero: Out) -> Out:
@@ -105,15 +117,25 @@ def team(worth_it: bool = True, size: int | None = None) -> Iterator[None]:
 _limited = Lock()  # held by the solve that has limited BLAS: it alone sets back what it found
 
 
+@lru_cache(maxsize=1)
+def _blas(modules: int) -> ThreadpoolController:
+    """What limits BLAS; looked for again, for 2 ms, only after something has been imported that may bring a BLAS."""
+    return ThreadpoolController().select(user_api="blas")
+
+
+def _threads_of(controller: ThreadpoolController) -> int:
+    return max((pool["num_threads"] for pool in controller.info()), default=1)
+
+
 @contextmanager
 def _one_blas_thread() -> Iterator[int]:
     """Gives the number of threads BLAS had. Beside another solve, whose limit holds here too, that number is 1."""
-    controller = ThreadpoolController().select(user_api="blas")
+    controller = _blas(len(sys.modules))
     if not _limited.acquire(blocking=False):
         yield 1
         return
     try:
-        size = max((pool["num_threads"] for pool in controller.info()), default=1)
+        size = _threads_of(controller)
         with controller.limit(limits=1):
             yield size
     finally:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.checks.findings import DuplicateRows
-from trimlearn.checks.row_hashes import Groups, RowHashes, cell_hashes, equal_rows
+from trimlearn.checks.row_hashes import Floats, Groups, Hashes, RowHashes, cell_hashes, equal_rows
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ RARE = 0.05  # pairs that differ by rounding and are there by chance, if columns
 UNIQUE = 0.9  # of the entries of an id: if fewer are different, it names groups, not rows
 TRIALS = 8  # of coarse hashes: rows that differ by rounding fall together in each with a probability of 0.8 or so
 COARSE = 0.05  # of a robust σ: the grid of coarse hashes, 50 times what rounding may change
+GRIDS = 4  # twice as wide as that of rounded numbers, each moved by 0 or 1 step: their mean is taken
+DEPENDENT = 3  # columns whose steps count each for itself: of more, numbers that depend on each other move together
 FEW = 20  # rows of a coarse cell that are compared with each other: larger ones tell nothing
 
 Codes = NDArray[np.int64]
@@ -130,16 +132,50 @@ def _by_chance(cells: RowHashes, groups: Groups, without: tuple[int, ...]) -> bo
     odds = {k: min(float(cells.alike[k]), SAME) for k in some}
     expected = [one[k] * odds[k] / (1.0 - odds[k]) for k in some]
     found = CHANCE * _pairs(groups)
-    if not some or float(np.quantile(expected, UPPER)) > found:
+    if not some or float(np.quantile(expected, UPPER)) > found or _of_rounding(cells, without, rows, same) > found:
         return True
     two = sum(_count(cells, (*without, j, k), rows) - same - one[j] - one[k] for j, k in combinations(some, 2))
     m = len(some)
     return two >= TELLING and sum(one.values()) ** 2 * (m - 1) / (2 * m * two) > found
 
 
+def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Codes, same: int) -> float:
+    """How many pairs are the same because numbers were rounded.
+
+    On a grid twice as wide pairs that differ by one step fall together too. Where rows are the same by chance, each
+    cell of that grid, 2 × 2 of two columns, has pairs in each of its parts and between them; copies are in one part.
+    """
+    columns = [j for j in cells.numbers if j not in without]
+    if not columns or not same or len(columns) > MOST:  # of so many columns no two rows are the same by rounding
+        return 0.0
+    steps = {j: _in_steps(cells.numbers[j]) for j in columns}
+    rng, wide, found = np.random.default_rng(0), cells.codes.copy(), []
+    for _ in range(GRIDS):
+        for j in columns:
+            wide[:, j] = (steps[j] + rng.integers(2)) // 2
+        hashes = cell_hashes(wide)
+        sums = hashes.sum(axis=1, dtype=np.uint64) - hashes[:, list(without)].sum(axis=1, dtype=np.uint64)
+        found.append(_pairs_of(sums[rows]) - same)
+    return float(np.mean(found)) / (2.0 ** min(len(columns), DEPENDENT) - 1.0)
+
+
+def _in_steps(z: Floats) -> Codes:
+    """Numbers in steps of the grid that they were rounded to, from the least on; negative where there is none."""
+    known = z[np.isfinite(z)]
+    gaps = np.diff(np.unique(known))
+    step = float(gaps.min()) if len(gaps) else 1.0
+    grid = np.rint((z - known.min()) / step) if len(known) else z
+    return np.where(np.isfinite(z), np.clip(grid, 0, LIMIT), -3).astype(np.int64)
+
+
 def _count(cells: RowHashes, without: tuple[int, ...], rows: Codes) -> int:
     """The pairs of rows that are the same but for these columns."""
-    hashes = np.sort(cells.sums(without)[rows])
+    return _pairs_of(cells.sums(without)[rows])
+
+
+def _pairs_of(hashes: Hashes) -> int:
+    """The pairs of equal ones."""
+    hashes = np.sort(hashes)
     ends = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))
     sizes = np.diff(ends, prepend=-1)
     return int(np.sum(sizes * (sizes - 1) // 2))

@@ -8,6 +8,9 @@ from contextlib import contextmanager
 
 __all__ = ["heard"]
 
+ARITHMETIC = "encountered in"  # what NumPy says of overflow, and of what comes of it
+TOO_LARGE = "some numbers are too large or too small to calculate with; give such columns in other units."
+
 
 @contextmanager
 def heard(sentences: list[str], who: str) -> Iterator[None]:
@@ -28,7 +31,14 @@ def heard(sentences: list[str], who: str) -> Iterator[None]:
             warning.category, (DeprecationWarning, PendingDeprecationWarning, ResourceWarning, FutureWarning)
         ):
             continue  # for who writes the code, not for who reads the table
-        lines = [line.strip() for line in str(warning.message).strip().splitlines() if line.strip()]
-        sentence = f"From {who}: {lines[0] if lines else warning.category.__name__}"
-        if sentence not in sentences:
-            sentences.append(sentence)
+        if issubclass(warning.category, RuntimeWarning) and ARITHMETIC in str(warning.message):
+            sentence = TOO_LARGE
+        else:
+            sentence = _first_line(warning)
+        if (said := f"From {who}: {sentence}") not in sentences:
+            sentences.append(said)
+
+
+def _first_line(warning: warnings.WarningMessage) -> str:
+    lines = [line.strip() for line in str(warning.message).strip().splitlines() if line.strip()]
+    return lines[0] if lines else warning.category.__name__

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, final, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.warn import warn
 from trimlearn._version import __version__
 from trimlearn.checks.design import Design
 from trimlearn.checks.document import finite
 from trimlearn.checks.findings import Floats, Task
+from trimlearn.checks.model_trust import check_document, seen_values, unseen_values
 from trimlearn.checks.why import and_list
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class Model:
         Likewise, for each feature of the design.
     intervals : tuple of dict
         For each coefficient its name, its value and its interval of 95 %, as far as known.
+    seen : mapping of str to tuple of str
+        The values of each column of words that the model has seen.
     """
 
     target: str
@@ -69,6 +73,7 @@ class Model:
     intercept: Floats
     coefficients: Floats
     intervals: tuple[dict[str, Any], ...] = ()
+    seen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def predict(self, table: Any) -> NDArray[Any]:
         """What the target should be in the rows of another table.
@@ -77,7 +82,7 @@ class Model:
         ----------
         table : path, DataFrame or array
             It has the columns of the table that the model was fitted to; others do not matter. Values of a category
-            that the model has not seen count as rare ones, missing numbers as medians.
+            that the model has not seen count as rare ones, and a warning says so; missing numbers count as medians.
 
         Returns
         -------
@@ -114,6 +119,8 @@ class Model:
 
     def predict_table(self, table: Table) -> NDArray[Any]:
         """The same for a table that has been read."""
+        for sentence in unseen_values(table.frame, self.seen, self.design):
+            warn(sentence)
         z = self.design.transform(table.frame[list(self.kinds)]) @ self.coefficients.T + self.intercept
         if self.link == "identity":
             return np.asarray(z[:, 0])
@@ -139,6 +146,7 @@ class Model:
                 {"feature": name, "values": self.coefficients[:, j]} for j, name in enumerate(self.design.feature_names)
             ],
             "intervals": list(self.intervals),
+            "values": {name: list(values) for name, values in self.seen.items()},
             "design": self.design.to_json(),
         }
         kept: dict[str, Any] = finite(document)
@@ -147,25 +155,23 @@ class Model:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """What `to_json` gave. KeyError, TypeError or ValueError where something is missing in it."""
-        if document["link"] not in get_args(Link):
-            raise ValueError(f"its link is {document['link']!r}")
         design = Design.from_json(document["design"])
         coefficients = np.array([entry["values"] for entry in document["coefficients"]], dtype=np.float64).T
         intercept = np.array(document["intercept"], dtype=np.float64)
         if coefficients.shape != (len(intercept), len(design.features)) and design.features:
             raise ValueError("its coefficients and its design do not fit to each other")
-        if not (np.all(np.isfinite(coefficients)) and np.all(np.isfinite(intercept))):
-            raise ValueError("a coefficient is no number")
+        check_document(document, design, intercept, coefficients)
         return cls(
-            target=str(document["target"]),
+            target=document["target"],
             task=document["task"],
-            classes=tuple(map(str, document["classes"])),
+            classes=tuple(document["classes"]),
             kinds={str(entry["name"]): str(entry["kind"]) for entry in document["columns"]},
             design=design,
             link=document["link"],
             intercept=intercept,
             coefficients=coefficients.reshape(len(intercept), len(design.features)),
             intervals=tuple(document.get("intervals", ())),
+            seen={name: tuple(values) for name, values in document.get("values", {}).items() if name in design.columns},
         )
 
 
@@ -226,9 +232,8 @@ def model_of(parts: Parts) -> Model | None:
         return None
     fit, design = judged.fits["linear"], judged.fits["design"]
     kinds = {column.name: column.kind for column in parts.table.columns}
-    classes: tuple[str, ...] = ()
-    if judged.task == "classification":
-        classes = tuple(judged.classes[int(code)] for code in fit.classes_)
+    classes = tuple(judged.classes[int(code)] for code in fit.classes_) if judged.task == "classification" else ()
+    words = [name for name in design.columns if kinds[name] not in ("number", "date")]
     return Model(
         target=judged.name,
         task=judged.task,
@@ -239,6 +244,7 @@ def model_of(parts: Parts) -> Model | None:
         intercept=np.atleast_1d(np.asarray(fit.intercept_, dtype=np.float64)),
         coefficients=np.atleast_2d(np.asarray(fit.coef_, dtype=np.float64)),
         intervals=tuple({key: entry.get(key) for key in INTERVAL} for entry in judged.coefficients),
+        seen=seen_values(parts.cells.mended, words),
     )
 
 

@@ -17,7 +17,7 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Groups", "RowHashes", "cell_hashes", "equal_rows"]
+__all__ = ["Floats", "Groups", "Hashes", "RowHashes", "cell_hashes", "equal_rows"]
 
 RARE = 0.05  # rows that have the same values by chance, if columns had nothing to do with each other: the most
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["judge_target"]
 
+ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
 
 Judgement = LabelJudgement | NumberJudgement
@@ -188,7 +189,7 @@ class _Judge:
     def _judged(self, opinions: list[Floats]) -> Judgement:
         if self.numeric:
             y = self.scale.to(self.target.y)
-            return judge_numbers(y, explained(y, opinions), self.seed)
+            return judge_numbers(y, explained(y, opinions), self.seed, self.matrices[0])
         return judge_labels(opinions, self.target.y)
 
     def _verdict(self, opinion: Floats, judged: Judgement) -> Flags:
@@ -233,11 +234,11 @@ class _Judge:
         self.caveats += judged.caveats
         if judged.contamination > HIGH:
             self.caveats.append(
-                f"About {judged.contamination:.0%} of the targets look wrong: near a half, nobody can tell which side "
-                "is right."
+                f"About {judged.contamination:.0%} of {self.target.name} looks wrong: near a half, nobody can tell "
+                "which side is right."
             )
         if isinstance(judged, NumberJudgement) and looks_skewed(
-            judged.score * np.sign(self.scale.to(self.target.y) - judged.predicted), judged.flagged
+            judged.score * np.sign(self.scale.to(self.target.y) - judged.predicted), judged.flagged, ANY
         ):
             self.caveats.append(
                 f"Nearly all doubted values of {self.target.name} lie on one side of what is expected, and one skewed "

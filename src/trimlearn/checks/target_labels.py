@@ -7,20 +7,24 @@ from functools import cached_property
 from typing import final
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, softmax
+from scipy.stats import beta
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import DOUBTFUL, Flags, Floats
-from trimlearn.robust.labels.noise import SURE, LabelNoise, estimate_noise
+from trimlearn.robust.labels.noise import SURE, LabelNoise, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
-__all__ = ["LabelJudgement", "judge_labels"]
+__all__ = ["LabelJudgement", "judge_labels", "level_weights"]
 
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
-# Of labels that no model explains, those that are right all the same, of rows unlike their class: as with numbers.
-RIGHT_ANYWAY = 0.07
-FITTED = 20_000  # rows from which the noise is estimated, a limit on time: a share of 10 % is known to 0.2 points
-GAIN = 2.0  # of log-likelihood by which noise must pay for itself: a test at 5 % with one parameter (Wilks 1938)
+FITTED = 5_000  # rows from which the noise is estimated, a limit on time: a share of 10 % is known to half a point
+# The rest as measured by `python -m benchmarks.calibration levels`, on tables with 0 to 20 % of wrong labels.
+# Before the labels are seen: the odds that all are right, and the beta law of the share of wrong ones, of mode 10 %.
+CLEAN, PRIOR = 0.3, (2.0, 10.0)
+PRICE = 0.5  # times log n: what an entry of a pattern costs (Schwarz 1978); with half of it, overlap counts as errors
+LEARNT = 0.5  # of the log-odds: models have learnt part of the errors, so that 0.49 would be 0.63 in truth, 0.70 0.82
+NEGLIGIBLE = 1e-4  # a weight that moves no probability by more than this
 
 
 @final
@@ -35,7 +39,7 @@ class LabelJudgement:
     suggested : ndarray of int
         The most likely class given label and features; of a doubted label, the most likely other one.
     contamination : float
-        The share of wrong labels.
+        The share of wrong labels: the mean probability.
     noise_matrix : ndarray
         [k, j] = P(labelled j | of class k).
     caveats : tuple of str
@@ -69,10 +73,16 @@ def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
     def mean(name: str) -> Floats:
         return np.asarray(sum(getattr(each, name) for each in tried) / len(tried), dtype=np.float64)
 
-    score = np.asarray(logit(np.clip(mean("wrong"), LEAST, 1 - LEAST)), dtype=np.float64)
-    probability, level, T = (1 - RIGHT_ANYWAY) * mean("probability"), float(mean("level")), mean("T")
+    score = _log_odds(mean("wrong")) + LEARNT
+    likely = mean("probability")
+    probability = np.where(likely > 0, expit(_log_odds(likely) + LEARNT), 0.0)
+    level, T = float(probability.mean()), mean("T")
     caveats = _caveats(tried[0].verdict) if all(each.verdict.clean for each in tried) else ()
     return LabelJudgement(score, probability, _suggested(mean("classes"), y, probability), level, T, caveats)
+
+
+def _log_odds(p: Floats) -> Floats:
+    return np.asarray(logit(np.clip(p, LEAST, 1 - LEAST)), dtype=np.float64)
 
 
 def _suggested(classes: Floats, y: Array, probability: Floats) -> Array:
@@ -85,56 +95,49 @@ def _suggested(classes: Floats, y: Array, probability: Floats) -> Array:
 @final
 @dataclass(frozen=True)
 class _Weighed:
-    """Labels judged by some predictions, at two levels of noise.
+    """Labels judged by some predictions, at all levels of noise that the labels allow.
 
-    Whether any label is wrong is decided as in `trimlearn.label_errors`; where it stays open, probabilities are lower
-    by how likely it is (Bayes' rule, both at even odds before). The level is only known to lie between the most likely
-    one and the largest that agrees with the labels, so that the probabilities are the means of those for both: the
-    first alone finds too few wrong labels, the second calls too many so. Chosen on the tables it was tried on.
+    The level is not known, and sharper classes with more noise explain labels about as well as blurred ones with less.
+    So each level counts for its posterior probability (Bayes' rule, with the prior of `PRIOR`), errors at random and
+    errors of a pattern likewise, a pattern for less by what its entries cost (`PRICE`). With few rows that is the
+    prior, with many what they say.
     """
 
     predictions: list[Floats]
     y: Array
-    rows: Array  # that the noise was estimated from
     verdict: LabelVerdict
-    noises: tuple[LabelNoise, LabelNoise]
+    levels: tuple[LabelNoise, ...]  # the first one without noise
+    weights: Floats
 
-    @cached_property
-    def log_likelihood(self) -> float:
-        some = [P[self.rows] for P in self.predictions]
-        return float(np.sum(self.noises[0].log_likelihood(some, self.y[self.rows])))
-
-    @cached_property
+    @property
     def sure(self) -> float:
         """The probability that any label is wrong."""
-        if self.verdict.chance:
-            return 0.0
-        return (
-            float(expit(self.log_likelihood - self.verdict.log_likelihood.sum() - GAIN)) if self.verdict.clean else 1.0
-        )
+        return 0.0 if self.verdict.chance else float(1 - self.weights[0])
+
+    def _mean(self, values: list[Floats]) -> Floats:
+        """Over the levels, if any label is wrong."""
+        if self.weights[1:].sum() <= 0:
+            return values[0]
+        return np.asarray(np.average(values[1:], axis=0, weights=self.weights[1:]), dtype=np.float64)
 
     @cached_property
     def wrong(self) -> Floats:
         """P(wrong), if any label is."""
-        return np.asarray(np.mean([expit(noise.score(self.predictions, self.y)) for noise in self.noises], axis=0))
+        return self._mean([np.asarray(expit(noise.score(self.predictions, self.y))) for noise in self.levels])
 
     @property
     def probability(self) -> Floats:
         return self.sure * self.wrong
 
     @property
-    def level(self) -> float:
-        return self.sure * float(np.mean([noise.epsilon for noise in self.noises]))
-
-    @property
     def classes(self) -> Floats:
         """P(class | features, label)."""
-        return np.asarray(np.mean([noise.classes(self.predictions, self.y) for noise in self.noises], axis=0))
+        return self._mean([noise.classes(self.predictions, self.y) for noise in self.levels])
 
     @property
     def T(self) -> Floats:
         """P(label | class)."""
-        T = np.asarray((self.noises[0].T + self.noises[1].T) / 2)
+        T = self._mean([noise.T for noise in self.levels])
         off = np.where(np.eye(len(T), dtype=bool), 0.0, self.sure * T)
         return np.asarray(off + np.diag(1 - off.sum(axis=1)))
 
@@ -146,8 +149,36 @@ def _weigh(predictions: list[Floats], y: Array) -> _Weighed:
         if len(np.unique(y[rows])) < predictions[0].shape[1]:  # a class is rare
             rows = np.arange(len(y))
     some, labels = [P[rows] for P in predictions], y[rows]
-    noises = estimate_noise(some, labels, largest=False), estimate_noise(some, labels)
-    return _Weighed(predictions, y, rows, label_verdict(some, labels, np.ones(len(rows))), noises)
+    found = noise_levels(some, labels)
+    weights = level_weights(found, len(rows))
+    kept = np.flatnonzero((weights > NEGLIGIBLE) | (np.arange(len(weights)) == 0))
+    levels = tuple(found[k][0] for k in kept)
+    return _Weighed(predictions, y, label_verdict(some, labels, np.ones(len(rows))), levels, weights[kept])
+
+
+def level_weights(found: list[tuple[LabelNoise, float, bool]], n: int) -> Floats:
+    """The posterior probability of each level of `noise_levels`, of n rows; no noise is the first.
+
+    >>> from trimlearn.robust.labels.noise import LabelNoise
+    >>> levels = [LabelNoise(np.eye(2), np.ones(1), np.zeros(2), e) for e in (0.0, 0.1, 0.2)]
+    >>> level_weights([(levels[0], -9.0, True), (levels[1], 0.0, True), (levels[2], -5.0, True)], 100).round(2)
+    array([0.  , 0.99, 0.01])
+    """
+    K = len(found[0][0].T)
+    entries = max(K * (K - 1) - 1, 1)
+    logs = np.full(len(found), -np.inf)
+    for random in (True, False):
+        mine = [k for k, level in enumerate(found) if level[2] is random]
+        if not mine:
+            continue
+        e = np.array([found[k][0].epsilon for k in mine])
+        width = np.gradient(e) if len(e) > 1 else np.ones(1)
+        price = 0.0 if random else PRICE * np.log(n) * entries
+        for k, level, step in zip(mine, e, width, strict=True):
+            if level > 0 and step > 0:
+                logs[k] = found[k][1] - price + np.log((1 - CLEAN) / 2 * beta.pdf(level, *PRIOR) * step)
+    logs[0] = found[0][1] + np.log(CLEAN)
+    return np.asarray(softmax(logs), dtype=np.float64)
 
 
 def _caveats(verdict: LabelVerdict) -> tuple[str, ...]:

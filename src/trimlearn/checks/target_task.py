@@ -93,6 +93,8 @@ def read_target(table: Table, name: str, task: Task | None, pinned: Mapping[int,
         )
     kind = next(column.kind for column in table.columns if column.name == name)
     chosen = task or _task(column, kind, name)
+    if chosen == "classification" and kind == "number":
+        _check_classes(column.iloc[known], name)
     rows, y, classes, caveats = (
         _labels(column, known, name) if chosen == "classification" else _numbers(column, kind, known, name, chosen)
     )
@@ -110,6 +112,17 @@ def _task(column: pd.Series, kind: Kind, name: str) -> Task:
     if kind == "date":
         raise ValueError(f"The target {name!r} holds dates, which no model here predicts: choose another column.")
     return "classification"
+
+
+def _check_classes(values: pd.Series, name: str) -> None:
+    """Raise for numbers that cannot be the names of classes: they are not whole, and most occur but once or twice."""
+    counts = values.value_counts()
+    rare = int(counts[counts < LEAST_MEMBERS].sum())
+    if 2 * rare > len(values) and np.any(values.to_numpy() != np.round(values.to_numpy())):
+        raise ValueError(
+            f"The target {name!r} holds {len(counts):,} different numbers in {len(values):,} rows, which are no "
+            "classes: leave the task out, or cut the numbers into ranges."
+        )
 
 
 def _numbers(

@@ -82,8 +82,8 @@ def _targets(parts: Parts, found: dict[str, int]) -> list[str]:
     known = max(int(parts.table.frame[judged.name].notna().sum()), 1)
     share = max(judged.contamination, 0.0)
     if round(100 * share) >= 1 and n >= SAME:
-        return [f"about {share:.0%} of the targets".replace("%", " %")]
-    return [f"{n} of {known:,} targets"]
+        return [f"about {share:.0%}".replace("%", " %") + f" of the values of {judged.name}"]
+    return [f"{n} of {known:,} values of {judged.name}"]
 
 
 def _cells(found: dict[str, int]) -> list[str]:

@@ -9,12 +9,14 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, sum64, to_numpy, zeros
 from trimlearn.engines.base import Engine
+from trimlearn.engines.stretch import law_of, model_of, put_back
 from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Nothing, Recipe
-from trimlearn.smart.duals import DUALS, Duals, choose_duals
+from trimlearn.smart.duals import DUALS, Duals, ResidualTable, choose_duals
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.smart.w_step import gap, reweigh
 
@@ -109,7 +111,21 @@ class LocalEngine(Engine):
         return isfinite(sum64(g))
 
     def stretch(self, run: Algorithm1, state: State) -> bool:
-        return False
+        if not isinstance(self._duals, ResidualTable) or self._duals.fused is None:
+            return False
+        linear = self._duals.loss.linear
+        law = law_of(run, state, self, self._cumulative)
+        model = None if law is None else model_of(run, state, linear)
+        if model is None:
+            return False
+        steps, rows, idle = self._duals.fused.stretch(law, model, self._duals.table, self._w)
+        self.counts.gradients += rows
+        self.counts.skipped += idle
+        self.counts.prox_r2 += steps
+        if steps:
+            put_back(model, state, linear)
+            state.k += steps
+        return steps > 0
 
     def value_gradient(self, x: Array) -> tuple[float, Array]:
         rows, shares = None, self._shares(EVERY)
@@ -131,6 +147,10 @@ class LocalEngine(Engine):
         self.counts.gradients += self.problem.n
         return self.problem.loss.hessian(x, self._shares(EVERY))
 
+    def newton_system(self, x: Array) -> NewtonSystem:
+        self.counts.gradients += self.problem.n
+        return self.problem.loss.newton_system(x, self._shares(EVERY))
+
     def column_moments(self) -> tuple[float, Array, Array]:
         assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"
         return self.problem.loss.linear.column_moments(self._shares(EVERY))
@@ -148,6 +168,11 @@ class LocalEngine(Engine):
         drawn = recipe.rows(self.problem.n, self._cumulative)
         if isinstance(drawn, slice):
             return drawn, self._shares(drawn)
+        fused = self._duals.fused
+        if fused is not None:
+            rows, shares, idle = fused.distinct(drawn, self._w)
+            self.counts.skipped += idle
+            return rows, shares
         alive = drawn[to_numpy(self._w)[drawn] > 0]
         self.counts.skipped += len(drawn) - len(alive)
         rows, times = np.unique(alive, return_counts=True)

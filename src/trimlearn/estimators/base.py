@@ -221,8 +221,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
             return self._validate(X, y, sample_weight, reset=False)
         if "_training" not in vars(self):
             raise ValueError(
-                f"this {type(self).__name__} was unpickled and has no training data: give X (and y), or ask for "
-                "outlier_table() before it is pickled."
+                f"this {type(self).__name__} was unpickled, or fitted to data larger than memory, and has no training "
+                "data: give X (and y), or ask for outlier_table() before it is pickled."
             )
         return vars(self)["_training"]
 

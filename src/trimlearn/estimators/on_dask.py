@@ -164,7 +164,7 @@ def adopt(estimator: Any, known: Any, placed: Placed) -> None:
         setattr(estimator, name, placed.spread(value) if name in PER_ROW else value)
 
 
-def lazily(estimator: Any, X: Any, name: str, dtype: Any, width: int | None = None, y: Any = None) -> Any:
+def lazily(estimator: Any, X: Any, name: str, dtype: Any, width: int | None = None, y: Any = None) -> np.ndarray:
     """The method called ``name`` of the estimator for every row of a Dask collection, as a Dask array: not computed
     yet. width: how many numbers it gives for each row; None: one."""
     check_is_fitted(estimator)
@@ -175,18 +175,21 @@ def lazily(estimator: Any, X: Any, name: str, dtype: Any, width: int | None = No
         delattr(light, attribute)
     answer = partial(_answered, light, name)
     meta = np.empty((0,) if width is None else (0, width), dtype)
-    if hasattr(X, "chunks"):
-        X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
-        if y is not None:
-            import dask.array as da
+    found: np.ndarray  # Dask's own, which behaves as one
+    if not hasattr(X, "chunks"):
+        found = X.map_partitions(answer, meta=meta) if y is None else X.map_partitions(answer, y, meta=meta)
+        return found
+    X = X.rechunk({1: -1}) if X.numblocks[1] > 1 else X
+    if y is not None:
+        from dask import array
 
-            blockwise: Any = da.map_blocks
-            y = y if len(y.shape) == 1 else y[:, 0]
-            return blockwise(answer, X, y[:, None], dtype=dtype, drop_axis=1, meta=meta)
-        if width is None:
-            return X.map_blocks(answer, dtype=dtype, drop_axis=1, meta=meta)
-        return X.map_blocks(answer, dtype=dtype, chunks=(X.chunks[0], (width,)), meta=meta)
-    return X.map_partitions(answer, meta=meta) if y is None else X.map_partitions(answer, y, meta=meta)
+        whole: Any = array  # untyped
+        found = whole.map_blocks(answer, X, y[:, None] if y.ndim == 1 else y, dtype=dtype, drop_axis=1, meta=meta)
+    elif width is None:
+        found = X.map_blocks(answer, dtype=dtype, drop_axis=1, meta=meta)
+    else:
+        found = X.map_blocks(answer, dtype=dtype, chunks=(X.chunks[0], (width,)), meta=meta)
+    return found
 
 
 def _answered(light: Any, name: str, X: Any, y: Any = None) -> np.ndarray:

@@ -15,6 +15,7 @@ from array_api_compat import device
 from trimlearn._utils.arrays import Array, asarray_like, eps_of, index_like, namespace, norm, sum64, to_numpy, zeros
 from trimlearn._utils.threads import each, total
 from trimlearn.losses.linear import Block, Linear
+from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.losses.storage import Rows
 
 if TYPE_CHECKING:
@@ -27,8 +28,9 @@ __all__ = ["Loss", "PredictionLoss", "select", "weighted"]
 class Loss(ABC):
     """The losses of n examples as functions of one model x: their values and weighted sums of their gradients.
 
-    To add a model of your own, derive from this class and write `values`, `gradient` and `lipschitz`, or derive from
-    `PredictionLoss` where the model meets an example through a linear prediction. In every method ``rows`` is None (all
+    To add a model of your own, derive from this class and write `values` and `gradient`, or derive from
+    `PredictionLoss` where the model meets an example through a linear prediction, or from `BlockLoss` where it meets a
+    few of many parameters; `check_loss` says whether it is right. In every method ``rows`` is None (all
     examples), a slice, or a 1-D integer index array with entries in [0, n); m is the number of rows it selects. A
     subclass sets the three attributes in its constructor.
 
@@ -44,6 +46,8 @@ class Loss(ABC):
     See Also
     --------
     PredictionLoss : Losses of a linear prediction.
+    BlockLoss : Losses of residuals that see a few blocks of x.
+    check_loss : Compares derivatives with differences.
 
     Examples
     --------
@@ -69,9 +73,13 @@ class Loss(ABC):
         A row with cᵢ = 0 adds nothing, also where its own gradient is infinite or NaN.
         """
 
-    @abstractmethod
     def lipschitz(self) -> Array:
-        """Lᵢ, the Lipschitz constants of ∇fᵢ, of shape (n,): infinity where there is none that holds for all x."""
+        """Lᵢ, the Lipschitz constants of ∇fᵢ, of shape (n,): infinity where none is known that holds for all x.
+
+        Only the theory's step sizes ask for them.
+        """
+        xp = namespace(self.like)
+        return xp.full((self.n,), xp.inf, dtype=self.like.dtype, device=device(self.like))
 
     @property
     def intercept(self) -> bool:
@@ -82,6 +90,11 @@ class Loss(ABC):
     def minimal(self) -> int:
         """How many examples determine x, if they are in general position."""
         return prod(self.x_shape)
+
+    @property
+    def starts_near(self) -> bool:
+        """Whether `start` is a guess at x: `solve` then begins with the best weights for it, and not untrimmed."""
+        return False
 
     def gradients(self, x: Array, rows: Rows = None) -> Array:
         """∇fᵢ(x) one by one, of shape (m, ...) with the shape of x behind m."""
@@ -102,6 +115,10 @@ class Loss(ABC):
         h = eps_of(x) ** (1 / 3) * (1 + norm(x)) / max(norm(u), 1e-30)
         return (self.gradient(x + h * u, c, rows) - self.gradient(x - h * u, c, rows)) / (2 * h)
 
+    def without_loss(self) -> Array | None:
+        """Which examples, a mask of shape (n,), have no finite loss to begin with and are left out; None: none."""
+        return None
+
     def check(self, r2: Regularizer) -> None:
         """Raise ValueError where the problem with this r2 makes no sense."""
         return
@@ -111,6 +128,10 @@ class Loss(ABC):
         identity = np.eye(prod(self.x_shape)).reshape(-1, *self.x_shape)
         products = [to_numpy(self.hessp(x, asarray_like(u, x), c)).astype(np.float64).ravel() for u in identity]
         return np.stack(products)
+
+    def newton_system(self, x: Array, c: Array) -> NewtonSystem:
+        """The same as Newton's steps use it: written out, unless a subclass has a form that is cheaper to solve."""
+        return DenseSystem(self.hessian(x, c))
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         """The x that minimises Σ cᵢfᵢ(x) + r2(x), where there is a closed form, else None; ``x`` is the present one."""
@@ -295,14 +316,54 @@ class PredictionLoss(Loss):
 
 
 def weighted(a: Array, c: Array) -> Array:
-    """cᵢaᵢ row by row, and 0 where cᵢ = 0 even if aᵢ is infinite or NaN."""
+    """cᵢaᵢ row by row, and 0 where cᵢ = 0 even if aᵢ is infinite or NaN.
+
+    Parameters
+    ----------
+    a : array of shape (m,) or (m, k)
+        A number or a vector for each of m examples.
+    c : array of shape (m,)
+        What each of them counts.
+
+    Returns
+    -------
+    array
+        In the shape of ``a``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import weighted
+    >>> weighted(np.array([1.0, np.nan]), np.array([2.0, 0.0]))
+    array([2., 0.])
+    """
     xp = namespace(a)
     c = c if a.ndim == 1 else c[:, None]
     return xp.where(c == 0, xp.zeros_like(a[:1]), a) * c
 
 
 def select(a: Array, rows: Rows) -> Array:
-    """a[rows]: the entries of a per-example array."""
+    """The entries a[rows] of an array with one per example, whatever form ``rows`` has.
+
+    Parameters
+    ----------
+    a : array of shape (n, ...)
+        A number or a vector for each example.
+    rows : None, slice or integer array
+        Which of them; None: all.
+
+    Returns
+    -------
+    array
+        The entries, in the order of ``rows``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn.losses import select
+    >>> select(np.array([5.0, 6.0, 7.0]), np.array([2, 0])), select(np.array([5.0, 6.0]), None)
+    (array([7., 5.]), array([5., 6.]))
+    """
     if rows is None or isinstance(rows, slice):
         return a if rows is None else a[rows]
     return namespace(a).take(a, index_like(rows, a), axis=0)  # much faster than a[rows] for rows of a few numbers

@@ -2,6 +2,7 @@
 
 from trimlearn.regularizers.around import ExceptIntercept, Scaled
 from trimlearn.regularizers.base import Indicator, Regularizer, Separable
+from trimlearn.regularizers.check import check_regularizer
 from trimlearn.regularizers.folded import MCP, SCAD
 from trimlearn.regularizers.groups import GroupL2
 from trimlearn.regularizers.matrix import Rank, Stiefel
@@ -29,4 +30,5 @@ __all__ = [
     "Sphere",
     "Stiefel",
     "Zero",
+    "check_regularizer",
 ]

@@ -80,6 +80,9 @@ class ExceptIntercept(Around):
     def gradient(self, x: Array) -> Array:
         return _stack(self.r2.gradient(x[:-1, ...]), namespace(x).zeros_like(x[-1:, ...]))
 
+    def curvature(self, x: Array) -> Array:
+        return _stack(self.r2.curvature(x[:-1, ...]), namespace(x).zeros_like(x[-1:, ...]))
+
     def lipschitz(self) -> float:
         return self.r2.lipschitz()
 
@@ -130,6 +133,9 @@ class Scaled(Around):
 
     def gradient(self, x: Array) -> Array:
         return self.c * self.r2.gradient(x)
+
+    def curvature(self, x: Array) -> Array:
+        return self.c * self.r2.curvature(x)
 
     def lipschitz(self) -> float:
         return self.c * self.r2.lipschitz()

@@ -8,7 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, eps_of, namespace, to_numpy
+from trimlearn._utils.text import described
 
 
 class Regularizer(ABC):
@@ -42,6 +43,9 @@ class Regularizer(ABC):
         If so its prox is exact in any diagonal metric: `gamma` may be an array that broadcasts to x.
         """
 
+    def __repr__(self) -> str:
+        return described(self)
+
     @property
     def name(self) -> str:
         """What messages call it."""
@@ -49,7 +53,7 @@ class Regularizer(ABC):
 
     @property
     def smooth(self) -> bool:
-        """Is r2 differentiable everywhere? Then `gradient` and `lipschitz` exist."""
+        """Is r2 twice differentiable everywhere? Then `gradient` and `lipschitz` exist."""
         return False
 
     @property
@@ -86,6 +90,12 @@ class Regularizer(ABC):
     def gradient(self, x: Array) -> Array:
         """∇r2(x), for the smooth terms."""
         raise TypeError(f"{type(self).__name__} is not smooth and has no gradient; use prox instead.")
+
+    def curvature(self, x: Array) -> Array:
+        """The diagonal of ∇²r2(x), in the shape of x, for terms that are smooth and separable: by central differences,
+        unless a subclass knows better."""
+        h = eps_of(x) ** (1 / 3) * (1 + namespace(x).abs(x))
+        return (self.gradient(x + h) - self.gradient(x - h)) / (2 * h)
 
     def lipschitz(self) -> float:
         """The Lipschitz constant of ∇r2, for the smooth terms."""

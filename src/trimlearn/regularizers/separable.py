@@ -43,6 +43,10 @@ class Zero(Separable):
         """0."""
         return namespace(x).zeros_like(x)
 
+    def curvature(self, x: Array) -> Array:
+        """0."""
+        return namespace(x).zeros_like(x)
+
     def lipschitz(self) -> float:
         """0."""
         return 0.0
@@ -87,6 +91,10 @@ class Ridge(Separable):
     def gradient(self, x: Array) -> Array:
         """α x."""
         return match("alpha", self.alpha, x) * x
+
+    def curvature(self, x: Array) -> Array:
+        """α."""
+        return match("alpha", self.alpha, x) * namespace(x).ones_like(x)
 
     def lipschitz(self) -> float:
         """The largest α."""

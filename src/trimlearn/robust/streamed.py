@@ -1,7 +1,7 @@
 """Trimmed fits of any loss of linear predictions to rows that are read from a disk, from a start that a sample gave.
 
-Newton's steps: x is near its place already, and a pass over the rows gives value, gradient and Hessian at once. One number
-for each row is kept, its loss.
+Newton's steps: x is near its place already, and a pass over the rows gives value, gradient and Hessian at once. One
+number for each row is kept, its loss.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Trimming:
 def kept_share(a: np.ndarray, threshold: float, share: float) -> np.ndarray:
     """1 where |a| is below the threshold, ``share`` at it, 0 above and where a is NaN."""
     size = np.abs(a)
-    w = (size < threshold).astype(a.dtype)
+    w: np.ndarray = (size < threshold).astype(a.dtype)
     w[size == threshold] = share
     return w
 
@@ -65,7 +65,9 @@ def trimming(f: np.ndarray, h: float) -> Trimming:
         tied += int(np.count_nonzero(a == theta))
         total_loss += float(np.sum(a, dtype=np.float64, where=inside))
     left = h - below
-    return Trimming(theta, min(max(left / max(tied, 1), 0.0), 1.0), (total_loss + (left * theta if left > 0 else 0)) / n)
+    return Trimming(
+        theta, min(max(left / max(tied, 1), 0.0), 1.0), (total_loss + (left * theta if left > 0 else 0)) / n
+    )
 
 
 def trimmed_newton(loss: PredictionLoss, x: Array, h: float, ridge: float) -> tuple[Array, np.ndarray, list[float]]:
@@ -86,7 +88,7 @@ def trimmed_newton(loss: PredictionLoss, x: Array, h: float, ridge: float) -> tu
             f = _losses(loss, x)
             continue
         objectives.append(value)
-        _, gradient, hessian = _derivatives(loss, x, lambda at: found.of(f[at]), penalty)
+        _, gradient, hessian = _derivatives(loss, x, lambda at, found=found, f=f: found.of(f[at]), penalty)  # type: ignore[misc]
         step = solve_symmetric(hessian, -gradient[:, None])[:, 0].reshape(x.shape)
         gain = -0.5 * float(gradient @ step.ravel())
         if not gain > SETTLED * abs(value) or not value < best:

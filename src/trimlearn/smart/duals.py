@@ -7,12 +7,13 @@ and the weights come in as coefficients c. Rows of weight 0 are never asked for,
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any, ClassVar, final
 
-from trimlearn._utils.arrays import Array, namespace, sum64, zeros
+from trimlearn._utils.arrays import Array, eps_of, namespace, sum64, zeros
 from trimlearn._utils.threads import each
-from trimlearn.kernels import fused
+from trimlearn.kernels import Fused, fused
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
 
@@ -38,6 +39,7 @@ class Duals(ABC):
     refreshes: ClassVar[bool] = True  # whether Dₖ may name rows
     keeps: ClassVar[bool] = True  # whether the mean of the duals enters the estimator
     recursive: ClassVar[bool] = False  # whether that mean is the previous estimate
+    fused: Fused | None = None  # compiled steps, where there are
 
     @abstractmethod
     def evaluate(self, x: Array, c: Array) -> Array:
@@ -61,6 +63,17 @@ class Duals(ABC):
 
 
 @final
+@dataclass(frozen=True)
+class _Last:
+    """The x-step under way: its rows, their coefficients, their residuals at its x, and the difference they made."""
+
+    rows: Any = None
+    c: Array = None
+    new: Array = None
+    gradient: Array = None
+
+
+@final
 class ResidualTable(Duals):
     """K numbers per row, the residual ∇φᵢ(zᵢ): for losses of a linear prediction."""
 
@@ -68,14 +81,14 @@ class ResidualTable(Duals):
         assert isinstance(loss, PredictionLoss), "choose_duals sees to that"
         self.loss = loss
         self.table = zeros((loss.n, loss.K), loss.like)
-        self._last: tuple[Any, Array] = (None, None)  # rows, and their residuals at the x of the step under way
-        self._fused = fused(loss)
+        self._last = _Last()
+        self.fused = fused(loss)
         self._sum: tuple[Array, Array] | None = None  # c, and Σ cᵢAᵢᵀrᵢ, where one read gave both f and that
 
     def evaluate(self, x: Array, c: Array) -> Array:
-        self._last = (None, None)
-        if self._fused is not None:
-            f, gradient = self._fused.evaluate(x, c, self.table)
+        self._last = _Last()
+        if self.fused is not None:
+            f, gradient = self.fused.evaluate(x, c, self.table)
             self._sum = (c, gradient) if isfinite(sum64(gradient)) else None
             return f
         f = zeros((self.loss.n,), self.loss.like)
@@ -98,9 +111,9 @@ class ResidualTable(Duals):
 
     def difference(self, x: Array, c: Array, rows: Any) -> Array:
         self._sum = None
-        if self._fused is not None and not isinstance(rows, slice):
-            gradient, new = self._fused.difference(x, c, rows, self.table)
-            self._last = (rows, new)
+        if self.fused is not None and not isinstance(rows, slice):
+            gradient, new = self.fused.difference(x, c, rows, self.table)
+            self._last = _Last(rows, c, new, gradient)
             return gradient
         new = zeros((c.shape[0], self.loss.K), self.table)
 
@@ -110,18 +123,34 @@ class ResidualTable(Duals):
             # Rows drawn have positive weight; a slice may hold others, whose residuals may be infinite.
             return weighted(change, c[part]) if isinstance(piece, slice) else change * c[part][:, None]
 
-        self._last = (rows, new)
-        return self.loss.pull(rows, residuals)
+        self._last = _Last(rows, c, new, self.loss.pull(rows, residuals))
+        return self._last.gradient
 
     def refresh(self, x: Array, c: Array, rows: Any) -> Array:
-        if self._last[0] is not rows:
-            self.difference(x, c, rows)
-        new = self._last[1]
-        change = self.loss.pull(
-            rows, lambda block, piece, part: weighted(new[part] - select(self.table, piece), c[part])
-        )
-        self.table[rows] = new
+        if self._last.rows is not rows:
+            change = self.difference(x, c, rows)
+        else:
+            change = self._reweighed(c)
+        self.table[rows] = self._last.new
         return change
+
+    def _reweighed(self, c: Array) -> Array:
+        """The last difference with c in place of its own coefficients: times a number, but for a few rows (those drawn
+        twice), which are read again."""
+        last = self._last
+        xp = namespace(c)
+        positive = last.c > 0
+        if not bool(xp.any(positive)):
+            return zeros(self.loss.x_shape, self.loss.like)
+        factor = xp.max(c[positive] / last.c[positive])
+        rest = c - factor * last.c
+        odd = xp.nonzero(xp.abs(rest) > 4 * eps_of(c) * c)[0]
+        change = factor * last.gradient
+        if odd.shape[0] == 0:
+            return change
+        rows = odd if isinstance(last.rows, slice) else last.rows[odd]
+        r, rest = last.new[odd] - self.table[rows], rest[odd]
+        return change + self.loss.pull(rows, lambda block, piece, part: weighted(r[part], rest[part]))
 
 
 @final

@@ -13,6 +13,7 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, dot, namespace, norm
+from trimlearn._utils.text import described
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
@@ -26,7 +27,27 @@ __all__ = ["LBFGS", "Diagonal", "Euclidean", "Metric", "default_metric", "first_
 
 
 class Metric(ABC):
-    """M, with what it has learned kept in ``state.metric``."""
+    """The metric M of an x-step, x ← prox^M_{γ r2}(x − γ M⁻¹g), with what it has learned kept in ``state.metric``.
+
+    To add one of your own, derive from this class and pass it as ``metric`` to `svrg` and its relatives. γ is measured
+    in it: M need not be scaled.
+
+    Examples
+    --------
+    >>> from trimlearn.smart import Metric, svrg
+    >>> class Units(Metric):
+    ...     def check(self, r2):
+    ...         if not r2.smooth:
+    ...             raise ValueError("Units needs a smooth r2.")
+    ...     def learn(self, engine, state, noise):
+    ...         pass
+    ...     def apply(self, state, g):
+    ...         return g / 4
+    >>> method = svrg(metric=Units())
+    """
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @abstractmethod
     def check(self, r2: Regularizer) -> None:

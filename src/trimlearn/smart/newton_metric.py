@@ -33,13 +33,12 @@ class NewtonMetric(Metric):
     floor: float = 1e-9
 
     def check(self, r2: Regularizer) -> None:
-        if not r2.smooth:
+        if not (r2.smooth and r2.separable):
             raise ValueError(f"NewtonMetric needs a smooth r2 (Zero, Ridge), not {r2.name}; use metric=None.")
 
     def learn(self, engine: Engine, state: State, noise: float) -> None:
         x = state.x
-        ridge = to_numpy(engine.problem.r2.gradient(asarray_like(np.ones(x.shape), x))).ravel()  # ∇r2 is linear
-        M = engine.hessian(x) + np.diag(ridge)
+        M = engine.hessian(x) + np.diag(np.maximum(to_numpy(engine.problem.r2.curvature(x)).ravel(), 0.0))
         units = np.sqrt(np.where(np.diag(M) > 0, np.diag(M), 1.0))
         values, vectors = np.linalg.eigh(M / np.outer(units, units))
         seen = values > self.floor * values[-1]

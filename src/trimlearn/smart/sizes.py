@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
+from trimlearn.losses.blocks import BlockLoss
 from trimlearn.problem import Problem
 
-__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "small"]
+__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "in_blocks", "small"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a limit on time, as a pass over 8 MB takes a millisecond
 FEW = 300  # parameters up to which Hessians are worth their cost, 20 passes each: benchmarks/calibration/hessians.py
@@ -20,11 +21,17 @@ def small(problem: Problem) -> bool:
 
 def affordable(problem: Problem) -> bool:
     """Whether full-batch steps may finish a run: x has few parameters, or passes cost next to nothing."""
-    return prod(problem.loss.x_shape) <= FEW or small(problem)
+    return prod(problem.loss.x_shape) <= FEW or small(problem) or in_blocks(problem)
+
+
+def in_blocks(problem: Problem) -> bool:
+    """Whether Newton's steps cost little more than a pass, however many parameters x has."""
+    return isinstance(problem.loss, BlockLoss) and problem.r2.smooth and problem.r2.separable
 
 
 def default_inner(problem: Problem, hessians: bool) -> str:
     """The inner solver for this problem; ``hessians``: whether they are worth their cost where x has few parameters."""
-    if hessians and prod(problem.loss.x_shape) <= (SOME if small(problem) else FEW):
+    few = hessians and prod(problem.loss.x_shape) <= (SOME if small(problem) else FEW)
+    if few or in_blocks(problem):
         return "newton"
     return "lbfgs" if problem.r2.smooth else "proximal"

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
 
+UNIFORM = WithReplacement()
+
 
 class StepRule(ABC):
     """How γ is chosen."""
@@ -55,7 +57,7 @@ class Probe:
     noise: float  # the share of one draw in a batch, amplified by momentum
     value: float  # the mean loss at x
     gradient: Array  # and its gradient
-    law: RowLaw = WithReplacement()  # by which x-steps draw
+    law: RowLaw = UNIFORM  # by which x-steps draw
 
     @cached_property
     def rows(self) -> Recipe:

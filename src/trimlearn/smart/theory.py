@@ -313,8 +313,8 @@ def _log_fade(rho: np.ndarray, q: float, error_bound: bool) -> np.ndarray:
 def _lipschitz(L: float | Array, n: int) -> np.ndarray:
     if np.any(np.isinf(np.asarray(to_numpy(L), dtype=np.float64))):
         raise ValueError(
-            "L is infinite: this loss (Poisson and gamma are such) has no global Lipschitz constant, so the theory "
-            'gives no step size; use step="auto".'
+            "L is infinite: this loss gives no global Lipschitz constant (Poisson and gamma have none, one of your own "
+            'gives it by its method lipschitz), so that the theory has no step size; use step="auto".'
         )
     return _per_example("L", L, n)
 

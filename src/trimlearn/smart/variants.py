@@ -29,9 +29,7 @@ class Options(TypedDict, total=False):
     finish: bool
 
 
-def svrg(
-    b: int | None = None, q: float | None = None, *, sampling: str = "rows", **options: Unpack[Options]
-) -> SMART:
+def svrg(b: int | None = None, q: float | None = None, *, sampling: str = "rows", **options: Unpack[Options]) -> SMART:
     """SMART-SVRG (Corollaries 2 and 4), the default where n is large: Dₖ = ∅.
 
     Parameters

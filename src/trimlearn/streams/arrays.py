@@ -59,7 +59,7 @@ def npz_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[
 def array_layout(
     width: int, kind: np.dtype[Any], target: Any, columns: Any, dtype: np.dtype[Any] | None, beside: Any = None
 ) -> Layout:
-    """The layout of rows of ``width`` numbers of one ``kind``; ``beside``: the type of a target that is not a column."""
+    """The layout of rows of ``width`` numbers of one ``kind``; ``beside``: the type of a target that is no column."""
 
     def number(column: Any, name: str) -> int:
         if not is_integer(column) or not -width <= int(column) < width:

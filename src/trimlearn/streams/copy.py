@@ -29,16 +29,14 @@ class ShuffledCopy:
 
     Parameters
     ----------
-    file : file object
-        X row by row, then the target.
     deal : Deal
         Where each row of the dataset went.
     X, t : ndarray
         Views of the mapped file: pages come and go as the system sees fit, and are no memory of this process.
     """
 
-    def __init__(self, file: Any, deal: Deal, X: np.ndarray, t: np.ndarray | None) -> None:
-        self._file, self.deal, self.X, self.t = file, deal, X, t
+    def __init__(self, deal: Deal, X: np.ndarray, t: np.ndarray | None) -> None:
+        self.deal, self.X, self.t = deal, X, t
 
     @property
     def blocks(self) -> int:
@@ -54,15 +52,16 @@ def shuffled_copy(data: Dataset, deal: Deal, cache: Path | None) -> ShuffledCopy
     """The copy of ``data``: in an unnamed temporary file, which is gone with the process that made it, or in the folder
     ``cache``, where it is found again by who asks for the same files, columns and seed."""
     if cache is None:
-        file = tempfile.TemporaryFile(prefix="trimlearn-")  # noqa: SIM115 - lives as long as the mapping
-        with _room(tempfile.gettempdir(), _size(data)):
-            return _written(data, deal, file)
+        folder = tempfile.gettempdir()
+        with _room(folder, _size(data)), tempfile.TemporaryFile(prefix="trimlearn-", dir=folder) as file:
+            return _written(data, deal, file)  # which is there as long as it is mapped
     cache.mkdir(parents=True, exist_ok=True)
     named = cache / f"{data.fingerprint(deal.seed)}.rows"
     if not named.exists():
         with replacing(named) as temporary, _room(str(cache), _size(data)), open(temporary, "w+b") as file:
             _written(data, deal, file)
-    return _mapped(data, deal, open(named, "rb"))  # noqa: SIM115 - lives as long as the mapping
+    with open(named, "rb") as file:
+        return _mapped(data, deal, file)
 
 
 def _size(data: Dataset) -> int:
@@ -148,7 +147,7 @@ def _mapped(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
     mapped = mmap.mmap(file.fileno(), _size(data), access=mmap.ACCESS_READ)
     X = np.frombuffer(mapped, layout.dtype, n * layout.width).reshape(n, layout.width)
     t = np.frombuffer(mapped, layout.target_dtype, n, X.nbytes) if data.has_target else None
-    return ShuffledCopy(file, deal, X, t)
+    return ShuffledCopy(deal, X, t)
 
 
 def fingerprint(parts: Any) -> str:

@@ -122,7 +122,7 @@ class Dataset:
 
             digest = sha256()
             for X, t in self.blocks():
-                digest.update(X)
-                digest.update(b"" if t is None else t)
+                digest.update(X.tobytes())
+                digest.update(b"" if t is None else t.tobytes())
             known = [digest.hexdigest()]
         return fingerprint([known, [piece.rows for piece in self.pieces], repr(self.layout), seed])

@@ -1,4 +1,4 @@
-"""What the columns of files become: which of them are features, which is the target, and how categories are written out."""
+"""What the columns of files become: which are features, which is the target, and how categories are written out."""
 
 from __future__ import annotations
 
@@ -106,14 +106,15 @@ class Layout:
 def check_finite(X: np.ndarray, names: list[str], place: str, first: int) -> None:
     """ValueError that names the place, the row and the column of the first number that is none."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(X.sum(dtype=X.dtype)):  # three times faster than looking at each, and seldom not finite by itself
+        if np.isfinite(
+            X.sum(dtype=X.dtype)
+        ):  # three times faster than looking at each, and seldom not finite by itself
             return
     bad = np.argwhere(~np.isfinite(X))
     if len(bad):
         i, j = bad[0]
         raise ValueError(
-            f"{place}, row {first + i}, column {names[j]!r} holds {X[i, j]}: drop the row or impute it. (NaN and infinity "
-            f"as {X.dtype}.)"
+            f"{place}, row {first + i}, column {names[j]!r} holds {X[i, j]} (as {X.dtype}): drop the row or impute it."
         )
 
 
@@ -126,7 +127,7 @@ def codes_of(column: Any, categories: Iterable[Any], name: Any, place: str) -> n
     values = column.dictionary.cast("string").to_pylist()
     number = {category: k for k, category in enumerate(categories)}
     table = np.array([number.get(value, -1) for value in values] or [-1], dtype=np.int64)
-    codes = table[column.indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)]
+    codes: np.ndarray = table[column.indices.to_numpy(zero_copy_only=False).astype(np.intp, copy=False)]
     if len(codes) and codes.min() < 0:
         unknown = sorted(value for value in values if value not in number)[:3]
         raise ValueError(f"{place}, column {name!r} holds {', '.join(unknown)}, which the data that came first do not.")

@@ -83,16 +83,15 @@ def open_dataset(
         return source
     given = _dtype(dtype)
     if not _is_path(source) and not isinstance(source, (list, tuple)) and not hasattr(source, "files"):
-        pieces, layout = _of_array(source, target, columns, given)
-        return Dataset(pieces, layout, cache, in_memory)
+        return Dataset(*_of_array(source, target, columns, given), cache, in_memory)
     files = find_files(source)
     kind = _kind(files)
     if kind in TABLES:
-        pieces, layout = table_pieces(files, kind, target, columns, given, None if like is None else like.layout)
-    else:
-        pieces, layout = (npy_pieces if kind == ".npy" else npz_pieces)(files, target, columns, given)
-        if like is not None and like.p != layout.width:
-            raise ValueError(f"{files[0]} has {layout.width} columns, and like has {like.p}.")
+        found = table_pieces(files, kind, target, columns, given, None if like is None else like.layout)
+        return Dataset(*found, cache, in_memory)
+    pieces, layout = (npy_pieces if kind == ".npy" else npz_pieces)(files, target, columns, given)
+    if like is not None and like.p != layout.width:
+        raise ValueError(f"{files[0]} has {layout.width} columns, and like has {like.p}.")
     return Dataset(pieces, layout, cache, in_memory)
 
 
@@ -110,8 +109,8 @@ def find_files(source: Any) -> list[str]:
         keyed = [file for file in found if "=" in os.path.relpath(os.path.dirname(file), path)]
         if keyed:
             raise ValueError(
-                f"{keyed[0]} lies in a folder that stands for a column (key=value): such columns are not read. Write it "
-                "into the files, or list the files to do without it."
+                f"{keyed[0]} lies in a folder that stands for a column (key=value): such columns are not read. Write "
+                "it into the files, or list the files to do without it."
             )
         known = [file for file in found if _suffix(file) in (*TABLES, ".npy", ".npz")]
         if not known:
@@ -149,7 +148,7 @@ def _kind(files: list[str]) -> str:
 def _dtype(dtype: Any) -> np.dtype[Any] | None:
     if dtype is None:
         return None
-    found = np.dtype(dtype)
+    found: np.dtype[Any] = np.dtype(dtype)
     if found not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise ValueError(f"dtype must be 'float32', 'float64' or None, got {dtype!r}.")
     return found

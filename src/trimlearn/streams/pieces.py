@@ -16,7 +16,17 @@ import numpy as np
 
 from trimlearn.streams.layout import Layout
 
-__all__ = ["ArrayPiece", "ArrowPiece", "Block", "CsvPiece", "NpyPiece", "NpzPiece", "ParquetPiece", "Piece", "TablePiece"]
+__all__ = [
+    "ArrayPiece",
+    "ArrowPiece",
+    "Block",
+    "CsvPiece",
+    "NpyPiece",
+    "NpzPiece",
+    "ParquetPiece",
+    "Piece",
+    "TablePiece",
+]
 
 Block = tuple[np.ndarray, np.ndarray | None]  # rows of X, and their targets
 
@@ -49,9 +59,12 @@ class Piece(ABC):
 @contextmanager
 def naming(place: str) -> Iterator[None]:
     """Errors of Arrow, NumPy and the file system say where they happened, in one line."""
+    import zipfile
+    import zlib
+
     try:
         yield
-    except (OSError, EOFError, KeyError, ValueError) as error:  # Arrow's own errors are among them
+    except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile, zlib.error) as error:  # or Arrow's
         if str(error).startswith(place):
             raise
         what = str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -1,8 +1,8 @@
 """Where each row goes in a shuffled copy: dealt like cards into blocks that each look like all of the data.
 
 The rows are taken in decks. Each deck is shuffled by the seed and its own number, and dealt one row to each block in
-turn. So every block holds as many rows of each deck as any other, up to one; which ones is chance. Of rows that make one
-deck it is a uniform random partition. Nothing of the size of the data is needed to know where a row went, and any deck
+turn. So every block holds as many rows of each deck as any other, up to one; which ones is chance. Rows that make one
+deck are parted uniformly at random. Nothing of the size of the data is needed to know where a row went, and any deck
 is known without the others.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -73,9 +74,10 @@ class Deal:
         """Increasing places as runs (start, stop, place): places[start:stop] follow one another from ``place`` on."""
         edges = np.flatnonzero(np.diff(places) != 1) + 1
         bounds = [0, *edges.tolist(), len(places)]
-        return [(a, b, int(places[a])) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        return [(a, b, int(places[a])) for a, b in pairwise(bounds)]
 
 
 def as_bytes(rows: Any) -> memoryview:
     """Contiguous rows as what a file takes."""
-    return memoryview(np.ascontiguousarray(rows)).cast("B")
+    plain: Any = np.ascontiguousarray(rows)
+    return memoryview(plain).cast("B")

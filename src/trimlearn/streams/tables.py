@@ -115,7 +115,8 @@ def _check_alike(pieces: Sequence[TablePiece], schema: Any, wanted: list[str], e
         more = set(found.names) - set(schema.names)
         if every and more:
             raise ValueError(
-                f"{piece.file} has a column {sorted(more)[0]!r}, and {pieces[0].file} has not: name those to use by columns=."
+                f"{piece.file} has a column {sorted(more)[0]!r}, and {pieces[0].file} has not: name those to use by "
+                "columns=."
             )
 
 
@@ -128,7 +129,8 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
         for name in text:
             if len(found[name]) > MANY:
                 raise ValueError(
-                    f"{piece.place}, column {name!r} has more than {MANY} categories: leave it out by columns=, or group them."
+                    f"{piece.place}, column {name!r} has more than {MANY} categories: leave it out by columns=, or "
+                    "group them."
                 )
     known = {name: tuple(sorted(values)) for name, values in found.items()}
     features = tuple(Feature(name, known.get(name)) for name in wanted if name != target)

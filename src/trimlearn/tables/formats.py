@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from trimlearn.tables.frames import from_array, from_frame
-from trimlearn.tables.layout import Record, table_start
-from trimlearn.tables.names import has_names, unique_names
+from trimlearn.tables.layout import Record, table_start, titles_cut
+from trimlearn.tables.names import TWO_ROWS, has_names, two_rows_of_names, unique_names
 from trimlearn.tables.raw import Raw, arrow, pandas
 
 __all__ = ["read_excel", "read_numpy", "read_parquet"]
@@ -105,16 +105,16 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     used = [j for j in range(max(map(len, rows))) if any(len(row) > j and row[j].strip() for row in rows)]
     full = [(i, [row[j] if j < len(row) else "" for j in range(used[0], used[-1] + 1)]) for i, row in enumerate(rows)]
     last = max(i for i, row in full if any(cell.strip() for cell in row))
-    begins = next((i for i, row in full if sum(bool(cell.strip()) for cell in row) > 1), 0)
-    filled = [
-        Record(row[:1] if i < begins else row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)
-    ]
-    at, _, notes = table_start(filled)
+    filled = [Record(row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)]
+    at, _, notes = table_start(titles_cut(filled, least=2))
     first = filled[at].first - 1
     body = [row for i, row in full if first < i <= last]
     head = full[first][1]
     if has_names(head, body):
-        names, changed = unique_names(head)
+        both = two_rows_of_names(head, body)
+        names, changed = unique_names(both or head)
+        if both:
+            body, first, notes = body[1:], first + 1, [*notes, TWO_ROWS]
     else:
         body, changed = [head, *body], ['No row holds names; the columns are called "column 1" and so on.']
         names, first = [f"column {j + 1}" for j in range(len(head))], first - 1

@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import final
 
-from trimlearn.tables.names import PLAIN, has_names
+from trimlearn.tables.names import PLAIN, TWO_ROWS, has_names, two_rows_of_names
 
-__all__ = ["DELIMITERS", "HEAD", "Layout", "Record", "find_layout", "records_of", "table_start"]
+__all__ = ["DELIMITERS", "HEAD", "Layout", "Record", "find_layout", "records_of", "table_start", "titles_cut"]
 
 DELIMITERS = {
     "\t": "tabs",
@@ -66,7 +66,7 @@ def find_layout(text: bytes, name: str, suffix: str) -> Layout:
         records = records[1:]
     if not records:
         raise ValueError(f"{name} holds no table: its lines are empty.")
-    at, count, notes = table_start(records)
+    at, count, notes = table_start(titles_cut(records))
     first = records[at]
     below = [r.fields for r in records[at + 1 :] if len(r.fields) == count]
     hash_mark = first.fields[0].lstrip().startswith("#") and len(first.fields) > 1
@@ -78,7 +78,11 @@ def find_layout(text: bytes, name: str, suffix: str) -> Layout:
         notes.append(f"Fields are separated by {DELIMITERS.get(delimiter, 'spaces')}.")
     if has_names(fields, below):
         short = len(fields) == count - 1
-        return Layout(delimiter, count, fields, _offset(text, first.last), first.last + 1, short, notes)
+        last = first.last
+        if both := two_rows_of_names(fields, below):
+            fields, last = both, records[at + 1].last
+            notes.append(TWO_ROWS)
+        return Layout(delimiter, count, fields, _offset(text, last), last + 1, short, notes)
     notes.append('No line holds the names of the columns; they are called "column 1", "column 2" and so on.')
     return Layout(delimiter, len(fields), None, _offset(text, first.first - 1), first.first, False, notes)
 
@@ -186,6 +190,20 @@ def table_start(records: list[Record]) -> tuple[int, int, list[str]]:
     above = at and records[at].first - 1
     note = [f"{'Line 1 stands' if above == 1 else f'Lines 1 to {above} stand'} above the table; ignored."] if at else []
     return at, count, note
+
+
+def titles_cut(records: list[Record], least: int = 3) -> list[Record]:
+    """The records, those above the table without the empty cells that a spreadsheet adds to a title.
+
+    least: columns from which on it may be one; "name," in a text of two columns is a line of names.
+
+    >>> [r.fields for r in titles_cut([Record(["Birds", "", ""], 1, 1), Record(["name", "mm", "g"], 2, 2)])]
+    [['Birds'], ['name', 'mm', 'g']]
+    """
+    several = (i for i, r in enumerate(records) if sum(bool(cell.strip()) for cell in r.fields) > 1)
+    begins = next(several, 0)
+    above = [Record(r.fields[:1], r.first, r.last) if len(r.fields) >= least else r for r in records[:begins]]
+    return above + records[begins:]
 
 
 def _is_above(record: Record, below: list[Record], usual: int) -> bool:

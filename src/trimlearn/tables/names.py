@@ -8,10 +8,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-__all__ = ["find_names", "has_names", "unique_names"]
+from trimlearn.tables.cells import is_missing_number
+
+__all__ = ["TWO_ROWS", "find_names", "has_names", "two_rows_of_names", "unique_names"]
 
 PLAIN = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*%?\s*$")  # a number in a first line
 YEARS = (1800, 2200)  # headings of wide tables: years, not values
+MOSTLY = 0.8  # of the cells of a column are numbers, so that a word above them is part of the heading (a choice)
+TWO_ROWS = "The names of the columns stand in two rows, and were joined."
+BELOW = 3  # rows below a second heading, at least: one odd cell above one or two numbers may be a value
+LOOKED = 100  # rows that tell which columns hold numbers
 
 
 def has_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
@@ -32,6 +38,39 @@ def has_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     if 2 * again > len(words) or not below:
         return False
     return _are_names(numbers, bool(words), below[0]) or len(words) > len(numbers)
+
+
+def two_rows_of_names(first: Sequence[str], below: Sequence[Sequence[str]]) -> list[str] | None:
+    """The headings that stand in two rows, each pair as one; None where the second row is one of values.
+
+    It is part of the heading where words stand in it above numbers: units, or names below the name of a group, which is
+    written once, over the first of its columns.
+
+    >>> below = [["", "mm", "mm"], ["a", "3", "4"], ["b", "5", "6"], ["c", "7", "8"]]
+    >>> two_rows_of_names(["bird", "length", "depth"], below)
+    ['bird', 'length mm', 'depth mm']
+    >>> two_rows_of_names(["", "size", ""], [["bird", "length", "depth"], *below[1:]])
+    ['bird', 'size length', 'size depth']
+    """
+    second, rows = [cell.strip() for cell in below[0]] if below else [], below[1 : LOOKED + 1]
+    if len(rows) < BELOW or len(second) != len(first):
+        return None
+    numeric = [j for j in range(len(first)) if _holds_numbers([row[j] for row in rows if j < len(row)])]
+    words = [j for j in numeric if second[j]]
+    if not words or 2 * len(words) < len(numeric):
+        return None
+    if any(PLAIN.match(second[j]) or is_missing_number(second[j]) for j in words):
+        return None
+    names, group = [], ""
+    for above, name in zip(first, second, strict=True):
+        group = above.strip() or (group if name else "")
+        names.append(f"{group} {name}".strip())
+    return names
+
+
+def _holds_numbers(cells: Sequence[str]) -> bool:
+    known = [cell for cell in cells if cell.strip() and not is_missing_number(cell.strip())]
+    return len(known) >= BELOW and sum(bool(PLAIN.match(cell)) for cell in known) >= MOSTLY * len(known)
 
 
 def _are_names(numbers: Sequence[str], among_words: bool, second: Sequence[str]) -> bool:

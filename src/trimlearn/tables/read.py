@@ -75,6 +75,9 @@ def read_table(
     forced = _forced(raw.names, {"category": categorical, "date": date, "number": number, "id": id or ()}, drop)
     mark = fingerprint(raw.names, raw.columns)
     dropped = set(find_names(drop, raw.names, "drop"))
+    for name in forced:
+        if name in dropped:
+            raise ValueError(f'drop: "{name}" cannot be left out and be {_article(forced[name])} too; name it once.')
     kept = [j for j, name in enumerate(raw.names) if name not in dropped]
     if not kept:
         raise ValueError("drop: no column would be left; name fewer.")
@@ -202,6 +205,10 @@ def _forced(names: list[str], asked: dict[Kind, Any], drop: str | Iterable[str])
                 raise ValueError(f'"{name}" cannot be both {forced[name]} and {kind}; name it once.')
             forced[name] = kind
     return forced
+
+
+def _article(kind: Kind) -> str:
+    return f"{'an' if kind == 'id' else 'a'} {kind}"
 
 
 def _missing_note(readings: list[Reading]) -> list[str]:

@@ -14,6 +14,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
+from trimlearn._utils.text import described
 
 __all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "total_weight", "weighted_sum", "where_present"]
 
@@ -39,6 +40,9 @@ class WeightSet(ABC):
     """
 
     B: float = 1.0  # the paper's Bᵢ: |wᵢ| ≤ B for every w in the set
+
+    def __repr__(self) -> str:
+        return described(self)
 
     @property
     @abstractmethod

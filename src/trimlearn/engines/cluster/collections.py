@@ -44,7 +44,7 @@ def _beside(value: Any, X: Any, count: int, sizes: list[int] | None, name: str) 
     if value is None:
         return None
     if isinstance(value, np.ndarray) and sizes is not None:
-        from dask import array  # type: ignore[attr-defined]
+        from dask import array
 
         if value.shape[:1] != (sum(sizes),):
             raise ValueError(f"{name} has {len(value)} rows and X {sum(sizes)}; give one for each.")

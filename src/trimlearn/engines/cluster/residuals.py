@@ -11,7 +11,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.shard import Shard
 
-__all__ = ["Tally", "moments", "residuals", "tally"]
+__all__ = ["KEPT", "Tally", "moments", "residuals", "tally"]
 
 KEPT = 12  # bits of a fraction that a tally of many rows keeps: residuals are known to one part in 4,096
 

@@ -169,7 +169,7 @@ class Placed:
         """One entry per row that is known here already: lazy or not."""
         if not self.lazy:
             return values
-        from dask import array  # type: ignore[attr-defined]
+        from dask import array
 
         whole: Any = array  # untyped
         return whole.from_array(values, chunks=(tuple(facts.n for facts in self.found),))

@@ -160,9 +160,10 @@ class Workers:
 
 def dumps(asked: Any) -> bytes:
     """A question as bytes, once for all workers; functions of a module that workers do not have are sent along."""
-    from distributed.protocol.pickle import dumps
+    from distributed.protocol import pickle as dask_pickle
 
-    return bytes(dumps(asked))
+    pickled: Any = dask_pickle  # untyped
+    return bytes(pickled.dumps(asked))
 
 
 def check_client(client: Any) -> Any:

@@ -24,6 +24,8 @@ from trimlearn.estimators.linear.explain import (
 )
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
+from trimlearn.estimators.linear.streamed_glm import fit_glm_stream
+from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.families import Family, family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
@@ -40,6 +42,7 @@ from trimlearn.robust.scale import judge, raw_scale, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import SMALL
+from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["TrimmedGLM"]
@@ -146,6 +149,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
     """
 
     _x: Array  # of the trimmed fit
+    _unit: float  # of the residuals of a robust loss
 
     def __init__(
         self,
@@ -180,19 +184,36 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal."""
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
+
+        X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
+        docs/scale.md.
+        """
         with self._fitting(X):
+            stream = opened(X, y, sample_weight)
+            if stream is not None:
+                whole = read_whole(stream)
+                if whole is None:
+                    fit_glm_stream(self, stream, self._h(self.contamination, stream.n))
+                    return self
+                X, y = whole
             data = self._validate(X, y, sample_weight, reset=True)
+            if stream is not None:
+                column_names(self, stream)
             return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The mean of y for every row of X."""
+        """The mean of y for every row of X, which may be a dataset."""
+        if isinstance(X, Dataset):
+            return by_blocks(self, X, lambda rows, _: self._family.mean(rows @ self.coef_ + self.intercept_))
         return np.asarray(self._family.mean(check_features(self, X) @ self.coef_ + self.intercept_))
 
-    def outlier_score(self, X: Any, y: Any) -> np.ndarray:
+    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """|deviance residual|/scale_ for rows seen or unseen: by how many standard deviations they are off. Larger is
         worse."""
+        if (stream := opened(X, y)) is not None:
+            return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, t)))
         z = np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)
         t = check_numbers(np.asarray(y), z.dtype, type(self).__name__)
         return np.asarray(np.abs(self._residuals(t, z)) / self.scale_)
@@ -216,6 +237,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         rows, q = distinct.rows, self.n_features_in_ + self.fit_intercept
         solver = self._solver(self._seed())
         starts, unit = self._starts(rows, solver.seed)
+        self._unit = unit
         labels = self._judged_labels(rows, solver.seed)
         half, floor = self._half(rows, labels), self._floor(rows.t)
 

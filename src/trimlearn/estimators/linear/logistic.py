@@ -200,7 +200,8 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
         if is_on_dask(X):
-            return lazily(self, X, "decision_function", self.coef_.dtype, None if len(self.coef_) == 1 else len(self.coef_))
+            width = None if len(self.coef_) == 1 else len(self.coef_)
+            return lazily(self, X, "decision_function", self.coef_.dtype, width)
         if isinstance(X, Dataset):
             z = by_blocks(self, X, lambda rows, _: rows @ self.coef_.T + self.intercept_)
             return z[:, 0] if len(self.classes_) == 2 else z

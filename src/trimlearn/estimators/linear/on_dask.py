@@ -12,7 +12,7 @@ from scipy.special import stdtr
 
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf
-from trimlearn.engines.cluster.residuals import moments, residuals, tally
+from trimlearn.engines.cluster.residuals import KEPT, moments, residuals, tally
 from trimlearn.engines.cluster.rows import Placed
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
@@ -80,6 +80,13 @@ class ClusterRows:
         (found,) = self.engine.ask(tally, self.x(r), self.n <= EXACT)
         far = 1e30 * unit
         return np.clip(found.values, -far, far), found.counts
+
+    def edge(self, value: float, unit: float) -> float:
+        return value if self.n <= EXACT else value * (1 + 0.5**KEPT)
+
+    def flagged(self, r: np.ndarray, cut: float) -> int:
+        values, counts = self.summary(r, cut)
+        return int(counts[np.abs(values) > cut].sum())
 
     def moments(
         self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray
@@ -193,10 +200,10 @@ def _scores(shard: Shard, x: np.ndarray, scale: float) -> np.ndarray:
 
 
 def _chances(shard: Shard, x: np.ndarray, scale: float, t: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    return np.interp(_scores(shard, x, scale), t, chance).astype(x.dtype)
+    return np.asarray(np.interp(_scores(shard, x, scale), t, chance), dtype=x.dtype)
 
 
 def _weights(shard: Shard, x: np.ndarray, scale: float, most: float, psi: Lqq | None) -> np.ndarray:
     t, s = _scores(shard, x, scale), shard.engine.problem.s
     w = np.where(t <= most, 1.0 if psi is None else psi.weight(t), 0.0)
-    return (w if s is None else np.where(s > 0, w, 0.0)).astype(x.dtype)
+    return np.asarray(w if s is None else np.where(s > 0, w, 0.0), dtype=x.dtype)

@@ -16,8 +16,16 @@ from trimlearn.estimators.streamed import StreamedData, column_names
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
+from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.mm import Lqq
-from trimlearn.robust.regression.streamed import Concentrated, RowsElsewhere, StreamedRows, concentrated, smoothed
+from trimlearn.robust.regression.streamed import (
+    Concentrated,
+    RowsElsewhere,
+    StreamedRows,
+    all_of_them,
+    concentrated,
+    smoothed,
+)
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record
@@ -97,7 +105,8 @@ def judged_rows(model: Any, rows: RowsElsewhere, r: Any, h: float, unit: float) 
     """The verdict on all rows, from a summary of their residuals, which are of about the size of ``unit``."""
     values, counts = rows.summary(r, unit)
     tails = model.efficiency == "mm" and model.penalty is None
-    return judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=rows.floor, tails=tails)
+    verdict = judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=rows.floor, tails=tails)
+    return all_of_them(verdict, unit, rows.edge)
 
 
 def final_fit(
@@ -119,7 +128,7 @@ def final_fit(
             break
     if model.efficiency == "mm" and model.penalty is None and verdict.scale > rows.floor:
         stage("weights that fall smoothly with the residual")
-        found = smoothed(rows, (raw[0], first), (u, verdict), trusted=h is not None)
+        found = smoothed(rows, (raw[0], first), (u, verdict), trusted=h is not None or are_few(rows.n, rows.q))
         model._noise, model._bread = found.noise, found.bread
         return FinalFit(found.u, found.r, found.verdict, found.psi)
     return FinalFit(u, r, judged_rows(model, rows, r, half, unit), None)
@@ -130,9 +139,7 @@ def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Conce
     model._x = rows.plain(raw.u)
     model.raw_coef_, model.raw_intercept_ = model._parts(model._x)
     model.objective_ = raw.objectives[-1]
-    model.history_ = [
-        Record(k, 2.0 * k + 1, value, nan, nan, keep, nan) for k, value in enumerate(raw.objectives)
-    ]
+    model.history_ = [Record(k, 2.0 * k + 1, value, nan, nan, keep, nan) for k, value in enumerate(raw.objectives)]
     model.n_iter_ = max(1, len(raw.objectives) - 1)
     model.raw_weights_ = streamed.copy.restored(raw.weights())
     values, counts = summarised(raw.r, max(float(np.abs(raw.r[:TRIED]).mean()), TINY))

@@ -154,8 +154,7 @@ class _Fits:
             P = np.empty((self.n, 1 if self.K == 2 else self.K), self.storage.like.dtype)
             self.over(known, noise, lambda at, verdict: P.__setitem__(at, verdict.classes[:, -P.shape[1] :]))
             return self._fit(self.loss(P[:, 0] if self.K == 2 else P), x, lambda at: 1.0)
-        scores = np.empty(self.n, np.float32)
-        self.over(known, noise, lambda at, verdict: scores.__setitem__(at, verdict.scores))
+        scores, _ = self.scores(known, noise)
         cut = max(0.0, _quantile(scores, share))
         return self._fit(self.loss(self.labels.target()), x, lambda at: scores[at] <= cut)
 
@@ -197,11 +196,22 @@ class _Fits:
         """Note something of the verdict on all rows."""
         each(lambda at: note(at, self.judged(fitted, noise, at)), _pieces(self.n))
 
+    def scores(self, fitted: Any, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:
+        """The log-odds that labels are wrong, and the numbers of the classes suggested."""
+        scores = np.empty(self.n, np.float32)
+        suggested = np.empty(self.n, np.int8 if self.K <= np.iinfo(np.int8).max else np.int32)
+
+        def note(at: slice, verdict: LabelVerdict) -> None:
+            scores[at], suggested[at] = verdict.scores, verdict.suggested
+
+        self.over(fitted, noise, note)
+        return scores, suggested
+
     def warn_of_lost_classes(self, w: np.ndarray) -> None:
-        kept = total(
-            lambda at: np.bincount(self.labels.codes(at), w[at], self.K), _pieces(self.n), np.zeros(self.K)
-        )
-        lost = self.labels.classes[kept == 0]
+        kept = np.zeros(self.K)
+        for at in _pieces(self.n):
+            kept += np.bincount(self.labels.codes(at), w[at], self.K)
+        lost = self.labels.classes[np.asarray(kept) == 0]
         if len(lost):
             warn(
                 f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
@@ -211,19 +221,13 @@ class _Fits:
 
 def _keep_rows(model: Any, streamed: StreamedData, fits: _Fits, noise: LabelNoise, share: float | None) -> None:
     """What is known of every row by the final model, in the order of the files."""
-    n = streamed.data.n
-    scores = np.empty(n, np.float32)
-    suggested = np.empty(n, np.int8 if fits.K <= np.iinfo(np.int8).max else np.int32)
+    n, restored = streamed.data.n, streamed.copy.restored
+    scores, suggested = fits.scores(model, noise)
     clean = share is None and noise.epsilon == 0
-
-    def note(at: slice, verdict: LabelVerdict) -> None:
-        scores[at], suggested[at] = verdict.scores, verdict.suggested
-
-    fits.over(model, noise, note)
     model.threshold_ = (inf if clean else 0.0) if share is None else max(0.0, _quantile(scores, share))
-    model.suggested_labels_ = model.classes_[streamed.copy.restored(suggested)]
+    model.suggested_labels_ = model.classes_[restored(suggested)]
     del suggested
-    model.outlier_scores_ = streamed.copy.restored(scores)
+    model.outlier_scores_ = restored(scores)
     del scores
     model.outlier_probability_ = np.empty_like(model.outlier_scores_)
     model.weights_ = np.empty_like(model.outlier_scores_) if model.reweight else model.raw_weights_

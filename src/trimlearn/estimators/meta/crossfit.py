@@ -13,6 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from trimlearn.estimators.meta.networks import seeded_net
+
 __all__ = ["EncodedExamples", "Splits", "crossfit", "fit_weighted", "spare_classes", "weight_argument"]
 
 Splits = list[tuple[np.ndarray, np.ndarray]]  # (rows fitted, rows predicted)
@@ -56,7 +58,8 @@ def fit_weighted(estimator: Any, rows: EncodedExamples, w: np.ndarray, seed: int
     weight = weight[kept]
     argument = None if np.all(weight == 1) else weight_argument(estimator)
     weights = {} if argument is None else {argument: weight}
-    return _seeded(clone(estimator), seed).fit(_safe_indexing(rows.X, kept), rows.y[kept], **weights)
+    with seeded_net(estimator, seed):
+        return _seeded(clone(estimator), seed).fit(_safe_indexing(rows.X, kept), rows.y[kept], **weights)
 
 
 def _seeded(estimator: Any, seed: int) -> Any:

@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.meta.crossfit import EncodedExamples, Splits, crossfit, spare_classes, weight_argument
+from trimlearn.estimators.meta.networks import check_shapes
 from trimlearn.estimators.meta.targets import Judgement, TargetKind
 from trimlearn.progress import stage
 from trimlearn.smart.method import Record
@@ -100,6 +101,8 @@ class Alternation:
         if self._predicted is None or not np.array_equal(self._predicted[0], w):
             stage(f"round {len(self.history) + 1}: {len(self.splits)} models judge unseen rows")
             P = crossfit(self.estimator, self.rows, w, self.splits, self.target.predict, self.seed)
+            if self.rows.classes is None:
+                check_shapes(self.estimator, P, self.rows.t)
             self._predicted = w, P
         return self._predicted[1]
 

@@ -22,6 +22,7 @@ from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.inputs import check_counts, check_labels_known, numbers, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
+from trimlearn.estimators.meta.networks import check_no_module, is_net
 from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.splits import given_splits
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
@@ -229,7 +230,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         if y is None:
             raise ValueError("TrimmedEstimator requires y to be passed, but the target y is None.")
         X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True) if not get_tags(self).target_tags.multi_output else np.asarray(y)
+        columns = get_tags(self).target_tags.multi_output or (is_net(self.estimator) and is_regressor(self.estimator))
+        y = np.asarray(y) if columns else column_or_1d(y, warn=True)
         if is_classifier(self.estimator):
             check_labels_known(y)
         assert_all_finite(y, input_name="y")
@@ -253,6 +255,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         return EncodedExamples(X, y, y, s, None)
 
     def _check_parameters(self) -> None:
+        check_no_module(self.estimator)
         if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
             raise ValueError(
                 f"estimator must be a scikit-learn regressor or classifier, or a Pipeline that ends in one, "

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, logsumexp
 
-__all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "estimate_noise", "two_columns"]
+__all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "estimate_noise", "noise_levels", "two_columns"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -221,8 +221,8 @@ def _largest(em: _NoiseFit, clean: _State, found: _State) -> _State:
     return max((state for most, state in tried if most >= best - AGREES), key=lambda state: state.epsilon)
 
 
-def _climb(em: _NoiseFit, clean: _State, shape: _State) -> tuple[float, _State]:
-    """The best log-posterior over the levels of one shape of T, and the state at the largest level that agrees."""
+def _at_levels(em: _NoiseFit, clean: _State, shape: _State) -> dict[float, _State]:
+    """The best states at `LEVELS` of errors of one shape, as far as there is hope."""
     unit = shape.matrix.scaled(1 / max(shape.epsilon, 1e-12))
     states: dict[float, _State] = {}
     state, most = clean, -np.inf
@@ -233,6 +233,47 @@ def _climb(em: _NoiseFit, clean: _State, shape: _State) -> tuple[float, _State]:
         most = max(most, state.posterior)
         if state.posterior < most - HOPELESS:
             break
+    return states
+
+
+def noise_levels(predictions: Predictions, labels: Labels) -> list[tuple[LabelNoise, float, bool]]:
+    """What the labels say of each level of noise: the model, its log-posterior, and whether its errors are at random.
+
+    Errors at random first, then those of the shape that EM finds, where it finds any; each from 0 on, a point apart
+    near the best and a few elsewhere.
+
+    >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
+    >>> found = noise_levels([z], np.where(np.arange(200) % 10 == 0, 0, np.repeat([0, 1], 100)))
+    >>> best = max(found, key=lambda level: level[1])
+    >>> round(best[0].epsilon, 2), found[0][0].epsilon, found[0][2]
+    (0.05, 0.0, True)
+    """
+    z = np.stack([_centred(prediction) for prediction in predictions])
+    em, K = _NoiseFit(z, np.asarray(labels), np.ones(z.shape[1])), z.shape[2]
+    clean = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
+    first = [clean.beta, np.eye(len(z))[0]][: len(z)]
+    found = max((em.search(beta) for beta in first), key=lambda state: state.posterior)
+    levels = []
+    for shape in (replace(found, matrix=_Matrix.start(K)), found):
+        if shape.epsilon <= LEVELS[1] / 5:
+            continue
+        states = _at_levels(em, clean, shape)
+        unit = shape.matrix.scaled(1 / max(shape.epsilon, 1e-12))
+        for _ in range(HALVINGS - 1):
+            known = sorted(states)
+            best = max(range(len(known)), key=lambda i: states[known[i]].posterior)
+            for a, b in zip(known[max(best - 1, 0) : best + 1], known[max(best, 1) : best + 2], strict=False):
+                middle = (a + b) / 2
+                states[middle] = em.maximise(replace(states[known[best]], matrix=unit.scaled(middle)), None)
+        levels += [(em.model(states[level]), states[level].posterior, shape is not found) for level in sorted(states)]
+    return levels
+
+
+def _climb(em: _NoiseFit, clean: _State, shape: _State) -> tuple[float, _State]:
+    """The best log-posterior over the levels of one shape of T, and the state at the largest level that agrees."""
+    unit = shape.matrix.scaled(1 / max(shape.epsilon, 1e-12))
+    states = _at_levels(em, clean, shape)
+    most = max(state.posterior for state in states.values())
     agrees = [level for level in states if states[level].posterior >= most - AGREES]
     low = max(agrees)
     high = min((level for level in states if level > low), default=low)

@@ -25,11 +25,13 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def looks_skewed(scores: Floats, flagged: Flags) -> bool:
+def looks_skewed(scores: Floats, flagged: Flags, share: float = SHARE) -> bool:
     """Whether one skewed law explains the scores about as well as two groups do, the flagged rows and the others.
 
-    scores: residuals in units of σ, with signs. The law is Tukey's g, m + A(exp(gz) − 1)/g of a normal z: its
-    median and its width below that are those of the scores, and of the shapes g the most likely one is taken.
+    scores: residuals in units of σ, with signs. share: of the rows that must be flagged for it to be asked.
+
+    The law is Tukey's g, m + A(exp(gz) − 1)/g of a normal z: its median and its width below that are those of the
+    scores, and of the shapes g the most likely one is taken.
 
     References: D. C. Hoaglin (1985), Summarizing shape numerically: the g-and-h distributions. R. E. Kass and A. E.
     Raftery (1995), Bayes factors, JASA 90.
@@ -42,11 +44,11 @@ def looks_skewed(scores: Floats, flagged: Flags) -> bool:
     >>> looks_skewed(shifted, shifted > 3)
     False
     """
-    found = evidence(scores, flagged)
+    found = evidence(scores, flagged, share)
     return found is not None and found > -EVIDENCE
 
 
-def evidence(scores: Floats, flagged: Flags) -> float | None:
+def evidence(scores: Floats, flagged: Flags, share: float = SHARE) -> float | None:
     """The logarithm of the likelihood of one law, less that of two groups; None where too few rows are flagged, or not
     on one side, or all others are the same.
 
@@ -56,7 +58,7 @@ def evidence(scores: Floats, flagged: Flags) -> float | None:
     chosen = np.flatnonzero(np.isfinite(scores))
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(ROWS, len(chosen))).round().astype(np.intp)]
     r, off = np.asarray(scores, dtype=np.float64)[chosen], flagged[chosen]
-    if min(off.sum(), (~off).sum()) < FEWEST or off.mean() < SHARE or np.ptp(r[~off]) == 0:
+    if min(off.sum(), (~off).sum()) < FEWEST or off.mean() < share or np.ptp(r[~off]) == 0:
         return None
     side = np.sign(np.median(r[off]))
     if np.mean(np.sign(r[off]) == side) < ONE_SIDED:

@@ -1,8 +1,8 @@
 """Least trimmed squares and MM-estimation of rows that are read from a disk, from a start that a sample of them gave.
 
 Rows are read in order, a piece at a time, and never kept; one number for each row, its residual, is. What is asked of
-all residuals (their scale, the cut-off, the share of bad rows) is read off a summary in which they are known to one part
-in 4,096 and counted: `trimlearn._utils.digits.summarised`.
+all residuals (their scale, the cut-off, the share of bad rows) is read off a summary in which they are counted, and
+known to one part in 4,096: `trimlearn._utils.digits.summarised`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.digits import kth_by_digits, summarised
+from trimlearn._utils.digits import kth_by_digits, summarised, upper_edge
 from trimlearn._utils.threads import each, total
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.regression.mm import (
@@ -35,18 +35,19 @@ from trimlearn.robust.streamed import kept_share
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["Concentrated", "RowsElsewhere", "SmoothFit", "StreamedRows", "concentrated", "smoothed"]
+__all__ = ["Concentrated", "RowsElsewhere", "SmoothFit", "StreamedRows", "all_of_them", "concentrated", "smoothed"]
 
 Vector = NDArray[np.floating]
 
 TRIED = 10_000  # targets that their rounding is known by: a limit on time
-PIECE_BYTES = 1 << 19  # of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache
+# Of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache.
+PIECE_BYTES = 1 << 19  # bytes
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
 SETTLED = 1e-8  # share of the objective that the next step could gain, when it is not made any more
-SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
 ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
 LONGEST = 2.0  # times the step of renewed weights: for normal errors Newton's is 1.3 times that
 OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
+PIECE = 1 << 18  # residuals looked at in one go: a limit on memory, 2 MB
 NEAR = 0.05  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.95  # of the curvature that such rows may take away: a step is twenty times longer at most
 
@@ -72,6 +73,12 @@ class RowsElsewhere(Protocol):
 
     def summary(self, r: Any, unit: float) -> tuple[np.ndarray, np.ndarray]:
         """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
+
+    def edge(self, value: float, unit: float) -> float:
+        """The largest residual that a value of a summary may stand for."""
+
+    def flagged(self, r: Any, cut: float) -> int:
+        """How many rows have |r| > cut."""
 
     def moments(self, weigh: Callable[[Vector], Vector], r: Any, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The Hessian Σ wᵢaᵢaᵢᵀ + penalty and minus the gradient, Σ wᵢrᵢaᵢ − penalty·u, with w = weigh(r)."""
@@ -109,6 +116,14 @@ class StreamedRows:
     def summary(self, r: Vector, unit: float) -> tuple[np.ndarray, np.ndarray]:
         """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
         return summarised(r, unit)
+
+    def edge(self, value: float, unit: float) -> float:
+        """The largest residual that a value of a summary may stand for."""
+        return upper_edge(value, unit)
+
+    def flagged(self, r: Vector, cut: float) -> int:
+        """How many rows have |r| > cut."""
+        return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
 
     def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """Coefficients of the columns as they are, in units of the standardised ones."""
@@ -170,7 +185,7 @@ class StreamedRows:
         return [slice(i, min(i + step, self.n)) for i in range(0, self.n, step)]
 
     def _standardise(self, V: np.ndarray) -> np.ndarray:
-        D = V - self.center.astype(V.dtype)
+        D: np.ndarray = V - self.center.astype(V.dtype)
         D *= (1.0 / self.scale).astype(V.dtype)
         return D
 
@@ -191,11 +206,11 @@ class Concentrated:
 
     def weights(self) -> Vector:
         """w: 1 below the threshold, the share that is left at it, 0 beyond."""
-        w = np.empty_like(self.r)
+        w: Vector = np.empty_like(self.r)
         for start in range(0, len(w), 1 << 20):
             at = slice(start, start + (1 << 20))
             w[at] = kept_share(self.r[at], self.threshold, self.share)
-        return w
+        return np.asarray(w)
 
 
 def concentrated(rows: StreamedRows, u: np.ndarray, h: float) -> Concentrated:
@@ -235,8 +250,8 @@ def _trim(r: Vector, h: float) -> tuple[float, float, float, float]:
     theta = kth_by_digits(r, ceil(h) - 1)
     below = tied = near = 0
     energy = 0.0
-    for start in range(0, len(r), 1 << 18):
-        a = np.abs(r[start : start + (1 << 18)])
+    for start in range(0, len(r), PIECE):
+        a = np.abs(r[start : start + PIECE])
         inside = a < theta
         below += int(np.count_nonzero(inside))
         tied += int(np.count_nonzero(a == theta))
@@ -249,7 +264,7 @@ def _trim(r: Vector, h: float) -> tuple[float, float, float, float]:
 @final
 @dataclass(frozen=True)
 class SmoothFit:
-    """An MM-estimate: coefficients u, residuals r; scale, cut-off and share of bad rows; ψ; noise and bread as in `MMFit`."""
+    """An MM-estimate: coefficients u, residuals r, verdict, ψ; noise and bread as in `MMFit`."""
 
     u: np.ndarray
     r: Any
@@ -270,17 +285,19 @@ def smoothed(
         u, r = _solved(rows, u, scale, inf, psi, ROUGH)
         verdict = _judged(rows, r, scale, inf, psi)
         scale = verdict.scale
-    values, counts = rows.summary(r, scale)
-    flagged = float(counts[np.abs(values) > sharp[1].cutoff * sharp[1].scale].sum())
+    flagged = rows.flagged(r, sharp[1].cutoff * sharp[1].scale)
     firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
     if firm:
         u, verdict = sharp
+    else:
+        flagged = rows.flagged(r, verdict.cutoff * verdict.scale)
     psi = Lqq(FIRM if firm else EASY)
     for _ in range(ROUNDS):
-        cut = verdict.cutoff * verdict.scale
+        cut, before = verdict.cutoff * verdict.scale, flagged
         u, r = _solved(rows, u, verdict.scale, cut, psi, SETTLED_LARGE)
         verdict = _judged(rows, r, verdict.scale, cut, psi)
-        if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
+        flagged = rows.flagged(r, verdict.cutoff * verdict.scale)
+        if flagged == before:
             break
     values, counts = rows.summary(r, verdict.scale)
     verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
@@ -322,4 +339,12 @@ def _solved(
 
 def _judged(rows: RowsElsewhere, r: Any, scale: float, cut: float, psi: Lqq) -> Verdict:
     values, counts = rows.summary(r, scale)
-    return judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
+    verdict = judged(values, counts, rows.q, scale, np.abs(values) <= cut, psi)
+    return all_of_them(verdict, scale, rows.edge)
+
+
+def all_of_them(verdict: Verdict, unit: float, edge: Callable[[float, float], float] = upper_edge) -> Verdict:
+    """A verdict on a summary in this unit, as one on the rows: the last value kept stands for rows up to its edge."""
+    if verdict.cutoff == inf:
+        return verdict
+    return replace(verdict, cutoff=edge(verdict.cutoff * verdict.scale, unit) / verdict.scale)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm, rounding_of, to_numpy
-from trimlearn.losses.exact import solve_symmetric
+from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.regularizers import Regularizer
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ __all__ = ["newton", "newton_decrease"]
 SUBPROBLEM = 500  # steps on a quadratic model: a limit on time, as each is one product with H, 1 ms at order 1,000
 FORCING = 1e-6  # share of its fall to which a model is solved: its square root, three digits of x, is what a step gains
 BALANCE = 10  # the ratio of residuals that changes ρ (Boyd and others 2011, §3.4.1), looked at after as many steps
-NEGATIVE = 1e-6  # share of the largest diagonal entry below which −⟨v, Hv⟩/‖v‖² is rounding: differences give 1e-10
 LEAST, MOST = 1e-4, 1e8  # dampings of a unit diagonal: H moves by less than 1e-4, or steps shrink below √eps of theirs
 
 
@@ -37,11 +36,11 @@ def newton(
     r2 = engine.problem.r2 if r2 is None else r2
     F, damping, H, left = value + r2.value(x), 0.0, None, inf
     while iterations > 0 and engine.passes_left >= 2:
-        H = engine.hessian(x) if H is None else H
-        if not np.all(np.isfinite(H)):  # x is so far off that nothing can be said
+        H = engine.newton_system(x) if H is None else H
+        if not H.finite:  # x is so far off that nothing can be said
             break
         rounding = rounding_of(x) * abs(F)
-        new, promised = _model_minimiser(H + damping * np.diag(np.abs(np.diag(H))), gradient, x, r2, rounding)
+        new, promised = _model_minimiser(H.plus(damping * np.abs(H.diagonal)), gradient, x, r2, rounding)
         engine.counts.prox_r2 += 1
         if promised == -inf:  # no minimum: more damping will make one
             damping = max(100.0 * damping, 100 * LEAST)
@@ -64,22 +63,24 @@ def newton(
 
 def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> float:
     """By how much the quadratic model of F(w, ·) falls from x to its minimum; infinity where it has none. One pass."""
-    H = engine.hessian(x)
-    if not np.all(np.isfinite(H)):
+    H = engine.newton_system(x)
+    if not H.finite:
         return inf
     rounding = rounding_of(x) * abs(F)
     _, promised = _model_minimiser(H, gradient, x, engine.problem.r2, rounding)
     return promised if promised >= -rounding else inf
 
 
-def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float) -> tuple[Array, float]:
+def _model_minimiser(
+    H: NewtonSystem, gradient: Array, x: Array, r2: Regularizer, rounding: float
+) -> tuple[Array, float]:
     """argmin over u of m(u) = ⟨g, u − x⟩ + ½⟨u − x, H(u − x)⟩ + r2(u), found in float64, and r2(x) − m(u).
 
     x itself and −infinity where m is seen to fall without end.
     """
     xp = namespace(x)
     wide, g = xp.astype(x, xp.float64, copy=False), xp.astype(gradient, xp.float64, copy=False)
-    if r2.smooth:
+    if r2.smooth and r2.separable:
         best = _newton_point(H, g, wide, r2)
         if best is None:
             return x, -inf
@@ -89,29 +90,22 @@ def _model_minimiser(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, 
     return new, r2.value(x) - _model(H, g, new - x) - r2.value(new)
 
 
-def _newton_point(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array | None:
-    """The same for Zero and Ridge, whose gradient is linear; None where H is negative along the gradient that is left.
-
-    Losses of linear predictions have no such H. Others may, and `solve_symmetric` leaves those directions alone.
-    """
-    ones = asarray_like(np.ones(x.shape), x)
-    A = H + np.diag(to_numpy(r2.gradient(ones)).ravel())
-    total = to_numpy(gradient + r2.gradient(x)).ravel()
-    d = -solve_symmetric(A, total[:, None])[:, 0]
-    left = A @ d + total
-    if left @ A @ left < -NEGATIVE * np.abs(np.diag(A)).max() * (left @ left):
-        return None
-    return x + asarray_like(d.reshape(x.shape), x)
+def _newton_point(H: NewtonSystem, gradient: Array, x: Array, r2: Regularizer) -> Array | None:
+    """The same for a smooth r2, of which the quadratic model is taken too, exact for Zero and Ridge; None where H is
+    negative along the gradient that is left."""
+    curvature = np.maximum(to_numpy(r2.curvature(x)).ravel(), 0.0)
+    d = H.plus(curvature).solve(-to_numpy(gradient + r2.gradient(x)).ravel())
+    return None if d is None else x + asarray_like(d.reshape(x.shape), x)
 
 
-def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, rounding: float) -> Array:
+def _proximal(H: NewtonSystem, gradient: Array, x: Array, r2: Regularizer, rounding: float) -> Array:
     """The same for any r2: proximal gradients on the model, in its diagonal metric where r2 is separable, with momentum
     that is dropped when it points uphill (O'Donoghue and Candès 2015), or where r2 is not convex leads there. What a
     rough solution leaves to the next step must be more than ``rounding``, or it would be left for good."""
-    scale = np.diag(H).copy() if r2.separable else np.full(len(H), np.trace(H) / len(H))
+    scale = H.diagonal.copy() if r2.separable else np.full(len(H.diagonal), np.mean(H.diagonal))
     scale[scale <= 0] = 1.0
     root = np.sqrt(scale)
-    values = np.linalg.eigvalsh(H / root / root[:, None])
+    values = np.linalg.eigvalsh(H.matrix() / root / root[:, None])
     L = max(float(values[-1]), 1e-12)
     # A step of length d in the metric leaves at most (Ld)²/2μ to gain, and the first gains L·d²/2 at least.
     share = (FORCING * max(float(values[0]), 0.0) / L) ** 0.5 if r2.convex else 0.0
@@ -139,12 +133,12 @@ def _proximal(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer, roundin
     return u
 
 
-def _split(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
+def _split(H: NewtonSystem, gradient: Array, x: Array, r2: Regularizer) -> Array:
     """The same for an r2 that couples coordinates and so has no diagonal metric: the quadratic and r2 in turn, both
     exactly (ADMM, Boyd and others 2011, with their balancing of ρ), which bad scales of H hardly slow down. Where that
     does not come to its end, the better of it and of proximal gradients."""
-    values, Q = np.linalg.eigh(H)
-    linear = H @ to_numpy(x).ravel() - to_numpy(gradient).ravel()
+    values, Q = np.linalg.eigh(H.matrix())
+    linear = H.times(to_numpy(x).ravel()) - to_numpy(gradient).ravel()
     rho, u, y = max(float(np.sqrt(np.abs(values[0] * values[-1]))), 1e-6 * abs(values[-1]), 1e-300), x, 0 * x
     best, least = x, r2.value(x)
     for k in range(SUBPROBLEM):
@@ -164,11 +158,11 @@ def _split(H: np.ndarray, gradient: Array, x: Array, r2: Regularizer) -> Array:
     return other if r2.value(other) + _model(H, gradient, other - x) < least else best
 
 
-def _model(H: np.ndarray, gradient: Array, d: Array) -> float:
+def _model(H: NewtonSystem, gradient: Array, d: Array) -> float:
     """⟨g, d⟩ + ½⟨d, Hd⟩."""
     wide = namespace(d).astype(d, gradient.dtype, copy=False)
     return dot(wide, gradient + 0.5 * _times(H, wide))
 
 
-def _times(H: np.ndarray, d: Array) -> Array:
-    return asarray_like((H @ to_numpy(d).ravel()).reshape(d.shape), d)
+def _times(H: NewtonSystem, d: Array) -> Array:
+    return asarray_like(H.times(to_numpy(d).ravel()).reshape(d.shape), d)

@@ -1,0 +1,116 @@
+"""Which x-steps one compiled loop can take, and what it has to be told of them."""
+
+from __future__ import annotations
+
+from math import ceil, isinf
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trimlearn.losses.linear import Linear
+from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
+from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Coin, Nothing, WithReplacement
+from trimlearn.smart.method import State
+from trimlearn.smart.metrics import Diagonal, Euclidean
+from trimlearn.smart.steps import Auto, Fixed
+
+if TYPE_CHECKING:
+    from trimlearn.engines.base import Engine
+
+__all__ = ["law_of", "model_of", "put_back"]
+
+
+def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray | None) -> Any:
+    """What is drawn ahead; None where steps have to be taken one by one."""
+    plain = isinstance(run.refresh, Nothing) and isinstance(run.batch, WithReplacement) and run.batch.growth == 0
+    known = isinstance(run.rule, Auto | Fixed) and isinstance(run.metric, Diagonal | Euclidean)
+    coin = isinstance(run.j, Coin) and run.j.restart is None
+    if not (plain and known and coin and state.moved and not run.random_output):
+        return None
+    from trimlearn.kernels.stretch import Law
+
+    n = engine.problem.n
+    return Law(
+        key=np.array([run.seed, 0], np.uint64),
+        k=state.k,
+        q=run.j.chance,
+        b=run.b,
+        steps=ceil(n / run.b),  # who counts the seconds is asked once a pass
+        room=_room(engine),
+        cumulative=np.empty(0) if cumulative is None else cumulative,
+    )
+
+
+def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
+    """x and what moves it; None where the prox of r2 is no threshold and division."""
+    x = state.x
+    inverse = np.asarray(run.metric.inverse(state), dtype=np.float64)
+    size = np.broadcast_to(state.gamma * inverse, x.shape)
+    prox = _prox(run.problem.r2, size)
+    if prox is None:
+        return None
+    from trimlearn.kernels.stretch import Model
+
+    threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
+    previous = x if state.previous is None else state.previous
+    p, dtype = linear.p, x.dtype
+    return Model(
+        x=_flat(x, linear),
+        previous=_flat(previous, linear),
+        mean=_flat(state.y_mean, linear),
+        size=_flat(size, linear),
+        threshold=_flat(threshold, linear),
+        shrink=1 / _flat(shrink, linear),
+        momentum=run.momentum,
+        center=np.zeros(p, dtype) if linear.center is None else np.array(linear.center),
+        per_scale=np.ones(p, dtype) if linear.scale is None else 1 / linear.scale,
+    )
+
+
+def put_back(model: Any, state: State, linear: Linear) -> None:
+    """The state after the steps."""
+    state.x, state.previous = (_shaped(a, linear) for a in (model.x, model.previous))
+
+
+def _room(engine: Engine) -> float:
+    """Rows that may be evaluated until `solve` would stop: passes + 1 ≥ max_passes, in its own arithmetic."""
+    n, most = engine.problem.n, engine.max_passes
+    if isinf(most):
+        return most
+    rows = ceil((most - 1) * n)
+    while rows > 0 and (rows - 1) / n + 1 >= most:
+        rows -= 1
+    while rows / n + 1 < most:
+        rows += 1
+    return float(rows - engine.counts.gradients)
+
+
+def _prox(r2: Regularizer, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """(t, d) such that the prox with steps ``size`` is the soft threshold by t, divided by d."""
+    none, one = np.zeros(()), np.ones(())
+    if isinstance(r2, Zero):
+        return none, one
+    if isinstance(r2, Ridge):
+        return none, 1 + size * np.asarray(r2.alpha)
+    if isinstance(r2, L1):
+        return size * np.asarray(r2.alpha), one
+    if isinstance(r2, ElasticNet):
+        strength = size * np.asarray(r2.alpha)
+        return strength * r2.l1_ratio, 1 + strength * (1 - r2.l1_ratio)
+    inner = _prox(r2.r2, size[:-1]) if isinstance(r2, ExceptIntercept) else None
+    if inner is None:
+        return None
+    t, d = np.zeros(size.shape), np.ones(size.shape)
+    t[:-1], d[:-1] = inner
+    return t, d
+
+
+def _flat(a: np.ndarray, linear: Linear) -> np.ndarray:
+    """An array of x's shape as (p, K), or (p + 1, K): a copy, and never read-only, which would be another type."""
+    return np.array(a[:, None] if linear.K is None else a.T if linear.transpose else a, order="C")
+
+
+def _shaped(a: np.ndarray, linear: Linear) -> np.ndarray:
+    """The inverse."""
+    return a[:, 0] if linear.K is None else a.T if linear.transpose else a

@@ -1,0 +1,168 @@
+"""Generalised linear models and robust losses of a dataset larger than memory: by a sample of its rows, then by all."""
+
+from __future__ import annotations
+
+from math import nan, prod
+from typing import Any
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.digits import summarised
+from trimlearn._utils.threads import each, team
+from trimlearn.estimators.linear.data import Examples
+from trimlearn.estimators.linear.doubts import warn_of_exact_fit
+from trimlearn.estimators.streamed import StreamedData, column_names
+from trimlearn.inference.probability import row_probabilities
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.storage import open_storage
+from trimlearn.progress import stage
+from trimlearn.robust.regression.streamed import all_of_them
+from trimlearn.robust.scale import judge, raw_scale
+from trimlearn.robust.streamed import newton_streamed, trimmed_newton, trimming
+from trimlearn.robust.verdict import Verdict
+from trimlearn.smart.method import Record
+from trimlearn.smart.sizes import FEW
+from trimlearn.streams import Dataset
+
+__all__ = ["fit_glm_stream"]
+
+ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
+SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
+PIECE = 1 << 16  # rows looked at in one go by a thread: a limit on memory, some 0.5 MB a column in float64
+
+
+def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
+    """Fit ``model`` to the dataset, keeping h; None: find out.
+
+    The fit to a sample, with all that a fit to arrays does, says where to start; all rows decide the trimmed fit, the
+    scale, the cut-off, the share of bad rows and the coefficients.
+    """
+    q = data.p + bool(model.fit_intercept)
+    if model.penalty not in (None, "l2") or q > FEW:
+        raise ValueError(
+            f"data larger than memory are fitted with penalty=None or 'l2' and at most {FEW} coefficients; fit other "
+            "models to a sample of the rows."
+        )
+    streamed = StreamedData(data, model._seed())
+    rows = _Rows(model, streamed)
+    known = streamed.fitted_to_sample(model)
+    column_names(model, data)
+    model._covariance = None
+    vars(model).pop("_training", None)
+    with team():
+        loss = rows.loss(known._unit)
+        half = rows.half()
+        keep = half if h is None else h
+        stage(f"trimmed fit, keeping {keep:.0f} of {data.n} rows")
+        x, f, objectives = trimmed_newton(loss, known._x.astype(loss.like.dtype), keep, rows.ridge(keep))
+        verdict = rows.judged(x, keep, known.scale_)
+        model.contamination_ = verdict.contamination if h is None else 1 - h / data.n
+        if h is None and not model.reweight:
+            keep = data.n * (1 - verdict.contamination)
+            x, f, objectives = trimmed_newton(loss, x, keep, rows.ridge(keep))
+        model._x, model.objective_ = x, objectives[-1]
+        model.history_ = [Record(k, 2.0 * k + 1, F, nan, nan, keep, nan) for k, F in enumerate(objectives)]
+        model.n_iter_ = max(1, len(objectives) - 1)
+        model.raw_coef_, model.raw_intercept_ = model._parts(x)
+        values, counts = summarised(rows.residuals(x), known.scale_)
+        model.raw_scale_ = raw_scale(values, keep, q, counts, intercept=model.fit_intercept)
+        found, w = trimming(f, keep), np.empty_like(f)
+        for at in rows.pieces():
+            w[at] = found.of(f[at])
+        model.raw_weights_ = streamed.copy.restored(w)
+        del w, f
+        kept = np.ones(data.n, dtype=bool)
+        for _ in range(ROUNDS if model.reweight else 0):
+            cut, r = verdict.cutoff * verdict.scale, rows.residuals(x)
+            for at in rows.pieces():
+                kept[at] = np.abs(r[at]) <= cut
+            x = newton_streamed(loss, x, lambda at: kept[at], rows.ridge(None))
+            verdict = rows.judged(x, keep, known.scale_)
+            if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
+                break
+        final = rows.judged(x, half, known.scale_)
+    model.coef_, model.intercept_ = model._parts(x)
+    model.scale_, model.threshold_ = final.scale, final.cutoff
+    _keep_rows(model, streamed, rows, x, kept)
+    if model._family.dispersed and final.scale <= rows.floor:
+        warn_of_exact_fit(model.weights_)
+
+
+class _Rows:
+    """All rows of the copy, and what a model says of them."""
+
+    def __init__(self, model: Any, streamed: StreamedData) -> None:
+        copy = streamed.copy
+        assert copy.t is not None, "there is a target"
+        self.model, self.n = model, streamed.data.n
+        self.V, self.t = copy.X, copy.t.astype(copy.X.dtype, copy=False)
+        self.storage, self.q = open_storage(copy.X), streamed.data.p + bool(model.fit_intercept)
+        for at in self.pieces():
+            model._check(Examples(self.V[at], self.t[at]))
+        self.floor = model._floor(self.t) if model.loss in ("poisson", "gamma") else model._floor(self.t[:PIECE])
+        if model.loss == "binomial" and np.all((self.t[:PIECE] == 0) | (self.t[:PIECE] == 1)):
+            raise ValueError("labels 0 and 1 in data larger than memory are for TrimmedLogisticRegression.")
+
+    def pieces(self) -> list[slice]:
+        return [slice(i, min(i + PIECE, self.n)) for i in range(0, self.n, PIECE)]
+
+    def half(self) -> float:
+        """What the model's own `_half` says of arrays."""
+        half = min(self.n, (self.n + self.q + 1) // 2)
+        positive = sum(int(np.count_nonzero(self.t[at] > 0)) for at in self.pieces())
+        return float(max(half, self.n - positive // 2) if self.model.loss == "poisson" else half)
+
+    def loss(self, unit: float) -> PredictionLoss:
+        found: PredictionLoss = self.model._loss(_Mapped(self.storage, self.t), unit)
+        assert prod(found.x_shape) == self.q, "one prediction for each row"
+        return found
+
+    def ridge(self, h: float | None) -> float:
+        """What stands before ½‖x‖² beside the mean of the losses."""
+        return 0.0 if self.model.penalty is None else float(self.model.alpha) * (1.0 if h is None else h / self.n)
+
+    def residuals(self, x: Array) -> np.ndarray:
+        coef, intercept = self.model._parts(x)
+        r = np.empty(self.n, np.float32)
+
+        def part(at: slice) -> None:
+            r[at] = self.model._residuals(self.t[at], self.V[at] @ coef + intercept)
+
+        each(part, self.pieces())
+        return r
+
+    def judged(self, x: Array, h: float, unit: float) -> Verdict:
+        """The verdict on all rows, from a summary of their residuals."""
+        values, counts = summarised(self.residuals(x), unit)
+        verdict = judge(values, h, self.q, counts, intercept=self.model.fit_intercept, floor=self.floor)
+        return all_of_them(verdict, unit)
+
+
+class _Mapped:
+    """Rows as the model's losses take them."""
+
+    def __init__(self, X: Any, t: np.ndarray) -> None:
+        self.X, self.t = X, t
+
+
+def _keep_rows(model: Any, streamed: StreamedData, rows: _Rows, x: Array, kept: np.ndarray) -> None:
+    """What is known of every row, in the order of the files."""
+    scores = rows.residuals(x)
+    np.abs(scores, out=scores)
+    scores /= np.float32(model.scale_)
+    chance = np.empty_like(scores)
+    family, (coef, intercept) = model._family, model._parts(x)
+
+    def part(at: slice) -> None:
+        mean = family.mean(np.asarray(rows.V[at] @ coef + intercept, dtype=np.float64))
+        chance[at] = family.p_values(rows.t[at].astype(np.float64), mean, model.scale_)
+
+    each(part, rows.pieces())
+    np.clip(chance, np.float32(1e-38), 1.0, out=chance)
+    values, counts = summarised(np.log(chance, out=np.empty_like(chance)), 1.0)
+    wrong = row_probabilities(np.minimum(1.0, np.exp(values)), counts)
+    model.outlier_scores_ = streamed.copy.restored(scores)
+    model.outlier_probability_ = np.interp(np.log(chance), values, wrong).astype(np.float32)
+    model.outlier_probability_ = streamed.copy.restored(model.outlier_probability_)
+    model.weights_ = streamed.copy.restored(kept).astype(np.float32) if model.reweight else model.raw_weights_

@@ -1,0 +1,69 @@
+"""Cameras on an arc around a cloud of points, for tests and examples."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trimlearn.geometry.bundle_loss import ReprojectionLoss
+from trimlearn.geometry.homography.points import Bools, Floats
+
+__all__ = ["Scene", "made_up_scene"]
+
+# Of a start, by the nine numbers of a camera: about 25 px in the image, with points off by a tenth of the cloud.
+OFF = (0.02, 0.02, 0.02, 0.1, 0.1, 0.1, 30.0, 0.05, 0.02)
+HALF = (640.0, 480.0)  # of the image, px: a photograph of 1,280 by 960
+
+
+class Scene(NamedTuple):
+    """What was seen, from where it starts; which observations are wrong; and the true x."""
+
+    loss: ReprojectionLoss
+    wrong: Bools
+    truth: Floats
+
+
+def made_up_scene(
+    cameras: int = 12,
+    points: int = 300,
+    visible: float = 0.5,
+    noise: float = 0.5,
+    wrong: float = 0.1,
+    off: float = 1.0,
+    arc: float = 1.5,
+    seed: int = 0,
+) -> Scene:
+    """Cameras ``arc`` radians around points, each of which they see with a chance ``visible``, in two views at least.
+
+    noise in px; a share ``wrong`` of the observations is anywhere in the image; the start is ``off`` times as far from
+    the truth as photographs that were matched usually are.
+
+    >>> scene = made_up_scene(cameras=3, points=10)
+    >>> scene.loss.groups, bool(scene.wrong.mean() < 0.11)
+    ([(3, 9), (10, 3)], True)
+    """
+    from scipy.spatial.transform import Rotation
+
+    rng = np.random.default_rng(seed)
+    angle = np.linspace(-arc / 2, arc / 2, cameras) + 0.03 * rng.standard_normal(cameras)
+    centre = np.column_stack([6 * np.sin(angle), 0.5 * rng.standard_normal(cameras), 6 * np.cos(angle)])
+    back = centre / np.linalg.norm(centre, axis=1, keepdims=True)  # a camera looks along −z
+    right = np.cross(np.array([0.0, 1.0, 0.0]) + 0.05 * rng.standard_normal((cameras, 3)), back)
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    R = np.stack([right, np.cross(back, right), back], axis=1)
+    lens = rng.standard_normal((cameras, 3)) * [40.0, 0.02, 0.02] + [800.0, -0.1, 0.0]
+    shift = -np.einsum("mab,mb->ma", R, centre)
+    table = np.column_stack([Rotation.from_matrix(R).as_rotvec(), shift, lens])
+    cloud = rng.uniform(-1, 1, (points, 3)) * [2.0, 1.5, 1.0]
+    seen = rng.random((cameras, points)) < visible
+    for j in np.flatnonzero(seen.sum(axis=0) < 2):
+        seen[rng.permutation(cameras)[:2], j] = True
+    camera, point = np.nonzero(seen)
+    exact = ReprojectionLoss(camera, point, np.zeros((len(camera), 2)), table, cloud)
+    pixels = exact.predict(exact.start()) + noise * rng.standard_normal((len(camera), 2))
+    bad = np.zeros(len(camera), bool)
+    bad[rng.permutation(len(camera))[: int(wrong * len(camera))]] = True
+    pixels[bad] = rng.uniform(-1, 1, (int(bad.sum()), 2)) * HALF
+    start = table + off * rng.standard_normal(table.shape) * OFF, cloud + 0.1 * off * rng.standard_normal(cloud.shape)
+    return Scene(ReprojectionLoss(camera, point, pixels, *start), bad, exact.start())

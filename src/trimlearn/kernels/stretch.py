@@ -1,0 +1,184 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+"""The x-steps between two w-steps as one compiled loop, on all threads: Algorithm 1's, for D = ∅ and penalties whose
+prox is a soft threshold and a division."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload, register_jitable
+
+from trimlearn.kernels import csr, dense
+from trimlearn.kernels.machine import barrier
+from trimlearn.kernels.rows import count, draw, uniforms
+
+__all__ = ["Law", "Model", "Scratch", "run"]
+
+OPEN, W_NEXT, LIMIT, OVERFLOW = 0, 1, 2, 3  # why a stretch ended, in Scratch.ended
+
+
+class Law(NamedTuple):
+    """What is drawn, and when to stop."""
+
+    key: Any  # the seed, two uint64
+    k: int  # the iteration to begin with
+    q: float  # the chance of a w-step, drawn first in every iteration; negative: nothing is drawn for that
+    b: int  # rows in a batch
+    steps: int  # at most
+    room: float  # rows that may still be evaluated: no step after those
+    cumulative: Any  # sums of sample weights, of length 0 without
+
+
+class Model(NamedTuple):
+    """x and what moves it, all (p, K) or (p + 1, K) with an intercept; x and previous are written in place."""
+
+    x: Any
+    previous: Any
+    mean: Any  # of y
+    size: Any  # γ·M⁻¹, float64
+    threshold: Any  # of the prox, float64
+    shrink: Any  # that it multiplies by then, float64
+    momentum: float
+    center: Any  # p numbers
+    per_scale: Any  # 1/scale
+
+
+class Scratch(NamedTuple):
+    """Room to work in, shared by the threads."""
+
+    u: Any  # b + 1 float64
+    drawn: Any  # b int64
+    rows: Any  # b int64
+    shares: Any  # b
+    seen: Any  # n int32, all 0
+    new: Any  # (b, K)
+    W: Any
+    offset: Any  # K
+    G: Any  # (pieces, …)
+    totals: Any  # (pieces, K) float64
+    g: Any  # the shape of x
+    found: Any  # int64: rows in this batch, why it ended, steps, rows evaluated, draws of weight 0
+    meeting: Any  # see `trimlearn.kernels.machine.barrier`
+
+
+def _part(V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any) -> None:
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_part, jit_options={"fastmath": dense.FAST})
+def _choose(V, index, W, offset, rows, old, c, new, G, total):
+    return dense.rows_difference if isinstance(V, types.Array) else csr.rows_difference
+
+
+@register_jitable
+def _draw(law, k, w, scratch):
+    """The rows of iteration k; False where it is a w-step."""
+    coin = law.q >= 0
+    u = scratch.u if coin else scratch.u[1:]
+    uniforms(law.key, k, 0, 0, u)
+    if coin and u[0] < law.q:
+        return False
+    draw(scratch.u[1:], len(w), law.cumulative, scratch.drawn)
+    found, idle = count(scratch.drawn, w, scratch.seen, scratch.rows, scratch.shares)
+    scratch.found[0] = found
+    scratch.found[3] += found
+    scratch.found[4] += idle
+    return True
+
+
+@register_jitable(fastmath=dense.FAST)
+def _fold(model, W, offset, sparse):
+    """W and offset such that Z = V W + offset."""
+    p, K = len(model.center), model.x.shape[1]
+    for k in range(K):
+        shift = model.x.dtype.type(0)
+        for j in range(p):
+            part = model.x[j, k] * model.per_scale[j]
+            shift += model.center[j] * part
+            if sparse:
+                W[j, k] = part
+            else:
+                W[k, j] = part
+        offset[k] = (model.x[p, k] if len(model.x) > p else model.x.dtype.type(0)) - shift
+
+
+@register_jitable(fastmath=dense.FAST)
+def _add_up(G, totals):
+    for piece in range(1, len(G)):
+        for i in range(G.shape[1]):
+            for j in range(G.shape[2]):
+                G[0, i, j] += G[piece, i, j]
+        for k in range(totals.shape[1]):
+            totals[0, k] += totals[piece, k]
+
+
+@register_jitable(fastmath=dense.FAST)
+def _estimate(model, G, totals, g, sparse):
+    """g ← what x moves along, the mean of y included; False where that is not finite."""
+    p, K = len(model.center), model.x.shape[1]
+    for k in range(K):
+        r = model.x.dtype.type(totals[k])
+        for j in range(p):
+            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r * model.center[j]) * model.per_scale[j]
+        if len(model.x) > p:
+            g[p, k] = r
+    flat, mean, check = g.reshape(-1), model.mean.reshape(-1), 0.0
+    for i in range(len(flat)):
+        flat[i] += mean[i]
+        check += flat[i]
+    return np.isfinite(check)
+
+
+@register_jitable(fastmath=dense.FAST)
+def _move(model, g):
+    """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64."""
+    x, old, size, g = model.x.reshape(-1), model.previous.reshape(-1), model.size.reshape(-1), g.reshape(-1)
+    threshold, shrink = model.threshold.reshape(-1), model.shrink.reshape(-1)
+    momentum = model.x.dtype.type(model.momentum)
+    for i in range(len(x)):
+        here = x[i]
+        u = np.float64(here + momentum * (here - old[i])) - size[i] * np.float64(g[i])
+        u = u - min(max(u, -threshold[i]), threshold[i])
+        old[i] = here
+        x[i] = u * shrink[i]
+
+
+@njit(nogil=True, cache=True, fastmath=dense.FAST)
+def run(
+    V: Any, rows: Any, table: Any, w: Any, law: Any, model: Any, scratch: Any, sparse: bool, thread: int, threads: int
+) -> None:
+    """x-steps from iteration law.k on. All threads run this; the first draws and moves, all of them read rows."""
+    found, pieces = scratch.found, len(scratch.G)
+    while True:
+        if thread == 0 and found[1] == OPEN:
+            if found[2] == law.steps or found[3] >= law.room:
+                found[1] = LIMIT
+            elif not _draw(law, law.k + found[2], w, scratch):
+                found[1] = W_NEXT
+            else:
+                _fold(model, scratch.W, scratch.offset, sparse)
+        barrier(scratch.meeting, threads)
+        if found[1] != OPEN:
+            return
+        step = -(-found[0] // pieces)
+        step += -step % dense.TILE
+        for piece in range(thread, pieces, threads):
+            begin, end = min(found[0], piece * step), min(found[0], (piece + 1) * step)
+            G, total = scratch.G[piece], scratch.totals[piece]
+            G[:] = 0
+            total[:] = 0
+            _part(
+                V, scratch.rows[begin:end], scratch.W, scratch.offset, rows, table, scratch.shares[begin:end],
+                scratch.new[begin:end], G, total,
+            )  # fmt: skip
+        barrier(scratch.meeting, threads)
+        if thread == 0:
+            _add_up(scratch.G, scratch.totals)
+            if _estimate(model, scratch.G[0], scratch.totals[0], scratch.g, sparse):
+                _move(model, scratch.g)
+                found[2] += 1
+            else:  # this step is left to who knows what to do
+                found[1] = OVERFLOW
+                found[3] -= found[0]

@@ -1,0 +1,214 @@
+"""The examples of a dataset by their numbers: batches on the device, whatever the dataset is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default_collate
+
+from trimlearn._utils.validation import is_integer
+
+__all__ = ["Batch", "Examples", "examples_of", "to_device"]
+
+RESIDENT = 0.25  # of the device's free memory: tensors up to this share are moved there once, the rest is the network's
+LOOKED_AT = 3  # examples read twice to see whether they come out the same: three coins that all fall alike are rare
+
+
+@final
+@dataclass(frozen=True)
+class Batch:
+    """Some examples, all on the device: their numbers, what the module is given, and what the loss compares with."""
+
+    rows: Tensor  # int64
+    x: Any
+    y: Any
+
+
+class Examples(ABC):
+    """A dataset of n examples that can be read by number, in any order and more than once."""
+
+    def __init__(self, n: int, device: torch.device) -> None:
+        self.n = n
+        self.device = device
+
+    @property
+    @abstractmethod
+    def random(self) -> bool:
+        """Whether an example comes out differently each time, because it is augmented."""
+
+    @abstractmethod
+    def batches(self, groups: Sequence[Tensor]) -> Iterator[Batch]:
+        """The examples of each group of row numbers, group by group."""
+
+    @abstractmethod
+    def targets(self) -> Any:
+        """All y on the CPU, one entry per example; None where they are no tensor of numbers."""
+
+    @abstractmethod
+    def table(self) -> np.ndarray | None:
+        """All x as a table of numbers (n, p); None where they are none."""
+
+
+@final
+class TensorExamples(Examples):
+    """Tensors of n rows each: a batch is an index into them, on the device where there is room."""
+
+    def __init__(self, tensors: Sequence[Tensor], device: torch.device) -> None:
+        super().__init__(len(tensors[0]), device)
+        self.tensors = [tensor.to(device) if _fits(tensors, device) else tensor for tensor in tensors]
+
+    @property
+    def random(self) -> bool:
+        return False
+
+    def batches(self, groups: Sequence[Tensor]) -> Iterator[Batch]:
+        there = torch.split(torch.cat(list(groups)).to(self.tensors[0].device), [len(rows) for rows in groups])
+        for rows in there:
+            parts = [tensor[rows].to(self.device) for tensor in self.tensors]
+            yield Batch(rows.to(self.device), *_inputs_and_target(parts))
+
+    def targets(self) -> Any:
+        return self.tensors[-1].detach().cpu() if len(self.tensors) > 1 else None
+
+    def table(self) -> np.ndarray | None:
+        x = self.tensors[0]
+        flat = len(self.tensors) == 2 and x.ndim == 2 and x.dtype.is_floating_point
+        return x.detach().cpu().double().numpy() if flat else None
+
+
+@final
+class LoadedExamples(Examples):
+    """Any map-style dataset, read by a DataLoader with as many workers as wanted."""
+
+    def __init__(
+        self,
+        dataset: Any,
+        device: torch.device,
+        num_workers: int = 0,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
+    ) -> None:
+        super().__init__(len(dataset), device)
+        self.dataset, self.num_workers = dataset, num_workers
+        self.collate = default_collate if collate_fn is None else collate_fn
+        few = range(min(self.n, LOOKED_AT))
+        self._random = not _same([dataset[i] for i in few], [dataset[i] for i in few])
+
+    @property
+    def random(self) -> bool:
+        return self._random
+
+    def batches(self, groups: Sequence[Tensor]) -> Iterator[Batch]:
+        loader = DataLoader(
+            self.dataset,
+            batch_sampler=[rows.tolist() for rows in groups],
+            num_workers=self.num_workers,
+            collate_fn=self.collate,
+            pin_memory=self.device.type == "cuda",
+        )
+        for rows, batch in zip(groups, loader, strict=True):
+            parts = list(batch) if isinstance(batch, (list, tuple)) else [batch]
+            x, y = _inputs_and_target(parts)
+            yield Batch(rows.to(self.device), to_device(x, self.device), to_device(y, self.device))
+
+    def targets(self) -> Any:
+        found = []
+        for batch in self.batches([torch.arange(i, min(i + 1024, self.n)) for i in range(0, self.n, 1024)]):
+            if not isinstance(batch.y, Tensor):
+                return None
+            found.append(batch.y.detach().cpu())
+        return torch.cat(found)
+
+    def table(self) -> np.ndarray | None:
+        return None
+
+
+def examples_of(
+    dataset: Any,
+    device: torch.device,
+    num_workers: int = 0,
+    collate_fn: Callable[[list[Any]], Any] | None = None,
+) -> Examples:
+    """The examples of a dataset: a map-style Dataset, one tensor, or a tuple of tensors or arrays, the target last."""
+    if isinstance(dataset, (Tensor, np.ndarray)):
+        dataset = (dataset,)
+    if isinstance(dataset, TensorDataset):
+        dataset = dataset.tensors
+    if isinstance(dataset, (tuple, list)) and dataset and all(isinstance(a, (Tensor, np.ndarray)) for a in dataset):
+        tensors = [_as_tensor(a) for a in dataset]
+        lengths = [len(tensor) if tensor.ndim else 0 for tensor in tensors]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"dataset: its tensors must have one row per example each, got {lengths} rows.")
+        if lengths[0] < 1:
+            raise ValueError("dataset is empty: there is nothing to fit.")
+        return TensorExamples(tensors, device)
+    if isinstance(dataset, DataLoader):
+        raise TypeError("dataset must be the dataset itself, not a DataLoader: give loader.dataset, and batch_size=.")
+    if isinstance(dataset, IterableDataset) or not _has_length(dataset):
+        raise TypeError(
+            f"dataset must have a length and be read by number, so that every example has a weight; "
+            f"{type(dataset).__name__} has none. Give a map-style Dataset or tensors, or list(dataset) if that fits."
+        )
+    if len(dataset) < 1:
+        raise ValueError("dataset is empty: there is nothing to fit.")
+    return LoadedExamples(dataset, device, num_workers, collate_fn)
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """Tensors, and what mappings and sequences hold of them, on the device."""
+    if isinstance(value, Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, Mapping):
+        return {name: to_device(part, device) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [to_device(part, device) for part in value]
+    return value
+
+
+def _inputs_and_target(parts: list[Any]) -> tuple[Any, Any]:
+    """x and y: the last part is the target; an example of one part is its own, as an autoencoder wants it."""
+    if len(parts) == 1:
+        return parts[0], parts[0]
+    return (parts[0] if len(parts) == 2 else tuple(parts[:-1])), parts[-1]
+
+
+def _as_tensor(a: Any) -> Tensor:
+    """The tensor, or the array as one; float64 arrays become float32, which modules are made of."""
+    if isinstance(a, Tensor):
+        return a.detach()
+    if a.dtype.kind not in "fiub":
+        raise TypeError(f"dataset: an array of {a.dtype} cannot become a tensor; number the classes from 0.")
+    tensor = torch.as_tensor(np.ascontiguousarray(a))
+    return tensor.to(torch.get_default_dtype()) if tensor.dtype == torch.float64 else tensor
+
+
+def _fits(tensors: Sequence[Tensor], device: torch.device) -> bool:
+    if device.type != "cuda":
+        return True
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return size <= RESIDENT * torch.cuda.mem_get_info(device)[0]
+
+
+def _has_length(dataset: Any) -> bool:
+    with suppress(TypeError, NotImplementedError, AttributeError):
+        return is_integer(len(dataset)) and callable(type(dataset).__getitem__)
+    return False
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two readings of the same examples are the same."""
+    if isinstance(a, Tensor):
+        return isinstance(b, Tensor) and a.shape == b.shape and bool(torch.equal(a.nan_to_num(), b.nan_to_num()))
+    if isinstance(a, np.ndarray):
+        return bool(np.array_equal(a, b, equal_nan=a.dtype.kind == "f"))
+    if isinstance(a, Mapping):
+        return all(_same(a[name], b[name]) for name in a)
+    if isinstance(a, (list, tuple)):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b) or a != a

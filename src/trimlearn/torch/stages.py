@@ -1,0 +1,121 @@
+"""A fit in stages of epochs: what each epoch leaves as a record, and what a run needs to go on where it stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import nan
+from time import perf_counter
+from typing import Any, final
+from zlib import crc32
+
+import torch
+from torch import Tensor
+
+from trimlearn.progress import stage as announce
+from trimlearn.torch.epochs import Epochs, Objective, seeded
+from trimlearn.torch.recipe import Learner
+from trimlearn.torch.saved import SavedRun
+
+__all__ = ["EpochRecord", "Plan", "Run", "Stage"]
+
+
+@final
+@dataclass(frozen=True)
+class EpochRecord:
+    """One line of a fit's history: what an epoch has done.
+
+    Parameters
+    ----------
+    stage : str
+        What the epoch was for: "fold 1 of 2" and the like for models that judge rows they have not seen, "fit" for the
+        module itself.
+    epoch : int
+        Its number within the stage, from 1 on.
+    objective : float
+        The weighted mean of the losses it minimised, as they were met.
+    h : float
+        The weight of the rows that count.
+    rate : float
+        The learning rate of its last step.
+    seconds : float
+        Since the beginning of the fit.
+
+    Examples
+    --------
+    >>> EpochRecord("fit", 1, 0.25, 90.0, 1e-3, 0.5).h
+    90.0
+    """
+
+    stage: str
+    epoch: int
+    objective: float
+    h: float
+    rate: float
+    seconds: float = nan
+
+
+@final
+@dataclass(frozen=True)
+class Plan:
+    """What an epoch minimises: Σ wᵢ·objectiveᵢ over these rows."""
+
+    rows: Tensor
+    w: Tensor
+    objective: Objective
+
+
+@final
+@dataclass
+class Stage:
+    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included; ``after``: what follows it.
+    Both remember things in ``arrays`` only, which are saved and restored."""
+
+    name: str
+    learner: Learner
+    count: int
+    plan: Callable[[int], Plan]
+    after: Callable[[int], None] = field(default=lambda epoch: None)
+    arrays: dict[str, Tensor] = field(default_factory=dict)
+
+
+@final
+@dataclass
+class Run:
+    """One fit: its stages one after the other, its history, and its file."""
+
+    epochs: Epochs
+    callback: Callable[[EpochRecord], Any] | None = None
+    saved: SavedRun | None = None
+    history: list[EpochRecord] = field(default_factory=list)
+    stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self._begin = perf_counter()
+        if self.saved is not None:
+            self.history += [EpochRecord(**record) for record in self.saved.history]
+            self._begin -= self.history[-1].seconds if self.history else 0.0
+
+    def run(self, stage: Stage) -> None:
+        """All epochs of the stage that are left to do."""
+        first = 0 if self.saved is None else self.saved.restore(stage.name, stage.learner, stage.arrays)
+        scaler = torch.amp.GradScaler(self.epochs.examples.device.type, enabled=self.epochs.precision == torch.float16)
+        for epoch in range(first, stage.count):
+            if self.stopped:
+                return
+            # By the name: a fit is the same whether or not there were judges before.
+            with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
+                plan = stage.plan(epoch)
+                objective = self.epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
+                stage.after(epoch)
+            self._record(stage, epoch, objective, float(plan.w[plan.rows.to(plan.w.device)].sum()))
+
+    def _record(self, stage: Stage, epoch: int, objective: float, h: float) -> None:
+        rate = float(stage.learner.optimizer.param_groups[0]["lr"])
+        record = EpochRecord(stage.name, epoch + 1, objective, h, rate, perf_counter() - self._begin)
+        self.history.append(record)
+        announce(f"{stage.name}: epoch {epoch + 1}/{stage.count}, mean loss {objective:.4g}")
+        if self.callback is not None and self.callback(record):
+            self.stopped = True
+        if self.saved is not None:
+            self.saved.keep(stage.name, epoch + 1, epoch + 1 == stage.count, stage.learner, stage.arrays, self.history)

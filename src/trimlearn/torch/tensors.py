@@ -1,0 +1,81 @@
+"""The examples a loss is made of: tensors whose first dimension counts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["Tensors", "lengthen"]
+
+
+@final
+class Tensors:
+    """A tensor, or a tuple or dict of tensors, of n examples each; batches have the same form.
+
+    Parameters
+    ----------
+    data : Tensor, tuple or mapping of tensors
+        The examples; arrays become tensors.
+    device : torch.device
+        Where the model lies, and the data must.
+
+    Examples
+    --------
+    >>> import torch
+    >>> examples = Tensors((torch.eye(3), torch.tensor([5, 6, 7])), torch.device("cpu"))
+    >>> examples.n, examples.take(slice(2, 3))
+    (3, (tensor([[0., 0., 1.]]), tensor([7])))
+    """
+
+    def __init__(self, data: Any, device: torch.device) -> None:
+        if isinstance(data, Mapping):
+            self.data: Any = {name: _tensor(part, f"data[{name!r}]", device) for name, part in data.items()}
+            self.tensors = list(self.data.values())
+        elif isinstance(data, (tuple, list)):
+            self.data = tuple(_tensor(part, f"data[{k}]", device) for k, part in enumerate(data))
+            self.tensors = list(self.data)
+        else:
+            self.data = _tensor(data, "data", device)
+            self.tensors = [self.data]
+        sizes = {len(tensor) for tensor in self.tensors}
+        if len(sizes) != 1:
+            raise ValueError(f"data must hold tensors of equal length, one row per example, got {sorted(sizes)}.")
+        self.n = sizes.pop()
+        if self.n == 0:
+            raise ValueError("data holds no examples; give at least one row.")
+
+    def take(self, rows: slice | Tensor) -> Any:
+        """A batch: some rows, by views where they are a slice."""
+        return self._map(lambda tensor: tensor[rows] if isinstance(rows, slice) else tensor.index_select(0, rows))
+
+    def dimensions(self, dimension: int) -> Any:
+        """The same number for every tensor, in the form of the data: what torch.func.vmap asks for."""
+        return self._map(lambda tensor: dimension)
+
+    def _map(self, part: Callable[[Tensor], Any]) -> Any:
+        if isinstance(self.data, dict):
+            return {name: part(tensor) for name, tensor in self.data.items()}
+        return tuple(map(part, self.data)) if isinstance(self.data, tuple) else part(self.data)
+
+
+def lengthen(batch: Any) -> Any:
+    """One example as a batch of one."""
+    if isinstance(batch, dict):
+        return {name: tensor[None] for name, tensor in batch.items()}
+    return tuple(tensor[None] for tensor in batch) if isinstance(batch, tuple) else batch[None]
+
+
+def _tensor(part: Any, name: str, device: torch.device) -> Tensor:
+    if isinstance(part, np.ndarray):
+        part = torch.as_tensor(part, device=device)
+    if not isinstance(part, Tensor):
+        raise ValueError(f"{name} must be a tensor with one row per example, got {type(part).__name__}.")
+    if part.ndim == 0:
+        raise ValueError(f"{name} must have one row per example, got a single number.")
+    if part.device != device:
+        raise ValueError(f"{name} lies on {part.device} and params on {device}; move one of them by .to(device).")
+    return part.detach()

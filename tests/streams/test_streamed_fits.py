@@ -1,0 +1,196 @@
+"""Fits to datasets: the same as to arrays, whatever the rows lie in, in memory or streamed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trimlearn import (
+    Problem,
+    TrimmedGLM,
+    TrimmedLinearRegression,
+    TrimmedLogisticRegression,
+    open_dataset,
+    solve,
+)
+from trimlearn.estimators import streamed
+from trimlearn.losses import LeastSquares
+from trimlearn.losses.storage import open_storage
+from trimlearn.smart import svrg
+from trimlearn.weights import CappedSimplex
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+N, P = 3000, 4
+
+
+def regression(n: int = N, offset: float = 0.0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = (rng.standard_normal((n, P)) + offset).astype(np.float32)
+    t = (X - offset) @ np.arange(1, P + 1) + 2 + rng.standard_normal(n)
+    bad = rng.random(n) < 0.1
+    t[bad] += 12
+    return X, t.astype(np.float32), bad
+
+
+def classification(classes: int, n: int = N) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, P)).astype(np.float32)
+    t = (4 * X[:, :classes] + rng.gumbel(size=(n, classes))).argmax(axis=1)
+    bad = rng.random(n) < 0.1
+    return X, np.where(bad, (t + 1) % classes, t), bad
+
+
+def in_parquet(folder: Path, X: np.ndarray, t: Any) -> Path:
+    for k, at in enumerate((slice(0, 1300), slice(1300, len(X)))):
+        columns = {f"x{j}": X[at, j] for j in range(X.shape[1])}
+        pq.write_table(pa.table({**columns, "y": t[at]}), folder / f"part-{k}.parquet", row_group_size=700)
+    return folder
+
+
+def test_small_files_are_fitted_as_arrays_are(tmp_path: Path) -> None:
+    X, t, _ = regression()
+    np.save(tmp_path / "X.npy", X)
+    model = TrimmedLinearRegression(random_state=0).fit(X, t)
+    mapped = TrimmedLinearRegression(random_state=0).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), t)
+    folder = tmp_path / "parquet"
+    folder.mkdir()
+    by_path = TrimmedLinearRegression(random_state=0).fit(in_parquet(folder, X, t), "y")
+    for other in (mapped, by_path):
+        np.testing.assert_array_equal(other.coef_, model.coef_)
+        np.testing.assert_array_equal(other.weights_, model.weights_)
+    assert by_path.feature_names_in_.tolist() == [f"x{j}" for j in range(P)]
+    data = open_dataset(folder, "y")
+    np.testing.assert_allclose(by_path.predict(data), model.predict(X), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(by_path.outlier_score(data), model.outlier_score(X, t), rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("contamination", ["auto", 0.15, 500])
+@pytest.mark.parametrize(
+    "options", [{}, {"reweight": False}, {"penalty": "l2", "alpha": 50.0}, {"fit_intercept": False}]
+)
+def test_streamed_regression_is_that_of_arrays(contamination: Any, options: dict[str, Any], tmp_path: Path) -> None:
+    X, t, _ = regression()
+    known = TrimmedLinearRegression(contamination, random_state=0, **options).fit(X, t)
+    data = open_dataset(in_parquet(tmp_path, X, t), "y", in_memory=False)
+    model = TrimmedLinearRegression(contamination, random_state=0, **options).fit(data)
+    assert model.objective_ == pytest.approx(known.objective_, rel=1e-5)
+    np.testing.assert_array_equal(model.inlier_mask_, known.inlier_mask_)
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-3)
+    assert model.intercept_ == pytest.approx(known.intercept_, abs=1e-3)
+    assert model.scale_ == pytest.approx(known.scale_, rel=1e-3)
+    assert model.raw_scale_ == pytest.approx(known.raw_scale_, rel=1e-3)
+    assert model.contamination_ == pytest.approx(known.contamination_, abs=1e-3)
+    assert np.mean(model.raw_weights_ != known.raw_weights_) < 2e-3
+    np.testing.assert_allclose(model.outlier_scores_, known.outlier_scores_, rtol=1e-2, atol=1e-3)
+
+
+def test_columns_far_from_zero_lose_nothing(tmp_path: Path) -> None:
+    X, t, bad = regression(offset=3000.0)
+    model = TrimmedLinearRegression(random_state=0).fit(open_dataset(X, t, in_memory=False))
+    np.testing.assert_allclose(model.coef_, np.arange(1, P + 1), atol=0.1)
+    assert model.scale_ == pytest.approx(1.0, abs=0.05)
+    assert not model.inlier_mask_[bad].any()
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_streamed_labels(classes: int, tmp_path: Path) -> None:
+    X, t, bad = classification(classes, 1500)
+    names = np.array(["Bern", "Oslo", "Rome"])[t]
+    data = open_dataset(in_parquet(tmp_path, X, names), "y", in_memory=False)
+    model = TrimmedLogisticRegression(random_state=0).fit(data)
+    known = TrimmedLogisticRegression(random_state=0).fit(X, names)
+    assert model.classes_.tolist() == known.classes_.tolist()
+    assert model.contamination_ == pytest.approx(known.contamination_, abs=0.02)
+    assert np.mean(model.inlier_mask_ != known.inlier_mask_) < 0.03
+    assert np.mean(model.predict(data) == known.predict(X)) > 0.99
+    assert np.mean(~model.inlier_mask_[bad]) > 0.5
+    assert np.mean(~model.inlier_mask_[~bad]) < 0.02
+    assert set(model.suggested_labels_) == set(known.classes_)
+    np.testing.assert_array_equal(model.outlier_score(data) > 0, model.outlier_scores_ > 0)
+
+
+@pytest.mark.parametrize("contamination", [0.0, 0.12])
+def test_a_trimmed_share_that_is_given_needs_no_sample(contamination: float) -> None:
+    """Then all that the sample decides is where to start: F is that of arrays, or less."""
+    X, t, _ = classification(2, 1000)
+    model = TrimmedLogisticRegression(contamination, random_state=0).fit(open_dataset(X, t, in_memory=False))
+    known = TrimmedLogisticRegression(contamination, random_state=0, tol=1e-8, max_passes=500).fit(X, t)
+    assert model.objective_ <= known.objective_ * (1 + 1e-5)
+    assert model.objective_ == pytest.approx(known.objective_, rel=1e-2)
+    assert model.classes_.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("loss", ["poisson", "huber"])
+def test_streamed_generalised_linear_models(loss: str) -> None:
+    X, _, bad = regression(200)
+    rng = np.random.default_rng(2)
+    mean = np.exp(0.3 * X[:, 0] + 1)
+    y = {"poisson": rng.poisson(mean), "gamma": rng.gamma(3, mean / 3), "huber": mean + rng.standard_normal(len(X))}
+    t = np.where(bad, 60.0, y[loss]).astype(np.float32)
+    known = TrimmedGLM(loss, random_state=0).fit(X, t)
+    model = TrimmedGLM(loss, random_state=0).fit(open_dataset(X, t, in_memory=False))
+    assert model.objective_ == pytest.approx(known.objective_, rel=1e-5)
+    np.testing.assert_array_equal(model.inlier_mask_, known.inlier_mask_)
+    np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-3)
+    np.testing.assert_allclose(model.outlier_probability_, known.outlier_probability_, atol=0.1)
+
+
+def test_large_arrays_are_streamed_and_give_what_files_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "STREAMED", 5000)
+    monkeypatch.setattr(streamed, "SAMPLED", 1000)
+    X, t, _ = regression(2000)
+    np.save(tmp_path / "X.npy", X)
+    folder = tmp_path / "parquet"
+    folder.mkdir()
+    fits = [
+        TrimmedLinearRegression(random_state=0).fit(*given)
+        for given in ((X, t), (np.load(tmp_path / "X.npy", mmap_mode="r"), t), (in_parquet(folder, X, t), "y"))
+    ]
+    for other in fits[1:]:
+        assert other.objective_ == fits[0].objective_
+        np.testing.assert_array_equal(other.weights_, fits[0].weights_)
+    assert "_training" not in vars(fits[0])
+
+
+def test_rows_of_a_copy_through_solve_by_rows_and_by_blocks() -> None:
+    X, t, _ = regression(20_000)
+    data = open_dataset(X, t)
+    copy = data.shuffled()
+    h = 0.9 * len(X)
+    arrays = solve(Problem(LeastSquares(X, t, intercept=True), CappedSimplex(h)), svrg(), seed=1)
+    problem = Problem(LeastSquares(open_storage(copy.X), copy.t, intercept=True), CappedSimplex(h))
+    for sampling in ("rows", "blocks"):
+        found = solve(problem, svrg(sampling=sampling), seed=1)
+        assert found.objective == pytest.approx(arrays.objective, rel=1e-5)
+        np.testing.assert_array_equal(copy.restored(found.w) > 0, arrays.w > 0)
+
+
+# ---- what cannot be ----
+
+
+def test_what_streams_do_not_take(tmp_path: Path) -> None:
+    X, t, _ = regression(200)
+    data = open_dataset(X, t, in_memory=False)
+    model = TrimmedLinearRegression()
+    for fit, words in [
+        (lambda: model.fit(data, t), "y is part of the dataset"),
+        (lambda: model.fit(data, None, np.ones(200)), "sample_weight is for arrays"),
+        (lambda: model.fit(open_dataset(X)), "the dataset has no target"),
+        (lambda: model.fit(str(tmp_path / "a.parquet"), None), "y must name the column"),
+        (lambda: TrimmedLinearRegression(penalty="l1").fit(data), "penalty=None or 'l2'"),
+        (lambda: TrimmedLogisticRegression(penalty="l1").fit(data), "penalty=None or 'l2'"),
+        (lambda: TrimmedLogisticRegression().fit(data), "y holds numbers, not labels"),
+        (lambda: TrimmedGLM("poisson").fit(data), "out of the valid range"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            fit()
+    fitted = model.fit(data)
+    with pytest.raises(ValueError, match="has 2 columns, and the fit was to 4"):
+        fitted.predict(open_dataset(X[:, :2]))
+    with pytest.raises(ValueError, match="larger than memory"):
+        fitted.outlier_table()
