@@ -39,9 +39,14 @@ class Level:
         >>> Level(2.0, 0.5).weights(np.array([1.0, 2.0, np.nan]), None)
         array([1. , 0.5, 0. ])
         """
-        f = np.where(np.isnan(f), inf, f)
-        w = np.where(f == self.theta, self.share, f < self.theta)
-        return (w if s is None else np.where(s > 0, w, 0.0)).astype(f.dtype)
+        w = (f < self.theta).astype(f.dtype)
+        tied = f == self.theta
+        if self.theta == inf:
+            tied |= np.isnan(f)
+        w[tied] = self.share
+        if s is not None:
+            w[s == 0] = 0.0
+        return w
 
 
 def order_keys(f: np.ndarray) -> np.ndarray:

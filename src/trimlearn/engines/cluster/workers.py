@@ -20,6 +20,9 @@ FAN = 8  # replies that one task adds up: two levels of them for 64 workers; of 
 PATIENCE = 10.0  # seconds after which it is looked who has not answered: a thousand times what a round takes
 GRACE = 60.0  # seconds without any worker after which a fit gives up: a nanny starts a new one within a few
 
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+KEPT_BYTES = 32 << 20  # the most that glibc takes for the latter: larger arrays are mapped
+
 Say = Callable[[str], None]
 
 _serials = count()  # of engines in this process: their tasks must not be taken for one another's
@@ -179,6 +182,22 @@ def check_client(client: Any) -> Any:
     if not client.scheduler_info(n_workers=-1)["workers"]:
         raise ValueError("client has no workers: start some, or scale its cluster, before the fit.")
     return client
+
+
+def keep_memory() -> None:
+    """On a worker: keep the memory of large arrays for the next ones, where the C library is glibc.
+
+    Dask's nannies set MALLOC_TRIM_THRESHOLD_, and with that glibc maps every array of more than 128 kB afresh, so that
+    each of its pages is a fault: an engine's steps, which are all such arrays, took two to five times as long.
+    """
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return
+    mallopt(M_MMAP_THRESHOLD, KEPT_BYTES)
+    mallopt(M_TRIM_THRESHOLD, 8 * KEPT_BYTES)
 
 
 def reply_to(shard: Shard, question: bytes) -> Reply:
