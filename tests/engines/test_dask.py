@@ -158,9 +158,9 @@ def test_a_client_that_cannot_be_used_is_named() -> None:
     with pytest.raises(ValueError, match=r"client must be a distributed\.Client"):
         DaskEngine.of(whole, "tcp://nowhere")
     with distributed.LocalCluster(**{**CLUSTER, "n_workers": 0}) as cluster:
-        with distributed.Client(cluster, set_as_default=False) as empty:
-            with pytest.raises(ValueError, match="client has no workers"):
-                DaskEngine.of(whole, empty)
+        empty = distributed.Client(cluster, set_as_default=False)
+        with empty, pytest.raises(ValueError, match="client has no workers"):
+            DaskEngine.of(whole, empty)
         with pytest.raises(ValueError, match="client is closed"):
             DaskEngine.of(whole, empty)
 

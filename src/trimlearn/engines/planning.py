@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, exp
+from statistics import NormalDist
 from typing import final
 
-from trimlearn._utils.validation import check_count, check_positive
+from trimlearn._utils.validation import check_count, check_positive, is_number
 from trimlearn.smart.draws import drawn
 
 __all__ = ["Plan", "batch_size", "plan"]
@@ -17,6 +18,7 @@ ROW = 2e-7  # seconds a drawn row takes whatever it holds: to find it among the 
 NUMBER = 4e-10  # seconds more for each of its p·K products, both ways
 READ = 5e-8  # seconds a row takes in a whole pass, in order
 DRAW = 1e-8  # seconds for each row number drawn: every worker draws all of them, and keeps its own
+SPREAD = 0.15  # standard deviation of the logarithm of a task's time: the slowest of all workers is waited for
 NETWORK = 1e9  # bytes a second between two machines: 10 Gbit/s, less what protocols take
 STEPS = 10  # round trips that a step must be worth: then waiting is a tenth of the time
 ROUNDS = 9  # of a w-step beside its evaluation: the threshold (6), the weights, and curvature (about 5), less what is 1
@@ -31,10 +33,10 @@ def batch_size(n: int, p: int, K: int, workers: int, *, round_trip: float = ROUN
     arguments alone, so that every run with the same seed takes the same steps.
 
     >>> batch_size(10**9, 1000, 1, workers=100), batch_size(1000, 5, 1, workers=2)
-    (16666667, 500)
+    (6250000, 500)
     """
     least: int = ceil(round(n ** (2 / 3), 9))
-    worth = ceil(STEPS * round_trip * workers / (ROW + NUMBER * p * K))
+    worth = ceil(STEPS * round_trip / ((ROW + NUMBER * p * K) / workers + DRAW))
     return max(1, min(max(least, worth), int(SHARE * n)))
 
 
@@ -109,6 +111,7 @@ def plan(
     round_trip: float = ROUND_TRIP,
     network: float = NETWORK,
     speed: float = 1.0,
+    spread: float = SPREAD,
     itemsize: int = 4,
 ) -> Plan:
     """What a fit on a cluster is predicted to take: iterations, bytes over the network, seconds.
@@ -129,6 +132,8 @@ def plan(
         Bytes a second between two machines.
     speed : float
         How much faster than the machine the constants were measured on each worker is: its number of cores, say.
+    spread : float
+        By how much tasks differ in time: the standard deviation of its logarithm. Every step ends with the slowest.
     itemsize : int
         Bytes of a number: 4 for float32.
 
@@ -147,12 +152,15 @@ def plan(
     n, p, K, workers = check_count(n, "n"), check_count(p, "p"), check_count(K, "K"), check_count(workers, "workers")
     for name, value in (("passes", passes), ("round_trip", round_trip), ("network", network), ("speed", speed)):
         check_positive(value, name)
+    if not is_number(spread) or not spread >= 0:
+        raise ValueError(f"spread must be a number >= 0, got {spread!r}.")
     b = batch_size(n, p, K, workers, round_trip=round_trip) if b is None else check_count(b, "b")
     q = min(float(drawn(n, b)), 0.5)
     iterations = passes * n / (q * n + (1 - q) * b)
     w_steps, x_steps = q * iterations, (1 - q) * iterations
     row, read = ROW + NUMBER * p * K, READ + NUMBER * p * K
     computing = x_steps * (b / workers * row + b * DRAW) + w_steps * 2 * n / workers * read
+    computing *= exp(spread * NormalDist().inv_cdf(workers / (workers + 1)))  # the slowest of so many, as a rule
     rounds = x_steps + w_steps * (1 + ROUNDS)
     size = 8 * p * K  # of x and of its gradient, in float64
     depth = 1 if workers <= 8 else 2  # levels of a tree of sums with eight branches, up to 64; nearly so up to 512

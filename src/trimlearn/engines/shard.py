@@ -95,6 +95,7 @@ class Shard:
         self.engine, self.lo, self.n = LocalEngine(problem), lo, n
         self.serial: int | None = None
         self._sums = None if problem.s is None else _running_sums(problem.s, before)
+        self._edges = _least_with(lo, n), _least_with(lo + problem.n, n) if lo + problem.n < n else 1.0
 
     def __sizeof__(self) -> int:
         """What it holds: a scheduler weighs by this whether a shard is worth moving."""
@@ -184,9 +185,9 @@ class Shard:
     def _among(self, u: np.ndarray, hi: int) -> np.ndarray:
         """The rows of this shard that `Draws.rows` gives for the numbers u, which stand for rows of all shards."""
         if self._sums is None:
-            at = u * self.n
-            own = (at >= self.lo) & (at < hi) if hi < self.n else at >= self.lo
-            return np.asarray(np.minimum(at[own].astype(np.int64), self.n - 1) - self.lo)
+            first, last = self._edges
+            own = u[(u >= first) & (u < last)]
+            return np.asarray(np.minimum((own * self.n).astype(np.int64), self.n - 1) - self.lo)
         at = u * self.engine.problem.S
         own = (at >= self._sums[0]) & (at < self._sums[-1]) if hi < self.n else at >= self._sums[0]
         return np.asarray(np.minimum(np.searchsorted(self._sums[1:], at[own], "right"), self.engine.problem.n - 1))
@@ -194,6 +195,20 @@ class Shard:
 
 def _pieces(n: int) -> list[slice]:
     return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
+
+
+def _least_with(row: int, n: int) -> float:
+    """The least u for which u·n, rounded, is ``row`` or more: numbers below it stand for rows before.
+
+    >>> [round(_least_with(row, 10), 9) for row in (0, 3, 10)]
+    [0.0, 0.3, 1.0]
+    """
+    u = row / n
+    while u > 0 and np.nextafter(u, 0.0) * n >= row:
+        u = float(np.nextafter(u, 0.0))
+    while u * n < row:
+        u = float(np.nextafter(u, 2.0))
+    return u
 
 
 def _running_sums(s: np.ndarray, before: float) -> np.ndarray:
