@@ -15,8 +15,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
+from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
@@ -65,6 +66,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     _doubts: list[str]  # what the fit warned of
     _asked: float | int | str  # the contamination of the last fit, by `rethreshold` as well
     _examples: str = "rows"  # what the model is fitted to
+    _takes_dask: bool = False  # whether it fits to Dask's collections as they are
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training data, which are only kept to answer `outlier_table` and `rethreshold`."""
@@ -75,7 +77,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     def inlier_mask_(self) -> np.ndarray:
         """Which of the training examples count: those of positive weight."""
         check_is_fitted(self, "weights_")
-        return np.asarray(self.weights_ > 0)
+        mask: Any = self.weights_ > 0
+        return mask if is_collection(mask) else np.asarray(mask)
 
     @property
     def false_discovery_rate_(self) -> float:
@@ -186,6 +189,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     @contextmanager
     def _fitting(self, X: Any) -> Iterator[None]:
         """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
+        if not self._takes_dask:
+            refuse_collections(self, X)
         with intact(self), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
@@ -229,7 +234,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
 
 def row_names(X: Any) -> np.ndarray | None:
     """The index of a pandas DataFrame, unless it only numbers the rows; a MultiIndex as tuples."""
-    names = np.asarray(X.index) if hasattr(X, "iloc") else None
+    names = np.asarray(X.index) if hasattr(X, "iloc") and not is_collection(X) else None
     return None if names is None or np.array_equal(names, np.arange(len(names))) else names
 
 

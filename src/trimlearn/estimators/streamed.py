@@ -19,9 +19,7 @@ from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
 __all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "labels_of", "opened", "read_whole"]
 
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
-SAMPLED = (
-    20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points
-)
+SAMPLED = 20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points
 PER_COLUMN = 20  # rows of the sample for each column, at least: then a fit errs by a fifth of σ in its predictions
 MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
 
