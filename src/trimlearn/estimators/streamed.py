@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
@@ -102,7 +103,8 @@ class StreamedData:
         if is_integer(contamination):
             contamination = float(contamination) / self.data.n
         alone = clone(estimator).set_params(contamination=contamination, random_state=self.seed, verbose=0)
-        return alone.fit(X, t if labels is None else labels(t))
+        with team():  # BLAS's own threads would be woken for products that are too short for them
+            return alone.fit(X, t if labels is None else labels(t))
 
 
 def by_blocks(estimator: Any, data: Dataset, answer: Callable[[np.ndarray, Any], Any]) -> np.ndarray:
