@@ -258,17 +258,17 @@ def test_a_data_frame_keeps_its_names_and_weights_count_rows(client: Any) -> Non
 
 
 def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    V, _, bad = rows(1000)
+    V, _, bad = rows(700)
     z = (V - 3.0) @ np.array([2.0, -3.0, 1.0, 2.0])
     y = np.where((z > 0) ^ bad, "yes", "no")
     order = np.argsort(y, kind="stable")  # a shard of one class
     V, y = V[order], y[order]
     expected = TrimmedLogisticRegression(random_state=0).fit(V, y)
-    X, labels = da.from_array(V, chunks=(300, 4)), da.from_array(y, chunks=300)
+    X, labels = da.from_array(V, chunks=(200, 4)), da.from_array(y, chunks=200)
     with client.as_current():
         few = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         np.testing.assert_array_equal(few.inlier_mask_.compute(), expected.inlier_mask_)
-        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 600)
+        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 500)
         many = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         right = ~bad[order]
         told = [np.mean(mask == right) for mask in (many.inlier_mask_.compute(), expected.inlier_mask_)]
@@ -276,7 +276,7 @@ def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: p
         assert many.contamination_ == pytest.approx(expected.contamination_, abs=0.03)
         np.testing.assert_array_equal(many.predict(X).compute(), many.predict(V))
         probable = many.predict_proba(X)
-        assert isinstance(probable, da.Array) and probable.shape == (1000, 2)
+        assert isinstance(probable, da.Array) and probable.shape == (700, 2)
         np.testing.assert_allclose(probable.compute(), many.predict_proba(V))
         assert set(many.suggested_labels_.compute()) == {"yes", "no"}
 
