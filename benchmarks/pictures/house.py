@@ -40,6 +40,7 @@ FLOORS = (
         ),
         "#f3d9c9",
     ),
+    Floor("networks", (Room("torch", "any PyTorch module, any differentiable loss, trimmed"),), "#f3d9c9"),
     Floor(
         "a table and its page",
         (
@@ -85,7 +86,14 @@ FLOORS = (
         ),
         "#cfe6d8",
     ),
-    Floor("the n examples", (Room("engines", "all that has one entry per example: data, w, f, y"),), "#cfe6d8"),
+    Floor(
+        "the n examples",
+        (
+            Room("engines", "all that has one entry per example: data, w, f, y", width=1.6),
+            Room("streams", "files larger than memory"),
+        ),
+        "#cfe6d8",
+    ),
     Floor(
         "Algorithm 1",
         (Room("smart", "draws, duals, steps, metrics; variants as data; theory; rivals", ("inner",)),),

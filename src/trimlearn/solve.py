@@ -13,15 +13,19 @@ from typing import Any
 
 import numpy as np
 
+from trimlearn._utils.arrays import asarray_like
+from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
+from trimlearn.engines.cuda.place import hosted, on_cuda
 from trimlearn.engines.local import LocalEngine
 from trimlearn.kernels import why_not
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
+from trimlearn.smart.blockwise import Blockwise
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.smart.sizes import in_blocks, small
@@ -31,7 +35,6 @@ from trimlearn.starts import MultiStart, Start, make_start
 
 __all__ = ["solve"]
 
-BLOCK_STEPS = 2  # of Newton between two w-steps, for losses in blocks: of 1, 2, 3, 5, 20 the one with the fewest passes
 PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
 Callback = Callable[[Record], Any]
@@ -68,8 +71,10 @@ def solve(
         says that its own x is a good guess (`Loss.starts_near`) starts from there instead of a continuation.
     w0, x0 : array, optional
         Weights and model to start from, as they are. Without w0, it is the best for x0.
-    engine : {"auto", "local", "dask"} or Engine
-        Where the examples live. "dask": on the workers of a cluster on this machine, started for this solve.
+    engine : {"auto", "local", "cuda", "dask"} or Engine
+        Where the examples live: in this process, or on a CUDA device, to which NumPy data are moved once, or on the
+        workers of a Dask cluster on this machine that is started for this solve (docs/dask.md). "auto": on a device
+        where they are CUDA tensors.
     max_passes, max_seconds : float
         Limits. A pass is n residuals evaluated.
     tol : float
@@ -122,10 +127,12 @@ def solve(
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
     as_given = isinstance(engine, Engine) or not (method is None or method.automatic)
     centred = problem if as_given else problem.centred(exact=small(problem))
+    there = on_cuda(engine, problem)
+    here = hosted(centred) if there else centred  # rows stay on the device, and x comes to the host
     with ExitStack() as opened:
-        where = _engine(engine, centred, opened)
+        where = _engine(engine, here, there, opened)
         method = _default_method(problem, where.batch_size()) if method is None else method
-        run = method.bind(centred, int(seed))
+        run = method.bind(here, int(seed))
         if checkpoint is not None and not run.renews:
             raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
@@ -135,11 +142,13 @@ def solve(
         # A step that overflows is taken back: no reason to warn.
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
         held = nullcontext() if checkpoint is None else checkpoint.claimed()
-        slow = why_not(problem.loss)
-        with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
+        threads = where.on_threads and not (small(problem) or lies_on_device(problem.loss.like))
+        slow = why_not(problem.loss) if where.on_threads else None
+        with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
             stage("" if slow is None else f"steps by matrix products, as {slow}")
             where.say = stage
             solution = driver.solve(resume, show)
+    solution = _like_given(solution, problem) if there else solution
     return replace(solution, x=centred.carried(solution.x, problem))
 
 
@@ -318,24 +327,34 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
     return min(found, key=lambda solution: solution.objective)
 
 
+def _like_given(solution: Solution, problem: Problem) -> Solution:
+    """The solution in arrays of the kind that the problem has."""
+    x, w, losses = (asarray_like(a, problem.loss.like) for a in (solution.x, solution.w, solution.losses))
+    return replace(solution, x=x, w=w, losses=losses)
+
+
 def _default_method(problem: Problem, b: int | None) -> Method:
     """b: the draws of a batch that suit the engine, if any do."""
     if in_blocks(problem):
-        return alternating(BLOCK_STEPS)
+        return Blockwise()
     return alternating() if small(problem) else svrg(b=b)
 
 
-def _engine(engine: str | Engine, problem: Problem, opened: ExitStack) -> Engine:
+def _engine(engine: str | Engine, problem: Problem, there: bool, opened: ExitStack) -> Engine:
     if isinstance(engine, Engine):
         if engine.problem is not problem:
             raise ValueError("engine was made for another problem; make it from this one.")
         return engine
+    if engine not in ("auto", "local", "cuda", "dask"):
+        raise ValueError(f"engine must be 'auto', 'local', 'cuda', 'dask' or an Engine, got {engine!r}.")
     if engine == "dask":
         from trimlearn.engines.cluster.engine import DaskEngine
 
         on_dask = DaskEngine.of(problem)
         opened.callback(on_dask.close)
         return on_dask
-    if engine not in ("auto", "local"):
-        raise ValueError(f"engine must be 'auto', 'local', 'dask' or an Engine, got {engine!r}.")
+    if there:
+        from trimlearn.engines.cuda.engine import CudaEngine  # imports torch
+
+        return CudaEngine(problem)
     return LocalEngine(problem)

@@ -285,6 +285,16 @@ def test_the_draws_are_those_of_numpy() -> None:
         assert not seen.any()
 
 
+@pytest.mark.parametrize("stored", ["float64", "float32", "bytes"])
+def test_the_moments_of_columns_are_those_of_the_layer(stored: str) -> None:
+    loss = LOSSES["labels"](STORED[stored])
+    c = (RNG.random(N) * (RNG.random(N) < 0.8)).astype(loss.like.dtype)
+    found = made(loss).column_moments(c)
+    assert found is not None
+    for one, other in zip(found, loss.linear.column_moments(c), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
 def test_no_small_problem_waits_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     few_steps(Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N), Ridge(0.01)))  # compiled by now
     monkeypatch.setattr(kernels, "COMPILING", 10**9)

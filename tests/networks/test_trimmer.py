@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,16 @@ def test_a_whole_pass_brings_the_best_weights() -> None:
     assert torch.equal(trimmer.inlier_mask_, trimmer.weights_ > 0)
     assert torch.equal(trimmer.outlier_scores_, LOSSES)
     assert trimmer.contamination_ == 0.25
+
+
+def test_the_table_has_the_worst_first() -> None:
+    trimmer = at_once(12, 0.25)
+    trimmer.record(LOSSES, ALL)
+    table = trimmer.outlier_table()
+    assert table["row"].tolist()[:3] == [4, 9, 6] and sorted(table["row"].tolist()[10:]) == [10, 11]
+    assert not table["outlier"].any() and np.isnan(table["score"][10:]).all()
+    trimmer.step()
+    assert trimmer.outlier_table()["outlier"].tolist()[:4] == [True, True, False, False]
 
 
 def test_the_loss_is_the_mean_of_those_kept() -> None:
@@ -86,6 +98,15 @@ def test_losses_of_an_evaluation_can_be_recorded() -> None:
     assert torch.equal(trimmer.weights_, CappedSimplex(8).minimise(LOSSES))
 
 
+def test_an_evaluation_in_inference_mode_can_be_recorded() -> None:
+    trimmer = at_once(10, 0.2)
+    with torch.inference_mode():
+        trimmer.record(LOSSES.double(), ALL)
+        trimmer.step()
+    trimmer(LOSSES.flip(0).double(), ALL)
+    assert torch.equal(trimmer.weights_, CappedSimplex(8).minimise(LOSSES.flip(0).double()))
+
+
 @pytest.mark.parametrize(
     "labels", [list("aabbbbabba"), np.arange(10) % 2, torch.arange(10) % 3], ids=["str", "np", "torch"]
 )
@@ -129,7 +150,9 @@ def test_more_of_them_than_are_trimmed_is_said() -> None:
 
 
 def test_nothing_but_nan_is_an_error() -> None:
-    with pytest.raises(ValueError, match="all 10 losses are NaN or infinite; check the data, the learning rate"):
+    with pytest.raises(
+        ValueError, match="all 10 losses are NaN or infinite; check the learning rate, the loss, and the data"
+    ):
         at_once(10, 0.1)(LOSSES * torch.nan, ALL)
     assert torch.isnan(at_once(10, 0.1)(LOSSES[:3] * torch.nan, ALL[:3]))  # seen at once, where losses are shown
     with pytest.raises(ValueError, match="no losses have gone in yet"):
@@ -284,3 +307,20 @@ def test_two_processes_have_the_same_weights(tmp_path: Path) -> None:
         assert state["w_steps"] == 2
         assert torch.equal(state["weights"], CappedSimplex(6).minimise(LOSSES))
         assert torch.equal(state["losses"], LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "message"),
+    [
+        ("torch", "trimlearn.torch", "trimlearn.torch needs PyTorch: pip install"),
+        ("lightning", "trimlearn.torch.lightning", "needs Lightning: pip install lightning"),
+        ("transformers", "trimlearn.torch.hugging_face", "needs transformers: pip install transformers accelerate"),
+    ],
+)
+def test_what_is_missing_is_said(package: str, module: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [package, *(["lightning.pytorch", "pytorch_lightning"] if package == "lightning" else [])]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name == module or (package == "torch" and name == "trimlearn.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=message):
+        importlib.import_module(module)

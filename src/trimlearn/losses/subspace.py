@@ -77,6 +77,10 @@ class Subspace(PredictionLoss):
                 f"r2 must be Stiefel() for Subspace, got {r2.name}: without UᵀU = I the loss has no bound."
             )
 
+    @property
+    def minimiser_passes(self) -> float:
+        return 0.0  # no residuals are evaluated
+
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         return leading_subspace(self.linear, c, self.K) if isinstance(r2, Stiefel) else None
 

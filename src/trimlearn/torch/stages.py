@@ -9,7 +9,6 @@ from time import perf_counter
 from typing import Any, final
 from zlib import crc32
 
-import torch
 from torch import Tensor
 
 from trimlearn.progress import stage as announce
@@ -99,7 +98,7 @@ class Run:
     def run(self, stage: Stage) -> None:
         """All epochs of the stage that are left to do."""
         first = 0 if self.saved is None else self.saved.restore(stage.name, stage.learner, stage.arrays)
-        scaler = torch.amp.GradScaler(self.epochs.examples.device.type, enabled=self.epochs.precision == torch.float16)
+        scaler = self.epochs.scaler()
         for epoch in range(first, stage.count):
             if self.stopped:
                 return
