@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from odd_losses import Distance, Hinge, Ordinal, Pinball, Tukey, Weibull
 
+from odd_losses import Distance, Hinge, Ordinal, Pinball, Tukey, Weibull
 from trimlearn.losses import (
     Gamma,
     Huber,
@@ -59,8 +59,15 @@ def test_silent_where_a_loss_is_right(name: str, seed: int) -> None:
 
 def test_silent_on_torch_tensors() -> None:
     torch = pytest.importorskip("torch", reason="torch is not installed: pip install torch")
+    from trimlearn.torch import TorchLoss
+
     for dtype in (torch.float32, torch.float64):
         check_loss(Distance(torch.as_tensor(V, dtype=dtype)))
+        data = torch.as_tensor(V, dtype=dtype), torch.as_tensor(T, dtype=dtype)
+        start = {"a": torch.zeros(3, dtype=dtype)}
+        check_loss(TorchLoss(lambda p, b: torch.log(torch.cosh(b[0] @ p["a"] - b[1])), start, data))
+        with pytest.raises(ValueError, match="at a kink"):
+            check_loss(TorchLoss(lambda p, b: torch.abs(b[0] @ p["a"] - b[1]), start, data))
 
 
 @pytest.mark.parametrize("loss", [Huber(V, T), StudentT(V, T)], ids=["huber", "student"])

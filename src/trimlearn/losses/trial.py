@@ -105,9 +105,9 @@ class Trial(TrialPoint):
 
     def _culprit(self) -> int | None:
         """An example whose gradient is off among those not looked at one by one: the half that is off, halved."""
-        rows, u = np.flatnonzero(np.isfinite(to_numpy(self.loss.values(self.x)))), self.direction()
+        rows, first = np.flatnonzero(np.isfinite(to_numpy(self.loss.values(self.x)))), self.direction()
 
-        def off(some: np.ndarray) -> bool:
+        def off(some: np.ndarray, u: np.ndarray = first) -> bool:
             at, c = self.row(some), self.like(np.ones(len(some)))
             ahead, back = (self.flat(self.loss.values(self.moved(u, h), at)) for h in (self.step, -self.step))
             said = self.flat(self.loss.gradient(self.x, c, at)) @ u.ravel()
@@ -116,7 +116,8 @@ class Trial(TrialPoint):
 
         while len(rows) and off(rows):
             if len(rows) == 1:
-                return int(rows[0])
+                again = sum(off(rows, self.direction()) for _ in range(DIRECTIONS))
+                return int(rows[0]) if again >= 2 else None
             rows = next((half for half in np.array_split(rows, 2) if off(half)), rows[:0])
         return None
 
@@ -177,7 +178,10 @@ class Trial(TrialPoint):
                 yield f"{name} is not the derivative of gradient: the curvature is {a:.3g}, it says {b:.3g}; {meant}."
 
     def lipschitz(self) -> Iterator[str]:
-        L = self.flat(self.loss.lipschitz())
+        try:
+            L = self.flat(self.loss.lipschitz())
+        except ValueError:  # that there is none may also be said this way, as `TorchLoss` does
+            return
         name = "curvature_bound" if isinstance(self.loss, PredictionLoss) else "lipschitz"
         if L.shape != (self.loss.n,) or not np.all(L >= 0):
             yield f"{name} must give {self.loss.n} numbers >= 0, one per example; infinity where there is none."
