@@ -25,6 +25,7 @@ __all__ = [
     "check_positive",
     "check_target",
     "check_vector",
+    "is_collection",
     "is_integer",
     "is_missing",
     "is_number",
@@ -45,6 +46,11 @@ def is_number(value: Any) -> bool:
 def is_integer(value: Any) -> bool:
     """Is ``value`` an integer? A bool is none."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a collection of Dask's, which must not be computed by accident. Dask is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
 def is_sparse(V: Any) -> bool:
@@ -105,7 +111,7 @@ def check_target(t: Any, n: int, like: Array, name: str = "t", ndim: Collection[
 
 
 def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") -> tuple[NDArray[np.int64], int]:
-    """Class labels 0..K−1, at least two of them present, as int64; and K."""
+    """Class labels 0..K−1 as int64, and K; at least two of them are present, unless ``n_classes`` says how many."""
     fix = f"encode the labels as 0..K-1, for example by np.unique({name}, return_inverse=True)[1]"
     values = to_numpy(as_numeric(t, name))
     check_target(values, n, np.zeros(0), name)
@@ -113,7 +119,7 @@ def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") 
         labels = values.astype(np.int64)
     if np.any(labels != values) or labels.min() < 0:
         raise ValueError(f"{name} must hold integers >= 0; {fix}.")
-    if labels.min() == labels.max():
+    if n_classes is None and labels.min() == labels.max():
         raise ValueError(f"{name} holds one class only ({labels[0]}); give rows of at least two classes.")
     K = int(labels.max()) + 1
     if n_classes is not None:

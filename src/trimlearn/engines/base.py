@@ -9,6 +9,7 @@ docs/architecture.md walks through CUDA and Dask.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isinf
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,7 +20,7 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import Draws, Recipe, Stream
+from trimlearn.smart.draws import Draws, Recipe, RowLaw, Stream
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.weights import WeightSet
 
@@ -55,6 +56,10 @@ class Counts:
     prox_r1: int = 0
     prox_r2: int = 0
     skipped: int = 0
+
+
+def _silent(sentence: str) -> None:
+    """Nobody wants to know."""
 
 
 class Engine(ABC):
@@ -95,8 +100,17 @@ class Engine(ABC):
         self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
         self.counts = Counts()
         self.max_passes = inf  # what a method with a long inner loop must not exceed by much
+        self.say: Callable[[str], None] = _silent  # where it is shown what the engine waits for
         s = problem.s
         self._cumulative = None if s is None else np.cumsum(to_numpy(s), dtype=np.float64)
+
+    def close(self) -> None:
+        """Let go of what the engine holds outside of this process. It cannot be used afterwards."""
+        return
+
+    def batch_size(self) -> int | None:
+        """The b that suits this engine, where it is left open; None: the corollaries' ⌈n^(2/3)⌉."""
+        return None
 
     def reset(self) -> None:
         """Forget an earlier run."""
@@ -139,14 +153,34 @@ class Engine(ABC):
     def set_weights(self, w: Any) -> None:
         """w ← the given one."""
 
+    @abstractmethod
+    def set_even_weights(self) -> None:
+        """w ← the centre of r1 at the present h: the same weight for every row, or for every row of a group."""
+
+    @abstractmethod
+    def set_best_weights(self, x: Array) -> None:
+        """w ← the best weights in r1 at x. A start: it counts for nothing."""
+
+    def saved_weights(self) -> dict[str, np.ndarray]:
+        """What a checkpoint holds of w."""
+        return {"w": to_numpy(self.weights)}
+
+    def read_weights(self, arrays: dict[str, np.ndarray]) -> Any:
+        """What `set_weights` takes, from the arrays that `saved_weights` gave: they are taken out of ``arrays``."""
+        return arrays.pop("w")
+
+    def fingerprint(self) -> str:
+        """A short text that tells the problem, its data included, from others."""
+        return self.problem.fingerprint()
+
+    def check(self, refresh: RowLaw, tau: float) -> None:
+        """Raise ValueError where this engine has no such steps: D by the law ``refresh``, τ."""
+        return
+
     @property
     @abstractmethod
     def losses(self) -> Array:
         """fᵢ at the x last evaluated, gathered."""
-
-    def losses_at(self, x: Array) -> Array:
-        """fᵢ(x) for all i, gathered; leaves f and y alone, and is not counted: for starts."""
-        return self.problem.loss.values(x)
 
     @abstractmethod
     def evaluate(self, x: Array) -> float:

@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.residence import given_back, on_host, residing
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
+from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
@@ -69,6 +70,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     _doubts: list[str]  # what the fit warned of
     _asked: float | int | str  # the contamination of the last fit, by `rethreshold` as well
     _examples: str = "rows"  # what the model is fitted to
+    _takes_dask: bool = False  # whether it fits to Dask's collections as they are
 
     def __init_subclass__(cls, **options: Any) -> None:
         """What is asked about rows that lie on a device is answered there (as scikit-learn wraps `transform`)."""
@@ -86,7 +88,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     def inlier_mask_(self) -> np.ndarray:
         """Which of the training examples count: those of positive weight."""
         check_is_fitted(self, "weights_")
-        return np.asarray(self.weights_ > 0)
+        mask: Any = self.weights_ > 0
+        return mask if is_collection(mask) else np.asarray(mask)
 
     @property
     def false_discovery_rate_(self) -> float:
@@ -197,6 +200,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     @contextmanager
     def _fitting(self, X: Any) -> Iterator[None]:
         """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
+        if not self._takes_dask:
+            refuse_collections(self, X)
         with intact(self), residing(X), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
@@ -250,7 +255,7 @@ def _answered_there(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def row_names(X: Any) -> np.ndarray | None:
     """The index of a pandas DataFrame, unless it only numbers the rows; a MultiIndex as tuples."""
-    names = np.asarray(X.index) if hasattr(X, "iloc") else None
+    names = np.asarray(X.index) if hasattr(X, "iloc") and not is_collection(X) else None
     return None if names is None or np.array_equal(names, np.arange(len(names))) else names
 
 

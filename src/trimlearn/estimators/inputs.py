@@ -11,10 +11,18 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
 from trimlearn._utils.residence import on_host
-from trimlearn._utils.validation import is_missing, is_sparse
+from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
 
-__all__ = ["check_counts", "check_data", "check_labels_known", "check_numbers", "numbers", "places"]
+__all__ = [
+    "check_counts",
+    "check_data",
+    "check_labels_known",
+    "check_numbers",
+    "numbers",
+    "places",
+    "refuse_collections",
+]
 
 SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
@@ -23,6 +31,7 @@ NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # 
 def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """scikit-learn's `validate_data` for X, or X and y; of text it is said where it is, and what helps. ``y_numeric``
     makes y numbers of the type of X. CUDA tensors come to the host."""
+    refuse_collections(estimator, X, *y)
     X, y = on_host(X), tuple(on_host(part) for part in y)
     try:
         found = validate_data(estimator, X, *y, **options)
@@ -42,6 +51,16 @@ def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     if not options.get("y_numeric"):
         return found
     return found[0], check_numbers(found[1], found[0].dtype, type(estimator).__name__)
+
+
+def refuse_collections(estimator: Any, *data: Any) -> None:
+    """ValueError for collections of Dask's, which would be computed as a whole, in silence, to become arrays."""
+    for value in data:
+        if is_collection(value):
+            raise ValueError(
+                f"{type(estimator).__name__} takes arrays in memory here, got {type(value).__name__} of Dask: call "
+                "compute() if it fits in memory. TrimmedLinearRegression and TrimmedLogisticRegression fit to Dask."
+            )
 
 
 def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
