@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from trimlearn import __version__
 from trimlearn._utils.text import grid
 from trimlearn.datasets import load_mnist
 
@@ -204,7 +205,7 @@ def machine() -> dict[str, Any]:
         "blas": "; ".join(names) or "unknown",
         "load_before": LOAD,
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        "versions": {name: version(name) for name in ("numpy", "scipy", "scikit-learn", "trimlearn")},
+        "versions": {name: version(name) for name in ("numpy", "scipy", "scikit-learn")} | {"trimlearn": __version__},
     }
 
 

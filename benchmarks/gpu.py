@@ -134,6 +134,7 @@ def _large(torch: Any, plan: Plan) -> tuple[Table, list[Target]]:
         torch, lambda: solve(problem, method, max_passes=plan.large_passes, tol=0.0), 1, plan.device
     )
     a_pass = best / found.passes
+    say(f"gpu: {plan.rows:,} rows, {a_pass:.4f} s a pass, {a_pass / read:.2f} reads")
     rows = [[plan.rows, V.numel() * V.element_size() / 1e9, read, a_pass, a_pass / read, found.passes, best]]
     columns = ["rows", "GB", "one read, s", "a pass, s", "reads a pass", "passes", "seconds in all"]
     title = f"{plan.rows:.0e} × {plan.columns} in bfloat16, K = {plan.classes}"
