@@ -4,6 +4,11 @@
 `TorchLoss` makes one loss per example a term of `trimlearn.Problem`.
 """
 
+from importlib.util import find_spec
+
+if find_spec("torch") is None:
+    raise ImportError('trimlearn.torch needs PyTorch: pip install "trimlearn[torch]".')
+
 from trimlearn.torch.indexed import Indexed
 from trimlearn.torch.loss import TorchLoss
 from trimlearn.torch.result import TrimResult
