@@ -89,8 +89,8 @@ def trim(
     scheduler_every : {"epoch", "batch"}, default="epoch"
         When the scheduler steps.
     epochs : int or "auto", default="auto"
-        Passes over the examples that count. Judges take as many again where the level is to be estimated, and four
-        tenths of them where it is known.
+        Passes over the examples that count. Where the level is to be estimated, judges take as many again, and half
+        as many more without labels; where it is known, three or four tenths. On small data they take more.
     batch_size : int or "auto", default="auto"
         Examples of a batch.
     accumulate : int, default=1
