@@ -138,7 +138,7 @@ class Fused:
                 totals=np.empty((pieces, K)),
                 g=np.empty(x.shape, dtype),
                 found=np.zeros(7, np.int64),
-                meeting=np.zeros(16, np.int64),
+                meeting=np.zeros(24, np.int64),
             )
         return self._scratch
 

@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 
 from trimlearn.kernels import csr, dense
-from trimlearn.kernels.machine import barrier
+from trimlearn.kernels.machine import TAKEN, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
 
 __all__ = ["Law", "Model", "Scratch", "run"]
@@ -193,7 +193,10 @@ def run(
         m, idle = found[ROWS], found[IDLE]
         size = -(-m // pieces)
         size += -size % dense.TILE
-        for piece in range(thread, pieces, threads):
+        while True:
+            piece = atomic_add(scratch.meeting, TAKEN, 1)  # who is ready takes the next: others may be held up
+            if piece >= pieces:
+                break
             begin, end = min(m, piece * size), min(m, (piece + 1) * size)
             G, total = scratch.G[piece], scratch.totals[piece]
             G[:] = 0
@@ -209,6 +212,7 @@ def run(
         if thread == drawer:
             _draw(law, step, w, scratch)
         if thread == 0:
+            scratch.meeting[TAKEN] = 0
             _advance(law, model, scratch, sparse)
         barrier(scratch.meeting, threads)
         if thread == 0:
