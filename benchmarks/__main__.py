@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|rates|growth|small|peers|large|probability|battery|trust|dirty|walk|report`."""
+"""`python -m benchmarks floor|gpu|rates|growth|small|peers|large|probability|battery|trust|dirty|torch|walk|report`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,22 @@ import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import battery, dirty, floor, growth, large, peers, probability, rates, report, small, trust, walk
+from benchmarks import (
+    battery,
+    dirty,
+    floor,
+    gpu,
+    growth,
+    large,
+    peers,
+    probability,
+    rates,
+    report,
+    small,
+    torch,
+    trust,
+    walk,
+)
 from benchmarks.common import RESULTS, Result, digits, home, render, save
 
 __all__ = ["main"]
@@ -17,6 +32,10 @@ Options = argparse.Namespace
 def _floor(options: Options) -> Result:
     data = digits(options.data, options.quick)
     return floor.run(data, repetitions=2, passes=4) if options.quick else floor.run(data)
+
+
+def _gpu(options: Options) -> Result:
+    return gpu.run(digits(options.data, options.quick), gpu.QUICK if options.quick else gpu.FULL)
 
 
 def _rates(options: Options) -> Result:
@@ -58,12 +77,18 @@ def _dirty(options: Options) -> Result:
     return dirty.run(dirty.QUICK if options.quick else dirty.FULL, home(options.data))
 
 
+def _torch(options: Options) -> Result:
+    plan = torch.QUICK if options.quick else torch.FULL
+    return torch.run(plan, options.data, options.parts or tuple(torch.PARTS))
+
+
 def _walk(options: Options) -> Result:
     return walk.run()
 
 
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
+    "gpu": _gpu,
     "rates": _rates,
     "growth": _growth,
     "small": _small,
@@ -73,9 +98,10 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "battery": _battery,
     "trust": _trust,
     "dirty": _dirty,
+    "torch": _torch,
     "walk": _walk,
 }
-PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS)}
+PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS), "torch": tuple(torch.PARTS)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

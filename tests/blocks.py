@@ -1,6 +1,6 @@
 """The Python blocks of Markdown pages. As a script it runs those of the pages named, in the environment it is run in:
 
-    python tests/blocks.py README.md
+python tests/blocks.py README.md
 """
 
 from __future__ import annotations

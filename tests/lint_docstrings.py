@@ -1,6 +1,6 @@
 """The docstrings of all public names by numpydoc's rules. As a script (``make lint``) it prints what breaks them:
 
-    python tests/lint_docstrings.py
+python tests/lint_docstrings.py
 """
 
 from __future__ import annotations

@@ -189,9 +189,7 @@ def has_member(owner: Any, name: str) -> bool:
     if not inspect.isclass(owner):
         return False
     family = [cls for cls in owner.__mro__ if cls.__module__.startswith("trimlearn")]
-    return any(
-        name in vars(cls) or name in inspect.get_annotations(cls) or name in set_on_self(cls) for cls in family
-    )
+    return any(name in vars(cls) or name in inspect.get_annotations(cls) or name in set_on_self(cls) for cls in family)
 
 
 def is_defined(name: str, file: str) -> bool:

@@ -59,6 +59,7 @@ __all__ = [
     "from_formula",
     "label_errors",
     "load",
+    "on_dask",
     "open_dataset",
     "outlier_table",
     "solve",
@@ -82,6 +83,10 @@ def __getattr__(name: str) -> Any:
         from trimlearn.streams import open_dataset
 
         return open_dataset
+    if name == "on_dask":
+        from trimlearn.estimators.on_dask import on_dask
+
+        return on_dask
     from trimlearn import estimators
 
     return getattr(estimators, name)

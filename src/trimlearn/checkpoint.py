@@ -109,7 +109,7 @@ class Checkpoint:
             "clock": asdict(clock),
         }
         try:
-            self._write(meta, w=to_numpy(engine.weights), **arrays)
+            self._write(meta, **engine.saved_weights(), **arrays)
         except OSError as problem:
             if not self._warned:
                 warn(
@@ -150,7 +150,7 @@ class Checkpoint:
             meta, arrays = _read(self.file)
             there, h = str(meta["run"]), float(meta["h"])
             like = engine.problem.loss.like
-            w = arrays.pop("w")
+            w = engine.read_weights(arrays)
             # A metric may be wider than x: its dtype is the one it was saved in.
             metric = {
                 f.name: asarray_like(v, like, getattr(namespace(like), v.dtype.name))

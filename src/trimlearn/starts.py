@@ -57,7 +57,7 @@ class Continuation(Start):
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
         engine.r1 = problem.r1.at_h(problem.S)
-        engine.set_weights(engine.r1.start(problem.n, problem.s))
+        engine.set_even_weights()
         return problem.r2.feasible(problem.loss.start())
 
     def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
@@ -88,9 +88,9 @@ class Given(Start):
         if self.w0 is not None:
             engine.set_weights(_weights(self.w0, problem))
         elif self.x0 is not None:
-            engine.set_weights(problem.r1.minimise(problem.loss.values(x), problem.s))
+            engine.set_best_weights(x)
         else:
-            engine.set_weights(problem.r1.start(problem.n, problem.s))
+            engine.set_even_weights()
         return x
 
 

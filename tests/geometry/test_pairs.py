@@ -47,9 +47,7 @@ def test_overlaps_are_verified_and_random_matches_are_not() -> None:
 def test_a_homography_goes_from_the_pixels_of_i_to_those_of_j() -> None:
     found = ring(m=2, closed=False, noise=0.1)
     (i, j, src, dst), *_ = found.correspondences
-    pair, swapped = (
-        make_pairs([given], found.sizes).pairs[0] for given in ((i, j, src, dst), (j, i, dst, src))
-    )
+    pair, swapped = (make_pairs([given], found.sizes).pairs[0] for given in ((i, j, src, dst), (j, i, dst, src)))
     true = found.homography(i, j)
     assert np.allclose(pair.homography, true / true[2, 2], rtol=0.01, atol=0.5 * np.abs(true).min())
     back = swapped.homography @ pair.homography

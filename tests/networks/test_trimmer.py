@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,16 @@ def test_a_whole_pass_brings_the_best_weights() -> None:
     assert torch.equal(trimmer.inlier_mask_, trimmer.weights_ > 0)
     assert torch.equal(trimmer.outlier_scores_, LOSSES)
     assert trimmer.contamination_ == 0.25
+
+
+def test_the_table_has_the_worst_first() -> None:
+    trimmer = at_once(12, 0.25)
+    trimmer.record(LOSSES, ALL)
+    table = trimmer.outlier_table()
+    assert table["row"].tolist()[:3] == [4, 9, 6] and sorted(table["row"].tolist()[10:]) == [10, 11]
+    assert not table["outlier"].any() and np.isnan(table["score"][10:]).all()
+    trimmer.step()
+    assert trimmer.outlier_table()["outlier"].tolist()[:4] == [True, True, False, False]
 
 
 def test_the_loss_is_the_mean_of_those_kept() -> None:
@@ -86,6 +98,15 @@ def test_losses_of_an_evaluation_can_be_recorded() -> None:
     assert torch.equal(trimmer.weights_, CappedSimplex(8).minimise(LOSSES))
 
 
+def test_an_evaluation_in_inference_mode_can_be_recorded() -> None:
+    trimmer = at_once(10, 0.2)
+    with torch.inference_mode():
+        trimmer.record(LOSSES.double(), ALL)
+        trimmer.step()
+    trimmer(LOSSES.flip(0).double(), ALL)
+    assert torch.equal(trimmer.weights_, CappedSimplex(8).minimise(LOSSES.flip(0).double()))
+
+
 @pytest.mark.parametrize(
     "labels", [list("aabbbbabba"), np.arange(10) % 2, torch.arange(10) % 3], ids=["str", "np", "torch"]
 )
@@ -128,8 +149,37 @@ def test_more_of_them_than_are_trimmed_is_said() -> None:
     assert trimmer.weights_.tolist() == [0.0] * 3 + [1.0] * 7
 
 
+@pytest.mark.parametrize("batch", [1, 20])
+def test_inputs_that_are_nan_do_not_spoil_a_network(batch: int) -> None:
+    torch.manual_seed(0)
+    X = torch.randn(200, 3)
+    y = (X[:, 0] > 0).long()
+    X[7], X[100] = torch.nan, torch.inf
+    net = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    trimmer = Trimmer(200, 0.02)
+
+    def epoch() -> None:
+        for rows in torch.randperm(200).split(batch):
+            loss = trimmer(torch.nn.functional.cross_entropy(net(X[rows]), y[rows], reduction="none"), rows)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    spared = "such batches are left out. Drop these examples from the data"
+    with pytest.warns(UserWarning, match=spared), pytest.warns(UserWarning, match="2 of 200 examples"):
+        epoch()
+    for _ in range(7):
+        epoch()
+    clean = torch.isfinite(X).all(dim=1)
+    assert (net(X[clean]).argmax(1) == y[clean]).float().mean() > 0.95
+    assert trimmer.weights_[7] == trimmer.weights_[100] == 0
+
+
 def test_nothing_but_nan_is_an_error() -> None:
-    with pytest.raises(ValueError, match="all 10 losses are NaN or infinite; check the data, the learning rate"):
+    with pytest.raises(
+        ValueError, match="all 10 losses are NaN or infinite; check the learning rate, the loss, and the data"
+    ):
         at_once(10, 0.1)(LOSSES * torch.nan, ALL)
     assert torch.isnan(at_once(10, 0.1)(LOSSES[:3] * torch.nan, ALL[:3]))  # seen at once, where losses are shown
     with pytest.raises(ValueError, match="no losses have gone in yet"):
@@ -170,7 +220,7 @@ def test_what_a_call_refuses(losses: Any, indices: Any, message: str) -> None:
     ("arguments", "options", "message"),
     [
         ((0, 0.1), {}, "n must be"),
-        ((10, 1.0), {}, "contamination=1.0 must be at least 0 and below 1"),
+        ((10, 1.0), {}, "contamination=1.0 must be at least 0 and below 1; give a share.*, a number of examples.$"),
         ((10, "auto"), {}, "or let trimlearn.torch.trim estimate it"),
         ((10, {"a": 0.1}), {}, "give groups too"),
         ((3, {"a": 0.1}), {"groups": "abb"}, "a share for each group"),
@@ -245,6 +295,9 @@ def test_datasets_are_numbered() -> None:
     assert len(pairs) == 2 and pairs[1] == (3.0, 4.0, 1)
     assert Indexed([5.0])[0] == (5.0, 0)
     assert Indexed([{"x": 1}])[0] == {"x": 1, "index": 0}
+    few = torch.utils.data.Subset(TensorDataset(LOSSES), [4, 6, 9])  # which reads batches at once
+    (batch,) = DataLoader(Indexed(few), batch_size=3)
+    assert batch[0].tolist() == [9.0, 6.0, 8.0] and batch[1].tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="have a key 'index' already"):
         Indexed([{"index": 1}])[0]
 
@@ -284,3 +337,20 @@ def test_two_processes_have_the_same_weights(tmp_path: Path) -> None:
         assert state["w_steps"] == 2
         assert torch.equal(state["weights"], CappedSimplex(6).minimise(LOSSES))
         assert torch.equal(state["losses"], LOSSES)
+
+
+@pytest.mark.parametrize(
+    ("package", "module", "message"),
+    [
+        ("torch", "trimlearn.torch", "trimlearn.torch needs PyTorch: pip install"),
+        ("lightning", "trimlearn.torch.lightning", "needs Lightning: pip install lightning"),
+        ("transformers", "trimlearn.torch.hugging_face", "needs transformers: pip install transformers accelerate"),
+    ],
+)
+def test_what_is_missing_is_said(package: str, module: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [package, *(["lightning.pytorch", "pytorch_lightning"] if package == "lightning" else [])]:
+        monkeypatch.setitem(sys.modules, name, None)
+    for name in [name for name in sys.modules if name == module or (package == "torch" and name == "trimlearn.torch")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(ImportError, match=message):
+        importlib.import_module(module)

@@ -104,11 +104,11 @@ def trainer() -> Any:
             logits = self.layer(x)
             return {"loss": functional.cross_entropy(logits, labels), "logits": logits}
 
-    def make(folder: Path, trimmer: Trimmer, epochs: int = 6, **options: Any) -> Any:
+    def make(folder: Path, trimmer: Trimmer, epochs: int = 6, smoothing: float = 0.0, **options: Any) -> Any:
         arguments = transformers.TrainingArguments(
             output_dir=str(folder), num_train_epochs=epochs, per_device_train_batch_size=8, learning_rate=0.05,
             gradient_accumulation_steps=2, save_strategy="epoch", logging_strategy="no", report_to=[], use_cpu=True,
-            disable_tqdm=True, dataloader_pin_memory=False, seed=0,
+            disable_tqdm=True, dataloader_pin_memory=False, seed=0, label_smoothing_factor=smoothing,
         )  # fmt: skip
         data = [{"x": x, "labels": y, "text": "unused"} for x, y in zip(*made_up(), strict=True)]
         options.setdefault("train_dataset", data)
@@ -144,6 +144,10 @@ def test_a_trainer_refuses_other_data_and_batches_without_numbers(trainer: Any, 
     def forgetful(examples: Any) -> Any:
         return {name: torch.stack([example[name] for example in examples]) for name in ("x", "labels")}
 
+    with pytest.raises(ValueError, match="compute_loss_func gives one loss per batch; give loss_fn"):
+        trainer(tmp_path, Trimmer(N, 0.2), compute_loss_func=print)
+    with pytest.raises(ValueError, match="label_smoothing_factor is not known here; give loss_fn"):
+        trainer(tmp_path, Trimmer(N, 0.2), smoothing=0.1)
     with pytest.raises(ValueError, match="the training batches have no 'index'"):
         trainer(tmp_path, Trimmer(N, 0.2), data_collator=forgetful).train()
 

@@ -166,8 +166,9 @@ BROKEN: dict[str, Callable[[Path], Any]] = {
     "empty": lambda path: path.write_bytes(b""),
     "no archive": lambda path: path.write_text('{"objective": 1e-9}'),
     "cut off": lambda path: path.write_bytes(path.read_bytes()[:-200]),
-    "a pickle": lambda path: np.save(path.with_suffix(".npy"), np.array([{}]), allow_pickle=True)
-    or path.with_suffix(".npy").replace(path),
+    "a pickle": lambda path: (
+        np.save(path.with_suffix(".npy"), np.array([{}]), allow_pickle=True) or path.with_suffix(".npy").replace(path)
+    ),
     "a part missing": tampered(runs=None),
     "F* too low": tampered(objective=1e-9),
     "F* not a number": tampered(objective=nan),

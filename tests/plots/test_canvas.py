@@ -78,6 +78,8 @@ def test_names_of_features_are_shown_as_they_are() -> None:
     X = pd.DataFrame(rng.standard_normal((40, 2)), columns=["a$b$", r"$\nonsense$"])
     ax = plot_coefficients(TrimmedLinearRegression(random_state=0).fit(X, X.sum(axis=1) + rng.standard_normal(40)))
     ax.figure.savefig(io.BytesIO())  # which raises where it is read as a formula
+    shown = [label.get_text().replace(r"\$", "$") for label in ax.get_yticklabels()]
+    assert sorted(shown) == sorted(X.columns)
 
 
 def test_labels_are_numbers_names_or_none() -> None:
@@ -113,6 +115,9 @@ def test_any_unit_will_do(unit: float) -> None:
     wide(ax, "x", np.array([0.0, 1.0, 1e6, np.inf, np.nan]), unit)
     wide(ax, "y", np.zeros(0), unit)
     ax.figure.canvas.draw()
+    assert (ax.get_xscale(), ax.get_yscale()) == ("symlog", "linear")
+    ticks = ax.get_xticks()
+    assert np.isfinite(ticks).all() and 2 < len(ticks) < 20 and ticks.max() <= 1e7
 
 
 def test_infinite_scores_are_drawn_at_the_edge() -> None:

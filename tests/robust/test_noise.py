@@ -127,11 +127,7 @@ def test_predictions_without_bound_and_a_class_nobody_has() -> None:
 
 # No noise is of no kind, and of two classes there is one other: the same labels are not judged twice.
 MIXTURES = [(K, 0.0, "shift") for K in (2, 3)] + [
-    (K, share, kind)
-    for K in (2, 3)
-    for share in (0.1, 0.2, 0.3, 0.4)
-    for kind in KINDS
-    if (K, kind) != (2, "uniform")
+    (K, share, kind) for K in (2, 3) for share in (0.1, 0.2, 0.3, 0.4) for kind in KINDS if (K, kind) != (2, "uniform")
 ]
 
 

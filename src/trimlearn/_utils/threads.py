@@ -99,9 +99,10 @@ def _alone(work: Callable[[int, int], None], first: int, step: int) -> None:
 
 
 @contextmanager
-def team(worth_it: bool = True) -> Iterator[None]:
-    """Here `each` uses as many threads as BLAS had, and BLAS one, in the whole process."""
-    with one_blas_thread() if worth_it else nullcontext(1) as size:
+def team(worth_it: bool = True, size: int | None = None) -> Iterator[None]:
+    """Here `each` uses as many threads as BLAS had, or ``size``, and BLAS one, in the whole process."""
+    with one_blas_thread() if worth_it and size != 1 else nullcontext(1) as had:
+        size = had if size is None else size
         if size < 2:
             yield
             return

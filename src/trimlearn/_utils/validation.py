@@ -13,6 +13,7 @@ from array_api_compat import is_array_api_obj, is_numpy_array, is_torch_array
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.residence import lies_on_device
 
 __all__ = [
     "as_numeric",
@@ -24,6 +25,7 @@ __all__ = [
     "check_positive",
     "check_target",
     "check_vector",
+    "is_collection",
     "is_integer",
     "is_missing",
     "is_number",
@@ -31,6 +33,7 @@ __all__ = [
 ]
 
 CHECK_ENTRIES = 1 << 20  # looked at in one go, as a memory-mapped V is never read as a whole: a limit on memory, 8 MB
+CHECK_ENTRIES_THERE = 1 << 27  # the same on a device, where each look is a wait of 40 µs: 0.1 GB for the answers
 LOOKED_AT = 1000  # rows: their median is off by 1.25/√1000 = 0.04 standard deviations, and only its order counts
 IN_RANGE = 0.45  # a power of the largest number: its square leaves 10 % of the exponents to sums, 10⁴ in float32
 
@@ -43,6 +46,11 @@ def is_number(value: Any) -> bool:
 def is_integer(value: Any) -> bool:
     """Is ``value`` an integer? A bool is none."""
     return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_collection(X: Any) -> bool:
+    """Whether X is a collection of Dask's, which must not be computed by accident. Dask is not imported for this."""
+    return type(X).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(X, "__dask_graph__")
 
 
 def is_sparse(V: Any) -> bool:
@@ -103,7 +111,7 @@ def check_target(t: Any, n: int, like: Array, name: str = "t", ndim: Collection[
 
 
 def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") -> tuple[NDArray[np.int64], int]:
-    """Class labels 0..K−1, at least two of them present, as int64; and K."""
+    """Class labels 0..K−1 as int64, and K; at least two of them are present, unless ``n_classes`` says how many."""
     fix = f"encode the labels as 0..K-1, for example by np.unique({name}, return_inverse=True)[1]"
     values = to_numpy(as_numeric(t, name))
     check_target(values, n, np.zeros(0), name)
@@ -111,7 +119,7 @@ def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") 
         labels = values.astype(np.int64)
     if np.any(labels != values) or labels.min() < 0:
         raise ValueError(f"{name} must hold integers >= 0; {fix}.")
-    if labels.min() == labels.max():
+    if n_classes is None and labels.min() == labels.max():
         raise ValueError(f"{name} holds one class only ({labels[0]}); give rows of at least two classes.")
     K = int(labels.max()) + 1
     if n_classes is not None:
@@ -193,7 +201,8 @@ def _all_finite(a: Array) -> bool:
         return True
     if is_numpy_array(a) and a.flags.f_contiguous and not a.flags.c_contiguous:
         a = a.T  # blocks that are contiguous in memory
-    step = max(1, CHECK_ENTRIES // prod(a.shape[1:]))
+    entries = CHECK_ENTRIES_THERE if lies_on_device(a) else CHECK_ENTRIES
+    step = max(1, entries // prod(a.shape[1:]))
     return all(_block_finite(a[i : i + step]) for i in range(0, a.shape[0], step))
 
 

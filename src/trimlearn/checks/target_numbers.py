@@ -27,7 +27,11 @@ from trimlearn.robust.scale import rounding_floor
 
 __all__ = ["NumberJudgement", "explained", "judge_numbers"]
 
-DEGREES = (1.0, 1.5, 2.5, 4.0, 7.0, 15.0, 60.0)  # of freedom that are tried: from tails without mean to normal ones
+# Degrees of freedom that are tried, above and below: from tails without variance to normal ones, or one long tail and
+# one short, which must pay for itself as well. With tails of 1.5 one number a thousand times too far out was right.
+EVEN, LOPSIDED = (2.5, 4.0, 7.0, 15.0, 60.0), ((2.5, 60.0), (60.0, 2.5))
+DEGREES = (*((degrees, degrees) for degrees in EVEN), *LOPSIDED)
+UNKNOWN = (2.5, 2.5)  # the degrees where most numbers are the same: tails without variance, as no law is known
 GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
 NEAR = (
     3.0  # σ of errors from a prediction within which a wrong number is as good as right: all but 3 of 1,000 right ones
@@ -71,7 +75,7 @@ class NumberJudgement:
     predicted : ndarray
         What was expected.
     degrees : float
-        Of freedom, of the law of errors.
+        Of freedom, of the law of errors, on the side of its longer tail.
     caveats : tuple of str
         What the user must be told.
     """
@@ -124,7 +128,7 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     telling = telling_rows(y - predicted, rounding_floor(y))
     rows = rng.permutation(np.flatnonzero(telling))[:FITTED]
     if len(rows) < FEW:
-        return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, DEGREES[-1], (ALL_THE_SAME,))
+        return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, EVEN[-1], (ALL_THE_SAME,))
     there, here = rng.choice(rows, PAIRS), rng.integers(len(y), size=PAIRS)
     useless = float(np.median(np.abs(y - predicted)) / max(np.median(np.abs(y - np.median(y))), TINY))
     least = SEEN * float(np.interp(useless, TELLS, (0.0, 1.0)))
@@ -134,13 +138,13 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     if telling.all():
         groups = _two_groups(r[rows], wrong[rows], DEGREES, GAIN)
     else:  # those that are not the same may lie anywhere, and all on one side
-        groups = _two_groups(r[rows] * rng.choice([-1.0, 1.0], len(rows)), wrong[rows], DEGREES[:1], ANYWHERE)
+        groups = _two_groups(r[rows] * rng.choice([-1.0, 1.0], len(rows)), wrong[rows], (UNKNOWN,), ANYWHERE)
     probability = np.sum([group.weight * group.probability(r, wrong) for group in groups], axis=0)
     share = float(telling.mean() * sum(group.weight * expit(group.log_odds) for group in groups))
     likely = max(groups, key=lambda group: group.weight)
     score = np.abs(r) / likely.law.typical
     probability = (1 - RIGHT_ANYWAY) * np.clip(probability, 0.0, 1.0)  # weights sum to 1 but for rounding
-    return NumberJudgement(score, probability, share, predicted, likely.law.degrees, _caveats(y, predicted))
+    return NumberJudgement(score, probability, share, predicted, min(likely.law.degrees), _caveats(y, predicted))
 
 
 def _caveats(y: Floats, predicted: Floats) -> tuple[str, ...]:
@@ -160,19 +164,22 @@ def _visible(r: Floats) -> Floats:
 @final
 @dataclass(frozen=True)
 class _Law:
-    """Student's law with one scale above 0 and one below."""
+    """Student's law with a scale and degrees of freedom above 0, and others below."""
 
     above: float
     below: float
-    degrees: float
+    degrees: tuple[float, float]
 
     @property
     def typical(self) -> float:
         return float(np.sqrt(self.above * self.below))
 
     def log_density(self, r: Floats) -> Floats:
-        scale = np.where(r > 0, self.above, self.below)
-        return np.asarray(np.log(2 / (self.above + self.below)) + _student(r / scale, self.degrees))
+        peaks = [float(_student(np.zeros(1), degrees)[0]) for degrees in self.degrees]
+        area = (self.above / np.exp(peaks[0]) + self.below / np.exp(peaks[1])) / 2  # of both halves, of height 1
+        up = _student(r / self.above, self.degrees[0]) - peaks[0]
+        down = _student(r / self.below, self.degrees[1]) - peaks[1]
+        return np.asarray(np.where(r > 0, up, down) - np.log(area))
 
 
 @final
@@ -188,7 +195,7 @@ class _Groups:
         return np.asarray(expit(self.log_odds + wrong - self.law.log_density(r)))
 
 
-def _two_groups(r: Floats, wrong: Floats, laws: tuple[float, ...], gain: float) -> list[_Groups]:
+def _two_groups(r: Floats, wrong: Floats, laws: tuple[tuple[float, float], ...], gain: float) -> list[_Groups]:
     """For each number of degrees of freedom one with wrong numbers and one without."""
     start = float(np.log(max(NORMAL_MAD * np.median(np.abs(r)), TINY)))
     near, tried = [(start - 2, start + 2)] * 2, []
@@ -196,13 +203,13 @@ def _two_groups(r: Floats, wrong: Floats, laws: tuple[float, ...], gain: float) 
         for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], gain)):
             found = minimize(_cost, first, (r, wrong, degrees), method="L-BFGS-B", bounds=bounds)
             law = _Law(float(np.exp(found.x[0])), float(np.exp(found.x[1])), degrees)
-            likelihood = -float(found.fun) - price
+            likelihood = -float(found.fun) - price - (GAIN if degrees[0] != degrees[1] else 0.0)
             tried.append((law, float(found.x[2]) if price else -np.inf, likelihood))
     weights = softmax([likelihood for _, _, likelihood in tried])
     return [_Groups(law, odds, float(weight)) for (law, odds, _), weight in zip(tried, weights, strict=True)]
 
 
-def _cost(parameters: Floats, r: Floats, wrong: Floats, degrees: float) -> float:
+def _cost(parameters: Floats, r: Floats, wrong: Floats, degrees: tuple[float, float]) -> float:
     above, below = parameters[:2]
     prior = ((above - below) / ALIKE) ** 2 / 2
     right = _Law(float(np.exp(above)), float(np.exp(below)), degrees).log_density(r)

@@ -9,9 +9,10 @@ docs/architecture.md walks through CUDA and Dask.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import Draws, Recipe, Stream
+from trimlearn.smart.draws import Draws, Recipe, RowLaw, Stream
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.weights import WeightSet
 
@@ -57,6 +58,10 @@ class Counts:
     skipped: int = 0
 
 
+def _silent(sentence: str) -> None:
+    """Nobody wants to know."""
+
+
 class Engine(ABC):
     """The examples, their weights w, their losses f and their duals y, wherever they live.
 
@@ -88,13 +93,24 @@ class Engine(ABC):
     (0.0, array([1., 1., 0.]))
     """
 
+    on_threads: ClassVar[bool] = True  # whether sums over rows are taken by threads of this process
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
         self.counts = Counts()
         self.max_passes = inf  # what a method with a long inner loop must not exceed by much
+        self.say: Callable[[str], None] = _silent  # where it is shown what the engine waits for
         s = problem.s
         self._cumulative = None if s is None else np.cumsum(to_numpy(s), dtype=np.float64)
+
+    def close(self) -> None:
+        """Let go of what the engine holds outside of this process. It cannot be used afterwards."""
+        return
+
+    def batch_size(self) -> int | None:
+        """The b that suits this engine, where it is left open; None: the corollaries' ⌈n^(2/3)⌉."""
+        return None
 
     def reset(self) -> None:
         """Forget an earlier run."""
@@ -136,6 +152,30 @@ class Engine(ABC):
     @abstractmethod
     def set_weights(self, w: Any) -> None:
         """w ← the given one."""
+
+    @abstractmethod
+    def set_even_weights(self) -> None:
+        """w ← the centre of r1 at the present h: the same weight for every row, or for every row of a group."""
+
+    @abstractmethod
+    def set_best_weights(self, x: Array) -> None:
+        """w ← the best weights in r1 at x. A start: it counts for nothing."""
+
+    def saved_weights(self) -> dict[str, np.ndarray]:
+        """What a checkpoint holds of w."""
+        return {"w": to_numpy(self.weights)}
+
+    def read_weights(self, arrays: dict[str, np.ndarray]) -> Any:
+        """What `set_weights` takes, from the arrays that `saved_weights` gave: they are taken out of ``arrays``."""
+        return arrays.pop("w")
+
+    def fingerprint(self) -> str:
+        """A short text that tells the problem, its data included, from others."""
+        return self.problem.fingerprint()
+
+    def check(self, refresh: RowLaw, tau: float) -> None:
+        """Raise ValueError where this engine has no such steps: D by the law ``refresh``, τ."""
+        return
 
     @property
     @abstractmethod
@@ -196,4 +236,5 @@ class Engine(ABC):
 
     @abstractmethod
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
-        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none."""
+        """The minimiser over x of F(w, ·), with another r2 if given, in closed form; None where there is none, or no
+        passes are left for it."""

@@ -66,6 +66,12 @@ class LocalEngine(Engine):
     def set_weights(self, w: Any) -> None:
         self._w = asarray_like(w, self._like) + 0  # a copy: the caller's array is not ours
 
+    def set_even_weights(self) -> None:
+        self.set_weights(self.r1.start(self.problem.n, self.problem.s))
+
+    def set_best_weights(self, x: Array) -> None:
+        self.set_weights(self.r1.minimise(self.problem.loss.values(x), self.problem.s))
+
     @property
     def losses(self) -> Array:
         return self._f
@@ -152,7 +158,12 @@ class LocalEngine(Engine):
         return self.problem.loss.linear.column_moments(shares) if found is None else found
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
-        return self.problem.loss.minimiser(self._shares(EVERY), self.problem.r2 if r2 is None else r2, x)
+        loss = self.problem.loss
+        if loss.minimiser_passes > max(self.passes_left, 0.0):
+            return None
+        exact = loss.minimiser(self._shares(EVERY), self.problem.r2 if r2 is None else r2, x)
+        self.counts.gradients += 0 if exact is None else round(loss.minimiser_passes * self.problem.n)
+        return exact
 
     def _shares(self, rows: Any) -> Array:
         """sᵢwᵢ/S: what a row counts in the mean."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,8 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.residence import given_back, on_host, residing
+from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
+from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.notebook import Notebook, Verdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
@@ -28,6 +31,8 @@ __all__ = ["FeatureRows", "Trimmed", "row_names"]
 
 SHOWN = 5  # rows in a notebook's verdict: they leave room for the next cell (a choice)
 QUICK = 20_000  # entries of X up to which kinds are told there: a limit on time, about half a second
+# Methods whose answer has one entry per row of X.
+ANSWERS = ("decision_function", "outlier_score", "predict", "predict_log_proba", "predict_proba", "score_samples")
 MANY = 0.4  # the share of bad rows from which on it is said that half is the limit: a fifth below it
 
 
@@ -65,6 +70,14 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     _doubts: list[str]  # what the fit warned of
     _asked: float | int | str  # the contamination of the last fit, by `rethreshold` as well
     _examples: str = "rows"  # what the model is fitted to
+    _takes_dask: bool = False  # whether it fits to Dask's collections as they are
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What is asked about rows that lie on a device is answered there (as scikit-learn wraps `transform`)."""
+        super().__init_subclass__(**options)
+        for name in ANSWERS:
+            if callable(vars(cls).get(name)):
+                setattr(cls, name, _answered_there(vars(cls)[name]))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training data, which are only kept to answer `outlier_table` and `rethreshold`."""
@@ -75,7 +88,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     def inlier_mask_(self) -> np.ndarray:
         """Which of the training examples count: those of positive weight."""
         check_is_fitted(self, "weights_")
-        return np.asarray(self.weights_ > 0)
+        mask: Any = self.weights_ > 0
+        return mask if is_collection(mask) else np.asarray(mask)
 
     @property
     def false_discovery_rate_(self) -> float:
@@ -186,7 +200,9 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     @contextmanager
     def _fitting(self, X: Any) -> Iterator[None]:
         """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
-        with intact(self), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
+        if not self._takes_dask:
+            refuse_collections(self, X)
+        with intact(self), residing(X), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
             yield
@@ -227,9 +243,19 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
 
+def _answered_there(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, its answer on the device of its first argument."""
+
+    @wraps(method)
+    def answered(self: Any, X: Any, *rest: Any, **options: Any) -> Any:
+        return given_back(method(self, on_host(X), *rest, **options), X)
+
+    return answered
+
+
 def row_names(X: Any) -> np.ndarray | None:
     """The index of a pandas DataFrame, unless it only numbers the rows; a MultiIndex as tuples."""
-    names = np.asarray(X.index) if hasattr(X, "iloc") else None
+    names = np.asarray(X.index) if hasattr(X, "iloc") and not is_collection(X) else None
     return None if names is None or np.array_equal(names, np.arange(len(names))) else names
 
 

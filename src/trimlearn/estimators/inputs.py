@@ -10,10 +10,19 @@ from sklearn.impute import SimpleImputer
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from trimlearn._utils.validation import is_missing, is_sparse
+from trimlearn._utils.residence import on_host
+from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
 
-__all__ = ["check_counts", "check_data", "check_labels_known", "check_numbers", "numbers", "places"]
+__all__ = [
+    "check_counts",
+    "check_data",
+    "check_labels_known",
+    "check_numbers",
+    "numbers",
+    "places",
+    "refuse_collections",
+]
 
 SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
@@ -21,7 +30,9 @@ NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # 
 
 def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """scikit-learn's `validate_data` for X, or X and y; of text it is said where it is, and what helps. ``y_numeric``
-    makes y numbers of the type of X."""
+    makes y numbers of the type of X. CUDA tensors come to the host."""
+    refuse_collections(estimator, X, *y)
+    X, y = on_host(X), tuple(on_host(part) for part in y)
     try:
         found = validate_data(estimator, X, *y, **options)
         if not y and found.dtype.kind == "O":  # a category beside numbers slips through
@@ -42,9 +53,19 @@ def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     return found[0], check_numbers(found[1], found[0].dtype, type(estimator).__name__)
 
 
+def refuse_collections(estimator: Any, *data: Any) -> None:
+    """ValueError for collections of Dask's, which would be computed as a whole, in silence, to become arrays."""
+    for value in data:
+        if is_collection(value):
+            raise ValueError(
+                f"{type(estimator).__name__} takes arrays in memory here, got {type(value).__name__} of Dask: call "
+                "compute() if it fits in memory. TrimmedLinearRegression and TrimmedLogisticRegression fit to Dask."
+            )
+
+
 def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
     """A target of finite numbers, one per row, for the estimator ``name``."""
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(on_host(y), warn=True)
     try:
         t = np.asarray(y, dtype=dtype)
     except ValueError as error:
@@ -57,7 +78,7 @@ def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
 
 def check_labels_known(y: Any) -> None:
     """Labels that are missing (None, NaN) are said to be; only among objects can they hide."""
-    y = np.asarray(y)
+    y = np.asarray(on_host(y))
     if y.dtype != object or y.ndim == 0:
         return
     missing = [row for row, label in enumerate(y.tolist()) if is_missing(label)]
@@ -89,7 +110,7 @@ def numbers(X: Any) -> Any:
 
 def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
     """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
-    s = _check_sample_weight(sample_weight, X, dtype=dtype, ensure_non_negative=True)
+    s = _check_sample_weight(on_host(sample_weight), X, dtype=dtype, ensure_non_negative=True)
     total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
     if not rows:
         raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")

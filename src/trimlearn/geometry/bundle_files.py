@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -46,9 +47,8 @@ def read_bal(path: str | os.PathLike[str]) -> ReprojectionLoss:
     (1, array([0.]))
     """
     path = Path(path)
-    opened = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix, open)
-    with opened(path, "rb") as file:
-        words = file.read().split()
+    unpack: dict[str, Callable[[bytes], bytes]] = {".bz2": bz2.decompress, ".gz": gzip.decompress}
+    words = unpack.get(path.suffix, bytes)(path.read_bytes()).split()
     try:
         numbers = np.array(words, dtype=np.float64)
     except ValueError as error:

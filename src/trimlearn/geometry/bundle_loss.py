@@ -96,7 +96,7 @@ class ReprojectionLoss(BlockLoss):
 
     def predict(self, x: Array) -> Floats:
         """Where the cameras of x see its points, (n, 2), in pixels."""
-        return self.residuals(self._blocks(x, None)) + self.seen
+        return np.asarray(self.residuals(self.blocks(x)) + self.seen)
 
     def times_seen(self, w: Any) -> tuple[Ints, Ints]:
         """How many observations of positive weight each camera and each point has."""

@@ -137,6 +137,12 @@ class Loss(ABC):
         """The x that minimises Σ cᵢfᵢ(x) + r2(x), where there is a closed form, else None; ``x`` is the present one."""
         return None
 
+    @property
+    def minimiser_passes(self) -> float:
+        """How many passes a call of `minimiser` counts as: none is made where fewer are left. One that iterates says
+        how far it goes; a closed form that evaluates no residuals, as the package's own, may say 0."""
+        return 1.0
+
     def generic(self) -> Array:
         """One model for all losses of this shape, with nothing special about it."""
         x = np.random.Generator(np.random.Philox(key=0)).standard_normal(self.x_shape)

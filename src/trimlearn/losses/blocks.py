@@ -16,7 +16,7 @@ from trimlearn.losses.base import Loss, select
 from trimlearn.losses.newton_system import DenseSystem, NewtonSystem, SchurSystem
 from trimlearn.losses.storage import Rows
 
-__all__ = ["BlockLoss", "Sees"]
+__all__ = ["BlockLoss", "Sees", "sum_by"]
 
 STEP = np.finfo(np.float64).eps ** (1 / 3)  # of a central difference: where truncation and rounding are equal
 
@@ -124,13 +124,18 @@ class BlockLoss(Loss):
         return np.concatenate([np.asarray(group, np.float64).ravel() for group in groups])
 
     @property
+    @final
+    def residual_size(self) -> int:
+        """How many numbers k a residual has."""
+        return int(self.residuals(self.blocks(self.start(), slice(0, 1)), slice(0, 1)).shape[1])
+
+    @property
     def minimal(self) -> int:
-        k = int(self.residuals(self._blocks(self.start(), slice(0, 1)), slice(0, 1)).shape[1])
-        return min(self.n, -(-self.x_shape[0] // k))
+        return min(self.n, -(-self.x_shape[0] // self.residual_size))
 
     @final
     def values(self, x: Array, rows: Rows = None) -> Array:
-        return 0.5 * np.sum(self.residuals(self._blocks(x, rows), rows) ** 2, axis=1)
+        return 0.5 * np.sum(self.residuals(self.blocks(x, rows), rows) ** 2, axis=1)
 
     @final
     def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
@@ -139,7 +144,7 @@ class BlockLoss(Loss):
     @final
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
         rows, c = self._counting(c, rows)
-        blocks = self._blocks(x, rows)
+        blocks = self.blocks(x, rows)
         r = self.residuals(blocks, rows)
         return sum64(0.5 * c * np.sum(r * r, axis=1)), self._pull(self.jacobian(blocks, rows), c[:, None] * r, rows)
 
@@ -147,8 +152,8 @@ class BlockLoss(Loss):
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         """Σ cᵢJᵢᵀJᵢu."""
         rows, c = self._counting(c, rows)
-        J = self.jacobian(self._blocks(x, rows), rows)
-        moved = sum(np.einsum("mkd,md->mk", D, du) for D, du in zip(J, self._blocks(u, rows), strict=True))
+        J = self.jacobian(self.blocks(x, rows), rows)
+        moved = sum(np.einsum("mkd,md->mk", D, du) for D, du in zip(J, self.blocks(u, rows), strict=True))
         return self._pull(J, c[:, None] * moved, rows)
 
     @final
@@ -160,9 +165,9 @@ class BlockLoss(Loss):
         """Σ cᵢJᵢᵀJᵢ in blocks, for c ≥ 0."""
         rows, c = self._counting(c, None)
         root = np.sqrt(c)[:, None, None]
-        J = [D * root for D in self.jacobian(self._blocks(x, rows), rows)]
+        J = [D * root for D in self.jacobian(self.blocks(x, rows), rows)]
         all_of_x = _sparse(J, [self._columns(slot, rows) for slot in range(len(J))], self.x_shape[0])
-        gone = self._eliminated()
+        gone = self.eliminated()
         if gone is None:
             return DenseSystem((all_of_x.T @ all_of_x).toarray())
         group, block = self.sees[gone]
@@ -170,12 +175,12 @@ class BlockLoss(Loss):
         go = np.arange(self.x_shape[0])[self._parts[group]]
         stay = np.delete(np.arange(self.x_shape[0]), go)
         squares = np.einsum("mka,mkb->mab", J[gone], J[gone]).reshape(len(c), -1)
-        C = _sum_by(squares, block[rows], count).reshape(count, size, size)
+        C = sum_by(squares, block[rows], count).reshape(count, size, size)
         first, last = all_of_x[:, stay], all_of_x[:, go]
         return SchurSystem((first.T @ first).toarray(), first.T @ last, C, stay, go)
 
     @final
-    def _eliminated(self) -> int | None:
+    def eliminated(self) -> int | None:
         """Which of ``sees`` has the group that is eliminated; None where all groups are seen several times."""
         seen = [slot.group for slot in self.sees]
         once = [slot for slot, group in enumerate(seen) if seen.count(group) == 1]
@@ -189,7 +194,8 @@ class BlockLoss(Loss):
         return np.asarray(self._parts[group].start + size * select(block, rows)[:, None] + np.arange(size))
 
     @final
-    def _blocks(self, x: Array, rows: Rows) -> list[Array]:
+    def blocks(self, x: Array, rows: Rows = None) -> list[Array]:
+        """What the examples see of x, each of shape (m, size)."""
         groups = self.split(x)
         return [groups[seen.group][select(seen.block, rows)] for seen in self.sees]
 
@@ -205,7 +211,7 @@ class BlockLoss(Loss):
         """Σ Jᵢᵀrᵢ."""
         found = [np.zeros(group) for group in self.groups]
         for D, (group, block) in zip(J, self.sees, strict=True):
-            found[group] += _sum_by(np.einsum("mkd,mk->md", D, r), select(block, rows), self.groups[group][0])
+            found[group] += sum_by(np.einsum("mkd,mk->md", D, r), select(block, rows), self.groups[group][0])
         return self.join(*found)
 
 
@@ -231,7 +237,7 @@ def _sparse(J: list[np.ndarray], columns: list[np.ndarray], width: int) -> Any:
     return csr_array((data.ravel(), index.ravel(), np.arange(0, m * k * wide + 1, wide)), shape=(m * k, width))
 
 
-def _sum_by(values: np.ndarray, block: np.ndarray, count: int) -> np.ndarray:
+def sum_by(values: np.ndarray, block: np.ndarray, count: int) -> np.ndarray:
     """Σ of the rows of values (m, d) over each of ``count`` blocks, (count, d)."""
     d = values.shape[1]
     at = (block[:, None] * d + np.arange(d)).ravel()

@@ -64,9 +64,8 @@ def check_loss(loss: Loss, x: Any = None, *, exact_hessian: bool = True, smooth:
     found = _attributes(loss)
     if not found:
         trial = Trial(loss, x, np.random.default_rng(seed), exact_hessian, smooth)
-        # What comes later makes no sense where something before it is wrong.
-        for group in (trial.basics, trial.first_order, trial.the_rest):
-            found = found or [sentence for check in group() for sentence in _heard(check)]
+        for stage in trial.stages():
+            found = found or [sentence for check in stage for sentence in _heard(check)]
     if found:
         raise ValueError("\n- ".join([f"{type(loss).__name__} is not right yet:", *found]))
 

@@ -64,6 +64,8 @@ class Logistic(GLM):
         The features, one example a row; see `Linear`.
     t : array of shape (n,)
         Labels 0 and 1, or proportions in [0, 1].
+    part : bool
+        Whether these are some of the rows of a larger problem, so that they may be of one class.
     **layer : bool or array
         The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 
@@ -77,12 +79,13 @@ class Logistic(GLM):
     array([0., 0.])
     """
 
-    def __init__(self, V: Any, t: Any, **layer: Unpack[Layer]) -> None:
+    def __init__(self, V: Any, t: Any, part: bool = False, **layer: Unpack[Layer]) -> None:
         super().__init__(V, t, **layer)
+        self.part = part
         t = to_numpy(self.t)
         if t.min() < 0 or t.max() > 1:
             raise ValueError("t must lie in [0, 1]; turn labels -1, 1 into (t + 1) / 2, use Softmax for more classes.")
-        if t.min() == t.max() and t[0] in (0, 1):
+        if not part and t.min() == t.max() and t[0] in (0, 1):
             raise ValueError(f"t holds one class only ({float(t[0]):g}); give rows of both classes.")
         saturated = np.empty_like(t)
         for start in range(0, len(t), PIECE):

@@ -89,6 +89,10 @@ class Homography(PredictionLoss):
     def minimal(self) -> int:
         return 4
 
+    @property
+    def minimiser_passes(self) -> float:
+        return 0.0  # no residuals are evaluated
+
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         """DLT: the unit vector h with the smallest Σ cᵢ‖Aᵢh‖², for the algebraic form on the sphere."""
         if self.form != "algebraic" or not isinstance(r2, Sphere):

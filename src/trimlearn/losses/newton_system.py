@@ -10,7 +10,7 @@ import numpy as np
 
 from trimlearn.losses.exact import solve_symmetric
 
-__all__ = ["DenseSystem", "NewtonSystem", "SchurSystem"]
+__all__ = ["DenseSystem", "NewtonSystem", "SchurSystem", "inverses"]
 
 NEGATIVE = 1e-6  # share of the largest diagonal entry below which −⟨v, Hv⟩/‖v‖² is rounding: differences give 1e-10
 # What an eigenvalue of a matrix of unit diagonal may be by rounding: 2e-16 for each of thousands of terms that cancel
@@ -52,7 +52,7 @@ class NewtonSystem(ABC):
 
     @abstractmethod
     def solve(self, g: np.ndarray) -> np.ndarray | None:
-        """d with H d = g, 0 in directions that H does not see; None where H is negative along what is left of g."""
+        """d with H d = g, 0 in directions that neither sees; None where H is 0 or negative along what is left of g."""
 
     @abstractmethod
     def matrix(self) -> np.ndarray:
@@ -94,6 +94,8 @@ class DenseSystem(NewtonSystem):
 
     def solve(self, g: np.ndarray) -> np.ndarray | None:
         """Losses of linear predictions have no negative H. Others may; `solve_symmetric` leaves those directions."""
+        if _falls_without_end(self.diagonal, g):
+            return None
         d = solve_symmetric(self.H, g[:, None])[:, 0]
         left = g - self.H @ d
         if left @ self.H @ left < -NEGATIVE * np.abs(np.diag(self.H)).max() * (left @ left):
@@ -164,7 +166,9 @@ class SchurSystem(NewtonSystem):
     def solve(self, g: np.ndarray) -> np.ndarray | None:
         from scipy.sparse import bsr_array
 
-        inverse, count = _inverses(self.C), len(self.C)
+        if _falls_without_end(self.diagonal, g):
+            return None
+        inverse, count = inverses(self.C), len(self.C)
         blocks = bsr_array((inverse, np.arange(count), np.arange(count + 1)), shape=(len(self.go),) * 2)
         EC = self.E @ blocks
         a = _solve_psd(self.B - (EC @ self.E.T).toarray(), g[self.stay] - EC @ g[self.go], np.diag(self.B))
@@ -185,11 +189,16 @@ class SchurSystem(NewtonSystem):
         return d
 
 
+def _falls_without_end(diagonal: np.ndarray, g: np.ndarray) -> bool:
+    """Whether a parameter has a gradient and no curvature: a loss that says so, one of kinks for example, is linear."""
+    return bool(np.any((diagonal == 0) & (g != 0)))
+
+
 def _blocks(C: np.ndarray, d: np.ndarray) -> np.ndarray:
     return np.asarray(np.einsum("cij,cj->ci", C, d.reshape(C.shape[:2]))).ravel()
 
 
-def _inverses(C: np.ndarray) -> np.ndarray:
+def inverses(C: np.ndarray) -> np.ndarray:
     """The inverse of every block, 0 in the directions that it does not see, whatever the scales of its parameters."""
     scale = np.sqrt(np.diagonal(C, axis1=1, axis2=2))
     scale = np.where(scale > 0, scale, 1.0)

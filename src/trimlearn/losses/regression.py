@@ -88,6 +88,10 @@ class LeastSquares(Regression):
     def curvature_bound(self) -> float:
         return 1.0
 
+    @property
+    def minimiser_passes(self) -> float:
+        return 0.0  # no residuals are evaluated
+
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         return ridge_regression(self.linear, self.t, c, r2)
 

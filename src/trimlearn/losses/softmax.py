@@ -36,7 +36,7 @@ class Softmax(PredictionLoss):
         Labels in 0..K−1, or their probabilities, a row of them for each example: these stand in place of e_t, and φ is
         0 where softmax(z) = t.
     n_classes : int, optional
-        K; None takes the largest label + 1.
+        K; None takes the largest label + 1, and wants rows of at least two classes.
     **layer : bool or array
         The keywords ``intercept``, ``center`` and ``scale`` of `Linear`.
 

@@ -55,6 +55,10 @@ class Subspace(PredictionLoss):
         if self._start is not None and tuple(self._start.shape) != self.x_shape:
             raise ValueError(f"start must have shape {self.x_shape}, got {tuple(self._start.shape)}.")
 
+    def begin_at(self, start: Array) -> None:
+        """Start from this U, of the kind that x is, which spares finding one."""
+        self._start = start
+
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         return 0.5 * (select(self._norms2, rows) - namespace(z).sum(z * z, axis=1)), -z
 
@@ -76,6 +80,10 @@ class Subspace(PredictionLoss):
             raise ValueError(
                 f"r2 must be Stiefel() for Subspace, got {r2.name}: without UᵀU = I the loss has no bound."
             )
+
+    @property
+    def minimiser_passes(self) -> float:
+        return 0.0  # no residuals are evaluated
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         return leading_subspace(self.linear, c, self.K) if isinstance(r2, Stiefel) else None

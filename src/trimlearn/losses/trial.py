@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, final
 
 import numpy as np
@@ -20,7 +21,7 @@ __all__ = ["Trial"]
 
 DIRECTIONS = 3  # of differences; of these two must disagree, as a kink within 1e-5 of x is no error
 GRID, HALVINGS = 32, 24  # points of a line where the gradient may jump, and closer looks at one: limits on time
-ACROSS = 0.3  # of 1 + |x|, the length of that line: as far as x lies from the start at most
+ACROSS = 0.3, 5.0  # of 1 + |x|, the lengths of that line: near x, and where most losses take another branch
 JUMP, POLE = 1e-2, 10.0  # of the gradient's range along the line: what stays a jump, and what is a pole instead
 NAMES = 3  # examples that a sentence names
 
@@ -33,22 +34,22 @@ class Trial(TrialPoint):
     exact_hessian: bool
     smooth: bool
 
-    def basics(self) -> list[Callable[[], Iterator[str]]]:
-        return [self.start, self.values]
-
-    def first_order(self) -> list[Callable[[], Iterator[str]]]:
-        return [self.rows, self.gradient]
-
-    def the_rest(self) -> list[Callable[[], Iterator[str]]]:
-        found = [self.weights, self.weight_zero, self.value_gradient, self.hessp, self.lipschitz, self.minimiser]
-        return [*found, self.kinks] if self.smooth else found
+    def stages(self) -> list[list[Callable[[], Iterator[str]]]]:
+        """The checks, in an order in which those of one stage make no sense where one before it has failed."""
+        last = [self.weight_zero, self.value_gradient, self.hessp, self.lipschitz, self.minimiser]
+        first = [[self.start], [self.values], [self.rows, self.gradient], [self.weights]]
+        return [*first, [*last, self.kinks] if self.smooth else last]
 
     def start(self) -> Iterator[str]:
-        for name, point in (("start()", self.loss.start()), ("x", self.x)):
-            if tuple(point.shape) != self.loss.x_shape:
-                yield f"{name} must have the shape x_shape = {self.loss.x_shape}, got {tuple(point.shape)}."
+        for name, find in (("start()", self.loss.start), ("x", lambda: self.x)):
+            point = find()
+            if tuple(np.shape(point)) != self.loss.x_shape:
+                yield f"{name} must have the shape x_shape = {self.loss.x_shape}, got {tuple(np.shape(point))}."
             elif not np.all(np.isfinite(to_numpy(point))):
                 yield f"{name} must be finite."
+            else:
+                continue
+            return
 
     def values(self) -> Iterator[str]:
         x, n = self.x, self.loss.n
@@ -74,7 +75,7 @@ class Trial(TrialPoint):
             expected = f[rows if isinstance(rows, slice) else to_numpy(rows)]
             if tuple(np.shape(part)) != expected.shape:
                 yield f"values(x, rows) must give one loss per row; for {what} it gives shape {tuple(np.shape(part))}."
-            elif np.any(self.off(np.nan_to_num(part), np.nan_to_num(expected), np.nan_to_num(expected))):
+            elif np.any(self.off(np.nan_to_num(self.flat(part)), np.nan_to_num(expected), np.nan_to_num(expected))):
                 yield f"values(x, rows) differs from values(x)[rows] where rows are {what}: use `select`."
 
     def gradient(self) -> Iterator[str]:
@@ -99,6 +100,25 @@ class Trial(TrialPoint):
             how = f"{np.nanmedian(ratio):.3g} times what it should be" if same else "not that of values"
             at = f"values change by {change[0]:.3g} where gradient says {said[0]:.3g}"
             yield f"gradient is {how}: {at} ({_named(numbers[bad])})."
+        elif (one := self._culprit()) is not None:
+            yield f"gradient is not that of values (example {one}), though it is for most others."
+
+    def _culprit(self) -> int | None:
+        """An example whose gradient is off among those not looked at one by one: the half that is off, halved."""
+        rows, u = np.flatnonzero(np.isfinite(to_numpy(self.loss.values(self.x)))), self.direction()
+
+        def off(some: np.ndarray) -> bool:
+            at, c = self.row(some), self.like(np.ones(len(some)))
+            ahead, back = (self.flat(self.loss.values(self.moved(u, h), at)) for h in (self.step, -self.step))
+            said = self.flat(self.loss.gradient(self.x, c, at)) @ u.ravel()
+            size = np.abs(to_numpy(self.loss.values(self.x, at))).sum(dtype=np.float64)
+            return bool(np.any(self.off((ahead - back).sum() / (2 * self.step), said, size)))
+
+        while len(rows) and off(rows):
+            if len(rows) == 1:
+                return int(rows[0])
+            rows = next((half for half in np.array_split(rows, 2) if off(half)), rows[:0])
+        return None
 
     def weights(self) -> Iterator[str]:
         loss, x, numbers = self.loss, self.x, self.numbers
@@ -192,12 +212,11 @@ class Trial(TrialPoint):
 
     def kinks(self) -> Iterator[str]:
         """A jump of the slope of one example along a line, that no closer look makes smaller."""
-        u = ACROSS * self.direction()
-        halvings = HALVINGS if eps_of(self.x) < 1e-10 else HALVINGS // 3
-        for i in self.numbers[: EXAMPLES // 2]:
+        halvings, u = HALVINGS if eps_of(self.x) < 1e-10 else HALVINGS // 3, self.direction()
+        for i, across in product(self.numbers[: EXAMPLES // 2], ACROSS):
 
-            def slope(t: float, i: int = int(i)) -> float:
-                return float(self.gradient_of(self.moved(u, t), i) @ u.ravel())
+            def slope(t: float, i: int = int(i), across: float = across) -> float:
+                return float(self.gradient_of(self.moved(u, across * t), i) @ u.ravel())
 
             ts = np.linspace(-1, 1, GRID + 1)
             slopes = np.array([slope(t) for t in ts])
@@ -205,12 +224,14 @@ class Trial(TrialPoint):
                 continue
             k = int(np.argmax(np.abs(np.diff(slopes))))
             (a, b), (fa, fb), span = ts[k : k + 2], slopes[k : k + 2], float(np.ptp(slopes))
+            least = max(JUMP * span, 1e4 * eps_of(self.x) * float(np.abs(slopes).max()))
             for _ in range(halvings):
+                if not abs(fb - fa) > least:
+                    break
                 middle = (a + b) / 2
                 fm = slope(middle)
                 a, b, fa, fb = (a, middle, fa, fm) if abs(fm - fa) >= abs(fb - fm) else (middle, b, fm, fb)
-            noise = 1e4 * eps_of(self.x) * np.abs(slopes).max()
-            if max(JUMP * span, noise) < abs(fb - fa) < POLE * span:
+            if least < abs(fb - fa) < POLE * span:
                 at = f"gradient jumps from {fa:.3g} to {fb:.3g} at a kink (example {i})"
                 yield f"{at}: all methods assume smooth losses, so round it off, or pass smooth=False."
                 return

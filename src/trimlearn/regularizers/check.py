@@ -12,7 +12,7 @@ from trimlearn.regularizers.base import Regularizer, rounding
 
 __all__ = ["check_regularizer"]
 
-RIVALS = 200  # points that a prox is compared with: a limit on time
+RIVALS = 80  # points that a prox is compared with: a limit on time
 STEPS = (0.1, 1.0, 10.0)  # γ: below, at and above the scale of x
 
 

@@ -1,7 +1,6 @@
 """Trimmed fits of any loss of linear predictions to rows that are read from a disk, from a start that a sample gave.
 
-Newton's steps: x is near its place already, and a pass over the rows gives value, gradient and Hessian at once. One
-number for each row is kept, its loss.
+Newton's steps: x is near its place already. Of each row its loss is kept, and its residual.
 """
 
 from __future__ import annotations
@@ -25,8 +24,11 @@ __all__ = ["Trimming", "kept_share", "newton_streamed", "trimmed_newton", "trimm
 Weigh = Callable[[slice], Any]  # the weights of some rows, or one for all
 
 STEPS = 30  # at most, a limit on time: from the fit to a sample three to ten are made
-SETTLED = 1e-8  # share of F that the next step could gain, when it is not made any more
-HALVINGS = 20  # of a step at most, against cycles: one or two are made, if any
+SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
+PRECISE = 1e-9  # the same where w is known, and steps gain digits: then x is known to 3·10⁻⁵ of a standard deviation
+LONGEST, SHORTEST = 10.0, 1e-3  # times Newton's step: limits for safety
+CURVED, PER_PARAMETER = 200_000, 100  # rows for the Hessian, and at least so many for each parameter: known to a tenth
+TINY = 1e-300  # in place of a 0 to divide by: a normal number, whose inverse is still finite
 PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory, 2 MB
 
 
@@ -74,95 +76,141 @@ def trimmed_newton(loss: PredictionLoss, x: Array, h: float, ridge: float) -> tu
     """min over x and w of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², Σ wᵢ = h, the intercept exempt: x, the losses there, and F
     after each step.
 
-    The best w for x, then Newton's step for this w, in turn: F falls in each, for a step that does not lower it is
-    halved.
+    The best w for x, then a step of `_Newton` for this w, in turn.
     """
-    penalty, objectives = _penalty(loss, ridge), list[float]()
-    f, best, step, length, halvings = _losses(loss, x), inf, np.zeros(x.shape), 1.0, 0
-    for _ in range(STEPS):
+    newton, objectives = _Newton(loss, ridge, SETTLED), list[float]()
+    while True:
+        f, r = _evaluated(loss, x)
         found = trimming(f, h)
-        value = found.value + _half_square(penalty, x)
-        if not value <= best * (1 + SETTLED) and halvings < HALVINGS:
-            length, halvings = length / 2, halvings + 1
-            x = (x - length * step).astype(x.dtype)
-            f = _losses(loss, x)
+        value = found.value + newton.half_square(x)
+        if newton.too_high(value):
+            x = newton.shorter()
             continue
         objectives.append(value)
-        _, gradient, hessian = _derivatives(loss, x, lambda at, found=found, f=f: found.of(f[at]), penalty)  # type: ignore[misc]
-        step = solve_symmetric(hessian, -gradient[:, None])[:, 0].reshape(x.shape)
-        gain = -0.5 * float(gradient @ step.ravel())
-        if not gain > SETTLED * abs(value) or not value < best:
-            break
-        best, length, halvings = value, 1.0, 0
-        x = (x + step).astype(x.dtype)
-        f = _losses(loss, x)
-    return x, f, objectives
+        there = newton.step(x, value, lambda at, f=f, found=found: found.of(f[at]), r)  # type: ignore[misc]
+        if there is None:
+            return x, f, objectives
+        x = there
 
 
 def newton_streamed(loss: PredictionLoss, x: Array, weigh: Weigh, ridge: float) -> Array:
     """min over x of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², the intercept exempt, w as given."""
-    penalty, best, step, length = _penalty(loss, ridge), inf, np.zeros(x.shape), 1.0
-    good = x
-    for _ in range(STEPS):
-        value, gradient, hessian = _derivatives(loss, x, weigh, penalty)
-        if not value <= best * (1 + SETTLED):
-            length /= 2
-            x = (good + length * step).astype(x.dtype)
+    newton = _Newton(loss, ridge, PRECISE)
+    while True:
+        f, r = _evaluated(loss, x)
+        value = newton.half_square(x)
+        for start in range(0, loss.n, PIECE):
+            at = slice(start, min(start + PIECE, loss.n))
+            w = np.broadcast_to(np.asarray(weigh(at), f.dtype), (at.stop - at.start,))
+            value += float(np.sum(f[at] * w, dtype=np.float64, where=w > 0)) / loss.n
+        if newton.too_high(value):
+            x = newton.shorter()
             continue
-        step = solve_symmetric(hessian, -gradient[:, None])[:, 0].reshape(x.shape)
-        good, improved = x, value < best
-        if not -0.5 * float(gradient @ step.ravel()) > SETTLED * abs(value) or not improved:
-            break
-        best, length = value, 1.0
-        x = (x + step).astype(x.dtype)
-    return good
+        there = newton.step(x, value, weigh, r)
+        if there is None:
+            return x
+        x = there
 
 
-def _losses(loss: PredictionLoss, x: Array) -> np.ndarray:
-    f = np.empty(loss.n, loss.like.dtype)
+class _Newton:
+    """Newton's steps with one Hessian, found from some of the rows, which lie in random order.
+
+    How much longer or shorter than that a step should be is read off two of them, as Barzilai and Borwein (1988) do in
+    the plain metric: rows that change sides as x moves take curvature away, for instance. A step that does not lower F
+    is made again, shorter.
+    """
+
+    def __init__(self, loss: PredictionLoss, ridge: float, settled: float) -> None:
+        self.loss, self.settled, self.penalty = loss, settled, _penalty(loss, ridge)
+        self._hessian: np.ndarray | None = None
+        self._best, self._from, self._step = inf, np.zeros(0), np.zeros(0)
+        self._length, self._made = 1.0, 0
+
+    def half_square(self, x: Array) -> float:
+        """½ Σ penalty x²."""
+        return 0.5 * float(self.penalty @ x.astype(np.float64).ravel() ** 2)
+
+    def too_high(self, value: float) -> bool:
+        """Whether the last step was too long, and another may be tried."""
+        return not value <= self._best * (1 + self.settled) and self._length > SHORTEST
+
+    def shorter(self) -> Array:
+        """x after a shorter step."""
+        self._length = min(1.0, self._length / 4)
+        return self._moved(self._from)
+
+    def step(self, x: Array, value: float, weigh: Weigh, r: np.ndarray) -> Array | None:
+        """x after the next step; None: it is where it should be. r: the residuals ∇φ."""
+        gradient = _gradient(self.loss, weigh, r) + self.penalty * x.astype(np.float64).ravel()
+        if self._hessian is None:
+            self._hessian = _hessian(self.loss, x, weigh) + np.diag(self.penalty)
+        step = solve_symmetric(self._hessian, -gradient[:, None])[:, 0]
+        if self._made:
+            before = self._hessian @ self._step
+            left = float(before @ step) / max(float(before @ self._step), TINY)
+            self._length = min(max(self._length / max(1 - left, 1 / LONGEST), 1 / LONGEST), LONGEST)
+        gain, fell = -0.5 * float(gradient @ step), value < self._best * (1 - self.settled)
+        self._made += 1
+        if not gain > self.settled * abs(value) or not fell or self._made > STEPS:
+            return None
+        self._best, self._from, self._step = value, x, step
+        return self._moved(x)
+
+    def _moved(self, x: Array) -> Array:
+        return (x + self._length * self._step.reshape(x.shape)).astype(x.dtype)
+
+
+def _evaluated(loss: PredictionLoss, x: Array) -> tuple[np.ndarray, np.ndarray]:
+    """The losses of all rows, and their residuals (n, K)."""
+    f, r = np.empty(loss.n, loss.like.dtype), np.empty((loss.n, loss.K), loss.like.dtype)
 
     def part(at: tuple[slice, Any]) -> None:
-        f[at[1]] = loss.phi(loss.linear.predict(x, at[1]), at[1])
+        f[at[1]], r[at[1]] = loss.evaluate(loss.linear.predict(x, at[1]), at[1])
 
     each(part, loss.linear.pieces())
-    return f
+    return f, r
 
 
-def _derivatives(
-    loss: PredictionLoss, x: Array, weigh: Weigh, penalty: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Value, gradient and Hessian of 1/n Σ wᵢfᵢ + ½ Σ penalty x², x as one vector."""
+def _gradient(loss: PredictionLoss, weigh: Weigh, r: np.ndarray) -> np.ndarray:
+    """1/n Σ wᵢAᵢᵀrᵢ as one vector; of rows of weight 0 nothing is added."""
+    K, p = loss.K, loss.linear.p
+
+    def part(at: tuple[slice, Any]) -> np.ndarray:
+        V, w = loss.linear.storage.fetch(at[1]), np.asarray(weigh(at[1]), r.dtype)
+        w = np.broadcast_to(w, (V.shape[0],))[:, None]
+        wr = np.where(w > 0, r[at[1]], 0) * w
+        return np.column_stack([(wr.T @ V).astype(np.float64), wr.sum(axis=0, dtype=np.float64)])
+
+    sums = total(part, loss.linear.pieces(), np.zeros((K, p + 1))) / loss.n
+    return (_transform(loss) @ sums.T)[: p + loss.linear.intercept].ravel()
+
+
+def _hessian(loss: PredictionLoss, x: Array, weigh: Weigh) -> np.ndarray:
+    """1/m Σ wᵢAᵢᵀ∇²φᵢAᵢ over the first m rows, for x as one vector."""
     K, p, linear = loss.K, loss.linear.p, loss.linear
     pairs = [(k, m) for k in range(K) for m in range(k + 1)]
     units = np.eye(K, dtype=loss.like.dtype)
+    m = min(loss.n, max(CURVED, PER_PARAMETER * prod(loss.x_shape)))
 
     def part(at: tuple[slice, Any]) -> np.ndarray:
         rows = at[1]
-        V, Z, w = linear.storage.fetch(rows), linear.predict(x, rows), weigh(rows)
-        f, r = loss.evaluate(Z, rows)
-        w = np.broadcast_to(np.asarray(w, f.dtype), f.shape)
-        f, r = np.where(w > 0, f, 0) * w, np.where(w[:, None] > 0, r, 0) * w[:, None]
-        sums = np.zeros((1 + K + len(pairs), p + 1, p + 1))
-        sums[0, 0, 0] = f.sum(dtype=np.float64)
-        sums[1 : K + 1, 0, :p], sums[1 : K + 1, 0, p] = r.T @ V, r.sum(axis=0, dtype=np.float64)
+        V, Z = linear.storage.fetch(rows), linear.predict(x, rows)
+        w = np.broadcast_to(np.asarray(weigh(rows), Z.dtype), (V.shape[0],))
         curves = [loss.phi_hessp(Z, np.broadcast_to(unit, Z.shape), rows) for unit in units]
-        for number, (k, m) in enumerate(pairs):
-            c = np.where(w > 0, curves[k][:, m], 0) * w
-            H = sums[1 + K + number]
+        sums = np.empty((len(pairs), p + 1, p + 1))
+        for H, (k, j) in zip(sums, pairs, strict=True):
+            c = np.where(w > 0, curves[k][:, j], 0) * w
             H[:p, :p], H[:p, p], H[p, p] = (V * c[:, None]).T @ V, c @ V, c.sum(dtype=np.float64)
             H[p, :p] = H[:p, p]
         return sums
 
-    sums = total(part, linear.pieces(), np.zeros((1 + K + len(pairs), p + 1, p + 1))) / loss.n
+    sums = total(part, linear.pieces(slice(0, m)), np.zeros((len(pairs), p + 1, p + 1))) / m
     size, T = p + linear.intercept, _transform(loss)
-    gradient = np.stack([(T @ g[0])[:size] for g in sums[1 : K + 1]], axis=1)  # (size, K), as x is
     hessian = np.zeros((size, K, size, K))
-    for number, (k, m) in enumerate(pairs):
-        H = (T @ sums[1 + K + number] @ T.T)[:size, :size]
-        hessian[:, k, :, m], hessian[:, m, :, k] = H, H.T
-    flat = x.astype(np.float64).ravel()
-    value = float(sums[0, 0, 0]) + _half_square(penalty, x)
-    return value, gradient.ravel() + penalty * flat, hessian.reshape(size * K, size * K) + np.diag(penalty)
+    for H, (k, j) in zip(sums, pairs, strict=True):
+        block = (T @ H @ T.T)[:size, :size]
+        hessian[:, k, :, j], hessian[:, j, :, k] = block, block.T
+    return hessian.reshape(size * K, size * K)
 
 
 def _transform(loss: PredictionLoss) -> np.ndarray:
@@ -182,7 +230,3 @@ def _penalty(loss: PredictionLoss, ridge: float) -> np.ndarray:
     if loss.intercept:
         penalty[-1] = 0.0
     return penalty.reshape(prod(loss.x_shape))
-
-
-def _half_square(penalty: np.ndarray, x: Array) -> float:
-    return 0.5 * float(penalty @ x.astype(np.float64).ravel() ** 2)

@@ -48,6 +48,7 @@ class Algorithm1(Run):
         return affordable(self.problem) or not isinstance(self.rule, Auto)
 
     def prepare(self, engine: Engine) -> None:
+        engine.check(self.refresh, self.tau)
         engine.use_duals(self.duals)
 
     def init(self, engine: Engine, x: Array) -> State:

@@ -16,8 +16,11 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.blocks import block_starts, blocks_for
+from trimlearn._utils.threads import each
 
 __all__ = ["Deal", "as_bytes", "deal_for"]
+
+Deck = tuple[slice, np.ndarray, np.ndarray]  # its rows, their order in the copy, and their places, which increase
 
 DECK_BYTES = 1 << 25  # of rows shuffled together: a limit on memory, two times 34 MB
 DECK_ROWS = 1 << 20  # of them at most: a limit on memory, 8 MB of row numbers
@@ -43,24 +46,29 @@ class Deal:
     seed: int
     deck: int
 
-    def decks(self) -> Iterator[tuple[slice, np.ndarray, np.ndarray]]:
-        """For every deck its rows, the order in which these lie in the copy, and their places there, which increase."""
-        starts = block_starts(self.n, self.blocks)
-        for number, start in enumerate(range(0, self.n, self.deck)):
-            stop = min(start + self.deck, self.n)
-            draw = np.random.Generator(np.random.Philox(key=self.seed, counter=number << 64))
-            row = draw.permutation(stop - start)
-            turn = np.arange(start, stop)
-            block = turn % self.blocks
-            narrow = block.astype(np.uint16) if self.blocks <= 1 << 16 else block  # sorted by digits, ten times faster
-            order = np.argsort(narrow, kind="stable")
-            yield slice(start, stop), row[order], (starts[block] + turn // self.blocks)[order]
+    def decks(self) -> Iterator[Deck]:
+        """All decks in order."""
+        return map(self._deck, range(-(-self.n // self.deck)))
+
+    def _deck(self, number: int) -> Deck:
+        start, stop = number * self.deck, min((number + 1) * self.deck, self.n)
+        draw = np.random.Generator(np.random.Philox(key=self.seed, counter=number << 64))
+        row = draw.permutation(stop - start)
+        turn = np.arange(start, stop)
+        block = turn % self.blocks
+        narrow = block.astype(np.uint16) if self.blocks <= 1 << 16 else block  # sorted by digits, ten times faster
+        order = np.argsort(narrow, kind="stable")
+        return slice(start, stop), row[order], (block_starts(self.n, self.blocks)[block] + turn // self.blocks)[order]
 
     def restored(self, values: np.ndarray) -> np.ndarray:
         """``values``, one for every place, in the order of the rows."""
         out = np.empty_like(values)
-        for rows, order, places in self.decks():
+
+        def part(number: int) -> None:
+            rows, order, places = self._deck(number)
             out[rows.start + order] = values[places]
+
+        each(part, range(-(-self.n // self.deck)))
         return out
 
     def dealt(self, values: np.ndarray) -> np.ndarray:

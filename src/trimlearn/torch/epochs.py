@@ -57,34 +57,30 @@ class Epochs:
         module, optimizer = learner.module, learner.optimizer
         anchor = _Anchor.at(self, module, rows, w, objective) if self.variance_reduced else None
         module.train()
-        scaler = torch.amp.GradScaler(self._type, enabled=self._scaled) if scaler is None else scaler
         groups = self._groups(rows[torch.randperm(len(rows))])
-        total = torch.zeros((), dtype=torch.float64, device=self.examples.device)
-        mass = self._mass(w, rows)
+        total = torch.zeros((), device=self.examples.device)
+        mean_weight = self._mass(w, rows) / len(rows)
         for k, batch in enumerate(self.examples.batches(groups)):
             parts = self._parts_of_step(k, len(groups))
-            value = self._weighted(module, batch, w, objective) / (mass / len(rows) * parts * len(batch.rows))
-            scaler.scale(value).backward()
+            share = 1 / (mean_weight * parts * len(batch.rows))  # of a weighted loss in the mean over a step's batches
+            value = self._weighted(module, batch, w, objective)
+            step = value * share
+            (step if scaler is None else scaler.scale(step)).backward()
             if anchor is not None:
-                anchor.correct(self, module, batch, w, objective, mass / len(rows) * parts * len(batch.rows), parts)
-            total += value.detach().double() * (mass / len(rows) * parts * len(batch.rows))
+                anchor.correct(self, module, batch, w, objective, share, parts)
+            total += value.detach()
             if (k + 1) % self.accumulate == 0 or k + 1 == len(groups):
-                scaler.step(optimizer)
-                scaler.update()
-                optimizer.zero_grad(set_to_none=True)
-                if learner.scheduler is not None and learner.every_batch:
-                    learner.scheduler.step()
-        mean = float(total) / mass
-        if learner.scheduler is not None and not learner.every_batch:
-            _step_epoch(learner.scheduler, mean)
+                _step(optimizer, scaler)
+                learner.tick(batch=True)
+        mean = float(total) / (mean_weight * len(rows))
+        learner.tick(False, mean)
         return mean
 
     def _weighted(self, module: nn.Module, batch: Batch, w: Tensor, objective: Objective) -> Tensor:
         """Σ wᵢfᵢ over the batch."""
         with self._autocast():
             output = forward(module, batch.x)
-        weights = w[batch.rows]
-        return torch.sum(weights * objective(output, batch).to(weights.dtype))
+        return torch.dot(w[batch.rows], objective(output, batch).to(w.dtype))
 
     def _mass(self, w: Tensor, rows: Tensor) -> float:
         """Σ wᵢ over the rows; w is on the device, the rows are on the CPU."""
@@ -130,9 +126,9 @@ class Epochs:
     def _type(self) -> str:
         return self.examples.device.type
 
-    @property
-    def _scaled(self) -> bool:
-        return self.precision == torch.float16
+    def scaler(self) -> Any:
+        """What keeps small gradients from vanishing in float16; None where they do not."""
+        return torch.amp.GradScaler(self._type) if self.precision == torch.float16 else None
 
     def _autocast(self) -> AbstractContextManager[Any]:
         if self.precision == torch.float32:
@@ -163,24 +159,28 @@ class _Anchor:
         return cls(old, mean)
 
     def correct(
-        self, epochs: Epochs, module: nn.Module, batch: Batch, w: Tensor, objective: Objective, mass: float, parts: int
+        self, epochs: Epochs, module: nn.Module, batch: Batch, w: Tensor, objective: Objective, share: float, parts: int
     ) -> None:
         """Take the batch's gradient at the old x off the module's, and add the mean there."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
-        value = epochs._weighted(self.module, batch, w, objective) / mass
+        value = epochs._weighted(self.module, batch, w, objective) * share
         old = torch.autograd.grad(value, parameters, allow_unused=True)
-        now = (p for p in module.parameters() if p.requires_grad)
-        for p, g, mean in zip(now, old, self.mean, strict=True):
-            if p.grad is not None and g is not None:
-                p.grad += mean / parts - g
+        now = (p.grad for p in module.parameters() if p.requires_grad)
+        used = [(a, b, mean) for a, b, mean in zip(now, old, self.mean, strict=True) if a is not None and b is not None]
+        if used:
+            grads, olds, means = (list(part) for part in zip(*used, strict=True))
+            torch._foreach_add_(grads, means, alpha=1 / parts)
+            torch._foreach_sub_(grads, olds)
 
 
-def _step_epoch(scheduler: Any, value: float) -> None:
-    """One step of a scheduler that counts epochs; the one that watches the objective is told it."""
-    if isinstance(scheduler, torch.optim.lr_scheduler.ReduceLROnPlateau):
-        scheduler.step(value)
+def _step(optimizer: Any, scaler: Any) -> None:
+    """One step with the gradients that were added up, which are gone afterwards."""
+    if scaler is None:
+        optimizer.step()
     else:
-        scheduler.step()
+        scaler.step(optimizer)
+        scaler.update()
+    optimizer.zero_grad(set_to_none=True)
 
 
 @contextmanager

@@ -32,6 +32,7 @@ class Halves:
     rows: np.ndarray
     strata: np.ndarray | None  # one number per row, labels
     count: int  # epochs of a training
+    full: int  # epochs of the fit itself, to whose end a scheduler of the user's goes
 
     @cached_property
     def fold(self) -> np.ndarray:
@@ -49,8 +50,10 @@ class Halves:
         for g in range(FOLDS):
             rows = self.rows[self.fold != g]
             steps = self.count * self.run.epochs.batches_in(len(rows))
-            learner = self.recipe.learner(steps, begin=None if begin is None else begin[g])
-            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows)))
+            whole = self.full * self.run.epochs.batches_in(len(self.rows))
+            pace = whole / steps if self.recipe.every_batch else self.full / self.count
+            learner = self.recipe.learner(steps, begin=None if begin is None else begin[g], pace=pace)
+            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows), plain=True))
             models.append(learner.module)
         return models
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any, final
 
@@ -10,7 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
-from transformers import Trainer, TrainerCallback
+
+try:
+    from transformers import Trainer, TrainerCallback
+except ImportError as error:
+    raise ImportError("this Trainer needs transformers: pip install transformers accelerate.") from error
 
 from trimlearn._utils.files import replacing
 from trimlearn._utils.warn import warn
@@ -99,15 +104,10 @@ class TrimmedTrainer(Trainer):
         loss_fn: Callable[[Any, Tensor], Tensor] | None = None,
         **kwargs: Any,
     ) -> None:
-        dataset = kwargs.get("train_dataset")
-        if dataset is not None and not isinstance(dataset, Indexed):
-            dataset = kwargs["train_dataset"] = Indexed(dataset)
-        if dataset is not None and len(dataset) != trimmer.n:
-            raise ValueError(
-                f"train_dataset has {len(dataset)} examples and the trimmer was made for {trimmer.n}; "
-                "make it by Trimmer(len(train_dataset), …)."
-            )
-        super().__init__(*args, **kwargs)
+        given = signature(Trainer.__init__).bind_partial(None, *args, **kwargs).arguments
+        del given["self"]
+        _check(given, trimmer, loss_fn)
+        super().__init__(**given)
         self.trimmer = trimmer
         self.loss_fn = example_losses if loss_fn is None else loss_fn
         self.model_accepts_loss_kwargs = False  # what says the same to older versions
@@ -170,6 +170,23 @@ def example_losses(outputs: Any, labels: Tensor) -> Tensor:
     if logits.shape[1] == 1:
         return (logits - labels).square()[:, 0]
     return functional.binary_cross_entropy_with_logits(logits, labels, reduction="none").mean(dim=1)
+
+
+def _check(given: dict[str, Any], trimmer: Trimmer, loss_fn: Any) -> None:
+    """The training data numbered; ValueError for what would be passed over."""
+    dataset = given.get("train_dataset")
+    if dataset is not None and not isinstance(dataset, Indexed):
+        dataset = given["train_dataset"] = Indexed(dataset)
+    if dataset is not None and len(dataset) != trimmer.n:
+        raise ValueError(
+            f"train_dataset has {len(dataset)} examples and the trimmer was made for {trimmer.n}; "
+            "make it by Trimmer(len(train_dataset), …)."
+        )
+    if given.get("compute_loss_func") is not None:
+        raise ValueError("compute_loss_func gives one loss per batch; give loss_fn, with one loss per example.")
+    arguments = given.get("args")
+    if arguments is not None and arguments.label_smoothing_factor and loss_fn is None:
+        raise ValueError("label_smoothing_factor is not known here; give loss_fn, with smoothed labels.")
 
 
 def _checkpoint(args: Any, state: Any) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,18 +24,14 @@ def check_indices(indices: Any, n: int, repeats: bool) -> Tensor:
     if rows.dtype == torch.bool or rows.is_floating_point() or rows.is_complex():
         raise ValueError(f"indices must be integers, the examples' numbers in the dataset, got {rows.dtype}.")
     rows = rows.to(torch.int64)
-    outside = rows[(rows < 0) | (rows >= n)]
-    if len(outside):
-        raise ValueError(f"indices must be from 0 to {n - 1}, as Trimmer was made for n={n}, got {int(outside[0])}.")
-    if not repeats:
-        _check_distinct(rows)
-    return rows
-
-
-def _check_distinct(rows: Tensor) -> None:
-    values, counts = torch.unique(rows, return_counts=True)
-    if len(values) < len(rows):
+    ordered = np.sort(rows.numpy())
+    if ordered[0] < 0 or ordered[-1] >= n:
+        wrong = ordered[0] if ordered[0] < 0 else ordered[-1]
+        raise ValueError(f"indices must be from 0 to {n - 1}, as Trimmer was made for n={n}, got {wrong}.")
+    same = ordered[1:] == ordered[:-1]
+    if not repeats and same.any():
         raise ValueError(
-            f"indices holds {int(values[counts > 1][0])} more than once; give each example of a batch its own number, "
+            f"indices holds {ordered[1:][same][0]} more than once; give each example of a batch its own number, "
             "or Trimmer(…, repeats=True) if you sample with replacement."
         )
+    return rows

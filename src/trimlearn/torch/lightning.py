@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any, final
 
+from torch.utils.data import DataLoader
+
 try:
     from lightning.pytorch import Callback
 except ImportError:  # the same under its older name
-    from pytorch_lightning import Callback  # type: ignore[assignment]
-from torch.utils.data import DataLoader
+    try:
+        from pytorch_lightning import Callback  # type: ignore[assignment]
+    except ImportError as error:
+        raise ImportError("this callback needs Lightning: pip install lightning.") from error
 
 from trimlearn.torch.trimmer import Trimmer
 

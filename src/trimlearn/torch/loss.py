@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from math import ceil
 from typing import Any, final
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import torch
@@ -45,13 +47,13 @@ class TorchLoss(Loss):
     params : Tensor, dict of tensors, nn.Module or list of tensors
         Where to start, in float32 or float64, and the form in which fn is handed them: of a module a dict by name of
         those parameters that require gradients.
-    data : Tensor, tuple or dict of tensors
+    data : Tensor, tuple or dict of tensors, or TensorDataset
         One row per example, on the device of the params. Batches have the same form.
     lipschitz : float or array of shape (n,), optional
         The Lipschitz constants of the gradients, which ``step="theory"`` alone asks for.
     batch_size : int, optional
         How many examples fn sees at a time. None: as many as keep what PyTorch stores for the gradient below 4 MB
-        on a CPU, where 64 may take up to 256 MB, and below 1 GB elsewhere; it is measured on four examples.
+        on a CPU, where 256 may take up to 256 MB, and below 1 GB elsewhere; it is measured on four examples.
 
     Attributes
     ----------
@@ -216,7 +218,8 @@ class TorchLoss(Loss):
         identity = torch.eye(len(self.like), dtype=self.like.dtype, device=self.like.device)
         for batch, shares in self._batches(None, c, ceil(self.batch_size / DIRECTIONS)):
             try:
-                total += vmap(self._pullback(x, batch, shares), chunk_size=DIRECTIONS)(identity)[0]
+                with _loops_allowed():
+                    total += vmap(self._pullback(x, batch, shares), chunk_size=DIRECTIONS)(identity)[0]
             except (RuntimeError, NotImplementedError) as error:
                 _raise_for_memory(error)
                 return super().hessian(x, c)
@@ -228,7 +231,8 @@ class TorchLoss(Loss):
         several = vmap(one, in_dims=(None, self._examples.dimensions(0)))
         size = min(self.batch_size, max(1, memory(self.like.device) // (len(self.like) * self.like.element_size())))
         try:
-            parts = [several(x, batch) for batch, _ in self._batches(rows, None, size)]
+            with _loops_allowed():
+                parts = [several(x, batch) for batch, _ in self._batches(rows, None, size)]
         except (RuntimeError, NotImplementedError) as error:
             _raise_for_memory(error)
             return super().gradients(x, rows)
@@ -244,16 +248,19 @@ class TorchLoss(Loss):
     # -- examples, a batch at a time -----------------------------------------------------------------------------------
 
     def _losses(self, x: Tensor, batch: Any) -> Tensor:
+        return self._raw(x, batch).to(self.like.dtype)
+
+    def _raw(self, x: Tensor, batch: Any) -> Tensor:
         return self._fn(self._layout.handed(x), batch)
 
     def _try_out(self) -> float:
         try:
-            return try_out(self._losses, self._layout, self._examples)
+            return try_out(self._raw, self._layout, self._examples)
         except RuntimeError:
             if not self._layout.by_columns:
                 raise
         self._layout.by_columns = False  # fn may view its params in another shape, which these do not allow
-        return try_out(self._losses, self._layout, self._examples)
+        return try_out(self._raw, self._layout, self._examples)
 
     def _pullback(self, x: Tensor, batch: Any, shares: Tensor) -> Callable[[Tensor], tuple[Tensor]]:
         """u ↦ Hu, H the Hessian of Σ cᵢfᵢ over a batch: what pulls back through its gradient, as H is symmetric."""
@@ -264,23 +271,9 @@ class TorchLoss(Loss):
         pull: Callable[[Tensor], tuple[Tensor]] = vjp(grad(weighted), x)[1]
         return pull
 
-    def _batches(self, rows: Rows, c: Any, size: int | None = None) -> Iterator[tuple[Any, Any]]:
-        """The examples that count, ``size`` at a time, each with its c. Slices stay slices: they need no copies."""
-        numbers: Any = range(self.n)[rows or slice(None)] if rows is None or isinstance(rows, slice) else rows
-        if not isinstance(numbers, range):
-            numbers = torch.as_tensor(numbers, dtype=torch.int64, device=self.like.device)
-        if c is not None:
-            c = asarray_like(c, self.like)
-            kept = torch.nonzero(c)[:, 0]
-            if len(kept) < len(c):
-                c = c[kept]
-                numbers = torch.as_tensor(numbers, device=kept.device)[kept] if rows is not None else kept
-        size = self.batch_size if size is None else size
-        size = ceil(len(numbers) / max(1, ceil(len(numbers) / size))) or 1  # batches of one size
-        for start in range(0, len(numbers), size):
-            piece = numbers[start : start + size]
-            at = slice(piece.start, piece.stop, piece.step) if isinstance(piece, range) else piece
-            yield self._examples.take(at), None if c is None else c[start : start + size]
+    def _batches(self, rows: Rows, c: Array | None, size: int | None = None) -> Iterator[tuple[Any, Any]]:
+        shares = None if c is None else asarray_like(c, self.like)
+        return self._examples.batches(rows, shares, self.batch_size if size is None else size)
 
 
 def _constants(lipschitz: Any, n: int, like: Tensor) -> Array:
@@ -290,7 +283,15 @@ def _constants(lipschitz: Any, n: int, like: Tensor) -> Array:
     return L.expand(n)
 
 
+@contextmanager
+def _loops_allowed() -> Iterator[None]:
+    """Without PyTorch's warning that an operation, an LSTM's say, is not batched but looped over: it is right."""
+    with catch_warnings():
+        filterwarnings("ignore", "There is a performance drop because we have not yet implemented the batching rule")
+        yield
+
+
 def _raise_for_memory(error: BaseException) -> None:
     """Out of memory is no reason to go another, slower way."""
-    if isinstance(error, torch.OutOfMemoryError):
+    if isinstance(error, torch.cuda.OutOfMemoryError):
         raise error

@@ -64,19 +64,20 @@ def merged(f: Tensor, fresh: Tensor, seen: Tensor) -> None:
     """The losses of all processes put into f and seen: where several have one since the last time, their mean."""
     if not _together():
         return
-    counts = fresh.to(f.dtype)
-    sums = torch.where(fresh, f, torch.zeros_like(f))
+    counts = fresh.to(f.device, f.dtype)
+    sums = torch.where(counts > 0, f, torch.zeros_like(f))
     dist.all_reduce(counts)
     dist.all_reduce(sums)
     known = counts > 0
     f[known] = sums[known] / counts[known]
-    seen |= known
+    seen |= known.cpu()
 
 
-def same_everywhere(w: Tensor) -> None:
-    """The weights of the first process in all of them."""
+def same_everywhere(w: Tensor) -> Tensor:
+    """The weights of the first process, in all of them."""
     if _together():
         dist.broadcast(w, src=0)
+    return w
 
 
 def _together() -> bool:

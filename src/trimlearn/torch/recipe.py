@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any, final
 
 from torch import nn
 from torch.optim import Adam, Optimizer
-from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler
+from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnPlateau
 
 __all__ = ["Learner", "Recipe"]
 
+ROUNDING = 1e-6  # of a count of steps: a third of them three times is one
 RATE = 1e-3  # Adam's own default (Kingma and Ba 2015)
 
 
@@ -25,6 +27,20 @@ class Learner:
     optimizer: Optimizer
     scheduler: Any  # an LRScheduler, or one by its methods
     every_batch: bool  # whether the scheduler steps after every batch, or after every epoch
+    pace: float = 1.0  # its steps for each of them: a judge goes through the whole schedule, in less time
+    ticks: int = 0  # batches or epochs so far
+
+    def tick(self, batch: bool, mean: float = 0.0) -> None:
+        """What the scheduler does after a batch, or after an epoch of this mean objective."""
+        if self.scheduler is None or batch is not self.every_batch:
+            return
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step(mean)
+            return
+        due = int((self.ticks + 1) * self.pace + ROUNDING) - int(self.ticks * self.pace + ROUNDING)
+        self.ticks += 1
+        for _ in range(due):
+            self.scheduler.step()
 
 
 @final
@@ -46,23 +62,38 @@ class Recipe:
         # One copy of all three: in it the optimizer still has the parameters of its module, before any step.
         self.pristine = deepcopy(self.own)
 
-    def learner(self, steps: int, *, own: bool = False, begin: nn.Module | None = None) -> Learner:
+    def learner(self, steps: int, *, own: bool = False, begin: nn.Module | None = None, pace: float = 1.0) -> Learner:
         """The user's own module, or a fresh copy as it was at the start, or as ``begin`` is; ``steps`` to be made."""
         module, optimizer, scheduler = self.own if own else deepcopy(self.pristine)
         if begin is not None:
             module.load_state_dict(begin.state_dict())
+        if isinstance(optimizer, Optimizer) and isinstance(scheduler, LRScheduler) and not own:
+            _watched(optimizer)
         every_batch = self.every_batch
         if not isinstance(optimizer, Optimizer):
             made = [p for p in module.parameters() if p.requires_grad]
             if optimizer is None:
-                optimizer = Adam(made, RATE)
+                optimizer = Adam(made, RATE, fused=all(p.is_cuda for p in made))  # one kernel, not one per parameter
                 if scheduler is None:
-                    scheduler, every_batch = CosineAnnealingLR(optimizer, max(1, steps)), True
+                    scheduler, every_batch, pace = CosineAnnealingLR(optimizer, max(1, steps)), True, 1.0
             else:
                 optimizer = optimizer(made)
         if scheduler is not None and not isinstance(scheduler, LRScheduler) and not _steps(scheduler):
             scheduler = scheduler(optimizer)
-        return Learner(module, optimizer, scheduler, every_batch)
+        return Learner(module, optimizer, scheduler, every_batch, pace)
+
+
+def _watched(optimizer: Optimizer) -> None:
+    """Make a copied optimizer one that its scheduler knows to watch: a copy loses what the scheduler did to `step`."""
+    step = optimizer.step
+
+    @wraps(step)
+    def watched(*args: Any, **options: Any) -> Any:
+        optimizer._opt_called = True  # type: ignore[attr-defined]
+        return step(*args, **options)
+
+    watched._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+    optimizer.step = watched  # type: ignore[method-assign]
 
 
 def _steps(scheduler: Any) -> bool:

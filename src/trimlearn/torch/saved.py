@@ -16,7 +16,7 @@ from trimlearn._utils.files import replacing
 from trimlearn._utils.warn import warn
 from trimlearn.torch.recipe import Learner
 
-__all__ = ["SavedRun"]
+__all__ = ["EVERY", "SavedRun"]
 
 FORMAT = "trimlearn torch 1"  # what a file must say it is
 EVERY = 60.0  # seconds between two saves, the default of trimlearn.Checkpoint
@@ -30,7 +30,7 @@ class SavedRun:
     code. ``run`` says what is fitted to what: a file of another run is refused.
     """
 
-    def __init__(self, path: Any, run: dict[str, Any], resume: bool = True, every: float = EVERY) -> None:
+    def __init__(self, path: Any, run: dict[str, Any], resume: bool, every: float) -> None:
         if not isinstance(path, (str, os.PathLike)):
             raise TypeError(f"checkpoint must be a path, got {type(path).__name__}.")
         self.file, self.run, self.every = Path(path), run, every
@@ -54,6 +54,7 @@ class SavedRun:
             learner.scheduler.load_state_dict(there["scheduler"])
         for key, value in there["arrays"].items():
             arrays[key].copy_(value)
+        learner.ticks = int(there["ticks"])
         return int(there["epochs"])
 
     def keep(
@@ -65,6 +66,7 @@ class SavedRun:
         scheduler = {} if learner.scheduler is None else _plain(learner.scheduler.state_dict())
         self.stages[name] = {
             "epochs": epochs,
+            "ticks": learner.ticks,
             "module": {key: value.detach().cpu().clone() for key, value in learner.module.state_dict().items()},
             "optimizer": learner.optimizer.state_dict(),
             "scheduler": scheduler,

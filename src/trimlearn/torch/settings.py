@@ -15,10 +15,11 @@ from torch.utils.data import TensorDataset
 
 from trimlearn._utils.validation import check_choice, check_count, is_integer, is_number
 from trimlearn._utils.warn import warn
+from trimlearn.checkpoint import Checkpoint
 from trimlearn.torch.criterion import Criterion, Labels
 from trimlearn.torch.data import Examples
 from trimlearn.torch.epochs import Epochs
-from trimlearn.torch.saved import SavedRun
+from trimlearn.torch.saved import EVERY, SavedRun
 
 __all__ = ["Settings", "module_device"]
 
@@ -112,7 +113,9 @@ class Settings:
             return None
         shapes = "; ".join(f"{name} {tuple(p.shape)}" for name, p in module.named_parameters())
         numbers = {name: str(value) for name, value in vars(self).items()}
-        return SavedRun(path, {"module": shapes, "examples": examples.n, **numbers}, resume)
+        every = path.every if isinstance(path, Checkpoint) else EVERY
+        file = path.path if isinstance(path, Checkpoint) else path
+        return SavedRun(file, {"module": shapes, "examples": examples.n, **numbers}, resume, every)
 
 
 def module_device(module: nn.Module, device: Any, dataset: Any) -> torch.device:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import ceil
 from typing import Any, final
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from trimlearn.losses.storage import Rows
 
 __all__ = ["Tensors", "lengthen"]
 
@@ -18,7 +22,7 @@ class Tensors:
 
     Parameters
     ----------
-    data : Tensor, tuple or mapping of tensors
+    data : Tensor, tuple or mapping of tensors, or TensorDataset
         The examples; arrays become tensors.
     device : torch.device
         Where the model lies, and the data must.
@@ -32,6 +36,8 @@ class Tensors:
     """
 
     def __init__(self, data: Any, device: torch.device) -> None:
+        if isinstance(data, TensorDataset):
+            data = data.tensors
         if isinstance(data, Mapping):
             self.data: Any = {name: _tensor(part, f"data[{name!r}]", device) for name, part in data.items()}
             self.tensors = list(self.data.values())
@@ -51,6 +57,21 @@ class Tensors:
     def take(self, rows: slice | Tensor) -> Any:
         """A batch: some rows, by views where they are a slice."""
         return self._map(lambda tensor: tensor[rows] if isinstance(rows, slice) else tensor.index_select(0, rows))
+
+    def batches(self, rows: Rows, c: Tensor | None, size: int) -> Iterator[tuple[Any, Any]]:
+        """The examples that count, ``size`` at a time, each with its c. Slices stay slices: they need no copies."""
+        device = self.tensors[0].device
+        if rows is None or isinstance(rows, slice):
+            numbers: Any = range(self.n)[rows or slice(None)]
+        else:
+            numbers = torch.as_tensor(rows, dtype=torch.int64, device=device)
+        if c is not None and len(kept := torch.nonzero(c)[:, 0]) < len(c):
+            c, numbers = c[kept], kept if rows is None else torch.as_tensor(numbers, device=device)[kept]
+        size = ceil(len(numbers) / max(1, ceil(len(numbers) / size))) or 1  # batches of one size
+        for start in range(0, len(numbers), size):
+            piece = numbers[start : start + size]
+            at = slice(piece.start, piece.stop, piece.step) if isinstance(piece, range) else piece
+            yield self.take(at), None if c is None else c[start : start + size]
 
     def dimensions(self, dimension: int) -> Any:
         """The same number for every tensor, in the form of the data: what torch.func.vmap asks for."""
@@ -72,6 +93,8 @@ def lengthen(batch: Any) -> Any:
 def _tensor(part: Any, name: str, device: torch.device) -> Tensor:
     if isinstance(part, np.ndarray):
         part = torch.as_tensor(part, device=device)
+    if isinstance(part, (Dataset, DataLoader)):
+        raise ValueError(f"{name} must hold tensors, not a {type(part).__name__}: stack its examples by torch.stack.")
     if not isinstance(part, Tensor):
         raise ValueError(f"{name} must be a tensor with one row per example, got {type(part).__name__}.")
     if part.ndim == 0:

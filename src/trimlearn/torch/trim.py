@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.progress import watching
 from trimlearn.robust.labels.noise import LabelNoise
@@ -19,7 +20,7 @@ from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.torch.criterion import Criterion, Labels, find_labels, forward
 from trimlearn.torch.data import Batch, Examples, examples_of
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.halves import Halves
+from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
 from trimlearn.torch.level import LossScale
 from trimlearn.torch.recipe import Recipe
@@ -31,7 +32,10 @@ from trimlearn.torch.trimming import Trimming, judge_examples, warn_of_invalid, 
 __all__ = ["trim"]
 
 JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with the fit itself twice the plain time
-JUDGED_KNOWN = 0.2  # the same where the level is known: with the fit to what is kept 1.4 times the plain time at most
+# The same where the level is known: with the fit to what is kept 1.4 times the plain time at most. Labels are judged in
+# two trainings, other targets in one.
+JUDGED_LABELS, JUDGED_NUMBERS = 0.2, 0.3
+JUDGE_STEPS = 200  # that a judge makes at least, if the fit makes as many: Adam moves a weight by 0.2 in them
 PROBE = 32  # examples on which module and loss are tried out first
 
 
@@ -110,7 +114,7 @@ def trim(
         Of batches, halves and dropout.
     callback : callable, optional
         Called with the `EpochRecord` of every epoch; True ends the fit.
-    checkpoint : path, optional
+    checkpoint : path or Checkpoint, optional
         A file to save the fit to, and to go on from.
     resume : bool, default=True
         Whether to go on from that file, if it is there.
@@ -145,6 +149,10 @@ def trim(
     >>> round(result.contamination_, 1), bool((~result.inlier_mask_[::5]).mean() > 0.9)
     (0.2, True)
     """
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback must be callable with an EpochRecord, got {type(callback).__name__}.")
+    if num_workers != 0:
+        check_count(num_workers, "num_workers")
     settings = Settings(contamination, epochs, batch_size, accumulate, gradient, precision, scheduler_every, seed)
     where = module_device(module, device, dataset)
     module.to(where)
@@ -244,13 +252,24 @@ class _Fit:
             weights = verdict.inliers.astype(np.float64)
             self._fit(run, self._plan(weights, self._given))
             return weights, scale.scores(losses), verdict.cutoff, verdict.contamination, LossMeasure(scale)
-        trimming = Trimming(self.epochs, self._given, self.share, self.count, self.groups)
-        self._fit(run, trimming.plan(self.module, self.rows))
+        if self.share < 1:
+            self._trimmed(run, self.share)
+        else:
+            self._fit(run, self._plan(np.ones(len(self.rows)), self._given))
         losses = self.epochs.evaluate(self.module, torch.as_tensor(self.rows)).losses
         scale = LossScale.of(losses)
         scores = scale.scores(losses)
         w, threshold = self._best(scores, self.share)
         return w, scores, threshold, float(self.level or 0.0), LossMeasure(scale)
+
+    def _trimmed(self, run: Run, share: float) -> None:
+        """Judges find what is off, while h falls; the module learns the rest from the start, and w-steps go on."""
+        halves = self._halves(run, None)
+        falling = Trimming(self.epochs, self._given, share, halves.count, self.groups)
+        losses = halves.evaluate(halves.train("judge {} of 2", falling.plan)).losses
+        trimming = Trimming(self.epochs, self._given, share, self.count, self.groups)
+        w = torch.as_tensor(trimming.weights(losses, self.rows))
+        self._fit(run, trimming.settle(self.module, self.rows, w), {"w": w})
 
     # -- what both share ----------------------------------------------------------------------------------------------
 
@@ -259,8 +278,10 @@ class _Fit:
         return self.epochs.criterion.losses(output, batch.y, len(batch.rows))
 
     def _halves(self, run: Run, strata: np.ndarray | None) -> Halves:
-        part = JUDGED if self.level is None else JUDGED_KNOWN
-        return Halves(run, self.recipe, self.rows, strata, ceil(part * self.count))
+        known = JUDGED_LABELS if self.epochs.labels is not None else JUDGED_NUMBERS
+        part = JUDGED if self.level is None else known
+        enough = min(self.count, ceil(JUDGE_STEPS / self.epochs.batches_in(len(self.rows) // FOLDS)))
+        return Halves(run, self.recipe, self.rows, strata, max(round(part * self.count), enough), self.count)
 
     def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], Plan]:
         """The same weights in all epochs."""
@@ -268,10 +289,10 @@ class _Fit:
         plan = Plan(torch.as_tensor(self.rows[weights > 0]), w, objective)
         return lambda epoch: plan
 
-    def _fit(self, run: Run, plan: Callable[[int], Plan]) -> None:
+    def _fit(self, run: Run, plan: Callable[[int], Plan], arrays: dict[str, Tensor] | None = None) -> None:
         """The fit of the module itself."""
         learner = self.recipe.learner(self.count * self.epochs.batches_in(len(self.rows)), own=True)
-        run.run(Stage("fit", learner, self.count, plan))
+        run.run(Stage("fit", learner, self.count, plan, arrays=arrays or {}))
 
     def _best(self, scores: np.ndarray, share: float) -> tuple[np.ndarray, float]:
         """The weights that keep a share of the rows, every group's if there are groups; and the largest score kept."""

@@ -7,15 +7,18 @@ from math import nan
 from re import sub
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.smart.method import Record
 from trimlearn.torch.indices import check_indices
 from trimlearn.torch.processes import Pace, merged, same_everywhere
 from trimlearn.torch.quotas import Quotas
+from trimlearn.torch.spoilt import spoilt, without_gradient
 from trimlearn.torch.trial import check_losses
 
 __all__ = ["Trimmer"]
@@ -101,7 +104,9 @@ class Trimmer:
         self._quotas = Quotas(self.n, contamination, groups)
         self._w = torch.ones(self.n)
         self._f = torch.full((self.n,), nan)
-        self._seen = torch.zeros(self.n, dtype=torch.bool)  # since the first w-step, and since the last:
+        self._seen = torch.zeros(
+            self.n, dtype=torch.bool
+        )  # ever, and since the last w-step: on the CPU, as indices are
         self._fresh = torch.zeros(self.n, dtype=torch.bool)
         self._recorded = False  # whether anything has gone in since the last w-step, in any process
         self._pace = Pace(self.n)
@@ -126,17 +131,16 @@ class Trimmer:
         -------
         Tensor
             Σ wᵢfᵢ/(b·h/n), differentiable. Losses that are not finite add nothing; where none is, and one counts, NaN.
+            Where they spoil the gradient of the others, as NaN among the inputs does, all gradients are 0.
         """
-        rows = self._keep(losses, indices)
-        w = self._w[rows].to(losses.dtype)
+        w = self._w[self._keep(losses, indices)].to(losses.dtype)  # few operations: a GPU pays for each, not for rows
         finite = torch.isfinite(losses)
-        counts = finite & (w > 0)
-        total = (torch.where(counts, losses, torch.zeros_like(losses)) * w).sum()
-        mean = total / (len(losses) * max(self._h / self.n, 1 / self.n))
-        lost = (w > 0).any() & ~finite.any()  # a run that has diverged shows it at once
+        mean = (w * torch.where(finite, losses, 0.0)).sum() * (self.n / (len(losses) * self._h))
+        if not bool(finite.all()):
+            mean = self._spared(mean, lost=not bool(finite.any()) and bool((w > 0).any()))
         if self._pace.advance(len(losses)):
             self.step()
-        return torch.where(lost, torch.full_like(mean, nan), mean)
+        return mean
 
     def record(self, losses: Tensor, indices: Any) -> None:
         """Keep the losses of a batch, and return nothing: where a model is evaluated on all examples before `step`.
@@ -158,17 +162,8 @@ class Trimmer:
         """
         if self.w_steps and not self._recorded:
             return
-        merged(self._f, self._fresh, self._seen)
-        self._check(int(self._seen.sum()), int((torch.isfinite(self._f) & self._seen).sum()))
-        self.w_steps += 1
-        if self._done == 1.0 and self._quotas.exceeded(self._f, self._seen):
-            self._say("more losses are NaN or infinite than there are examples to trim: all of these get weight 0.")
-        before = self._w
-        self._w = torch.where(self._seen, self._quotas.best(self._f, self._seen, self._done), self._w)
-        same_everywhere(self._w)
-        self._fresh[:], self._recorded = False, False
-        self._pace.restart()
-        self._note(before)
+        with torch.inference_mode(False), torch.no_grad():
+            self._step()
 
     @property
     def weights_(self) -> Tensor:
@@ -180,12 +175,36 @@ class Trimmer:
 
     @property
     def outlier_scores_(self) -> Tensor:
-        lost = self._seen & ~torch.isfinite(self._f)
+        lost = self._seen.to(self._f.device) & ~torch.isfinite(self._f)
         return torch.where(lost, torch.full_like(self._f, torch.inf), self._f)
 
     @property
     def contamination_(self) -> float:
         return 1.0 - self._quotas.h(1.0) / self.n
+
+    def outlier_table(self) -> OutlierTable:
+        """The examples by their last known losses, worst first; those without one come last.
+
+        Returns
+        -------
+        OutlierTable
+            Columns row, weight, outlier (of weight 0) and score.
+
+        Examples
+        --------
+        >>> import torch
+        >>> trimmer = Trimmer(3, contamination=1, continuation=1)
+        >>> _ = trimmer(torch.tensor([0.5, 0.25, 9.0]), [0, 1, 2])
+        >>> trimmer.outlier_table()
+        row  weight  outlier  score
+          2       0     True      9
+          0       1    False    0.5
+          1       1    False   0.25
+        """
+        w, scores = self._w.cpu().numpy(), self.outlier_scores_.cpu().numpy()
+        order = np.argsort(-scores, kind="stable")  # NaN last
+        columns = {"row": order, "weight": w[order], "outlier": w[order] == 0, "score": scores[order]}
+        return OutlierTable(columns)
 
     def state_dict(self) -> dict[str, Any]:
         """What a run needs to go on, tensors and numbers: for torch.save.
@@ -214,7 +233,7 @@ class Trimmer:
             raise ValueError(f"state is that of a Trimmer of {state['n']} examples, and this one has {self.n}.")
         device = self._w.device
         self._w, self._f = (state[name].detach().to(device).clone() for name in ("weights", "losses"))
-        self._seen, self._fresh = (state[name].detach().to(device).clone() for name in ("seen", "fresh"))
+        self._seen, self._fresh = (state[name].detach().cpu().clone() for name in ("seen", "fresh"))
         self.w_steps, self._recorded = int(state["w_steps"]), bool(state["recorded"])
         self._pace.load(state["pace"])
 
@@ -232,28 +251,48 @@ class Trimmer:
     def _keep(self, losses: Any, indices: Any) -> Tensor:
         rows = check_indices(indices, self.n, self.repeats)
         check_losses(losses, len(rows), "losses must hold")
-        self._move(losses)
-        rows = rows.to(self._w.device)
-        self._f[rows] = losses.detach().to(self._f.dtype)
-        self._seen[rows] = self._fresh[rows] = self._recorded = True
+        with torch.inference_mode(False), torch.no_grad():  # what is made here outlives the user's own such block
+            self._move(losses)
+            self._seen[rows] = self._fresh[rows] = self._recorded = True
+            rows = rows.to(self._w.device, non_blocking=True)
+            self._f[rows] = losses.detach().to(self._f.dtype)
         return rows
+
+    def _step(self) -> None:
+        merged(self._f, self._fresh, self._seen)
+        f, seen, before = self._f.cpu(), self._seen, self._w.cpu()  # once a pass: not every device has float64
+        self._check(int(seen.sum()), int((torch.isfinite(f) & seen).sum()))
+        self.w_steps += 1
+        if self._done == 1.0 and self._quotas.exceeded(f, seen):
+            self._say("more losses are NaN or infinite than there are examples to trim: all of these get weight 0.")
+        w = torch.where(seen, self._quotas.best(f, seen, self._done), before)
+        self._w = same_everywhere(w.to(self._w.device))
+        self._fresh[:], self._recorded = False, False
+        self._pace.restart()
+        self._note(f.double(), w.double(), before.double())
+
+    def _spared(self, mean: Tensor, lost: bool) -> Tensor:
+        """The mean of a batch in which some losses are not finite; ``lost``: none is, which shows at once."""
+        if spoilt(mean):
+            mean = without_gradient(mean)
+            self._say(
+                "a batch holds a loss that is NaN or infinite, and so is its gradient: such batches are left out. "
+                "Drop these examples from the data, or fill in their inputs, for others are left out with them."
+            )
+        return mean + nan if lost else mean
 
     def _move(self, losses: Tensor) -> None:
         """All state lies where the losses do, and is as precise."""
         dtype = torch.float64 if losses.dtype == torch.float64 else self._f.dtype
         if losses.device != self._w.device or dtype != self._f.dtype:
             self._w, self._f = self._w.to(losses.device, dtype), self._f.to(losses.device, dtype)
-            self._seen, self._fresh = self._seen.to(losses.device), self._fresh.to(losses.device)
 
     def _check(self, seen: int, finite: int) -> None:
         if finite == 0:
             what = f"all {seen} losses are NaN or infinite" if seen else "no losses have gone in yet"
-            raise ValueError(f"there is nothing to trim by: {what}; check the data, the learning rate and the loss.")
+            raise ValueError(f"there is nothing to trim by: {what}; check the learning rate, the loss, and the data.")
         if finite < seen:
-            self._say(
-                f"{seen - finite} of {self.n} examples have a loss that is NaN or infinite: they get weight 0. Drop "
-                "them if it is their inputs that are not finite, for in a network's gradient 0 times NaN is NaN."
-            )
+            self._say(f"{seen - finite} of {self.n} examples have a loss that is NaN or infinite: they get weight 0.")
         if self._pace.drawn >= self.n and seen <= UNSEEN * self.n:
             self._say(
                 f"only {seen} of {self.n} examples have been seen in a whole pass: indices must number the examples of "
@@ -267,8 +306,8 @@ class Trimmer:
             self._said.add(kind)
             warn(sentence)
 
-    def _note(self, before: Tensor) -> None:
-        kept = self._seen & (self._w > 0)
-        objective = float((self._w[kept].double() @ self._f[kept].double()) / self.n)
-        moved = float((self._w - before).abs().double().sum()) / self.n
+    def _note(self, f: Tensor, w: Tensor, before: Tensor) -> None:
+        kept = self._seen & (w > 0)
+        objective = float(w[kept] @ f[kept]) / self.n
+        moved = float((w - before).abs().sum()) / self.n
         self.history_.append(Record(self.w_steps, self.w_steps, objective, nan, moved, self._h, nan))

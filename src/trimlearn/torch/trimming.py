@@ -4,26 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import final
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from trimlearn._utils.warn import warn
+from trimlearn.robust.labels.verdict import MATERIAL, significant
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.halves import Halves
+from trimlearn.torch.halves import Halves, Planner
 from trimlearn.torch.level import LossScale, judge_losses
 from trimlearn.torch.stages import Plan
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["Trimming", "judge_examples", "warn_of_invalid", "weight_set"]
 
+EVERY = 2  # epochs from one late w-step to the next: it takes a third of one
 FALLING = 0.5  # of the epochs, in which h falls to its target: then as many are left to settle
+# Standard errors, and the share, by which models must explain examples better. A tenth of the rows shifted makes it
+# dozens and a half; errors whose size depends on x, nothing being bad, make it 2 to 5 and a few per cent.
+SIGNIFICANT, SHARE = 4.0, 0.05
+APART = 1.5  # times the cut-off: half of an exponential tail ends at 1.2 times, and Cauchy's at 2
 HALF = 0.5  # of the examples that a wary model trusts: most are good, or nothing can be done
-CENTRAL = 0.75  # of the losses, by the mean of which models are compared: a quarter may be bad, and is left out
-BETTER = 0.8  # of the other's mean loss: a wary model must explain the central examples so much better to be asked
 
 
 def weight_set(h: float, groups: np.ndarray | None) -> WeightSet:
@@ -44,22 +49,37 @@ class Trimming:
 
     def plan(self, module: nn.Module, rows: np.ndarray) -> Callable[[int], Plan]:
         """What epoch e minimises: all rows in the first one."""
-        examples, numbers = self.epochs.examples, torch.as_tensor(rows)
 
         def at(epoch: int) -> Plan:
             fallen = min(1.0, epoch / max(1, round(FALLING * self.count)))
             share = 1 - fallen * (1 - self.share)
-            weights = np.ones(len(rows))
-            if share < 1:
-                weights = self.weights(self.epochs.evaluate(module, numbers).losses, rows, share)
-            w = torch.zeros(examples.n, device=examples.device)
-            w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
-            return Plan(numbers[torch.as_tensor(weights > 0)], w, self.objective)
+            return self._keeping(rows, self.step(module, rows, share) if share < 1 else np.ones(len(rows)))
 
         return at
 
+    def settle(self, module: nn.Module, rows: np.ndarray, w: Tensor) -> Callable[[int], Plan]:
+        """From weights w of the rows, which are changed in place: w-steps once the module has learnt from them."""
+        late = range(ceil(FALLING * self.count), self.count, EVERY)
+
+        def at(epoch: int) -> Plan:
+            if epoch in late:
+                w.copy_(torch.as_tensor(self.step(module, rows)))
+            return self._keeping(rows, w.numpy())
+
+        return at
+
+    def step(self, module: nn.Module, rows: np.ndarray, share: float | None = None) -> np.ndarray:
+        """The w-step: the losses of all rows in evaluation mode, and the weights that keep the smallest."""
+        return self.weights(self.epochs.evaluate(module, torch.as_tensor(rows)).losses, rows, share)
+
+    def _keeping(self, rows: np.ndarray, weights: np.ndarray) -> Plan:
+        examples, numbers = self.epochs.examples, torch.as_tensor(rows)
+        w = torch.zeros(examples.n, device=examples.device)
+        w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
+        return Plan(numbers[torch.as_tensor(weights > 0)], w, self.objective)
+
     def weights(self, losses: np.ndarray, rows: np.ndarray, share: float | None = None) -> np.ndarray:
-        """The w-step: the share of the rows with the smallest losses."""
+        """1 for the share of the rows with the smallest losses."""
         if not np.any(np.isfinite(losses)):
             raise ValueError(
                 "no example has a finite loss any more: the fit diverged. Give an optimizer with a lower learning rate."
@@ -71,28 +91,66 @@ class Trimming:
 
 
 def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossScale, np.ndarray]:
-    """Which examples do not belong, by models that have not seen them; and their losses.
+    """Which examples do not belong, by models that have not seen them; what scores are measured by; and the losses.
 
-    Models that trust all examples judge, or, where they explain the central ones so much better that the others must
-    have been led astray, models that trust the better half.
+    1. Models that trust all examples, and models that trust the better half of them. Those are asked that explain the
+       examples left out better.
+    2. Models fitted to what they call good. Where these explain the examples left out better than those that trust all,
+       their judgement counts. Else an example is wrong only where models that learnt from others like it do not explain
+       it either, by far, and where the good ones are explained no worse without it; the others are hard, not wrong.
     """
-    epochs = halves.run.epochs
-    everything = Trimming(epochs, objective, 1.0, halves.count)
-    models = halves.train("judge {} of 2", everything.plan)
-    losses = halves.evaluate(models).losses
-    wary = Trimming(epochs, objective, HALF, halves.count)
-    others = halves.train("judge {} of 2, wary", wary.plan)
-    theirs = halves.evaluate(others).losses
-    if _central(theirs) < BETTER * _central(losses):
-        losses = theirs
-    return *judge_losses(losses), losses
+    epochs, count = halves.run.epochs, halves.count
+    trusting = halves.evaluate(halves.train("judge {} of 2", Trimming(epochs, objective, 1.0, count).plan)).losses
+    wary = halves.evaluate(halves.train("judge {} of 2, wary", Trimming(epochs, objective, HALF, count).plan)).losses
+    losses = wary if _explains_better(wary, trusting) else trusting
+    verdict, scale = judge_losses(losses)
+    if not np.all(verdict.inliers):
+        good = np.zeros(epochs.examples.n)
+        good[halves.rows] = verdict.inliers
+        again = halves.evaluate(halves.train("judge {} of 2, of the good", _kept(epochs, objective, good))).losses
+        if _explains_better(again, trusting):
+            return *judge_losses(again), again
+        verdict, scale = judge_losses(trusting)
+        worse = _explains_better(trusting[verdict.inliers], again[verdict.inliers])
+        if _apart(verdict, scale.scores(trusting)) and not worse:
+            return verdict, scale, trusting
+        if verdict.contamination >= MATERIAL:
+            warn(
+                f"up to {verdict.contamination:.0%} of the examples may be wrong, but may be hard to explain as well: "
+                "all are taken to be right. Give contamination if you know better."
+            )
+    scale = LossScale.of(trusting)
+    scores = scale.scores(trusting)
+    return Verdict(scale.scale, float(np.max(scores)), np.ones(len(scores), dtype=bool), 0.0), scale, trusting
 
 
-def _central(f: np.ndarray) -> float:
-    """The mean of the smaller losses, from the least that is possible on: they may be negative."""
-    f = np.sort(np.where(np.isfinite(f), f, np.inf))
-    kept = f[: max(1, int(CENTRAL * len(f)))]
-    return float(np.mean(kept - min(0.0, float(kept[0]))))
+def _apart(verdict: Verdict, scores: np.ndarray) -> bool:
+    """Whether most of the rows flagged are far beyond the cut-off, and not the end of a long tail."""
+    off = ~verdict.inliers
+    return bool(off.any()) and float(np.median(scores[off])) >= APART * verdict.cutoff
+
+
+def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
+    """The rows of positive weight, in every epoch."""
+    w = torch.as_tensor(weights, dtype=torch.float32, device=epochs.examples.device)
+
+    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], Plan]:
+        plan = Plan(torch.as_tensor(rows[weights[rows] > 0]), w, objective)
+        return lambda epoch: plan
+
+    return planner
+
+
+def _explains_better(f: np.ndarray, g: np.ndarray) -> bool:
+    """Whether losses f are smaller than g, by the mean of their roots, by more than chance and more than a little.
+
+    A root grows like a distance: a bad example does not decide alone, and a hard one that only g explains counts.
+    """
+    low = min(0.0, float(np.nanmin(f)), float(np.nanmin(g)))
+    both = np.isfinite(f) & np.isfinite(g)
+    gain = np.sqrt(g[both] - low) - np.sqrt(f[both] - low)
+    enough = float(gain.mean()) >= SHARE * float(np.mean(np.sqrt(g[both] - low)))
+    return enough and significant(gain, np.ones(len(gain)), SIGNIFICANT)
 
 
 def warn_of_invalid(invalid: int, n: int, trimmed: float) -> None:

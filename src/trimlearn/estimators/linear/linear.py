@@ -16,10 +16,12 @@ from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings
+from trimlearn.estimators.linear.on_dask import fit_linear_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.estimators.linear.streamed import fit_linear_stream
+from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
@@ -138,6 +140,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     (array([3.]), array([ 2,  7, 11]))
     """
 
+    _takes_dask = True
     _x: Array  # of the trimmed fit
     _noise: float | None  # of an MM-estimate, see `Fitted`
     _bread: float
@@ -179,9 +182,12 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
 
         X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
-        docs/scale.md.
+        docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
         """
         with self._fitting(X):
+            if is_on_dask(X):
+                fit_linear_on_dask(self, X, y, sample_weight)
+                return self
             stream = opened(X, y, sample_weight)
             if stream is not None:
                 whole = read_whole(stream)
@@ -195,13 +201,17 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The mean of y for every row of X, which may be a dataset."""
+        """The mean of y for every row of X, which may be a dataset, or Dask's."""
+        if is_on_dask(X):
+            return lazily(self, X, "predict", self.coef_.dtype)
         if isinstance(X, Dataset):
             return by_blocks(self, X, lambda rows, _: rows @ self.coef_ + self.intercept_)
         return np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)
 
     def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """|residual|/scale_ for rows seen or unseen: how many standard deviations they are off. Larger is worse."""
+        if is_on_dask(X):
+            return lazily(self, X, "outlier_score", self.coef_.dtype, y=y)
         if (stream := opened(X, y)) is not None:
             return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, t)))
         z = self.predict(X)

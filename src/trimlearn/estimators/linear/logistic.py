@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -20,9 +21,11 @@ from trimlearn.estimators.inputs import check_labels_known, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
 from trimlearn.estimators.linear.explain import fitted_model
+from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_stream
+from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
@@ -138,6 +141,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
     (array([0., 0.]), array([0, 1]))
     """
 
+    _takes_dask = True
     _x: Array  # of the trimmed fit
     _judged: Judged
 
@@ -180,9 +184,12 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         """Fit to X (n, p), dense or CSR, and labels y (n,); sample_weight: 2 is the row twice, 0 its removal.
 
         X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
-        docs/scale.md.
+        docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
         """
         with self._fitting(X):
+            if is_on_dask(X):
+                fit_logistic_on_dask(self, X, y, sample_weight)
+                return self
             stream = opened(X, y, sample_weight)
             if stream is not None:
                 whole = read_whole(stream)
@@ -198,6 +205,9 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
+        if is_on_dask(X):
+            width = None if len(self.coef_) == 1 else len(self.coef_)
+            return lazily(self, X, "decision_function", self.coef_.dtype, width)
         if isinstance(X, Dataset):
             z = by_blocks(self, X, lambda rows, _: rows @ self.coef_.T + self.intercept_)
             return z[:, 0] if len(self.classes_) == 2 else z
@@ -206,26 +216,34 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of every row of X."""
+        if is_on_dask(X):
+            return lazily(self, X, "predict", self.classes_.dtype)
         z = self.decision_function(X)
         best = z > 0 if z.ndim == 1 else z.argmax(axis=1)
         return np.asarray(self.classes_[best.astype(np.intp)])
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log P(class), (n, K)."""
+        if is_on_dask(X):
+            return lazily(self, X, "predict_log_proba", self.coef_.dtype, len(self.classes_))
         if isinstance(X, Dataset):
             return by_blocks(self, X, lambda rows, _: log_softmax(self._linear(rows), axis=1))
         return np.asarray(log_softmax(self._linear(check_features(self, X)), axis=1))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class), (n, K)."""
+        if is_on_dask(X):
+            return lazily(self, X, "predict_proba", self.coef_.dtype, len(self.classes_))
         return np.asarray(np.exp(self.predict_log_proba(X)))
 
     def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
+        if is_on_dask(X):
+            return lazily(self, X, "outlier_score", np.float64, y=y)
         if (stream := opened(X, y)) is not None:
             return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, self._codes(t))))
         X = check_features(self, X)
-        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(y, warn=True)))))
+        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(on_host(y), warn=True)))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

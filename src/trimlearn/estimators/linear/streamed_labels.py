@@ -31,9 +31,11 @@ from trimlearn.solve import solve
 from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
-__all__ = ["fit_logistic_stream"]
+__all__ = ["as_it_is", "as_x", "fit_logistic_stream"]
 
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
+FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
+TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 
 
@@ -65,7 +67,7 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     fits = _Fits(model, storage, labels, ridge)
     with team():
         verdict = known._judged.verdict
-        noise = _as_it_is(verdict.noise)
+        noise = as_it_is(verdict.noise)
         if h is None and not verdict.clean:
             stage("how many labels are wrong")
             noise = fits.renewed(noise, known)
@@ -101,7 +103,7 @@ class _Labels:
         t = streamed.copy.t
         assert t is not None, "there is a target"
         self.data = streamed.data
-        values = np.unique(np.concatenate([np.unique(t[at]) for at in _pieces(len(t))]))
+        values = np.unique(np.concatenate([_distinct(t[at]) for at in _pieces(len(t))]))
         self.classes = np.unique(self.written(values))
         if len(self.classes) < 2:
             raise ValueError(f"y holds one class only, {self.classes[0]}; a classifier needs two at least.")
@@ -149,10 +151,14 @@ class _Fits:
 
     def corrected(self, noise: LabelNoise, known: Any, share: float | None) -> Array:
         """The fit to the classes that rows have by their labels and by the sample's model; or to the best ``share``."""
-        x = known._judged.x if share is not None else _as_x(known)
+        x = known._judged.x if share is not None else as_x(known)
         if share is None:
             P = np.empty((self.n, 1 if self.K == 2 else self.K), self.storage.like.dtype)
-            self.over(known, noise, lambda at, verdict: P.__setitem__(at, verdict.classes[:, -P.shape[1] :]))
+
+            def note(at: slice) -> None:
+                P[at] = self.classes(known, noise, at)[:, -P.shape[1] :]
+
+            each(note, _pieces(self.n))
             return self._fit(self.loss(P[:, 0] if self.K == 2 else P), x, lambda at: 1.0)
         scores, _ = self.scores(known, noise)
         cut = max(0.0, _quantile(scores, share))
@@ -179,32 +185,43 @@ class _Fits:
         K = self.K
 
         def counted(at: slice) -> np.ndarray:
-            verdict = self.judged(known, noise, at)
-            return np.stack([verdict.classes[verdict.labels == j].sum(axis=0) for j in range(K)], axis=1)
+            P, codes = self.classes(known, noise, at), self.labels.codes(at)
+            return np.stack([np.bincount(codes, column, K) for column in P.T])
 
         N = total(counted, _pieces(self.n), np.zeros((K, K)))
         T = N / np.maximum(N.sum(axis=1, keepdims=True), 1e-300)
         return replace(noise, T=T, epsilon=float(1 - np.trace(N) / self.n))
 
-    def judged(self, fitted: Any, noise: LabelNoise, at: slice) -> LabelVerdict:
-        """The verdict on some rows by a fitted model."""
-        z = np.asarray(two_columns(self.storage.fetch(at) @ fitted.coef_.T + fitted.intercept_))
-        codes = self.labels.codes(at)
-        return LabelVerdict(noise, [z], codes, np.ones(len(codes)))
+    def scored(self, fitted: Any, noise: LabelNoise, at: slice) -> tuple[np.ndarray, np.ndarray]:
+        """The log-odds that the labels of some rows are wrong, by a fitted model, and the classes suggested."""
+        z, codes = self.storage.fetch(at) @ fitted.coef_.T + fitted.intercept_, self.labels.codes(at)
+        if self.K > 2:
+            verdict = LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes)))
+            return verdict.scores, verdict.suggested
+        # The same in fewer steps, for two classes: P(other class)T[other, label] over P(class)T[class, label].
+        p, T = expit(np.where(codes == 1, -z[:, 0], z[:, 0]).astype(np.float64)), noise.bounded
+        odds = (p * (1 - 2 * noise.floor) + noise.floor) / ((1 - p) * (1 - 2 * noise.floor) + noise.floor)
+        scores = np.log(np.maximum(odds, TINY)) + np.log([T[1, 0] / T[0, 0], T[0, 1] / T[1, 1]])[codes]
+        return scores, codes if noise.epsilon == 0 else np.where(scores <= 0, codes, 1 - codes)
 
-    def over(self, fitted: Any, noise: LabelNoise, note: Callable[[slice, LabelVerdict], Any]) -> None:
-        """Note something of the verdict on all rows."""
-        each(lambda at: note(at, self.judged(fitted, noise, at)), _pieces(self.n))
+    def classes(self, fitted: Any, noise: LabelNoise, at: slice) -> np.ndarray:
+        """P(class | x, label) of some rows, (m, K)."""
+        if self.K > 2:
+            z, codes = self.storage.fetch(at) @ fitted.coef_.T + fitted.intercept_, self.labels.codes(at)
+            return LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes))).classes
+        wrong, codes = expit(self.scored(fitted, noise, at)[0]), self.labels.codes(at)
+        first = np.where(codes == 1, wrong, 1 - wrong)
+        return np.column_stack([first, 1 - first])
 
     def scores(self, fitted: Any, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:
         """The log-odds that labels are wrong, and the numbers of the classes suggested."""
         scores = np.empty(self.n, np.float32)
         suggested = np.empty(self.n, np.int8 if self.K <= np.iinfo(np.int8).max else np.int32)
 
-        def note(at: slice, verdict: LabelVerdict) -> None:
-            scores[at], suggested[at] = verdict.scores, verdict.suggested
+        def note(at: slice) -> None:
+            scores[at], suggested[at] = self.scored(fitted, noise, at)
 
-        self.over(fitted, noise, note)
+        each(note, _pieces(self.n))
         return scores, suggested
 
     def warn_of_lost_classes(self, w: np.ndarray) -> None:
@@ -231,22 +248,31 @@ def _keep_rows(model: Any, streamed: StreamedData, fits: _Fits, noise: LabelNois
     del scores
     model.outlier_probability_ = np.empty_like(model.outlier_scores_)
     model.weights_ = np.empty_like(model.outlier_scores_) if model.reweight else model.raw_weights_
-    for at in _pieces(n):
+
+    def part(at: slice) -> None:
         model.outlier_probability_[at] = expit(model.outlier_scores_[at])
         if model.reweight:
             model.weights_[at] = model.outlier_scores_[at] <= model.threshold_
 
+    each(part, _pieces(n))
 
-def _as_it_is(noise: LabelNoise) -> LabelNoise:
+
+def as_it_is(noise: LabelNoise) -> LabelNoise:
     """The same for predictions of a model that is as sure of itself as it is."""
     return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
 
 
-def _as_x(fitted: Any) -> Array:
+def as_x(fitted: Any) -> Array:
     """The parameters of a fitted model, as a loss takes them."""
     x = fitted.coef_.T
     x = np.vstack([x, fitted.intercept_]) if fitted.fit_intercept else x
     return x[:, 0] if len(fitted.classes_) == 2 else x
+
+
+def _distinct(t: np.ndarray) -> np.ndarray:
+    """The different labels among t; quickly where these are a few of the first."""
+    few = np.unique(t[:FEW_LABELS])
+    return few if len(few) < FEW_LABELS // 2 and np.isin(t, few).all() else np.unique(t)
 
 
 def _quantile(scores: np.ndarray, share: float) -> float:

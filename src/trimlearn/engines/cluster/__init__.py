@@ -1,0 +1,1 @@
+"""Rows on the workers of a Dask cluster. Dask is imported when an engine is made, never before."""

@@ -1,0 +1,305 @@
+"""Rows on the workers of a real cluster: the contract, workers that die or are slow, and what users hand in."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract import PROBLEMS, hold, table
+from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression, TrimmedPCA, on_dask, solve
+from trimlearn.checkpoint import Checkpoint
+from trimlearn.engines import LocalEngine
+from trimlearn.engines.cluster import workers as workers_module
+from trimlearn.engines.cluster.engine import DaskEngine
+from trimlearn.engines.cluster.workers import Workers
+from trimlearn.losses import LeastSquares, Subspace
+from trimlearn.problem import Problem
+from trimlearn.regularizers import Stiefel
+from trimlearn.smart import saga, svrg
+from trimlearn.smart.method import Record
+from trimlearn.weights import CappedSimplex
+
+distributed = pytest.importorskip("distributed")
+da = pytest.importorskip("dask.array")
+
+CLUSTER: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+CLUSTER["scheduler_kwargs"] = {"dashboard_address": ":0"}  # whatever port is free
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    with distributed.LocalCluster(**CLUSTER) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        yield client
+
+
+def rows(n: int = 4000, p: int = 4, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A linear model of n rows, and which of them are wrong."""
+    rng = np.random.default_rng(seed)
+    V = rng.normal(size=(n, p)) + 3.0
+    bad = rng.random(n) < 0.15
+    return V, V @ np.arange(1.0, p + 1) + rng.normal(size=n) + np.where(bad, 15.0, 0.0), bad
+
+
+def problem(n: int = 4000) -> Problem:
+    V, t, _ = rows(n)
+    return Problem(LeastSquares(V, t, intercept=True), CappedSimplex(0.8 * n))
+
+
+# ---- the engine ----
+
+
+@pytest.mark.parametrize("name", ["weighted", "softmax", "logistic in float32"])
+def test_the_workers_answer_as_one_process(client: Any, name: str) -> None:
+    whole = PROBLEMS[name]()
+    engine = DaskEngine.of(whole, client)
+    hold(engine, whole)
+    engine.close()
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_any_number_of_shards_takes_the_steps_of_one_process(client: Any, count: int) -> None:
+    whole, method = problem(), svrg(b=600, q=0.2)
+    expected = solve(whole, method, engine=LocalEngine(whole), max_passes=4, seed=3)
+    workers = Workers(client)
+    workers.addresses = (workers.addresses * 2)[:count]
+    found = solve(whole, method, engine=DaskEngine.of(whole, workers), max_passes=4, seed=3)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-9)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-8)
+    np.testing.assert_array_equal(found.w, expected.w)
+    assert found.counts == expected.counts
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(client: Any) -> None:
+    whole, method, pids = problem(), svrg(b=500, q=0.2, step=0.05), client.run(os.getpid)
+    undisturbed = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=7)
+    records = []
+
+    def killing(record: Record) -> None:
+        records.append(record)
+        if len(records) == 3:
+            threading.Timer(0.02, os.kill, (next(iter(pids.values())), signal.SIGKILL)).start()
+
+    disturbed = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=7, callback=killing)
+    for _ in range(100):
+        if (later := client.run(os.getpid)) != pids and len(later) == 2:
+            break
+        time.sleep(0.1)
+    assert set(later.values()) != set(pids.values())
+    np.testing.assert_allclose(disturbed.x, undisturbed.x, rtol=1e-6)
+    np.testing.assert_array_equal(disturbed.w, undisturbed.w)
+    assert disturbed.counts == undisturbed.counts
+
+
+def test_a_driver_that_was_killed_goes_on_from_its_checkpoint(client: Any, tmp_path: Path) -> None:
+    whole, method, file = problem(), svrg(b=600, q=0.2, step=0.05), tmp_path / "fit.npz"
+    expected = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=5)
+
+    def killed(record: Record) -> None:
+        if record.passes > 2.5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        saved = Checkpoint(file, every=0)
+        solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=5, callback=killed, checkpoint=saved)
+    found = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=5, checkpoint=file)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-9)
+    np.testing.assert_array_equal(found.w, expected.w)
+
+
+def nap(shard: Any) -> tuple[float]:
+    """A task for which one worker takes long."""
+    time.sleep(0.8 if shard.lo else 0.0)
+    return (1.0,)
+
+
+def test_a_slow_worker_is_waited_for_and_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = problem(200)
+    engine = DaskEngine.of(whole, client)
+    engine.evaluate(np.zeros(5))
+    monkeypatch.setattr(workers_module, "PATIENCE", 0.3)
+    said: list[str] = []
+    engine.say = said.append
+    with pytest.warns(UserWarning, match="slow worker holds up all others: waiting for 1 of 2 shards.*tcp://"):
+        assert engine.ask(nap) == (2.0,)
+    assert any("1 of 2 shards" in sentence for sentence in said)
+    engine.close()
+
+
+def test_nothing_is_left_on_the_scheduler_by_many_rounds(client: Any) -> None:
+    def known(dask_scheduler: Any) -> tuple[int, int]:
+        return len(dask_scheduler.tasks), len(dask_scheduler.task_prefixes)
+
+    engine = DaskEngine.of(problem(200), client)
+    x = np.zeros(5)
+    for _ in range(20):
+        engine.evaluate(x)
+    before = client.run_on_scheduler(known)
+    for _ in range(100):
+        engine.evaluate(x)
+    after = client.run_on_scheduler(known)
+    assert after[0] <= before[0] + 8  # a round's own, on their way out
+    assert after[1] <= before[1] + 1
+    engine.close()
+
+
+# ---- bad input ----
+
+
+def test_a_client_that_cannot_be_used_is_named() -> None:
+    whole = problem(100)
+    with pytest.raises(ValueError, match=r"client must be a distributed\.Client"):
+        DaskEngine.of(whole, "tcp://nowhere")
+    with distributed.LocalCluster(**{**CLUSTER, "n_workers": 0}) as cluster:
+        empty = distributed.Client(cluster, set_as_default=False)
+        with empty, pytest.raises(ValueError, match="client has no workers"):
+            DaskEngine.of(whole, empty)
+        with pytest.raises(ValueError, match="client is closed"):
+            DaskEngine.of(whole, empty)
+
+
+def test_what_a_cluster_does_not_take_is_refused_in_one_sentence(client: Any) -> None:
+    whole = problem(100)
+    engine = DaskEngine.of(whole, client)
+    for method, message in ((saga(b=9), "D = ∅"), (svrg(b=9, tau=5.0), "τ = ∞")):
+        with pytest.raises(ValueError, match=message):
+            solve(whole, method, engine=engine)
+    with pytest.raises(ValueError, match="not Subspace"):
+        DaskEngine.of(Problem(Subspace(rows(50)[0], 2), CappedSimplex(40), Stiefel()), client)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda A, b: (A[:, :3], b), r"partition 1.* has columns 3|has columns 4, .*columns 3"),
+        (lambda A, b: (A.astype(np.float32), b), "dtype float64, .* has dtype float32"),
+        (lambda A, b: (A, b[:-1]), "X has 50 rows and y 49"),
+        (
+            lambda A, b: (np.where(np.arange(50)[:, None] == 7, np.nan, A), b),
+            "X holds NaN or infinity in row 7 of part",
+        ),
+        (lambda A, b: (A, np.where(np.arange(50) == 9, np.inf, b)), "y holds NaN or infinity in row 9 of partition"),
+        (lambda A, b: (A.astype(str), b), "X must hold numbers"),
+    ],
+    ids=["width", "dtype", "length", "nan", "inf", "text"],
+)
+def test_shards_that_do_not_agree_are_named(client: Any, change: Any, message: str) -> None:
+    from dask import delayed
+
+    V, t, _ = rows(50)
+    parts = [(V, t), change(V, t)]
+    X = da.concatenate(
+        [da.from_delayed(delayed(A), (np.nan, 4), float) for A, _ in parts], allow_unknown_chunksizes=True
+    )
+    y = da.concatenate([da.from_delayed(delayed(b), (np.nan,), float) for _, b in parts], allow_unknown_chunksizes=True)
+    with client.as_current(), pytest.raises(ValueError, match=message) as error:
+        TrimmedLinearRegression().fit(X, y)
+    assert "\n" not in str(error.value)
+
+
+def test_collections_are_never_computed_in_silence(client: Any) -> None:
+    V, t, _ = rows(60)
+    X, y = da.from_array(V, chunks=20), da.from_array(t, chunks=20)
+    for estimator in (TrimmedPCA(), TrimmedGLM()):
+        with pytest.raises(ValueError, match=r"takes arrays in memory here, got Array of Dask: call compute\(\)"):
+            estimator.fit(X, y)
+    with client.as_current(), pytest.raises(ValueError, match="y has 59 rows and X 60"):
+        TrimmedLinearRegression().fit(X, y[:-1])
+    with pytest.raises(ValueError, match="y must be a Dask collection"), client.as_current():
+        TrimmedLinearRegression().fit(X, list(t))
+
+
+# ---- the estimators ----
+
+
+@pytest.mark.parametrize("sampled", [10**6, 4 * 1000], ids=["all rows in the sample", "some"])
+def test_linear_regression_of_dask_arrays_is_that_of_numpy_arrays(
+    client: Any, sampled: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", sampled)
+    V, t, bad = rows(3000)
+    expected = TrimmedLinearRegression(contamination=0.2, random_state=0).fit(V, t)
+    X = da.from_array(V, chunks=(700, 2))
+    with client.as_current():
+        model = TrimmedLinearRegression(contamination=0.2, random_state=0).fit(X, da.from_array(t, chunks=1100))
+        assert model.objective_ == pytest.approx(expected.objective_, rel=1e-5)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-5)
+        lazy = (model.weights_, model.raw_weights_, model.outlier_scores_, model.inlier_mask_, model.predict(X))
+        assert all(isinstance(found, da.Array) and found.shape == (3000,) for found in lazy)
+        np.testing.assert_array_equal(model.inlier_mask_.compute(), expected.inlier_mask_)
+        np.testing.assert_allclose(model.predict(X).compute(), expected.predict(V), rtol=1e-5)
+        np.testing.assert_allclose(model.outlier_scores_.compute(), expected.outlier_scores_, atol=1e-4)
+        again = model.outlier_score(X, da.from_array(t, chunks=700)).compute()
+        np.testing.assert_allclose(again, model.outlier_scores_.compute(), rtol=1e-9, atol=1e-12)
+    assert np.mean(expected.inlier_mask_ != bad) > 0.99
+
+
+def test_a_data_frame_keeps_its_names_and_weights_count_rows(client: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    V, t, s = table()
+    frame = pd.DataFrame(V, columns=["a", "b", "c", "d"]).assign(t=t, s=s)
+    lazy = dd.from_pandas(frame, npartitions=4)
+    options: dict[str, Any] = {"contamination": 0.2, "random_state": 0, "efficiency": "reweight"}
+    expected = TrimmedLinearRegression(**options).fit(frame[["a", "b", "c", "d"]], t, s)
+    with client.as_current():
+        model = TrimmedLinearRegression(**options).fit(lazy[["a", "b", "c", "d"]], lazy["t"], lazy["s"])
+        assert list(model.feature_names_in_) == ["a", "b", "c", "d"]
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-8)
+        predicted = model.predict(lazy[["a", "b", "c", "d"]]).compute()
+    np.testing.assert_allclose(predicted, expected.predict(frame[["a", "b", "c", "d"]]), rtol=1e-8)
+
+
+def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    V, _, bad = rows(1000)
+    z = (V - 3.0) @ np.array([2.0, -3.0, 1.0, 2.0])
+    y = np.where((z > 0) ^ bad, "yes", "no")
+    order = np.argsort(y, kind="stable")  # a shard of one class
+    V, y = V[order], y[order]
+    expected = TrimmedLogisticRegression(random_state=0).fit(V, y)
+    X, labels = da.from_array(V, chunks=(300, 4)), da.from_array(y, chunks=300)
+    with client.as_current():
+        few = TrimmedLogisticRegression(random_state=0).fit(X, labels)
+        np.testing.assert_array_equal(few.inlier_mask_.compute(), expected.inlier_mask_)
+        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 600)
+        many = TrimmedLogisticRegression(random_state=0).fit(X, labels)
+        right = ~bad[order]
+        told = [np.mean(mask == right) for mask in (many.inlier_mask_.compute(), expected.inlier_mask_)]
+        assert told[0] > told[1] - 0.05 and told[1] > 0.9
+        assert many.contamination_ == pytest.approx(expected.contamination_, abs=0.03)
+        np.testing.assert_array_equal(many.predict(X).compute(), many.predict(V))
+        probable = many.predict_proba(X)
+        assert isinstance(probable, da.Array) and probable.shape == (1000, 2)
+        np.testing.assert_allclose(probable.compute(), many.predict_proba(V))
+        assert set(many.suggested_labels_.compute()) == {"yes", "no"}
+
+
+def test_files_are_read_by_the_workers(client: Any, tmp_path: Path) -> None:
+    V, t, _ = rows(900)
+    for i in range(3):
+        np.save(tmp_path / f"part-{i}.npy", np.column_stack([V, t])[300 * i : 300 * (i + 1)])
+    expected = TrimmedLinearRegression(random_state=0).fit(V, t)
+    files = on_dask(sorted(map(str, tmp_path.glob("*.npy"))), target=-1, client=client)
+    model = TrimmedLinearRegression(random_state=0).fit(files)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-5)
+    with client.as_current():
+        np.testing.assert_array_equal(model.inlier_mask_.compute(), expected.inlier_mask_)
+    with pytest.raises(ValueError, match="y is a column of the files"):
+        TrimmedLinearRegression().fit(files, t)
+
+
+def test_without_a_client_a_cluster_is_started_and_closed() -> None:
+    whole = problem(300)
+    found = solve(whole, svrg(b=60, step=0.05), engine="dask", max_passes=4)
+    expected = solve(whole, svrg(b=60, step=0.05), max_passes=4)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-9)
+    assert isinstance(found.w, np.ndarray)
+    with pytest.raises(ValueError, match="No clients"):
+        distributed.default_client()
