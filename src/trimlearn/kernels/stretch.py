@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, var-annotated"
 """The x-steps between two w-steps as one compiled loop, on all threads: Algorithm 1's, for D = ∅ and penalties whose
 prox is a soft threshold and a division."""
 
@@ -97,15 +97,15 @@ def _fold(model, W, offset, sparse):
     """W and offset such that Z = V W + offset."""
     p, K = len(model.center), model.x.shape[1]
     for k in range(K):
-        shift = model.x.dtype.type(0)
-        for j in range(p):
+        offset[k] = model.x[p, k] if len(model.x) > p else 0
+    for j in range(p):  # as x lies in memory
+        for k in range(K):
             part = model.x[j, k] * model.per_scale[j]
-            shift += model.center[j] * part
+            offset[k] -= model.center[j] * part
             if sparse:
                 W[j, k] = part
             else:
                 W[k, j] = part
-        offset[k] = (model.x[p, k] if len(model.x) > p else model.x.dtype.type(0)) - shift
 
 
 @register_jitable(fastmath=dense.FAST)
@@ -126,12 +126,12 @@ def _add_up(G, totals, thread, threads):
 def _estimate(model, G, totals, g, sparse):
     """g ← what x moves along, the mean of y included; False where that is not finite."""
     p, K = len(model.center), model.x.shape[1]
-    for k in range(K):
-        r = model.x.dtype.type(totals[k])
-        for j in range(p):
-            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r * model.center[j]) * model.per_scale[j]
-        if len(model.x) > p:
-            g[p, k] = r
+    r = totals.astype(g.dtype)
+    for j in range(p):
+        for k in range(K):
+            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r[k] * model.center[j]) * model.per_scale[j]
+    if len(model.x) > p:
+        g[p] = r
     flat, mean, check = g.reshape(-1), model.mean.reshape(-1), 0.0
     for i in range(len(flat)):
         flat[i] += mean[i]
