@@ -153,13 +153,13 @@ class Engine(ABC):
     def set_weights(self, w: Any) -> None:
         """w ← the given one."""
 
-    @abstractmethod
     def set_even_weights(self) -> None:
         """w ← the centre of r1 at the present h: the same weight for every row, or for every row of a group."""
+        self.set_weights(self.r1.start(self.problem.n, self.problem.s))
 
-    @abstractmethod
     def set_best_weights(self, x: Array) -> None:
         """w ← the best weights in r1 at x. A start: it counts for nothing."""
+        self.set_weights(self.r1.minimise(self.problem.loss.values(x), self.problem.s))
 
     def saved_weights(self) -> dict[str, np.ndarray]:
         """What a checkpoint holds of w."""

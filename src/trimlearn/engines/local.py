@@ -66,12 +66,6 @@ class LocalEngine(Engine):
     def set_weights(self, w: Any) -> None:
         self._w = asarray_like(w, self._like) + 0  # a copy: the caller's array is not ours
 
-    def set_even_weights(self) -> None:
-        self.set_weights(self.r1.start(self.problem.n, self.problem.s))
-
-    def set_best_weights(self, x: Array) -> None:
-        self.set_weights(self.r1.minimise(self.problem.loss.values(x), self.problem.s))
-
     @property
     def losses(self) -> Array:
         return self._f
