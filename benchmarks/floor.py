@@ -148,6 +148,7 @@ def _memory(data: Digits, K: int, passes: float) -> tuple[Table, list[Target]]:
 
 
 def _solve_peak(data: Digits, method: SMART, passes: float) -> int:
+    solve(_problem(data, KEPT), method, start=None, max_passes=3, tol=0)  # compiled code is loaded once, for all
     problem = _problem(data, KEPT)  # a new one: a loss keeps the buffer its rows are gathered in
     return _peak(lambda: solve(problem, method, start=None, max_passes=passes, tol=0))
 

@@ -19,7 +19,7 @@ __all__ = ["Fused"]
 
 PIECES = 16  # that a step is cut into at most: more threads than that would have too little to do
 PIECE_BYTES = 1 << 16  # of V in a piece, at least: 10 µs of reading, what waking a thread costs
-PER_SUM = 8  # numbers of V in a piece for each of its own sum, at least: else adding those up is what takes the time
+PER_SUM = 16  # numbers of V in a piece for each of its own sum, at least: else adding those up is what takes the time
 MOST = 4096  # rows in a piece: in float32 more of them would be added up than its digits can stand
 TILE = 4  # rows that kernels take at a time
 
@@ -138,7 +138,7 @@ class Fused:
                 totals=np.empty((pieces, K)),
                 g=np.empty(x.shape, dtype),
                 found=np.zeros(7, np.int64),
-                meeting=np.zeros(16, np.int64),
+                meeting=np.zeros(24, np.int64),
             )
         return self._scratch
 

@@ -1,4 +1,4 @@
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, var-annotated"
 """The x-steps between two w-steps as one compiled loop, on all threads: Algorithm 1's, for D = ∅ and penalties whose
 prox is a soft threshold and a division."""
 
@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 
 from trimlearn.kernels import csr, dense
-from trimlearn.kernels.machine import barrier
+from trimlearn.kernels.machine import TAKEN, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
 
 __all__ = ["Law", "Model", "Scratch", "run"]
@@ -97,15 +97,15 @@ def _fold(model, W, offset, sparse):
     """W and offset such that Z = V W + offset."""
     p, K = len(model.center), model.x.shape[1]
     for k in range(K):
-        shift = model.x.dtype.type(0)
-        for j in range(p):
+        offset[k] = model.x[p, k] if len(model.x) > p else 0
+    for j in range(p):  # as x lies in memory
+        for k in range(K):
             part = model.x[j, k] * model.per_scale[j]
-            shift += model.center[j] * part
+            offset[k] -= model.center[j] * part
             if sparse:
                 W[j, k] = part
             else:
                 W[k, j] = part
-        offset[k] = (model.x[p, k] if len(model.x) > p else model.x.dtype.type(0)) - shift
 
 
 @register_jitable(fastmath=dense.FAST)
@@ -126,12 +126,12 @@ def _add_up(G, totals, thread, threads):
 def _estimate(model, G, totals, g, sparse):
     """g ← what x moves along, the mean of y included; False where that is not finite."""
     p, K = len(model.center), model.x.shape[1]
-    for k in range(K):
-        r = model.x.dtype.type(totals[k])
-        for j in range(p):
-            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r * model.center[j]) * model.per_scale[j]
-        if len(model.x) > p:
-            g[p, k] = r
+    r = totals.astype(g.dtype)
+    for j in range(p):
+        for k in range(K):
+            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r[k] * model.center[j]) * model.per_scale[j]
+    if len(model.x) > p:
+        g[p] = r
     flat, mean, check = g.reshape(-1), model.mean.reshape(-1), 0.0
     for i in range(len(flat)):
         flat[i] += mean[i]
@@ -193,7 +193,10 @@ def run(
         m, idle = found[ROWS], found[IDLE]
         size = -(-m // pieces)
         size += -size % dense.TILE
-        for piece in range(thread, pieces, threads):
+        while True:
+            piece = atomic_add(scratch.meeting, TAKEN, 1)  # who is ready takes the next: others may be held up
+            if piece >= pieces:
+                break
             begin, end = min(m, piece * size), min(m, (piece + 1) * size)
             G, total = scratch.G[piece], scratch.totals[piece]
             G[:] = 0
@@ -209,6 +212,7 @@ def run(
         if thread == drawer:
             _draw(law, step, w, scratch)
         if thread == 0:
+            scratch.meeting[TAKEN] = 0
             _advance(law, model, scratch, sparse)
         barrier(scratch.meeting, threads)
         if thread == 0:
