@@ -10,6 +10,7 @@ is flagged, in %.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import pairwise
 from typing import Any
 from unittest.mock import patch
@@ -21,13 +22,12 @@ from sklearn import datasets
 from benchmarks.calibration import with_constant
 from trimlearn.checks import target_labels
 from trimlearn.checks.target_learners import Learners
-from trimlearn.robust.labels.noise import noise_levels
 
 __all__ = ["cases", "judged", "run"]
 
 LEVELS = (0.0, 0.04, 0.1, 0.2)
 EDGES = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
-MOST = 300  # rows of a table
+MOST = 200  # rows of a table
 TRIED: dict[str, tuple[Any, ...]] = {
     "CLEAN": (0.1, 0.3, 0.5),
     "PRIOR": ((1.0, 1.0), (2.0, 10.0), (4.0, 16.0)),
@@ -64,16 +64,22 @@ def cases(levels: tuple[float, ...] = LEVELS) -> Iterator[tuple[str, float, Case
             yield name, level, (learners.opinions(np.ones(len(labels), dtype=bool)), labels, wrong)
 
 
-def judged(found: list[Case], levels: dict[int, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """The probabilities of all cases, and who is wrong; levels: what is known of each prediction, by its id."""
+def judged(found: list[Case], known: dict[Any, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The probabilities of all cases, and who is wrong; known: what does not depend on the constants, filled in."""
 
-    def remembered(predictions: Any, labels: Any) -> Any:
-        key = hash((len(predictions), predictions[0].tobytes(), labels.tobytes()))
-        if key not in levels:
-            levels[key] = noise_levels(predictions, labels)
-        return levels[key]
+    def remembered(work: Any) -> Any:
+        def once(predictions: Any, labels: Any, *more: Any) -> Any:
+            key = work.__name__, hash((len(predictions), predictions[0].tobytes(), labels.tobytes()))
+            if key not in known:
+                known[key] = work(predictions, labels, *more)
+            return known[key]
 
-    with patch.object(target_labels, "noise_levels", remembered):
+        return once
+
+    names = ("noise_levels", "label_verdict")
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(patch.object(target_labels, name, remembered(getattr(target_labels, name))))
         p = [target_labels.judge_labels(opinions, labels).probability for opinions, labels, _ in found]
     return np.concatenate(p), np.concatenate([wrong for *_, wrong in found])
 
@@ -81,10 +87,10 @@ def judged(found: list[Case], levels: dict[int, Any]) -> tuple[np.ndarray, np.nd
 def run() -> dict[str, Any]:
     """Each level with the constants as they are, and each constant in turn."""
     found = list(cases())
-    levels: dict[int, Any] = {}
+    known: dict[Any, Any] = {}
     rows = []
     for level in LEVELS:
-        p, wrong = judged([case for _, at, case in found if at == level], levels)
+        p, wrong = judged([case for _, at, case in found if at == level], known)
         rows.append({"level": level, **_figures(p, wrong)})
     everything = [case for *_, case in found]
     out: dict[str, Any] = {"summary": rows}
@@ -92,7 +98,7 @@ def run() -> dict[str, Any]:
         out[name] = []
         for value in values:
             with with_constant(target_labels, name, value):
-                out[name].append({name: value, **_figures(*judged(everything, levels))})
+                out[name].append({name: value, **_figures(*judged(everything, known))})
     return out
 
 

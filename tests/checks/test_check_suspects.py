@@ -50,7 +50,7 @@ def test_reasons_for_numbers_and_cells():
     assert found[5][0] == "wrong number"
     assert found[5][1] == "MPG is 45.5; rows like it have about 4.5: 10 times too large. Both models say so."
     assert found[3] == (
-        "wrong cell", "Price is £2,125,000; the rest of the row suggests about 21,250: 100 times too large."
+        "wrong cell", "Price is £2,125,000; the others are about 21,250: 100 times too large."
     )  # fmt: skip
 
 
