@@ -10,6 +10,7 @@ from benchmarks import (
     battery,
     dirty,
     floor,
+    gpu,
     growth,
     large,
     peers,
@@ -32,6 +33,10 @@ Options = argparse.Namespace
 def _floor(options: Options) -> Result:
     data = digits(options.data, options.quick)
     return floor.run(data, repetitions=2, passes=4) if options.quick else floor.run(data)
+
+
+def _gpu(options: Options) -> Result:
+    return gpu.run(digits(options.data, options.quick), gpu.QUICK if options.quick else gpu.FULL)
 
 
 def _rates(options: Options) -> Result:
@@ -88,6 +93,7 @@ def _scale(options: Options) -> Result:
 
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
+    "gpu": _gpu,
     "rates": _rates,
     "growth": _growth,
     "small": _small,

@@ -16,6 +16,18 @@ settings.register_profile("trimlearn", deadline=None, derandomize=True, max_exam
 settings.load_profile("trimlearn")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "cuda: needs a CUDA device, and is skipped without one")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("cuda") is None:
+        return
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch sees no CUDA device")
+
+
 @pytest.fixture(scope="session")
 def data_home() -> Path:
     """The folder with mnist/ and classic_robust/: ``$TRIMLEARN_DATA``, else ../shared/data beside the repository."""

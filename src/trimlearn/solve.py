@@ -13,10 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from trimlearn._utils.arrays import Array, asarray_like, to_numpy
+from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock
 from trimlearn.engines.base import Engine
+from trimlearn.engines.cuda.place import hosted, on_cuda
 from trimlearn.engines.local import LocalEngine
 from trimlearn.kernels import why_not
 from trimlearn.problem import Problem
@@ -68,8 +71,10 @@ def solve(
         says that its own x is a good guess (`Loss.starts_near`) starts from there instead of a continuation.
     w0, x0 : array, optional
         Weights and model to start from, as they are. Without w0, it is the best for x0.
-    engine : {"auto", "local", "dask"} or Engine
-        Where the examples live. "dask": on the workers of a cluster on this machine, started for this solve.
+    engine : {"auto", "local", "cuda", "dask"} or Engine
+        Where the examples live: in this process; on a CUDA device, to which NumPy data are moved once; on the workers
+        of a Dask cluster on this machine, started for this solve. "auto": on the device where they are CUDA tensors,
+        else here.
     max_passes, max_seconds : float
         Limits. A pass is n residuals evaluated.
     tol : float
@@ -122,10 +127,12 @@ def solve(
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
     as_given = isinstance(engine, Engine) or not (method is None or method.automatic)
     centred = problem if as_given else problem.centred(exact=small(problem))
+    there = on_cuda(engine, problem)
+    here = hosted(centred) if there else centred  # rows stay on the device, and x comes to the host
     with ExitStack() as opened:
-        where = _engine(engine, centred, opened)
+        where = _engine(engine, here, there, opened)
         method = _default_method(problem, where.batch_size()) if method is None else method
-        run = method.bind(centred, int(seed))
+        run = method.bind(here, int(seed))
         if checkpoint is not None and not run.renews:
             raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
@@ -135,11 +142,13 @@ def solve(
         # A step that overflows is taken back: no reason to warn.
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
         held = nullcontext() if checkpoint is None else checkpoint.claimed()
-        slow = why_not(problem.loss)
-        with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=not small(problem)):
+        threads = where.on_threads and not (small(problem) or lies_on_device(problem.loss.like))
+        slow = why_not(problem.loss) if where.on_threads else None
+        with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
             stage("" if slow is None else f"steps by matrix products, as {slow}")
             where.say = stage
             solution = driver.solve(resume, show)
+    solution = _like_given(solution, problem) if there else solution
     return replace(solution, x=centred.carried(solution.x, problem))
 
 
@@ -186,6 +195,8 @@ class _Driver:
             self.spent = self.engine.passes
             self.engine.max_passes = self.spent + self.limits.max_passes
             state = self.run.init(self.engine, x)
+            if state.record is not None and isnan(state.record.objective):
+                state = self._without_nan(x)
             self._note(state, show)
             if self.checkpoint is not None:
                 self._save(state)
@@ -199,6 +210,21 @@ class _Driver:
         if status is not Status.DIVERGED and self._stationary(self.history[-1]):
             status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
         return self._solution(state, status)
+
+    def _without_nan(self, x: Array) -> State:
+        """The state at x with the examples trimmed whose losses are NaN there, and no continuation, which begins with
+        all of them."""
+        engine, problem = self.engine, self.engine.problem
+        lost, n = int(np.count_nonzero(np.isnan(to_numpy(engine.losses)))), problem.n
+        engine.r1 = problem.r1
+        engine.set_weights(problem.r1.minimise(engine.losses, problem.s))
+        state = self.run.init(engine, x)
+        if state.record is not None and isnan(state.record.objective):
+            raise ValueError(
+                f"{lost} of {n} losses are NaN where the solver starts, and h = {engine.h:g} keeps some of these; "
+                "repair or remove such examples, lower h, or give an x0 where they are not."
+            )
+        return state
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
@@ -318,6 +344,12 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
     return min(found, key=lambda solution: solution.objective)
 
 
+def _like_given(solution: Solution, problem: Problem) -> Solution:
+    """The solution in arrays of the kind that the problem has."""
+    x, w, losses = (asarray_like(a, problem.loss.like) for a in (solution.x, solution.w, solution.losses))
+    return replace(solution, x=x, w=w, losses=losses)
+
+
 def _default_method(problem: Problem, b: int | None) -> Method:
     """b: the draws of a batch that suit the engine, if any do."""
     if in_blocks(problem):
@@ -325,17 +357,21 @@ def _default_method(problem: Problem, b: int | None) -> Method:
     return alternating() if small(problem) else svrg(b=b)
 
 
-def _engine(engine: str | Engine, problem: Problem, opened: ExitStack) -> Engine:
+def _engine(engine: str | Engine, problem: Problem, there: bool, opened: ExitStack) -> Engine:
     if isinstance(engine, Engine):
         if engine.problem is not problem:
             raise ValueError("engine was made for another problem; make it from this one.")
         return engine
+    if engine not in ("auto", "local", "cuda", "dask"):
+        raise ValueError(f"engine must be 'auto', 'local', 'cuda', 'dask' or an Engine, got {engine!r}.")
+    if there:
+        from trimlearn.engines.cuda.engine import CudaEngine  # imports torch
+
+        return CudaEngine(problem)
     if engine == "dask":
-        from trimlearn.engines.cluster.engine import DaskEngine
+        from trimlearn.engines.cluster.engine import DaskEngine  # imports dask
 
         on_dask = DaskEngine.of(problem)
         opened.callback(on_dask.close)
         return on_dask
-    if engine not in ("auto", "local"):
-        raise ValueError(f"engine must be 'auto', 'local', 'dask' or an Engine, got {engine!r}.")
     return LocalEngine(problem)

@@ -77,27 +77,6 @@ def test_any_number_of_shards_takes_the_steps_of_one_process(client: Any, count:
     assert found.counts == expected.counts
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing(client: Any) -> None:
-    whole, method, pids = problem(), svrg(b=500, q=0.2, step=0.05), client.run(os.getpid)
-    undisturbed = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=7)
-    records = []
-
-    def killing(record: Record) -> None:
-        records.append(record)
-        if len(records) == 3:
-            threading.Timer(0.02, os.kill, (next(iter(pids.values())), signal.SIGKILL)).start()
-
-    disturbed = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=7, callback=killing)
-    for _ in range(100):
-        if (later := client.run(os.getpid)) != pids and len(later) == 2:
-            break
-        time.sleep(0.1)
-    assert set(later.values()) != set(pids.values())
-    np.testing.assert_allclose(disturbed.x, undisturbed.x, rtol=1e-6)
-    np.testing.assert_array_equal(disturbed.w, undisturbed.w)
-    assert disturbed.counts == undisturbed.counts
-
-
 def test_a_driver_that_was_killed_goes_on_from_its_checkpoint(client: Any, tmp_path: Path) -> None:
     whole, method, file = problem(), svrg(b=600, q=0.2, step=0.05), tmp_path / "fit.npz"
     expected = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=5)
@@ -258,25 +237,25 @@ def test_a_data_frame_keeps_its_names_and_weights_count_rows(client: Any) -> Non
 
 
 def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    V, _, bad = rows(1000)
+    V, _, bad = rows(700)
     z = (V - 3.0) @ np.array([2.0, -3.0, 1.0, 2.0])
     y = np.where((z > 0) ^ bad, "yes", "no")
     order = np.argsort(y, kind="stable")  # a shard of one class
     V, y = V[order], y[order]
     expected = TrimmedLogisticRegression(random_state=0).fit(V, y)
-    X, labels = da.from_array(V, chunks=(300, 4)), da.from_array(y, chunks=300)
+    X, labels = da.from_array(V, chunks=(200, 4)), da.from_array(y, chunks=200)
     with client.as_current():
         few = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         np.testing.assert_array_equal(few.inlier_mask_.compute(), expected.inlier_mask_)
-        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 600)
+        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 500)
         many = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         right = ~bad[order]
         told = [np.mean(mask == right) for mask in (many.inlier_mask_.compute(), expected.inlier_mask_)]
         assert told[0] > told[1] - 0.05 and told[1] > 0.9
-        assert many.contamination_ == pytest.approx(expected.contamination_, abs=0.03)
+        assert many.contamination_ == pytest.approx(bad.mean(), abs=0.04)
         np.testing.assert_array_equal(many.predict(X).compute(), many.predict(V))
         probable = many.predict_proba(X)
-        assert isinstance(probable, da.Array) and probable.shape == (1000, 2)
+        assert isinstance(probable, da.Array) and probable.shape == (700, 2)
         np.testing.assert_allclose(probable.compute(), many.predict_proba(V))
         assert set(many.suggested_labels_.compute()) == {"yes", "no"}
 
@@ -293,6 +272,27 @@ def test_files_are_read_by_the_workers(client: Any, tmp_path: Path) -> None:
         np.testing.assert_array_equal(model.inlier_mask_.compute(), expected.inlier_mask_)
     with pytest.raises(ValueError, match="y is a column of the files"):
         TrimmedLinearRegression().fit(files, t)
+
+
+def test_a_worker_killed_in_the_middle_changes_nothing(client: Any) -> None:
+    whole, method, pids = problem(), svrg(b=500, q=0.2, step=0.05), client.run(os.getpid)
+    undisturbed = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=7)
+    records = []
+
+    def killing(record: Record) -> None:
+        records.append(record)
+        if len(records) == 3:
+            threading.Timer(0.02, os.kill, (next(iter(pids.values())), signal.SIGKILL)).start()
+
+    disturbed = solve(whole, method, engine=DaskEngine.of(whole, client), max_passes=7, callback=killing)
+    for _ in range(100):
+        if (later := client.run(os.getpid)) != pids and len(later) == 2:
+            break
+        time.sleep(0.1)
+    assert set(later.values()) != set(pids.values())
+    np.testing.assert_allclose(disturbed.x, undisturbed.x, rtol=1e-6)
+    np.testing.assert_array_equal(disturbed.w, undisturbed.w)
+    assert disturbed.counts == undisturbed.counts
 
 
 def test_without_a_client_a_cluster_is_started_and_closed() -> None:

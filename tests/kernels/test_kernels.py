@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,8 @@ def test_the_mean_of_the_duals_reads_again_only_rows_whose_weight_changed() -> N
 
 def test_what_has_no_kernel_goes_the_old_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fused(LeastSquares(np.asfortranarray(DENSE), T)) is None  # columns lie together
+    for kind in (np.float16, ">f8", ">i4", np.longdouble):  # numbers that numba does not know
+        assert fused(LeastSquares(DENSE.astype(kind), T)) is None
     monkeypatch.setattr(kernels, "WORTH", N * P + 1)
     assert fused(LeastSquares(DENSE, T)) is None  # too small
 
@@ -197,6 +200,15 @@ def test_a_numba_that_does_not_load_is_no_error(monkeypatch: pytest.MonkeyPatch)
         assert kernels._compiled("dense") == "numba does not load (Numba needs NumPy 2.1 or less.)"
     finally:
         kernels._compiled.cache_clear()
+
+
+@pytest.mark.parametrize(("version", "off", "said"), [("0.59.1", 0, "too old"), ("0.99.0rc1", 1, "switched off")])
+def test_a_numba_that_is_of_no_use_is_told(
+    version: str, off: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = SimpleNamespace(__version__=version, config=SimpleNamespace(DISABLE_JIT=off))
+    monkeypatch.setattr(kernels, "import_module", lambda name: other)
+    assert said in str(kernels._compiled.__wrapped__("dense"))
 
 
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(tmp_path: Path) -> None:
@@ -283,6 +295,16 @@ def test_the_draws_are_those_of_numpy() -> None:
         np.testing.assert_allclose(np.sort(shares), np.sort(w[kept] * times / max(len(drawn), 1)))
         assert idle == np.sum(w[drawn] == 0)
         assert not seen.any()
+
+
+@pytest.mark.parametrize("stored", ["float64", "float32", "bytes"])
+def test_the_moments_of_columns_are_those_of_the_layer(stored: str) -> None:
+    loss = LOSSES["labels"](STORED[stored])
+    c = (RNG.random(N) * (RNG.random(N) < 0.8)).astype(loss.like.dtype)
+    found = made(loss).column_moments(c)
+    assert found is not None
+    for one, other in zip(found, loss.linear.column_moments(c), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
 def test_no_small_problem_waits_for_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from trimlearn.datasets import load_classic
 from trimlearn.datasets.locate import find_folder
 from trimlearn.robust.regression.elemental import RegressionSample
+from trimlearn.robust.regression.leverage import Leverages
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.weights import CappedSimplex
 
@@ -135,7 +136,7 @@ def test_an_exchange_lowers_the_objective_by_what_its_formula_says():
         return value(moved)
 
     best = min(exchanged(i, j) for i in np.flatnonzero(C > 0) for j in np.flatnonzero(C < m) if i != j)
-    moved = sample._best_exchange(C)
+    moved = sample._best_exchange(sample._summed(C), Leverages(sample.Q))
     assert best < value(C)
     assert value(moved) == pytest.approx(best, rel=1e-9)
 
@@ -361,3 +362,17 @@ def test_bad_arguments_are_named():
     A, t = problem(10, 1, 0)
     with pytest.raises(ValueError, match="h = 11 exceeds"):
         least_trimmed_squares(A, t, 11)
+
+
+def test_leverages_are_updated_as_they_would_be_computed() -> None:
+    rng = np.random.default_rng(0)
+    Q, c = rng.normal(size=(300, 40)), (rng.random(300) < 0.6).astype(float)
+    leverages = Leverages(Q)
+    for _ in range(30):
+        G = (Q * c[:, None]).T @ Q
+        inverse, lever = leverages.at(c, G)
+        np.testing.assert_allclose(inverse, np.linalg.inv(G), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(lever, np.einsum("ij,ij->i", Q, Q @ np.linalg.inv(G)), rtol=1e-9)
+        c = c.copy()
+        a, b = rng.choice(np.flatnonzero(c)), rng.choice(np.flatnonzero(c == 0))
+        c[a], c[b] = 0.0, 1.0

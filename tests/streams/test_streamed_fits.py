@@ -155,6 +155,8 @@ def test_large_arrays_are_streamed_and_give_what_files_give(tmp_path: Path, monk
         assert other.objective_ == fits[0].objective_
         np.testing.assert_array_equal(other.weights_, fits[0].weights_)
     assert "_training" not in vars(fits[0])
+    # what streams do not take stays in memory, as before
+    assert "_training" in vars(TrimmedLinearRegression(penalty="l1", alpha=0.1, random_state=0).fit(X, t))
 
 
 def test_rows_of_a_copy_through_solve_by_rows_and_by_blocks() -> None:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["each", "team", "team_size", "total"]
+__all__ = ["each", "one_blas_thread", "team", "team_size", "total"]
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -101,7 +101,7 @@ def _alone(work: Callable[[int, int], None], first: int, step: int) -> None:
 @contextmanager
 def team(worth_it: bool = True, size: int | None = None) -> Iterator[None]:
     """Here `each` uses as many threads as BLAS had, or ``size``, and BLAS one, in the whole process."""
-    with _one_blas_thread() if worth_it and size != 1 else nullcontext(1) as had:
+    with one_blas_thread() if worth_it and size != 1 else nullcontext(1) as had:
         size = had if size is None else size
         if size < 2:
             yield
@@ -128,7 +128,7 @@ def _threads_of(controller: ThreadpoolController) -> int:
 
 
 @contextmanager
-def _one_blas_thread() -> Iterator[int]:
+def one_blas_thread() -> Iterator[int]:
     """Gives the number of threads BLAS had. Beside another solve, whose limit holds here too, that number is 1."""
     controller = _blas(len(sys.modules))
     if not _limited.acquire(blocking=False):

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -93,6 +93,8 @@ class Engine(ABC):
     (0.0, array([1., 1., 0.]))
     """
 
+    on_threads: ClassVar[bool] = True  # whether sums over rows are taken by threads of this process
+
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.r1: WeightSet = problem.r1  # at the present h: a continuation changes it
@@ -151,13 +153,13 @@ class Engine(ABC):
     def set_weights(self, w: Any) -> None:
         """w ← the given one."""
 
-    @abstractmethod
     def set_even_weights(self) -> None:
         """w ← the centre of r1 at the present h: the same weight for every row, or for every row of a group."""
+        self.set_weights(self.r1.start(self.problem.n, self.problem.s))
 
-    @abstractmethod
     def set_best_weights(self, x: Array) -> None:
         """w ← the best weights in r1 at x. A start: it counts for nothing."""
+        self.set_weights(self.r1.minimise(self.problem.loss.values(x), self.problem.s))
 
     def saved_weights(self) -> dict[str, np.ndarray]:
         """What a checkpoint holds of w."""

@@ -66,12 +66,6 @@ class LocalEngine(Engine):
     def set_weights(self, w: Any) -> None:
         self._w = asarray_like(w, self._like) + 0  # a copy: the caller's array is not ours
 
-    def set_even_weights(self) -> None:
-        self.set_weights(self.r1.start(self.problem.n, self.problem.s))
-
-    def set_best_weights(self, x: Array) -> None:
-        self.set_weights(self.r1.minimise(self.problem.loss.values(x), self.problem.s))
-
     @property
     def losses(self) -> Array:
         return self._f
@@ -153,7 +147,9 @@ class LocalEngine(Engine):
 
     def column_moments(self) -> tuple[float, Array, Array]:
         assert isinstance(self.problem.loss, PredictionLoss), "the diagonal metric was refused for other losses"
-        return self.problem.loss.linear.column_moments(self._shares(EVERY))
+        shares, fused = self._shares(EVERY), self._duals.fused
+        found = None if fused is None else fused.column_moments(shares)
+        return self.problem.loss.linear.column_moments(shares) if found is None else found
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
         loss = self.problem.loss

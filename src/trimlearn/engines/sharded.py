@@ -45,6 +45,8 @@ class ShardedEngine(Engine):
         Whether every row counts once, because there are no sample weights.
     """
 
+    on_threads = False
+
     def __init__(self, problem: Problem, counted: bool = True) -> None:
         super().__init__(problem)
         self.counted = counted

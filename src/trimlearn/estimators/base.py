@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import wraps
 from numbers import Integral
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
+from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.estimators.inputs import refuse_collections
@@ -29,6 +31,8 @@ __all__ = ["FeatureRows", "Trimmed", "row_names"]
 
 SHOWN = 5  # rows in a notebook's verdict: they leave room for the next cell (a choice)
 QUICK = 20_000  # entries of X up to which kinds are told there: a limit on time, about half a second
+# Methods whose answer has one entry per row of X.
+ANSWERS = ("decision_function", "outlier_score", "predict", "predict_log_proba", "predict_proba", "score_samples")
 MANY = 0.4  # the share of bad rows from which on it is said that half is the limit: a fifth below it
 
 
@@ -67,6 +71,13 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     _asked: float | int | str  # the contamination of the last fit, by `rethreshold` as well
     _examples: str = "rows"  # what the model is fitted to
     _takes_dask: bool = False  # whether it fits to Dask's collections as they are
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """What is asked about rows that lie on a device is answered there (as scikit-learn wraps `transform`)."""
+        super().__init_subclass__(**options)
+        for name in ANSWERS:
+            if callable(vars(cls).get(name)):
+                setattr(cls, name, _answered_there(vars(cls)[name]))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the training data, which are only kept to answer `outlier_table` and `rethreshold`."""
@@ -191,7 +202,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
         if not self._takes_dask:
             refuse_collections(self, X)
-        with intact(self), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
+        with intact(self), residing(X), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
             yield
@@ -230,6 +241,16 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+
+def _answered_there(method: Callable[..., Any]) -> Callable[..., Any]:
+    """The method, its answer on the device of its first argument."""
+
+    @wraps(method)
+    def answered(self: Any, X: Any, *rest: Any, **options: Any) -> Any:
+        return given_back(method(self, on_host(X), *rest, **options), X)
+
+    return answered
 
 
 def row_names(X: Any) -> np.ndarray | None:

@@ -10,6 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
 
@@ -29,8 +30,9 @@ NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # 
 
 def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     """scikit-learn's `validate_data` for X, or X and y; of text it is said where it is, and what helps. ``y_numeric``
-    makes y numbers of the type of X."""
+    makes y numbers of the type of X. CUDA tensors come to the host."""
     refuse_collections(estimator, X, *y)
+    X, y = on_host(X), tuple(on_host(part) for part in y)
     try:
         found = validate_data(estimator, X, *y, **options)
         if not y and found.dtype.kind == "O":  # a category beside numbers slips through
@@ -63,7 +65,7 @@ def refuse_collections(estimator: Any, *data: Any) -> None:
 
 def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
     """A target of finite numbers, one per row, for the estimator ``name``."""
-    y = column_or_1d(y, warn=True)
+    y = column_or_1d(on_host(y), warn=True)
     try:
         t = np.asarray(y, dtype=dtype)
     except ValueError as error:
@@ -76,7 +78,7 @@ def check_numbers(y: Any, dtype: Any, name: str) -> np.ndarray:
 
 def check_labels_known(y: Any) -> None:
     """Labels that are missing (None, NaN) are said to be; only among objects can they hide."""
-    y = np.asarray(y)
+    y = np.asarray(on_host(y))
     if y.dtype != object or y.ndim == 0:
         return
     missing = [row for row, label in enumerate(y.tolist()) if is_missing(label)]
@@ -108,7 +110,7 @@ def numbers(X: Any) -> Any:
 
 def check_counts(sample_weight: Any, X: Any, dtype: Any = np.float64) -> np.ndarray:
     """Sample weights that count rows; UserWarning where they cannot, because they sum to a share of the rows."""
-    s = _check_sample_weight(sample_weight, X, dtype=dtype, ensure_non_negative=True)
+    s = _check_sample_weight(on_host(sample_weight), X, dtype=dtype, ensure_non_negative=True)
     total, rows = float(s.sum(dtype=np.float64)), int(np.count_nonzero(s))
     if not rows:
         raise ValueError("Sample weights must contain at least one non-zero number: nothing is left to fit.")

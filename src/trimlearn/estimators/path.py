@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
+from trimlearn._utils.jobs import jobs
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.origins import column_names
 
@@ -88,7 +91,12 @@ class TrimPath:
 
 
 def trim_path(
-    estimator: Any, X: Any, y: Any = None, grid: ArrayLike | None = None, sample_weight: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any = None,
+    grid: ArrayLike | None = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> TrimPath:
     """Fit ``estimator``, any of this package, for every contamination of a grid.
 
@@ -110,6 +118,9 @@ def trim_path(
         The shares to trim, by default 0, 0.025, …, 0.45.
     sample_weight : array-like of shape (n,), optional
         How many times each row counts.
+    n_jobs : int or None
+        2 walks the path and makes the fit with contamination="auto" at the same time, in two processes; None does one
+        after the other.
 
     Returns
     -------
@@ -128,16 +139,32 @@ def trim_path(
     (0.2, True, array([2.]))
     """
     shares, weighted = _grid(grid), {} if sample_weight is None else {"sample_weight": sample_weight}
-    auto = clone(estimator).set_params(contamination="auto").fit(X, y, **weighted).contamination_
+    given = (estimator, X, y, weighted)
+    parts: list[Callable[[], Any]] = [partial(_auto, *given), partial(_walked, *given, shares)]
+    auto, best = jobs(_called, parts, n_jobs, processes=True)
+    objective, coef, weights, scale = map(np.array, zip(*(best[float(share)] for share in shares), strict=True))
+    columns = column_names(X)
+    features = tuple(columns) if columns is not None and len(columns) == coef.shape[1] else None
+    return TrimPath(shares, objective, coef, weights, scale, float(auto), row_names(X), features)
+
+
+def _called(part: Callable[[], Any]) -> Any:
+    return part()
+
+
+def _auto(estimator: Any, X: Any, y: Any, weighted: dict[str, Any]) -> float:
+    """The share that the estimator itself takes to be bad."""
+    return float(clone(estimator).set_params(contamination="auto").fit(X, y, **weighted).contamination_)
+
+
+def _walked(estimator: Any, X: Any, y: Any, weighted: dict[str, Any], shares: np.ndarray) -> dict[float, Any]:
+    """The better of the two models for each share: from the most trimmed to the least, and back."""
     fitted = clone(estimator).set_params(contamination=float(shares[-1]), reweight=False).fit(X, y, **weighted)
     best = {float(shares[-1]): _seen(fitted)}
     for share in (*map(float, shares[-2::-1]), *map(float, shares[1:])):
         seen = _seen(fitted.rethreshold(share))
         best[share] = min(best.get(share, seen), seen, key=lambda model: model[0])
-    objective, coef, weights, scale = map(np.array, zip(*(best[float(share)] for share in shares), strict=True))
-    columns = column_names(X)
-    features = tuple(columns) if columns is not None and len(columns) == coef.shape[1] else None
-    return TrimPath(shares, objective, coef, weights, scale, float(auto), row_names(X), features)
+    return best
 
 
 def _seen(fitted: Any) -> tuple[float, np.ndarray, np.ndarray, float]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from types import ModuleType
@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
+from trimlearn._utils.arrays import Array, sum64
 from trimlearn._utils.threads import each, team_size, total
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr
@@ -57,6 +57,25 @@ class Fused:
 
         return f, self._gradient(len(f), part)
 
+    def column_moments(self, c: np.ndarray) -> tuple[float, Array, Array] | None:
+        """As `trimlearn.losses.linear.Linear.column_moments`; None where no kernel is faster."""
+        linear = self._loss.linear
+        if self._sparse:
+            return None
+        from trimlearn.kernels.moments import moments
+
+        center = np.zeros(linear.p) if linear.center is None else linear.center.astype(np.float64)
+        per_scale = np.ones(linear.p) if linear.scale is None else 1 / linear.scale.astype(np.float64)
+
+        def piece(at: slice) -> _Sums:
+            sums = _Sums(np.zeros(linear.p), np.zeros(linear.p))
+            moments(self._V, at.start, c[at], center, per_scale, sums.G, sums.r)
+            return sums
+
+        found = total(piece, self._cut(len(c)), _Sums(np.zeros(linear.p), np.zeros(linear.p)))
+        mass = sum64(c)
+        return mass, linear.coordinates(found.G, mass), linear.coordinates(found.r, mass)
+
     def distinct(self, drawn: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
         """The distinct rows of positive weight among those drawn, w·(times drawn)/b, and the draws of weight 0."""
         from trimlearn.kernels.rows import distinct
@@ -75,7 +94,7 @@ class Fused:
             run(self._V, self._rows, table, w, law, model, scratch, self._sparse, thread, threads)
 
         each(work, range(threads))
-        _, _, steps, rows, idle = scratch.found.tolist()
+        _, _, steps, rows, idle, _, _ = scratch.found.tolist()
         return steps, rows, idle
 
     @property
@@ -118,7 +137,7 @@ class Fused:
                 G=np.empty((pieces, *self._shape), dtype),
                 totals=np.empty((pieces, K)),
                 g=np.empty(x.shape, dtype),
-                found=np.zeros(5, np.int64),
+                found=np.zeros(7, np.int64),
                 meeting=np.zeros(16, np.int64),
             )
         return self._scratch
@@ -135,6 +154,12 @@ class Fused:
         enough = min(m * self._numbers / (PER_SUM * linear.p), m * linear.storage.row_bytes / PIECE_BYTES)
         return max(1, min(PIECES, int(enough)))
 
+    def _cut(self, m: int) -> Iterator[slice]:
+        """m rows in pieces."""
+        step = max(1, min(-(-m // self._pieces(m)), MOST))
+        step += -step % TILE
+        return (slice(i, min(i + step, m)) for i in range(0, m, step))
+
     def _model(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
         """W and offset as the kernels want them, Z = V W + offset."""
         W, offset = self._loss.linear.fold(x)
@@ -144,17 +169,14 @@ class Fused:
     def _gradient(self, m: int, part: Callable[[slice, np.ndarray, np.ndarray], None]) -> Array:
         """The sum of what ``part`` adds for each piece of m rows, in their order."""
         linear = self._loss.linear
-        step = min(-(-m // self._pieces(m)), MOST)
-        step += -step % TILE
 
         def piece(at: slice) -> _Sums:
             sums = _Sums(np.zeros(self._shape, linear.like.dtype), np.zeros(self._loss.K))
             part(at, sums.G, sums.r)
             return sums
 
-        pieces = (slice(i, min(i + step, m)) for i in range(0, m, max(step, 1)))
         zero = _Sums(np.zeros((), linear.like.dtype), np.zeros(self._loss.K))
-        found = total(piece, pieces, zero)
+        found = total(piece, self._cut(m), zero)
         return linear.unfold_sums(found.G.T if self._sparse else found.G, found.r)
 
 

@@ -16,7 +16,10 @@ from trimlearn.kernels.rows import count, draw, uniforms
 
 __all__ = ["Law", "Model", "Scratch", "run"]
 
-OPEN, W_NEXT, LIMIT, OVERFLOW = 0, 1, 2, 3  # why a stretch ended, in Scratch.ended
+OPEN, W_NEXT, LIMIT, OVERFLOW = 0, 1, 2, 3  # why a stretch ends
+ENDED, NEXT = 0, 1  # places in Scratch.found: where that is said, and the same of the step to come
+STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0
+ROWS, IDLE = 5, 6  # of the batch drawn last: its rows, and its draws of weight 0
 
 
 class Law(NamedTuple):
@@ -59,7 +62,7 @@ class Scratch(NamedTuple):
     G: Any  # (pieces, …)
     totals: Any  # (pieces, K) float64
     g: Any  # the shape of x
-    found: Any  # int64: rows in this batch, why it ended, steps, rows evaluated, draws of weight 0
+    found: Any  # int64: see ENDED to IDLE above
     meeting: Any  # see `trimlearn.kernels.machine.barrier`
 
 
@@ -73,19 +76,20 @@ def _choose(V, index, W, offset, rows, old, c, new, G, total):
 
 
 @register_jitable
-def _draw(law, k, w, scratch):
-    """The rows of iteration k; False where it is a w-step."""
+def _draw(law, step, w, scratch):
+    """The rows of the step to come, or why there is none."""
+    found = scratch.found
+    if step == law.steps:
+        found[NEXT] = LIMIT
+        return
     coin = law.q >= 0
     u = scratch.u if coin else scratch.u[1:]
-    uniforms(law.key, k, 0, 0, u)
+    uniforms(law.key, law.k + step, 0, 0, u)
     if coin and u[0] < law.q:
-        return False
+        found[NEXT] = W_NEXT
+        return
     draw(scratch.u[1:], len(w), law.cumulative, scratch.drawn)
-    found, idle = count(scratch.drawn, w, scratch.seen, scratch.rows, scratch.shares)
-    scratch.found[0] = found
-    scratch.found[3] += found
-    scratch.found[4] += idle
-    return True
+    found[ROWS], found[IDLE] = count(scratch.drawn, w, scratch.seen, scratch.rows, scratch.shares)
 
 
 @register_jitable(fastmath=dense.FAST)
@@ -105,13 +109,17 @@ def _fold(model, W, offset, sparse):
 
 
 @register_jitable(fastmath=dense.FAST)
-def _add_up(G, totals):
+def _add_up(G, totals, thread, threads):
+    """G[0] ← Σ G, of this thread's share of the entries; totals likewise, by the first."""
+    flat = G.reshape(len(G), -1)
+    size = -(-flat.shape[1] // threads)
+    begin, end = thread * size, min((thread + 1) * size, flat.shape[1])
     for piece in range(1, len(G)):
-        for i in range(G.shape[1]):
-            for j in range(G.shape[2]):
-                G[0, i, j] += G[piece, i, j]
-        for k in range(totals.shape[1]):
-            totals[0, k] += totals[piece, k]
+        for i in range(begin, end):
+            flat[0, i] += flat[piece, i]
+        if thread == 0:
+            for k in range(totals.shape[1]):
+                totals[0, k] += totals[piece, k]
 
 
 @register_jitable(fastmath=dense.FAST)
@@ -145,27 +153,48 @@ def _move(model, g):
         x[i] = u * shrink[i]
 
 
+@register_jitable
+def _advance(law, model, scratch, sparse):
+    """x after the step under way, whose sums are ready. One that is not finite is left to who knows what to do."""
+    found = scratch.found
+    if not _estimate(model, scratch.G[0], scratch.totals[0], scratch.g, sparse):
+        found[ENDED] = OVERFLOW
+        return
+    _move(model, scratch.g)
+    _fold(model, scratch.W, scratch.offset, sparse)
+    found[STEPS] += 1
+
+
+@register_jitable
+def _settle(law, found, pending):
+    """Count the rows of the step that has been taken, and see whether another one follows."""
+    if found[ENDED] == OPEN:
+        found[EVALUATED] += pending[0]
+        found[SKIPPED] += pending[1]
+        found[ENDED] = LIMIT if found[EVALUATED] >= law.room else found[NEXT]
+
+
 @njit(nogil=True, cache=True, fastmath=dense.FAST)
 def run(
     V: Any, rows: Any, table: Any, w: Any, law: Any, model: Any, scratch: Any, sparse: bool, thread: int, threads: int
 ) -> None:
-    """x-steps from iteration law.k on. All threads run this; the first draws and moves, all of them read rows."""
+    """x-steps from iteration law.k on. All threads run this and read rows; the first moves x while another draws."""
     found, pieces = scratch.found, len(scratch.G)
+    drawer = 1 if threads > 1 else 0
+    if thread == 0:
+        _draw(law, 0, w, scratch)
+        _fold(model, scratch.W, scratch.offset, sparse)
+        found[ENDED] = LIMIT if law.room <= 0 else found[NEXT]
+    step = 0
     while True:
-        if thread == 0 and found[1] == OPEN:
-            if found[2] == law.steps or found[3] >= law.room:
-                found[1] = LIMIT
-            elif not _draw(law, law.k + found[2], w, scratch):
-                found[1] = W_NEXT
-            else:
-                _fold(model, scratch.W, scratch.offset, sparse)
         barrier(scratch.meeting, threads)
-        if found[1] != OPEN:
+        if found[ENDED] != OPEN:
             return
-        step = -(-found[0] // pieces)
-        step += -step % dense.TILE
+        m, idle = found[ROWS], found[IDLE]
+        size = -(-m // pieces)
+        size += -size % dense.TILE
         for piece in range(thread, pieces, threads):
-            begin, end = min(found[0], piece * step), min(found[0], (piece + 1) * step)
+            begin, end = min(m, piece * size), min(m, (piece + 1) * size)
             G, total = scratch.G[piece], scratch.totals[piece]
             G[:] = 0
             total[:] = 0
@@ -174,11 +203,13 @@ def run(
                 scratch.new[begin:end], G, total,
             )  # fmt: skip
         barrier(scratch.meeting, threads)
+        _add_up(scratch.G, scratch.totals, thread, threads)
+        barrier(scratch.meeting, threads)
+        step += 1
+        if thread == drawer:
+            _draw(law, step, w, scratch)
         if thread == 0:
-            _add_up(scratch.G, scratch.totals)
-            if _estimate(model, scratch.G[0], scratch.totals[0], scratch.g, sparse):
-                _move(model, scratch.g)
-                found[2] += 1
-            else:  # this step is left to who knows what to do
-                found[1] = OVERFLOW
-                found[3] -= found[0]
+            _advance(law, model, scratch, sparse)
+        barrier(scratch.meeting, threads)
+        if thread == 0:
+            _settle(law, found, (m, idle))

@@ -165,14 +165,14 @@ class Linear:
             squares, fourths = self.storage.moments(kept + rows.start, share, center, scale)
             second, fourth = second + squares, fourth + fourths
         total = sum64(c)
-        return total, self._coordinates(second, total), self._coordinates(fourth, total)
+        return total, self.coordinates(second, total), self.coordinates(fourth, total)
 
     def column_means(self, c: Array) -> Array:
         """Σ cᵢvᵢ/Σ cᵢ, of the rows of V as they are; 0 where c is."""
         means = sum(c[rows] @ self.storage.fetch(rows) for _, rows in self.pieces())
         return means / (sum64(c) or 1.0)
 
-    def _coordinates(self, columns: Array, intercept: float) -> Array:
+    def coordinates(self, columns: Array, intercept: float) -> Array:
         """A number per column of V, and that of the intercept, as an array that broadcasts to x."""
         xp = namespace(self.like)
         if self.intercept:

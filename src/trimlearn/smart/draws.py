@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import ceil, inf, prod
 from typing import Any, final
 
@@ -36,6 +37,7 @@ __all__ = [
     "Stream",
     "WithReplacement",
     "drawn",
+    "normals",
 ]
 
 RowNumbers = slice | np.ndarray  # an int64 index array, or slice(None) for every row as they lie in memory
@@ -70,15 +72,17 @@ class Draws:
         self._uniform = np.random.Generator(np.random.Philox(key=seed, counter=(word << 128) + (k << 64))).random
         self.seed, self.k, self.n, self.stream = seed, k, n, stream or Stream.ITERATION
         self.used = 0  # how many numbers have been taken so far
+        self._behind = 0  # of which the generator here does not know
         self._cumulative = cumulative
 
     def uniform(self) -> float:
         """One number, uniform on [0, 1)."""
-        self.used += 1
-        return float(self._uniform())
+        return float(self.uniforms(1)[0])
 
     def uniforms(self, m: int) -> np.ndarray:
         """m numbers, uniform on [0, 1)."""
+        self._uniform(self._behind)
+        self._behind = 0
         self.used += m
         return np.asarray(self._uniform(m))
 
@@ -92,8 +96,10 @@ class Draws:
 
     def normal(self, shape: tuple[int, ...]) -> np.ndarray:
         """Standard normal numbers (Box and Muller, as only uniforms are drawn)."""
-        u = self.uniforms(2 * prod(shape)).reshape(2, *shape)
-        return np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
+        found, taken = normals(self.seed, self.k, self.stream, self.used, shape), 2 * prod(shape)
+        self.used += taken
+        self._behind += taken
+        return found
 
     def recipe(self, law: RowLaw, batch: Recipe | None = None) -> Recipe:
         """How the next rows are found, by the law; ``batch`` is Iₖ where Dₖ is asked for. Nothing is drawn here."""
@@ -102,6 +108,15 @@ class Draws:
             return batch
         skip = self.used if batch is None else batch.skip + batch.law.numbers(self.n, self.k)
         return Recipe(law, self.seed, self.k, self.stream, skip)
+
+
+@lru_cache(maxsize=2)
+def normals(seed: int, k: int, stream: Stream, skip: int, shape: tuple[int, ...]) -> np.ndarray:
+    """What `Draws.normal` gives after ``skip`` numbers. Remembered: an engine may draw it before it is asked for."""
+    u = Draws(seed, k, 1, None, stream).uniforms(skip + 2 * prod(shape))[skip:].reshape(2, *shape)
+    found = np.asarray(np.sqrt(-2.0 * np.log1p(-u[0])) * np.cos(2.0 * np.pi * u[1]))
+    found.flags.writeable = False
+    return found
 
 
 def drawn(n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:

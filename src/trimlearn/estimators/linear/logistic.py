@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -86,6 +87,9 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         Seed of starts and draws. Give an integer to get the same result again where these matter.
     warm_start : bool
         Whether to begin where the last fit ended.
+    n_jobs : int or None
+        Models of folds and starts that are fitted at a time, in threads; None: one after the other, each on all cores
+        where the data are large. The result is the same.
     verbose : bool or int
         Whether to show on stderr what the fit is doing.
 
@@ -157,6 +161,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         tol: float | None = None,
         random_state: Any = None,
         warm_start: bool = False,
+        n_jobs: int | None = None,
         verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
@@ -172,6 +177,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -184,7 +190,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             if is_on_dask(X):
                 fit_logistic_on_dask(self, X, y, sample_weight)
                 return self
-            stream = opened(X, y, sample_weight)
+            stream = opened(X, y, sample_weight, fit_of=self)
             if stream is not None:
                 whole = read_whole(stream)
                 if whole is None:
@@ -237,7 +243,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         if (stream := opened(X, y)) is not None:
             return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, self._codes(t))))
         X = check_features(self, X)
-        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(y, warn=True)))))
+        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(on_host(y), warn=True)))))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -346,6 +352,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             method=self.method,
             seed=seed,
             tol=OPINION_TOL if self.tol is None else self.tol,
+            n_jobs=self.n_jobs,
         )
 
     def _warn_of_lost_classes(self, rows: Examples, w: np.ndarray) -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.jobs import jobs
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
@@ -153,9 +153,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
         self._judged, self._x = judged, judged.x
         splits = distinct_splits(self.cv, data.X, data.t, distinct.where, distinct.rows.n, classifier=True)
         work = [(ratio, split) for ratio in ratios for split in splits]
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(self._likelihoods)(rows, judged.verdict, Cs, *each, seed) for each in work
-        )
+        found = jobs(lambda at: self._likelihoods(rows, judged.verdict, Cs, *at, seed), work, self.n_jobs)
         s = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64)
         self.scores_ = np.swapaxes(np.reshape(found, (len(ratios), len(splits), len(Cs))), 1, 2)
         mean = np.average(self.scores_, axis=-1, weights=[s[test].sum() for _, test in splits])
@@ -188,7 +186,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
         """The plain estimator with this penalty."""
         plain = TrimmedLogisticRegression(
             self.contamination, penalty=self.penalty, C=C, l1_ratio=l1_ratio, fit_intercept=self.fit_intercept,
-            balanced_trimming=self.balanced_trimming, max_passes=self.max_passes, tol=TOL,
+            balanced_trimming=self.balanced_trimming, max_passes=self.max_passes, tol=TOL, n_jobs=self.n_jobs,
         )  # fmt: skip
         plain.classes_ = self.classes_
         return plain

@@ -18,7 +18,6 @@ from trimlearn.engines.cluster.residuals import Tally
 from trimlearn.engines.cluster.rows import Block, Placed
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.problems import LinearFit, Solver
-from trimlearn.estimators.linear.streamed_labels import as_it_is, as_x
 from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.progress import stage
@@ -88,7 +87,7 @@ def fit_logistic_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None
 
 def _fit(model: Any, placed: Placed, known: Any, h: float | None, seed: int) -> None:
     verdict, n, fits = known._judged.verdict, placed.mass, _Fits(model, placed, seed)
-    noise = as_it_is(verdict.noise)
+    noise = _as_it_is(verdict.noise)
     if h is None and not verdict.clean:
         stage("how many labels are wrong")
         noise = _renewed(noise, placed, Judge.of(known, noise, model.classes_))
@@ -100,7 +99,7 @@ def _fit(model: Any, placed: Placed, known: Any, h: float | None, seed: int) -> 
         stage("fit to what the labels should have been")
         judge = Judge.of(known, noise, model.classes_)
         if h is None:
-            x = fits.fit(placed.mapped(_with_classes, judge), None, as_x(known), AllOnes()).x
+            x = fits.fit(placed.mapped(_with_classes, judge), None, _as_x(known), AllOnes()).x
         else:
             cut = max(0.0, _quantile(placed, judge, share))
             x = fits.fit(placed.mapped(_with_weights, judge, cut), model.classes_, known._judged.x, AllOnes()).x
@@ -150,6 +149,18 @@ class _Fits:
         Solver(type(model).__name__, method, model.max_passes, model.tol, self.seed).warn_if_short(fit)
         engine.close()
         return fit
+
+
+def _as_it_is(noise: LabelNoise) -> LabelNoise:
+    """The same for predictions of a model that is as sure of itself as it is."""
+    return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
+
+
+def _as_x(fitted: Any) -> Array:
+    """The parameters of a fitted model, as a loss takes them."""
+    x = fitted.coef_.T
+    x = np.vstack([x, fitted.intercept_]) if fitted.fit_intercept else x
+    return x[:, 0] if len(fitted.classes_) == 2 else x
 
 
 def _classes(placed: Placed) -> np.ndarray:

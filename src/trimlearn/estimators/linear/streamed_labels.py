@@ -31,7 +31,7 @@ from trimlearn.solve import solve
 from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
-__all__ = ["as_it_is", "as_x", "fit_logistic_stream"]
+__all__ = ["fit_logistic_stream"]
 
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
@@ -67,7 +67,7 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     fits = _Fits(model, storage, labels, ridge)
     with team():
         verdict = known._judged.verdict
-        noise = as_it_is(verdict.noise)
+        noise = _as_it_is(verdict.noise)
         if h is None and not verdict.clean:
             stage("how many labels are wrong")
             noise = fits.renewed(noise, known)
@@ -151,7 +151,7 @@ class _Fits:
 
     def corrected(self, noise: LabelNoise, known: Any, share: float | None) -> Array:
         """The fit to the classes that rows have by their labels and by the sample's model; or to the best ``share``."""
-        x = known._judged.x if share is not None else as_x(known)
+        x = known._judged.x if share is not None else _as_x(known)
         if share is None:
             P = np.empty((self.n, 1 if self.K == 2 else self.K), self.storage.like.dtype)
 
@@ -257,12 +257,12 @@ def _keep_rows(model: Any, streamed: StreamedData, fits: _Fits, noise: LabelNois
     each(part, _pieces(n))
 
 
-def as_it_is(noise: LabelNoise) -> LabelNoise:
+def _as_it_is(noise: LabelNoise) -> LabelNoise:
     """The same for predictions of a model that is as sure of itself as it is."""
     return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
 
 
-def as_x(fitted: Any) -> Array:
+def _as_x(fitted: Any) -> Array:
     """The parameters of a fitted model, as a loss takes them."""
     x = fitted.coef_.T
     x = np.vstack([x, fitted.intercept_]) if fitted.fit_intercept else x

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
+from trimlearn._utils.jobs import jobs
 from trimlearn.estimators.meta.networks import seeded_net
 
 __all__ = ["EncodedExamples", "Splits", "crossfit", "fit_weighted", "spare_classes", "weight_argument"]
@@ -75,18 +76,30 @@ def crossfit(
     splits: Splits,
     predict: Callable[[Any, Any], np.ndarray],
     seed: int,
+    n_jobs: Any = None,
 ) -> np.ndarray:
     """Predictions P for all rows, each by the model of its split, fitted with weights w."""
-    P: np.ndarray | None = None
-    for fitted, predicted in splits:
-        inside = np.zeros(len(w), dtype=bool)
-        inside[fitted] = True
-        model = fit_weighted(estimator, rows, spare_classes(np.where(inside, w, 0.0), rows, inside), seed)
-        part = predict(model, _safe_indexing(rows.X, predicted))
-        P = np.zeros((len(w), *part.shape[1:])) if P is None else P
+    parts = jobs(partial(_crossfit_one, estimator, rows, w, predict, seed), splits, n_jobs, processes=True)
+    P = np.zeros((len(w), *parts[0].shape[1:]))
+    for (_, predicted), part in zip(splits, parts, strict=True):
         P[predicted] = part
-    assert P is not None
     return P
+
+
+def _crossfit_one(
+    estimator: Any,
+    rows: EncodedExamples,
+    w: np.ndarray,
+    predict: Callable[[Any, Any], np.ndarray],
+    seed: int,
+    split: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Predictions for the rows of one split that are not fitted."""
+    fitted, predicted = split
+    inside = np.zeros(len(w), dtype=bool)
+    inside[fitted] = True
+    model = fit_weighted(estimator, rows, spare_classes(np.where(inside, w, 0.0), rows, inside), seed)
+    return predict(model, _safe_indexing(rows.X, predicted))
 
 
 def spare_classes(w: np.ndarray, rows: EncodedExamples, inside: np.ndarray | None = None) -> np.ndarray:

@@ -37,6 +37,7 @@ class Alternation:
     max_iter: int
     tol: float
     seed: int
+    n_jobs: Any = None
     history: list[Record] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -100,7 +101,7 @@ class Alternation:
         """P for weights w; the last ones are remembered."""
         if self._predicted is None or not np.array_equal(self._predicted[0], w):
             stage(f"round {len(self.history) + 1}: {len(self.splits)} models judge unseen rows")
-            P = crossfit(self.estimator, self.rows, w, self.splits, self.target.predict, self.seed)
+            P = crossfit(self.estimator, self.rows, w, self.splits, self.target.predict, self.seed, self.n_jobs)
             if self.rows.classes is None:
                 check_shapes(self.estimator, P, self.rows.t)
             self._predicted = w, P

@@ -96,6 +96,9 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         A stage ends when at most this share of the rows changes its weight, or F no longer falls.
     random_state : int, RandomState instance or None, default=None
         For the folds, and for every random_state of the estimator that is None. An int gives the same fit every time.
+    n_jobs : int or None, default=None
+        Models of folds that are fitted at a time, in processes, as in scikit-learn; None: one, -1: as many as there
+        are cores. The result is the same.
     verbose : bool or int, default=0
         Show on stderr what the fit is doing.
 
@@ -163,6 +166,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         max_iter: int = 20,
         tol: float = 0.005,
         random_state: Any = None,
+        n_jobs: int | None = None,
         verbose: bool | int = 0,
     ) -> None:
         self.estimator = estimator
@@ -174,6 +178,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -331,6 +336,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
             max_iter=self.max_iter,
             tol=self.tol,
             seed=seed,
+            n_jobs=self.n_jobs,
         )
 
     def _conclude(self, run: Alternation, found: Judgement) -> None:

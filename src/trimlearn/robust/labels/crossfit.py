@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn._utils.jobs import jobs
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
@@ -84,11 +85,12 @@ def judge_labels(
     method: Method | None = None,
     seed: int = 0,
     tol: float = 1e-4,
+    n_jobs: Any = None,
 ) -> Judged:
     """Judge the labels of ``loss`` by models that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖².
 
     s: sample weights. trusted: the share of rows that the first models trust, where it is known. balanced: they
-    trust this share of every class, so that a rare one is not wiped out.
+    trust this share of every class, so that a rare one is not wiped out. n_jobs: models that are fitted at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> t = np.repeat([0, 1, 2], 100)
@@ -102,7 +104,7 @@ def judge_labels(
     labels, small = to_numpy(loss.t).astype(np.int64), loss.n * prod(loss.x_shape) <= SMALL
     effort = SMALL_EFFORT if small else LARGE_EFFORT
     fold = _folds(loss, labels, weights, effort.folds)
-    crossfit = _CrossFit(loss, labels, weights, C, method, seed, tol, small, effort, fold, int(fold.max()) + 1)
+    crossfit = _CrossFit(loss, labels, weights, C, method, seed, tol, small, effort, fold, int(fold.max()) + 1, n_jobs)
     starts = crossfit.starts(trusted, balanced)
     judged, to_beat = crossfit.judge(next(starts)), None
     for models in starts:
@@ -140,6 +142,7 @@ class _CrossFit:
     effort: _Effort
     fold: Folds
     folds: int  # how many there are
+    n_jobs: Any = None
 
     def others(self, g: int) -> NDArray[np.bool_]:
         """The rows that the model of fold g is fitted to."""
@@ -149,32 +152,32 @@ class _CrossFit:
     def flexible(self) -> list[Floats]:
         """What flexible classifiers predict for rows they have not seen."""
         V = self.loss.linear.storage.V
-        return flexible_predictions(V, self.labels, self.s, self.seed) if self.folds > 1 else []
+        return flexible_predictions(V, self.labels, self.s, self.seed, self.n_jobs) if self.folds > 1 else []
 
     def starts(self, trusted: float | None, balanced: bool) -> Iterator[list[Array]]:
         """The first models of all folds, in the order in which to try them. Where nothing is said, those that trust
         every label come first; but those that trust half of the rows, or of each class, where such a model explains
         the labels it has not seen significantly better."""
         if trusted is not None:
-            yield [self.trimmed(trusted, balanced, g) for g in range(self.folds)]
+            yield self._trimmed([(trusted, balanced, g) for g in range(self.folds)])
             return
         compared = range(self.folds if self.small else 1)
-        found = {start: [self.trimmed(*start, g) for g in compared] for start in STARTS}
+        models = iter(self._trimmed([(*start, g) for start in STARTS for g in compared]))
+        found = {start: [next(models) for _ in compared] for start in STARTS}
         likelihood = {start: self._likelihood(models) for start, models in found.items()}
         first = STARTS[0]
         for start in STARTS[1:]:
             gain = likelihood[start] - likelihood[first]
             first = start if significant(gain, self.s[self.fold < len(compared)], SIGNIFICANT) else first
         for start in sorted(STARTS, key=lambda start: start != first):
-            models = found[start]
-            yield models + [self.trimmed(*start, g) for g in range(len(models), self.folds)]
+            yield found[start] + self._trimmed([(*start, g) for g in range(len(compared), self.folds)])
 
     def judge(self, models: list[Array], to_beat: Floats | None = None) -> Judged:
         """The verdict by these models and by flexible ones."""
         models = list(models)
 
         def corrected(T: Floats) -> Floats:
-            models[:] = [self.correct(T, g, x) for g, x in enumerate(models)]
+            models[:] = jobs(lambda at: self.correct(T, *at), enumerate(models), self.n_jobs)
             return self.predict(models)
 
         verdict = label_verdict([self.predict(models), *self.flexible], self.labels, self.s, corrected, to_beat)
@@ -190,6 +193,9 @@ class _CrossFit:
         """Predictions (n, K), each by the model of its fold."""
         z = np.stack([two_columns(to_numpy(self.loss.linear.predict(x))) for x in models])
         return np.asarray(z[np.minimum(self.fold, len(models) - 1), np.arange(self.loss.n)])
+
+    def _trimmed(self, which: list[tuple[float, bool, int]]) -> list[Array]:
+        return jobs(lambda at: self.trimmed(*at), which, self.n_jobs)
 
     def trimmed(self, share: float, balanced: bool, g: int) -> Array:
         """The model of fold g that fits the best ``share`` of its rows."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from trimlearn._utils.threads import each
 from trimlearn.robust.order import keep_smallest
+from trimlearn.robust.regression.leverage import Leverages
 
 __all__ = ["RegressionSample", "ridged"]
 
@@ -53,13 +54,13 @@ class RegressionSample:
         return _solve(M[:, : self.r, : self.r], M[:, : self.r, self.r])
 
     @property
-    def _many(self) -> bool:
+    def many(self) -> bool:
         """Whether there are too many rows for the products of all to be held."""
         return bool(self.n * len(self._left) > PRODUCTS)
 
     def _moments(self, C: np.ndarray) -> np.ndarray:
         """Σᵢ C[b, i] zᵢzᵢᵀ for zᵢ = (Qᵢ, tᵢ) and every b."""
-        if self._many:
+        if self.many:
             return np.stack([self._moment(c) for c in C])
         entries = C @ self._products
         M = np.empty((len(C), self.r + 1, self.r + 1))
@@ -145,7 +146,7 @@ class RegressionSample:
 
     def _refit(self, C: np.ndarray, starts: np.ndarray, held: dict[int, _Sum]) -> np.ndarray:
         """`fit` for these starts; of many rows by what changed since the moments that are ``held``."""
-        if not self._many:
+        if not self.many:
             return self.fit(C)
         for c, start in zip(C, starts.tolist(), strict=True):
             held[start] = self._moved(c.copy(), held[start]) if start in held else self._summed(c.copy())
@@ -183,8 +184,9 @@ class RegressionSample:
         [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
         """
         end = self._settled(self._summed(self.trim(self.losses(u[None]))[0]))
+        leverages = Leverages(self.Q)
         for _ in range(rounds):
-            moved = self._best_exchange(end.kept.c, end.kept.M) if end.value > EXACT * self.h else None
+            moved = self._best_exchange(end.kept, leverages) if end.value > EXACT * self.h else None
             if moved is None:
                 break
             found = self._settled(self._moved(moved, end.kept))
@@ -206,12 +208,11 @@ class RegressionSample:
             best = _End(u, self._moved(c, best.kept), value)
         return best
 
-    def _best_exchange(self, C: np.ndarray, M: np.ndarray | None = None) -> np.ndarray | None:
-        """The masses after the exchange that lowers the objective most; None where none does. M: the moments of C."""
-        M = self._moment(C) if M is None else M
+    def _best_exchange(self, kept: _Sum, leverages: Leverages) -> np.ndarray | None:
+        """The masses after the exchange that lowers the objective most; None where none does."""
+        C, M = kept.c, kept.M
         e = self.t - self.Q @ self._solved(M[None])[0]
-        inverse = np.linalg.inv(ridged(M[: self.r, : self.r]))
-        lever = np.einsum("ij,ij->i", self.Q, self.Q @ inverse)
+        inverse, lever = leverages.at(C, ridged(M[: self.r, : self.r]))
         give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
         take = _first(np.where(C < self.m, e**2 / (1 + self.m * lever), np.inf))
         if not len(take):
@@ -259,9 +260,11 @@ def _first(key: np.ndarray) -> np.ndarray:
 
 def ridged(G: np.ndarray) -> np.ndarray:
     """Positive semidefinite matrices (…, r, r) with a trace of a ridge, so that each has an inverse."""
-    curvature = np.trace(G, axis1=-2, axis2=-1) / max(G.shape[-1], 1)
-    ridge = np.where(curvature > 0, RIDGE * curvature, 1.0)
-    return np.asarray(G + ridge[..., None, None] * np.eye(G.shape[-1]))
+    ridged = G.copy()
+    diagonal = np.einsum("...ii->...i", ridged)  # a view
+    curvature = diagonal.sum(axis=-1, keepdims=True) / max(G.shape[-1], 1)
+    diagonal += np.where(curvature > 0, RIDGE * curvature, 1.0)
+    return ridged
 
 
 def _solve(G: np.ndarray, g: np.ndarray) -> np.ndarray:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from sklearn.utils.parallel import Parallel, delayed
 
+from trimlearn._utils.jobs import jobs
 from trimlearn.robust.regression.elastic_net import Floats, elastic_net
 from trimlearn.robust.regression.sparse import HonestFit, Mask, Rows
 
@@ -53,7 +53,7 @@ class PenaltyPath:
         """Cross-validation on rows weighted c."""
         splits = [(train, test) for train, test in self.splits if np.any(c[train]) and np.any(c[test])]
         work = [(ratio, split) for ratio in range(len(self.l1_ratios)) for split in splits]
-        found = Parallel(n_jobs=self.n_jobs, prefer="threads")(delayed(self._errors)(c, *each) for each in work)
+        found = jobs(lambda at: self._errors(c, *at), work, self.n_jobs)
         errors = np.reshape(found, (len(self.l1_ratios), len(splits), -1, self.rows.n))  # NaN where not predicted
         tested = [c * test for _, test in splits]
         squares = [(np.nan_to_num(errors[:, k]) ** 2) @ weight / weight.sum() for k, weight in enumerate(tested)]

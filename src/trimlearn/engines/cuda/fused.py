@@ -1,0 +1,240 @@
+"""The kernels of `trimlearn.engines.cuda.kernels` at work, where they know the loss; elsewhere torch's products."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, final
+
+import numpy as np
+import torch
+
+from trimlearn.engines.cuda.drawing import Drawing, KernelDrawing
+from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.rows import TorchRows
+from trimlearn.engines.cuda.steps import Steps
+from trimlearn.losses import compiled
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.smart.algorithm import Algorithm1
+
+__all__ = ["fused_drawing", "fused_rows", "fused_steps"]
+
+MOST_CLASSES = 64  # predictions of a row that a kernel holds: more do not fit beside it into registers
+EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
+STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
+MOMENT_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
+SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
+
+Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
+
+
+@cache
+def _kernels() -> Any:
+    """The compiled kernels; None where Triton is not to be had: torch brings it along on Linux."""
+    return import_module("trimlearn.engines.cuda.kernels") if find_spec("triton") else None
+
+
+@final
+@dataclass(frozen=True)
+class Phi:
+    """What a kernel has to know of φ: its name, a tensor or two of numbers for each row, two numbers."""
+
+    name: str
+    T: Tensor
+    A: Tensor
+    a: float = 0.0
+    b: float = 0.0
+
+
+PHIS: dict[type, Callable[[Any], Phi]] = {  # by what `trimlearn.losses.compiled` calls them
+    compiled.LabelRows: lambda rows: Phi("labels", rows.t, rows.t),
+    compiled.SoftLabelRows: lambda rows: Phi("soft", rows.t, rows.saturated),
+    compiled.MislabelledRows: lambda rows: Phi("mislabelled", rows.t, rows.log_T.contiguous()),
+    compiled.LogisticRows: lambda rows: Phi("logistic", rows.t, rows.saturated),
+    compiled.CountRows: lambda rows: Phi("counts", rows.t, torch.stack([rows.log_t, rows.constant], 1), rows.cap),
+    compiled.AmountRows: lambda rows: Phi("amounts", rows.t, torch.stack([rows.log_t, rows.constant], 1), rows.cap),
+    compiled.SquareRows: lambda rows: Phi("squares", rows.t, rows.t),
+    compiled.HuberRows: lambda rows: Phi("huber", rows.t, rows.t, rows.delta),
+    compiled.StudentRows: lambda rows: Phi("student", rows.t, rows.t, rows.nu, rows.width),
+    compiled.SmoothRows: lambda rows: Phi("smooth", rows.t, rows.t, rows.eps),
+}
+
+
+def phi_of(loss: PredictionLoss) -> Phi | None:
+    """φ as the kernels know it; None where they do not."""
+    rows = loss.compiled()
+    if isinstance(rows, compiled.MislabelledRows) and loss.linear.K is None:  # two classes that share a prediction
+        return None
+    make = PHIS.get(type(rows))
+    return None if make is None else make(rows)
+
+
+def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
+    """The sums over rows of a loss, fused where there is a kernel for it."""
+    V = loss.linear.storage.V
+    fits = V.device.type == "cuda" and V.dtype in STORED and loss.like.dtype == torch.float32 and loss.K <= MOST_CLASSES
+    phi = phi_of(loss) if fits and _kernels() is not None else None
+    return TorchRows(loss, layout) if phi is None else FusedRows(loss, layout, phi)
+
+
+def fused_steps(rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> Steps:
+    """The steps of a run over those rows."""
+    return (FusedSteps if isinstance(rows, FusedRows) else Steps)(rows, layout, run, w, drawing)
+
+
+def fused_drawing(n: int, cumulative: np.ndarray | None, device: torch.device) -> Drawing:
+    """Draws on the device, where there is a kernel for that."""
+    if device.type != "cuda" or _kernels() is None:
+        return Drawing(n, cumulative, device)
+    return KernelDrawing(n, cumulative, device, _kernels().draw_kernel)
+
+
+@final
+@dataclass(frozen=True)
+class Shape:
+    """How a kernel goes over rows: rows and columns of a tile, slices of columns, warps, stages, programs at most."""
+
+    rows: int
+    columns: int
+    slices: int
+    warps: int
+    stages: int
+    programs: int
+
+
+FEW = Shape(16, 128, 4, 4, 1, 528)  # measured on an H200: 19 µs a step of 1,533 × 784, K = 10
+MANY = Shape(64, 64, 1, 4, 4, 264)  # likewise: 0.22 ms for 60,000
+EXACTLY = Shape(256, 64, 1, 4, 3, 264)  # the same where V is stored in 8 or 16 bits
+LATENCY = 4096  # rows up to which a step waits for its programs, and not for memory
+
+
+class FusedRows(TorchRows):
+    """Sums over rows by the kernels."""
+
+    def __init__(self, loss: PredictionLoss, layout: Layout, phi: Phi) -> None:
+        super().__init__(loss, layout)
+        self.phi, linear = phi, loss.linear
+        self.V: Tensor = linear.storage.V
+        self._empty = self.like
+        self.center = self._empty if linear.center is None else linear.center
+        self.scale = self._empty if linear.scale is None else linear.scale
+        self.padded = max(16, 1 << (loss.K - 1).bit_length())
+        self._scratch: dict[int, tuple[Tensor, Tensor]] = {}
+        self._nobody = torch.zeros(4, dtype=torch.int32, device=self.V.device)
+
+    def evaluate(self, X: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        f = self.like.new_empty((self.n,))
+        return f, self._all("write", X, c, f)
+
+    def pull(self, c: Tensor) -> Tensor:
+        return self._all("read", self._empty, c, self._empty)
+
+    def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
+        """In float32, of columns in units of their largest entry, so that no power is out of its range."""
+        linear, parts, columns = self.loss.linear, MOMENT_PARTS, 128
+        per = -(-self.n // parts)
+        second, fourth = self.like.new_zeros((2, parts, self.layout.width))
+        unit = torch.where(self._largest > 0, 1.0 / self._largest, 1.0).float()
+        _kernels().moments_kernel[(parts, -(-self.p // columns))](
+            self.V, c, self.center, unit, second, fourth, self.n, self.p, self.layout.width, per,
+            CENTER=linear.center is not None, BM=32, BP=columns, num_warps=4,
+        )  # fmt: skip
+        size = self._largest if linear.scale is None else self._largest / linear.scale
+        sums = (part.sum(0, dtype=torch.float64)[: self.p] for part in (second, fourth))
+        return next(sums) * size**2, next(sums) * size**4
+
+    @cached_property
+    def _largest(self) -> Tensor:
+        """The largest |entry| of each column about its centre, in float64; found once."""
+        center = 0.0 if self.loss.linear.center is None else self.loss.linear.center.double()
+        found = torch.zeros(self.p, dtype=torch.float64, device=self.V.device)
+        for at in self._pieces(slice(0, self.n)):
+            for end in (self.V[at].amax(0), self.V[at].amin(0)):
+                found = torch.maximum(found, (end.double() - center).abs())
+        return found
+
+    def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
+        return self._summed(self.launch(self.shape(self.n), table, X, X, c, f, self.n))
+
+    def curve(self, X: Tensor, U: Tensor, rows: Tensor, w: Tensor) -> Tensor:
+        m = rows.shape[0]
+        share = self.like.new_full((1,), 1.0 / m)
+        drawn = (rows, self._nobody, share, self._nobody, self._nobody)
+        return self._summed(self.launch(self.shape(m), "curve", X, U, w, self._empty, m, *drawn))
+
+    def _summed(self, programs: int) -> Tensor:
+        gradient = self.like.new_zeros(self.layout.shape)
+        empty = self._empty
+        self.add_up(programs, gradient, *[empty] * 8, self._nobody, self._nobody, MOVE=False)
+        return gradient
+
+    def shape(self, m: int) -> Shape:
+        """How to go over m rows."""
+        if m <= LATENCY:
+            return FEW
+        return EXACTLY if self.V.dtype in EXACT else MANY
+
+    def launch(
+        self, shape: Shape, table: str, X: Tensor, U: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor
+    ) -> int:
+        """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
+        tiles: int = -(-m // shape.rows)
+        sum_bytes = 4 * self.layout.K * self.layout.width
+        programs: int = max(1, min(tiles, shape.programs, SCRATCH // sum_bytes))
+        parts, sums = self._scratch_of(programs)
+        if programs < tiles:
+            parts.zero_()
+            sums.zero_()
+        linear, phi = self.loss.linear, self.phi
+        nobody = self._nobody
+        _kernels().rows_kernel[(programs,)](
+            self.V, X, U, self.center, self.scale, phi.T, phi.A, phi.a, phi.b, self.table, c, f,
+            *(drawn or (nobody, nobody, nobody, nobody, nobody)), parts, sums,
+            m, self.p, self.layout.width, tiles, programs,
+            K=self.layout.K, KP=self.padded, PHI=phi.name, EXACT=self.V.dtype in EXACT, INTERCEPT=linear.intercept,
+            CENTER=linear.center is not None, SCALE=linear.scale is not None, DRAWN=bool(drawn), TABLE=table,
+            BM=shape.rows, BP=shape.columns, S=shape.slices, AGAIN=programs < tiles, STAGES=shape.stages,
+            num_warps=shape.warps, num_stages=shape.stages,
+        )  # fmt: skip
+        return programs
+
+    def add_up(self, programs: int, gradient: Tensor, *rest: Tensor, MOVE: bool) -> None:
+        """Run the second kernel; ``rest``: see there."""
+        parts, sums = self._scratch_of(programs)
+        linear, columns = self.loss.linear, 32
+        _kernels().move_kernel[(-(-self.layout.width // columns), self.layout.K)](
+            parts, sums, self.center, self.scale, gradient, *rest,
+            self.p, self.layout.width, programs,
+            KP=self.padded, INTERCEPT=linear.intercept, CENTER=linear.center is not None,
+            SCALE=linear.scale is not None, MOVE=MOVE, BN=128, BJ=columns, K=self.layout.K, num_warps=4,
+        )  # fmt: skip
+
+    def _scratch_of(self, programs: int) -> tuple[Tensor, Tensor]:
+        """Partial sums of so many programs; the same memory for all of one number, as a graph remembers it."""
+        if programs not in self._scratch:
+            shape = (programs, *self.layout.shape)
+            self._scratch[programs] = self.like.new_zeros(shape), self.like.new_zeros((programs, self.padded))
+        return self._scratch[programs]
+
+
+class FusedSteps(Steps):
+    """Steps of two kernels, and rows drawn on the device."""
+
+    rows: FusedRows
+
+    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
+        super().__init__(rows, layout, run, w, drawing)
+        self._stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
+        self._tag = torch.ones(1, dtype=torch.int32, device=w.device)
+
+    def step(self) -> None:
+        rows = self.rows
+        drawn = (self.drawn, self.notes, self.factor, self._stamps, self._tag)
+        programs = rows.launch(rows.shape(self.b), "subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
+        rows.add_up(
+            programs, self.X, self.X, self.before, self.mean, self.inverse, self.l1, self.l2, self.gamma, self.momentum,
+            self.notes, self._tag, MOVE=True,
+        )  # fmt: skip

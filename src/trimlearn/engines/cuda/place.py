@@ -1,0 +1,177 @@
+"""Losses moved between a device and the host's memory.
+
+A run needs two of them: one whose x is a NumPy array, which Algorithm 1 is asked about, and one whose rows lie on the
+device, where all sums over rows are taken. Whichever the user has made, the other is a copy of it, made here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, final
+
+import numpy as np
+from array_api_compat import is_numpy_array, is_torch_array
+
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.residence import copy_on_device, lies_on_device
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.storage import Csr, DeviceDense, Storage
+from trimlearn.losses.subspace import Subspace
+from trimlearn.problem import Problem
+
+__all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device"]
+
+INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
+
+
+def on_cuda(engine: Any, problem: Problem) -> bool:
+    """Whether `trimlearn.solve` puts the rows on a CUDA device for this argument ``engine``, or finds them there: with
+    "auto" those of a linear prediction, which are all that the engine knows."""
+    loss = problem.loss
+    if isinstance(engine, str) and engine == "cuda":
+        if not isinstance(loss, PredictionLoss):
+            raise ValueError(f"engine='cuda' is for losses of a linear prediction, not {type(loss).__name__}.")
+        return True
+    if not (isinstance(engine, str) and engine == "auto" and isinstance(loss, PredictionLoss)):
+        return False
+    V = loss.linear.storage.V
+    return lies_on_device(V) or copy_on_device(V) is not None
+
+
+def open_device(device: Any) -> Any:
+    """The torch device meant by ``device``; ValueError where it cannot be used."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ValueError("engine='cuda' needs torch, which is not installed; use engine='local'.") from error
+    try:
+        found = torch.device(device)
+    except RuntimeError as error:
+        raise ValueError(f"device must name a torch device, such as 'cuda' or 'cuda:1', got {device!r}.") from error
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "engine='cuda' was asked for, and torch sees no CUDA device here; use engine='local', or see "
+            "torch.cuda.is_available()."
+        )
+    if found.type == "cuda" and found.index is not None and found.index >= torch.cuda.device_count():
+        raise ValueError(f"device {device!r} was asked for, and there are {torch.cuda.device_count()} CUDA devices.")
+    if found.type == "cuda" and found.index is None:
+        found = torch.device("cuda", torch.cuda.current_device())
+    return found
+
+
+def on_device(loss: PredictionLoss, device: Any, storage: str | None = None) -> PredictionLoss:
+    """The same losses with their rows on ``device``, V stored in the dtype ``storage`` if one is named."""
+    import torch
+
+    home = loss.linear.storage
+    if isinstance(home, Csr):
+        raise ValueError("engine='cuda' takes dense data, and V is sparse; use engine='local', or V.toarray().")
+    if not hasattr(torch, str(storage)) and storage is not None:
+        raise ValueError(f"storage must name a torch dtype, such as 'bfloat16', or be None, got {storage!r}.")
+    if is_torch_array(home.V) and home.V.device != device and home.V.device.type != "cpu":
+        raise ValueError(f"V lies on {home.V.device} and the engine was made for {device}; move one of them.")
+    like = torch.empty(0, dtype=getattr(torch, str(np.dtype(_dtype(loss.like)))), device=device)
+    n, p = home.V.shape
+    size = n * p * (2 if storage else home.V.itemsize)
+    with explained(size, f"V, {n:,} rows of {p:,} numbers"):
+        dtype = None if storage is None else getattr(torch, storage)
+        V = home.V if is_torch_array(home.V) else copy_on_device(home.V)
+        V = torch.from_numpy(_plain(home.V)) if V is None else V
+        V = V.to(device=device, dtype=dtype).contiguous()
+    with explained(0, "what each row has beside V"):
+        return _moved(loss, DeviceDense(V, like), lambda a: asarray_like(a, like, _torch_dtype(a)))
+
+
+def hosted(problem: Problem) -> Problem:
+    """The same problem for an x in the host's memory, its rows staying where they are."""
+    assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
+    if is_numpy_array(problem.loss.like):
+        return problem
+    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss.linear.storage), to_numpy)
+    if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
+        loss.begin_at(to_numpy(problem.loss.start()))
+    other.loss = loss
+    other.s = None if problem.s is None else to_numpy(problem.s)
+    return other
+
+
+def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Array]) -> PredictionLoss:
+    """The losses with their arrays converted and their rows in ``storage``."""
+    other, linear = copy(loss), copy(loss.linear)
+    linear.storage, linear.like = storage, storage.like
+    for owner in (other, linear):
+        for name, value in vars(owner).items():
+            if name != "like" and (is_torch_array(value) or is_numpy_array(value)):
+                setattr(owner, name, convert(value))
+    other.linear, other.like = linear, storage.like
+    return other
+
+
+@final
+class Elsewhere(Storage):
+    """Rows that lie on a device, for the few who ask for them in the host's memory: they are fetched."""
+
+    def __init__(self, there: Storage) -> None:
+        super().__init__(there.V, np.empty(0, dtype=_dtype(there.like)))
+        self._there = there
+
+    def _rows(self, rows: slice | Array) -> slice | Array:
+        return rows if isinstance(rows, slice) else index_like(rows, self._there.like)
+
+    def fetch(self, rows: slice | Array) -> Array:
+        return to_numpy(self._there.fetch(self._rows(rows)))
+
+    def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
+        Q = ((self.fetch(rows).astype(center.dtype) - center) / scale) ** 2
+        return Q, np.zeros_like(center)
+
+    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> tuple[Array, Array]:
+        Q, _ = self.squares(rows, center, scale)
+        return share @ Q, share @ (Q * Q)
+
+    def written_out(self, rows: slice | Array) -> np.ndarray:
+        return np.array(self.fetch(rows), dtype=np.float64)
+
+    @property
+    def row_bytes(self) -> int:
+        return int(self.p * self.like.itemsize)
+
+
+@contextmanager
+def explained(size: int, what: str) -> Iterator[None]:
+    """Out of memory inside: an error that says how much was needed for ``what``, and what to do."""
+    import torch
+
+    try:
+        yield
+    except torch.cuda.OutOfMemoryError as error:
+        free = torch.cuda.mem_get_info()[0]
+        needed = f"needs {_gigabytes(size)}, and {_gigabytes(free)} of the device's memory is free" if size else (
+            f"does not fit into the {_gigabytes(free)} of the device's memory that is free"
+        )  # fmt: skip
+        raise MemoryError(f"{what[0].upper()}{what[1:]}, {needed}: {INSTEAD}.") from error
+
+
+def _gigabytes(size: float) -> str:
+    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
+
+
+def _plain(V: np.ndarray) -> np.ndarray:
+    """V as torch takes it: no read-only memory, negative strides, foreign byte orders."""
+    fits = V.flags.writeable and V.dtype.isnative and all(stride >= 0 for stride in V.strides)
+    return np.asarray(V) if fits else np.array(V, dtype=V.dtype.newbyteorder("="))
+
+
+def _dtype(like: Array) -> Any:
+    """The NumPy dtype of an empty array of any kind."""
+    return np.float32 if like.dtype == namespace(like).float32 else np.float64
+
+
+def _torch_dtype(a: Array) -> Any:
+    """The torch dtype of an array of any kind."""
+    import torch
+
+    return a.dtype if is_torch_array(a) else getattr(torch, str(a.dtype))
