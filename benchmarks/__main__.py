@@ -1,4 +1,4 @@
-"""`python -m benchmarks floor|gpu|rates|growth|small|peers|large|probability|battery|trust|dirty|torch|walk|report`."""
+"""`python -m benchmarks NAME`, NAME one of those below."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from benchmarks import (
     probability,
     rates,
     report,
+    scale,
     small,
     torch,
     trust,
@@ -86,6 +87,10 @@ def _walk(options: Options) -> Result:
     return walk.run()
 
 
+def _scale(options: Options) -> Result:
+    return scale.run(scale.QUICK) if options.quick else scale.run()
+
+
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
     "gpu": _gpu,
@@ -100,6 +105,7 @@ BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "dirty": _dirty,
     "torch": _torch,
     "walk": _walk,
+    "scale": _scale,
 }
 PARTS = {"peers": tuple(peers.PARTS), "trust": tuple(trust.PARTS), "torch": tuple(torch.PARTS)}
 

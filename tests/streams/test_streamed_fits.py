@@ -155,6 +155,8 @@ def test_large_arrays_are_streamed_and_give_what_files_give(tmp_path: Path, monk
         assert other.objective_ == fits[0].objective_
         np.testing.assert_array_equal(other.weights_, fits[0].weights_)
     assert "_training" not in vars(fits[0])
+    # what streams do not take stays in memory, as before
+    assert "_training" in vars(TrimmedLinearRegression(penalty="l1", alpha=0.1, random_state=0).fit(X, t))
 
 
 def test_rows_of_a_copy_through_solve_by_rows_and_by_blocks() -> None:
@@ -194,3 +196,15 @@ def test_what_streams_do_not_take(tmp_path: Path) -> None:
         fitted.predict(open_dataset(X[:, :2]))
     with pytest.raises(ValueError, match="larger than memory"):
         fitted.outlier_table()
+
+
+def test_many_parameters_are_fitted_by_blocks() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((3000, 160)).astype(np.float32)
+    t = np.where(X[:, 0] > 0.3, 2, np.where(X[:, 1] > 0, 1, 0))
+    wrong = rng.random(3000) < 0.1
+    labels = np.where(wrong, (t + 1) % 3, t)
+    model = TrimmedLogisticRegression(0.15, reweight=False, random_state=0)
+    model.fit(open_dataset(X, labels, in_memory=False))
+    assert np.mean(model.predict(X) == t) > 0.85
+    assert np.mean(model.raw_weights_[wrong] == 0) > 0.7

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer
 from trimlearn.progress import stage
+from trimlearn.smart.sizes import FEW
 from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
 
 __all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "labels_of", "opened", "read_whole"]
@@ -25,11 +26,11 @@ PER_COLUMN = 20  # rows of the sample for each column, at least: then a fit errs
 MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
 
 
-def opened(X: Any, y: Any, sample_weight: Any = None) -> Dataset | None:
+def opened(X: Any, y: Any, sample_weight: Any = None, fit_of: Any = None) -> Dataset | None:
     """The dataset meant by X and y; None where they are arrays for memory.
 
-    A path takes the name of its target as y. A large array is streamed too, so that the same rows give the same fit
-    whatever they lie in.
+    A path takes the name of its target as y. A large array is streamed too in a ``fit_of`` an estimator that can, so
+    that the same rows give the same fit whatever they lie in.
     """
     if isinstance(X, (str, os.PathLike)):
         if not isinstance(y, str) and not is_integer(y):
@@ -44,9 +45,17 @@ def opened(X: Any, y: Any, sample_weight: Any = None) -> Dataset | None:
             raise ValueError("the dataset has no target: name its column in open_dataset(..., target=).")
         return X
     large = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.size > STREAMED
-    if not large or sample_weight is not None or np.ndim(y) != 1 or np.asarray(y).dtype.kind not in "fiub":
+    if not large or fit_of is None or sample_weight is not None or not _can_stream(fit_of, X.shape[1]):
         return None
-    return open_dataset(X, np.asarray(y))
+    return open_dataset(X, np.asarray(y)) if np.ndim(y) == 1 and np.asarray(y).dtype.kind in "fiub" else None
+
+
+def _can_stream(estimator: Any, p: int) -> bool:
+    """Whether all that was asked of the estimator can be done for rows that are streamed."""
+    asked = estimator.get_params()
+    plain = asked["penalty"] in (None, "l2") and asked["method"] is None and not asked["warm_start"] and p < FEW
+    usual = asked.get("criterion", "lts") == "lts" and asked.get("loss") != "binomial"
+    return plain and usual and asked.get("class_weight") is None and not asked.get("balanced_trimming", False)
 
 
 def read_whole(data: Dataset) -> tuple[np.ndarray, np.ndarray] | None:

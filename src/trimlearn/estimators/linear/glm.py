@@ -191,7 +191,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         docs/scale.md.
         """
         with self._fitting(X):
-            stream = opened(X, y, sample_weight)
+            stream = opened(X, y, sample_weight, fit_of=self)
             if stream is not None:
                 whole = read_whole(stream)
                 if whole is None:

@@ -188,7 +188,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             if is_on_dask(X):
                 fit_linear_on_dask(self, X, y, sample_weight)
                 return self
-            stream = opened(X, y, sample_weight)
+            stream = opened(X, y, sample_weight, fit_of=self)
             if stream is not None:
                 whole = read_whole(stream)
                 if whole is None:
