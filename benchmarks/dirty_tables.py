@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,7 +126,7 @@ def _people(n: int, errors: str = "normal", skewed: bool = False) -> Source:
 
 
 def _cars(data: Path | None) -> Source | None:
-    path = (data or Path()) / "regression" / "TopGear.csv"
+    path = (data or Path(os.environ.get("TRIMLEARN_DATA", ""))) / "regression" / "TopGear.csv"
     return Source(pd.read_csv(path), "Fuel", "MPG") if path.exists() else None
 
 

@@ -20,6 +20,7 @@ Every figure is measured, on the machine named beside it, and every ratio is tak
 not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To read the figures again:
 
     python -m benchmarks floor      # half a minute: what a step costs beside the matrix products
+    python -m benchmarks gpu        # two minutes on a CUDA device: the same fits there
     python -m benchmarks rates      # some fifteen minutes: passes to an objective, against the rivals
     python -m benchmarks growth     # some four minutes: how the work grows with n
     python -m benchmarks small      # seconds: a small problem, and the import
@@ -31,11 +32,11 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks walk       # seconds: how many files and functions a fit visits
     python -m benchmarks report     # this page
 
-`floor`, `rates`, `peers` and `trust` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data; `peers` reads the
-classics of robust statistics there as well, `trust` the tables of tabular/, `dirty` one of regression/. `--quick` tries
-each of them in seconds, on small data; `--parts` runs some parts of `peers` or of `trust`. Let nothing else run on the
-machine: BLAS threads that wait for a busy core make all of it several times slower, and not evenly. Counts of passes
-and of gradients do not depend on that.
+`floor`, `gpu`, `rates`, `peers` and `trust` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data; `peers`
+reads the classics of robust statistics there as well, `trust` the tables of tabular/, `dirty` one of regression/.
+`--quick` tries each of them in seconds, on small data; `--parts` runs some parts of `peers` or of `trust`. Let nothing
+else run on the machine: BLAS threads that wait for a busy core make all of it several times slower, and not evenly.
+Counts of passes and of gradients do not depend on that.
 """
 
 TEXTS = {
@@ -57,6 +58,22 @@ What limits it:
 - A w-step adds softmax and a partition to the two products, and saves some of that by the order Rᵀ·V, which reads V
   along its rows. The curvature probe of `step="auto"` is a handful of products with n^(2/3) rows.
 - saga pulls its batch back twice: once for the step, once for the change of the mean of y.
+""",
+    "gpu": """## On a GPU
+
+Fits whose rows lie on a CUDA device (docs/gpu.md). The first run of each, which compiles the kernels it needs, is shown
+apart; "this process" is the processor of the same machine. "One read" is the time in which a copy on the device reads
+and writes as many bytes as V has.
+
+What limits it:
+
+- MNIST: a third of the time are x-steps, 20 µs each, of two kernels that wait for one another and for memory rather
+  than for arithmetic; a third are w-steps and the curvature probe, some 0.7 ms; the rest is Python between them.
+- The estimator: its fits take little of that time. Labels are judged by a forest and by nearest neighbours, and the
+  noise model is fitted, on the processor.
+- Large data: rows are read twice, the second time from the cache, and a tile of rows waits for the model's split into
+  bfloat16 before each product; the sums of rows alone run at 1.1 reads, whole evaluations at 2.9. x-steps gather rows
+  for too few programs to hide that.
 """,
     "rates": """## The rates: passes to an objective
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import torch_loss
 from benchmarks.common import NOTHING, Part, Result, Table, Target, clock, digits, gather
 from benchmarks.trust_data import CLEAN, Noise, draw, read
 from trimlearn.datasets import shift_labels
@@ -239,8 +240,13 @@ def _plain_loop(x: Any, y: Any, epochs: int, batch: int, device: Any) -> None:
             optimizer.step()
 
 
+def _loss(plan: Plan, data: Path | None) -> Part:
+    """A pass of TorchLoss."""
+    return torch_loss.measure(digits(data, plan.quick), 3 * plan.repeats)
+
+
 Measure = Callable[[Plan, Path | None], Part]
-PARTS: dict[str, Measure] = {"digits": _digits, "tables": _tables, "seconds": _seconds}
+PARTS: dict[str, Measure] = {"digits": _digits, "tables": _tables, "seconds": _seconds, "loss": _loss}
 
 
 def run(plan: Plan = FULL, data: Path | None = None, parts: Sequence[str] = tuple(PARTS)) -> Result:

@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from trimlearn import Problem, solve
-from trimlearn.losses import Linear, PredictionLoss
+from trimlearn.losses import Linear, PredictionLoss, check_loss, select
 from trimlearn.weights import CappedSimplex
 
 
@@ -23,14 +23,14 @@ class LogCosh(PredictionLoss):
         self.t = t
 
     def evaluate(self, z, rows=None):
-        u = z[:, 0] - (self.t if rows is None else self.t[rows])
+        u = z[:, 0] - select(self.t, rows)
         return np.logaddexp(u, -u) - np.log(2), np.tanh(u)[:, None]
 
     def curvature_bound(self):
         return 1.0
 
     def phi_hessp(self, z, u, rows=None):
-        r = z[:, 0] - (self.t if rows is None else self.t[rows])
+        r = z[:, 0] - select(self.t, rows)
         return (1 - np.tanh(r) ** 2)[:, None] * u
 
 
@@ -40,6 +40,7 @@ waves = np.stack([np.sin(time), np.cos(time)], axis=1)
 signal = waves @ [2.0, 1.0] + 0.2 * rng.standard_normal(200)
 signal[60:120] = 5 + 0.2 * rng.standard_normal(60)  # the sensor was stuck
 
+check_loss(LogCosh(waves, signal))  # silent: derivatives, rows, bounds are right
 everything = solve(Problem(LogCosh(waves, signal), CappedSimplex(200)))
 trimmed = solve(Problem(LogCosh(waves, signal), CappedSimplex(130)))
 print("all rows:", everything.x.round(2), "  trimmed:", trimmed.x.round(2), "  the truth: [2. 1.]")

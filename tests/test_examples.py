@@ -14,6 +14,8 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("plot_*.py"))
 def test_example_runs_and_draws(script: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     matplotlib = pytest.importorskip("matplotlib", reason="matplotlib is not installed: pip install matplotlib")
     pytest.importorskip("pandas", reason="pandas is not installed: pip install pandas")
+    if "import torch" in script.read_text(encoding="utf-8"):
+        pytest.importorskip("torch", reason="torch is not installed: pip install torch")
     matplotlib.use("Agg")
     from matplotlib import pyplot
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import asarray_like
+from trimlearn._utils.arrays import Array, asarray_like, to_numpy
 from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
@@ -72,9 +72,9 @@ def solve(
     w0, x0 : array, optional
         Weights and model to start from, as they are. Without w0, it is the best for x0.
     engine : {"auto", "local", "cuda", "dask"} or Engine
-        Where the examples live: in this process, or on a CUDA device, to which NumPy data are moved once, or on the
-        workers of a Dask cluster on this machine that is started for this solve (docs/dask.md). "auto": on a device
-        where they are CUDA tensors.
+        Where the examples live: in this process; on a CUDA device, to which NumPy data are moved once; on the workers
+        of a Dask cluster on this machine, started for this solve. "auto": on the device where they are CUDA tensors,
+        else here.
     max_passes, max_seconds : float
         Limits. A pass is n residuals evaluated.
     tol : float
@@ -195,6 +195,8 @@ class _Driver:
             self.spent = self.engine.passes
             self.engine.max_passes = self.spent + self.limits.max_passes
             state = self.run.init(self.engine, x)
+            if state.record is not None and isnan(state.record.objective):
+                state = self._without_nan(x)
             self._note(state, show)
             if self.checkpoint is not None:
                 self._save(state)
@@ -208,6 +210,21 @@ class _Driver:
         if status is not Status.DIVERGED and self._stationary(self.history[-1]):
             status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
         return self._solution(state, status)
+
+    def _without_nan(self, x: Array) -> State:
+        """The state at x with the examples trimmed whose losses are NaN there, and no continuation, which begins with
+        all of them."""
+        engine, problem = self.engine, self.engine.problem
+        lost, n = int(np.count_nonzero(np.isnan(to_numpy(engine.losses)))), problem.n
+        engine.r1 = problem.r1
+        engine.set_weights(problem.r1.minimise(engine.losses, problem.s))
+        state = self.run.init(engine, x)
+        if state.record is not None and isnan(state.record.objective):
+            raise ValueError(
+                f"{lost} of {n} losses are NaN where the solver starts, and h = {engine.h:g} keeps some of these; "
+                "repair or remove such examples, lower h, or give an x0 where they are not."
+            )
+        return state
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
@@ -347,14 +364,14 @@ def _engine(engine: str | Engine, problem: Problem, there: bool, opened: ExitSta
         return engine
     if engine not in ("auto", "local", "cuda", "dask"):
         raise ValueError(f"engine must be 'auto', 'local', 'cuda', 'dask' or an Engine, got {engine!r}.")
-    if engine == "dask":
-        from trimlearn.engines.cluster.engine import DaskEngine
-
-        on_dask = DaskEngine.of(problem)
-        opened.callback(on_dask.close)
-        return on_dask
     if there:
         from trimlearn.engines.cuda.engine import CudaEngine  # imports torch
 
         return CudaEngine(problem)
+    if engine == "dask":
+        from trimlearn.engines.cluster.engine import DaskEngine  # imports dask
+
+        on_dask = DaskEngine.of(problem)
+        opened.callback(on_dask.close)
+        return on_dask
     return LocalEngine(problem)

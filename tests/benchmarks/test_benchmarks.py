@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import floor, growth, rates, report, small
+from benchmarks import floor, floor_cases, growth, rates, report, small
 from benchmarks.__main__ import main
 from benchmarks.common import Digits, Result, Table, Target, interleave, render, save
 from trimlearn.smart import svrg
@@ -118,18 +118,19 @@ def test_floor_verdicts_follow_the_clock(tiny: Digits, monkeypatch: pytest.Monke
             return {name: replace(timing, reference=np.full(1, seconds)) for name, timing in found.items()}
 
         monkeypatch.setattr(floor, "interleave", timed)
+        monkeypatch.setattr(floor_cases, "interleave", timed)
         targets = floor.run(tiny, repetitions=1, passes=3).targets
         assert {target.met for target in targets if "products" in target.what} == {met}
 
 
 def test_floor_passes_are_passes(tiny: Digits) -> None:
-    bench = floor.Bench(tiny, svrg(finish=False), 1.0)
+    bench = floor.Bench(floor._problem(tiny, 1.0), svrg(finish=False))
     before = bench.engine.counts.gradients
     drawn, given = bench.state(), bench.state()
     bench.x_steps(drawn)
     evaluated = bench.engine.counts.gradients - before  # rows drawn twice in a batch are evaluated once
     assert 0.85 * 300 < evaluated <= bench.steps * bench.algorithm.b
-    bench.x_steps(given, bench.rows())
+    bench.x_steps_by(given, bench.rows())
     np.testing.assert_array_equal(drawn.x, given.x)  # both ways of driving it take the same steps
     assert not np.array_equal(drawn.x, bench.state().x)  # and each repetition begins where the first began
     anchored = bench.anchored()

@@ -24,6 +24,17 @@ def test_tails_of_errors_are_no_wrong_numbers(law: str, n: int) -> None:
     assert found.flagged.mean() <= 0.02 and found.contamination < 0.03
 
 
+@pytest.mark.parametrize("far", [60.0, 300.0, 1e4])
+@pytest.mark.parametrize("n", [40, 150, 500])
+def test_one_number_far_out_is_wrong(n: int, far: float) -> None:
+    rng = np.random.default_rng(n)
+    truth = 2 * rng.normal(size=n)
+    y = truth + 0.5 * rng.standard_t(4, n)
+    y[4] = far
+    found = judge_numbers(y, truth)
+    assert found.probability[4] > 0.7 and found.flagged.sum() <= 3
+
+
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
 def test_wrong_numbers_are_found_at_any_level(share: float) -> None:
     rng = np.random.default_rng(0)

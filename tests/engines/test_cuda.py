@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from importlib import import_module
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +15,10 @@ import pytest
 
 from trimlearn import Problem, solve
 from trimlearn._utils.arrays import to_numpy
+from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
-from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, SmoothL1, Softmax, StudentT
-from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, NonNegative, Regularizer, Ridge, Zero
+from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, SmoothL1, Softmax, StudentT, Subspace
+from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, NonNegative, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import page, palm, prox_saga, saga, sg, svrg
 from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import Method
@@ -306,6 +310,55 @@ def test_the_users_arrays_are_never_written_to() -> None:
     np.testing.assert_array_equal(data, V)
     assert np.all(w == 0.8) and np.all(s == 1.0)
     np.testing.assert_array_equal(kept, before)
+
+
+def test_principal_components_start_where_the_rows_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Problem(Subspace(torch.from_numpy(V), 2), CappedSimplex(0.8 * N), Stiefel())
+    hosted = place.hosted(given)
+    monkeypatch.setattr(place.Elsewhere, "fetch", lambda self, rows: pytest.fail("rows were fetched"))
+    np.testing.assert_allclose(hosted.loss.start(), given.loss.start().numpy(), atol=1e-12)
+    engine = CudaEngine(hosted, device="cpu")
+    found = solve(hosted, svrg(), engine=engine, max_passes=5)
+    expected = solve(given, svrg(), engine="local", max_passes=5)
+    assert found.objective == pytest.approx(expected.objective, rel=1e-6)
+
+
+def test_a_model_to_start_from_is_judged_where_the_rows_lie(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = place.hosted(tensors())
+    x0 = problem.loss.generic()
+    expected = solve(problem, svrg(step=0.05), engine="local", x0=x0, max_passes=3)
+    monkeypatch.setattr(place.Elsewhere, "fetch", lambda self, rows: pytest.fail("rows were fetched"))
+    found = solve(problem, svrg(step=0.05), engine=CudaEngine(problem, device="cpu"), x0=x0, max_passes=3)
+    np.testing.assert_allclose(found.x, expected.x, rtol=1e-8)
+    assert found.counts == expected.counts
+
+
+def test_a_run_leaves_nothing_behind() -> None:
+    """What lies on a device is free as soon as nobody has it, without waiting for the collector of cycles."""
+    problem = Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N), Ridge(1e-3))
+    gc.collect()
+    gc.disable()
+    try:
+        engine = CudaEngine(problem, device="cpu")
+        table = weakref.ref(engine._rows)
+        solve(problem, svrg(finish=False), engine=engine, max_passes=4)
+        del engine
+        assert table() is None
+    finally:
+        gc.enable()
+
+
+def test_a_checkpoint_goes_on(tmp_path: Path) -> None:
+    problem = Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N), Ridge(1e-3))
+    file = Checkpoint(tmp_path / "run", every=0.0)
+
+    def fit(passes: float, checkpoint: Checkpoint | None) -> Any:
+        engine = CudaEngine(problem, device="cpu")
+        return solve(problem, svrg(step=0.05), start=None, engine=engine, max_passes=passes, checkpoint=checkpoint)
+
+    whole = fit(9, None)
+    fit(4, file)
+    np.testing.assert_allclose(fit(9, file).x, whole.x, rtol=1e-8)
 
 
 # ---- errors ----

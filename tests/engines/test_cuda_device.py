@@ -15,7 +15,7 @@ from trimlearn.regularizers import L1, ElasticNet, NonNegative, Ridge
 from trimlearn.smart import page, saga, svrg
 from trimlearn.smart.draws import Recipe, Stream, WithReplacement
 from trimlearn.smart.method import Method
-from trimlearn.weights import CappedSimplex
+from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 torch = pytest.importorskip("torch")
 
@@ -83,6 +83,11 @@ def test_every_loss(name: str) -> None:
 )
 def test_other_laws(method: Method) -> None:
     assert_same(Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N), Ridge(1e-3)), method)
+
+
+def test_weights_by_groups_and_steps_in_w() -> None:
+    assert_same(Problem(Softmax(V, LABELS), GroupCappedSimplex(LABELS, 0.8 * N), Ridge(1e-3)), svrg(step=0.05))
+    assert_same(Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N), Ridge(1e-3)), svrg(step=0.05, tau=20.0))
 
 
 def test_a_set_as_r2_and_float64() -> None:

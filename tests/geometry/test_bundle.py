@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trimlearn import Problem, solve
+from trimlearn import Checkpoint, Problem, solve
 from trimlearn.geometry import ReprojectionLoss, read_bal
 from trimlearn.geometry.bundle_scenes import Scene, made_up_scene
 from trimlearn.geometry.panorama.rotations import rotation_and_jacobian
@@ -110,6 +110,17 @@ def test_a_point_that_a_wrong_view_dragged_away_is_brought_back() -> None:
     assert np.all(cameras == 0) and 0 < np.mean(np.any(points != 0, axis=1)) < 0.5
     assert 0 < evaluated < 20 * scene.loss.n
     assert found.passes <= 100 + 20 + evaluated / scene.loss.n * 5
+
+
+def test_a_run_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    scene = made_up_scene(visible=0.2, seed=103)
+    whole = trimmed(scene)
+    for last in (2, 4, 1000):
+        saved = Checkpoint(tmp_path / "run.npz", every=0)
+        again = trimmed(scene, callback=lambda record, last=last: record.k >= last, checkpoint=saved)
+    np.testing.assert_array_equal(again.w, whole.w)
+    np.testing.assert_array_equal(again.x, whole.x)
+    assert again.passes == whole.passes
 
 
 def test_nothing_wrong_nothing_lost() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,8 @@ def test_the_mean_of_the_duals_reads_again_only_rows_whose_weight_changed() -> N
 
 def test_what_has_no_kernel_goes_the_old_way(monkeypatch: pytest.MonkeyPatch) -> None:
     assert fused(LeastSquares(np.asfortranarray(DENSE), T)) is None  # columns lie together
+    for kind in (np.float16, ">f8", ">i4", np.longdouble):  # numbers that numba does not know
+        assert fused(LeastSquares(DENSE.astype(kind), T)) is None
     monkeypatch.setattr(kernels, "WORTH", N * P + 1)
     assert fused(LeastSquares(DENSE, T)) is None  # too small
 
@@ -197,6 +200,15 @@ def test_a_numba_that_does_not_load_is_no_error(monkeypatch: pytest.MonkeyPatch)
         assert kernels._compiled("dense") == "numba does not load (Numba needs NumPy 2.1 or less.)"
     finally:
         kernels._compiled.cache_clear()
+
+
+@pytest.mark.parametrize(("version", "off", "said"), [("0.59.1", 0, "too old"), ("0.99.0rc1", 1, "switched off")])
+def test_a_numba_that_is_of_no_use_is_told(
+    version: str, off: int, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = SimpleNamespace(__version__=version, config=SimpleNamespace(DISABLE_JIT=off))
+    monkeypatch.setattr(kernels, "import_module", lambda name: other)
+    assert said in str(kernels._compiled.__wrapped__("dense"))
 
 
 def test_a_resumed_run_has_the_bits_of_one_that_was_not_stopped(tmp_path: Path) -> None:

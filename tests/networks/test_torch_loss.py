@@ -231,6 +231,24 @@ def test_operations_that_torch_func_cannot_differentiate_take_a_slower_way() -> 
     np.testing.assert_allclose(odd.hessian(x, c), plain.hessian(x, c), rtol=1e-6, atol=1e-6)
 
 
+def test_a_recurrent_network_will_do() -> None:
+    class Recurrent(torch.nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm, self.last = torch.nn.LSTM(P, 3, batch_first=True), torch.nn.Linear(3, K)
+
+        def forward(self, x: Any) -> Any:
+            return self.last(self.lstm(x)[0][:, -1])
+
+    V, t = made_up(torch.float32)
+    data = V.reshape(N // 2, 2, P), t[: N // 2]
+    loss = TorchLoss.of_module(Recurrent(), torch.nn.CrossEntropyLoss(reduction="none"), data)
+    c = torch.rand(N // 2)
+    one_by_one = loss.gradients(loss.start())
+    torch.testing.assert_close(c @ one_by_one, loss.gradient(loss.start(), c), rtol=1e-4, atol=1e-4)
+    assert solve(Problem(loss, CappedSimplex(80)), smart.svrg(), max_passes=4).objective < 1.2
+
+
 def test_fn_may_view_its_params_in_another_shape() -> None:
     V, t = made_up()
     W = torch.zeros(P * 5, K, dtype=V.dtype)  # tall: handed by columns, which view() does not take

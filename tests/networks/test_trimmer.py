@@ -149,6 +149,33 @@ def test_more_of_them_than_are_trimmed_is_said() -> None:
     assert trimmer.weights_.tolist() == [0.0] * 3 + [1.0] * 7
 
 
+@pytest.mark.parametrize("batch", [1, 20])
+def test_inputs_that_are_nan_do_not_spoil_a_network(batch: int) -> None:
+    torch.manual_seed(0)
+    X = torch.randn(200, 3)
+    y = (X[:, 0] > 0).long()
+    X[7], X[100] = torch.nan, torch.inf
+    net = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    trimmer = Trimmer(200, 0.02)
+
+    def epoch() -> None:
+        for rows in torch.randperm(200).split(batch):
+            loss = trimmer(torch.nn.functional.cross_entropy(net(X[rows]), y[rows], reduction="none"), rows)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+    spared = "such batches are left out. Drop these examples from the data"
+    with pytest.warns(UserWarning, match=spared), pytest.warns(UserWarning, match="2 of 200 examples"):
+        epoch()
+    for _ in range(7):
+        epoch()
+    clean = torch.isfinite(X).all(dim=1)
+    assert (net(X[clean]).argmax(1) == y[clean]).float().mean() > 0.95
+    assert trimmer.weights_[7] == trimmer.weights_[100] == 0
+
+
 def test_nothing_but_nan_is_an_error() -> None:
     with pytest.raises(
         ValueError, match="all 10 losses are NaN or infinite; check the learning rate, the loss, and the data"
@@ -193,7 +220,7 @@ def test_what_a_call_refuses(losses: Any, indices: Any, message: str) -> None:
     ("arguments", "options", "message"),
     [
         ((0, 0.1), {}, "n must be"),
-        ((10, 1.0), {}, "contamination=1.0 must be at least 0 and below 1"),
+        ((10, 1.0), {}, "contamination=1.0 must be at least 0 and below 1; give a share.*, a number of examples.$"),
         ((10, "auto"), {}, "or let trimlearn.torch.trim estimate it"),
         ((10, {"a": 0.1}), {}, "give groups too"),
         ((3, {"a": 0.1}), {"groups": "abb"}, "a share for each group"),
@@ -268,6 +295,9 @@ def test_datasets_are_numbered() -> None:
     assert len(pairs) == 2 and pairs[1] == (3.0, 4.0, 1)
     assert Indexed([5.0])[0] == (5.0, 0)
     assert Indexed([{"x": 1}])[0] == {"x": 1, "index": 0}
+    few = torch.utils.data.Subset(TensorDataset(LOSSES), [4, 6, 9])  # which reads batches at once
+    (batch,) = DataLoader(Indexed(few), batch_size=3)
+    assert batch[0].tolist() == [9.0, 6.0, 8.0] and batch[1].tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="have a key 'index' already"):
         Indexed([{"index": 1}])[0]
 

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from odd_losses import Distance, Hinge, Ordinal, Pinball, Tukey, Weibull
 from trimlearn import Problem, solve
 from trimlearn.losses import LeastSquares, Loss, check_loss, select, weighted
+from trimlearn.regularizers import L1, Ridge
 from trimlearn.smart import Metric, alternating, svrg
 from trimlearn.starts import Continuation
 from trimlearn.weights import AllOnes, CappedSimplex
@@ -113,3 +115,53 @@ def test_a_run_with_a_metric_of_ones_own_is_resumed(tmp_path: Path) -> None:
     solve(problem, svrg(metric=Units(1.0, 2.0)), max_passes=20, tol=0, checkpoint=file)
     again = solve(problem, svrg(metric=Units(1.0, 2.0)), max_passes=40, tol=0, checkpoint=file)
     np.testing.assert_array_equal(again.x, whole.x)
+
+
+# -- hostile losses ---------------------------------------------------------------------------------------------------
+
+X = np.random.default_rng(1).standard_normal((300, 3))
+LINE = X @ [1.0, 2.0, -1.0] + 0.3 * np.random.default_rng(2).standard_normal(300)
+SPIKED = LINE + np.where(np.arange(300) < 30, 30.0, 0.0)
+TIMES = np.exp(X @ [1.0, 2.0, -1.0] + 0.4 * np.log(np.random.default_rng(4).exponential(size=300)))
+TIMES[:30] *= 1000
+RATED = np.digitize(X @ [1.0, 2.0, -1.0] + np.random.default_rng(5).logistic(size=300), [-1, 1])
+SIGN = np.where(np.arange(300) < 15, -1.0, 1.0) * np.sign(LINE)
+
+
+@pytest.mark.parametrize("method", [None, svrg()], ids=["alternating", "svrg"])
+@pytest.mark.parametrize("r2", [None, Ridge(1e-4), L1(1e-4)], ids=["zero", "ridge", "lasso"])
+@pytest.mark.parametrize("loss", [Pinball(X, SPIKED, q=0.5), Hinge(X, SIGN)], ids=["pinball", "hinge"])
+def test_a_loss_of_kinks_is_fitted_and_never_certified(loss: Loss, r2: Any, method: Any) -> None:
+    """Its Hessian is 0: Newton's model has no minimum, and that is no sign that x is at one."""
+    fit = solve(Problem(loss, CappedSimplex(265), r2), method)
+    assert not fit.status.converged
+    slope = fit.x[:3] / np.linalg.norm(fit.x[:3])
+    np.testing.assert_allclose(slope, np.array([1, 2, -1]) / 6**0.5, atol=0.15)
+    assert np.mean(fit.w[:15]) < 0.1
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [Tukey(X, SPIKED), Weibull(X, TIMES, np.ones(300)), Ordinal(X, RATED)],
+    ids=["tukey", "weibull", "ordinal"],
+)
+def test_smooth_losses_of_strangers_converge(loss: Loss) -> None:
+    fit = solve(Problem(loss, CappedSimplex(265)))
+    assert fit.status.converged
+    slope = fit.x[:3] / np.linalg.norm(fit.x[:3])
+    np.testing.assert_allclose(slope, np.array([1, 2, -1]) / 6**0.5, atol=0.15)
+    s = np.random.default_rng(3).integers(0, 3, 300).astype(float)
+    assert solve(Problem(loss, CappedSimplex(0.85 * s.sum()), sample_weight=s)).status.converged
+
+
+@pytest.mark.parametrize("options", [{}, {"start": None}, {"method": svrg()}, {"method": alternating(inner="lbfgs")}])
+def test_examples_that_are_nan_are_trimmed_first(options: dict[str, Any]) -> None:
+    data = X.copy()
+    data[:10] = np.nan
+    fit = solve(Problem(Distance(data), CappedSimplex(280)), **options, max_passes=300)
+    assert fit.status.converged and np.all(fit.w[:10] == 0)
+    same = solve(Problem(Distance(data[10:]), CappedSimplex(280)), **options, max_passes=300)
+    np.testing.assert_allclose(fit.objective, same.objective * 290 / 300, rtol=1e-2)
+    few = Problem(Distance(data), CappedSimplex(295))
+    with pytest.raises(ValueError, match=r"10 of 300 losses are NaN where the solver starts, and h = 295 keeps some"):
+        solve(few, **options)

@@ -71,6 +71,14 @@ def test_excel(tmp_path: Path) -> None:
     assert table.first_line == 2 and table.notes == ()
 
 
+def test_a_cover_sheet_is_passed_over(tmp_path: Path) -> None:
+    rows = [["item", "kg"], *([f"i{k}", k % 7 + 0.5] for k in range(30))]
+    cover = [["Report of 2023"], ["made by", "A. Nother"]]
+    table = read_table(workbook(tmp_path / "t.xlsx", {"Cover": cover, "Data": rows, "More": rows[:9]}))
+    assert list(table.frame) == ["item", "kg"] and len(table.frame) == 30
+    assert table.notes[0] == 'Of 3 sheets the first with a table, "Data", was read.'
+
+
 TWO_ROWS = {
     "groups": [["name", "size", None, "colour"], [None, "length", "width", None]],
     "units": [["name", "size length", "size", "colour"], [None, None, "width", None]],

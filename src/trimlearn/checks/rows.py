@@ -38,9 +38,9 @@ ROWS, WORK = 10_000, 150_000
 SHOWN = 3  # columns that are named for a row
 PART = 0.1  # of a row's distance: what a column must explain to be named
 FLAT = 3  # columns up to which PCA has no say: it leaves out one direction, or none, in which rows could be odd
-# Rows of a table that may be as far out by chance, where the distances are all that speaks: one false alarm in twenty
-# tables, the usual level.
-CHANCE = 0.05  # of 120 normal tables of two or three columns 6 have odd rows (9 rows); without it 8 have (22 rows)
+# Rows of a table that may be as far out by chance, where the distances are all that speaks: one false alarm in a
+# hundred tables. Of 120 normal tables of two or three columns MEASURED.
+CHANCE = 0.01
 LEAST = 1e-12  # of a score, whose logarithm is taken
 KNOWN = 0.5  # of the cells of a row: where fewer are known it is not judged
 
@@ -105,6 +105,8 @@ def odd_rows(
 
 def _too_few(p: int, rows: int) -> tuple[str, ...]:
     """Why no rows were judged."""
+    if rows < FEWEST:
+        return (f"No rows were judged as a whole: that takes {FEWEST} of them.",)
     if p < 2:
         return (f"No rows were judged as a whole: that takes two columns of numbers, here {p} can be used.",)
     least = max(FEWEST, EACH * p)

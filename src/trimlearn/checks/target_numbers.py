@@ -27,8 +27,9 @@ from trimlearn.robust.scale import rounding_floor
 
 __all__ = ["NumberJudgement", "explained", "judge_numbers"]
 
-EVEN = (1.0, 1.5, 2.5, 4.0, 7.0, 15.0, 60.0)  # degrees of freedom that are tried: from tails without mean to normal
-LOPSIDED = ((1.5, 60.0), (2.5, 60.0), (60.0, 1.5), (60.0, 2.5))  # the same above and below: one long tail, one short
+# Degrees of freedom that are tried, above and below: from tails without variance to normal ones, or one long tail and
+# one short, which must pay for itself as well. With tails of 1.5 one number a thousand times too far out was right.
+EVEN, LOPSIDED = (2.5, 4.0, 7.0, 15.0, 60.0), ((2.5, 60.0), (60.0, 2.5))
 DEGREES = (*((degrees, degrees) for degrees in EVEN), *LOPSIDED)
 UNKNOWN = (2.5, 2.5)  # the degrees where most numbers are the same: tails without variance, as no law is known
 GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
@@ -202,7 +203,7 @@ def _two_groups(r: Floats, wrong: Floats, laws: tuple[tuple[float, float], ...],
         for bounds, first, price in ((near, [start, start], 0.0), ([*near, BOUNDS], [start, start, FIRST], gain)):
             found = minimize(_cost, first, (r, wrong, degrees), method="L-BFGS-B", bounds=bounds)
             law = _Law(float(np.exp(found.x[0])), float(np.exp(found.x[1])), degrees)
-            likelihood = -float(found.fun) - price
+            likelihood = -float(found.fun) - price - (GAIN if degrees[0] != degrees[1] else 0.0)
             tried.append((law, float(found.x[2]) if price else -np.inf, likelihood))
     weights = softmax([likelihood for _, _, likelihood in tried])
     return [_Groups(law, odds, float(weight)) for (law, odds, _), weight in zip(tried, weights, strict=True)]

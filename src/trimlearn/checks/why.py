@@ -86,11 +86,18 @@ class Reasons:
             given = clip(self.names.written(cell.row, cell.column))
             error = f": {error_words(cell.error)}" if cell.error else ""
             expected = self.names.expected(cell)
-            rest = "the rest of the row suggests about" if cell.error not in SPELLING else "most rows have"
+            rest = "most rows have" if cell.error in SPELLING else self._expectation
             sentences.append(f"{cell.column} is {given}; {rest} {expected}{error}.")
         if (more := len(suspect.cells) - NAMED) > 0:
             sentences.append(f"{more} more {'cell looks' if more == 1 else 'cells look'} wrong.")
         return sentences
+
+    @property
+    def _expectation(self) -> str:
+        """By what a number was judged: where there is one column of numbers, by the others in it."""
+        table, target = self.parts.table, self.parts.target
+        judged = [name for name in table.of_kind("number", "date") if target is None or name != target.name]
+        return "the rest of the row suggests about" if len(judged) > 1 else "the others are about"
 
     def _odd(self, suspect: Suspect) -> list[str]:
         columns = suspect.odd.columns if suspect.odd is not None else ()

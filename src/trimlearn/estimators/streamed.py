@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
@@ -19,9 +20,7 @@ from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
 __all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "labels_of", "opened", "read_whole"]
 
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
-SAMPLED = (
-    20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points
-)
+SAMPLED = 20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points
 PER_COLUMN = 20  # rows of the sample for each column, at least: then a fit errs by a fifth of σ in its predictions
 MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
 
@@ -104,7 +103,8 @@ class StreamedData:
         if is_integer(contamination):
             contamination = float(contamination) / self.data.n
         alone = clone(estimator).set_params(contamination=contamination, random_state=self.seed, verbose=0)
-        return alone.fit(X, t if labels is None else labels(t))
+        with team():  # BLAS's own threads would be woken for products that are too short for them
+            return alone.fit(X, t if labels is None else labels(t))
 
 
 def by_blocks(estimator: Any, data: Dataset, answer: Callable[[np.ndarray, Any], Any]) -> np.ndarray:

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any
 
 from array_api_compat import is_numpy_array
 
@@ -21,6 +22,8 @@ __all__ = ["Fused", "fused", "why_not"]
 
 WORTH = 2_000_000  # numbers in V from which on a kernel is used: a pass takes a millisecond, loading one a few hundred
 COMPILING = 20_000_000  # and is compiled where it is not on disk: a pass takes 40 ms there, a compiler 10 seconds
+OLDEST = (0, 62)  # the first numba whose LLVM has one kind of pointer, which kernels/machine.py counts on
+NUMBERS = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")  # that numba knows, as NumPy names them
 
 
 @cache
@@ -29,6 +32,11 @@ def _compiled(storage: str) -> ModuleType | str:
     if find_spec("numba") is None:
         return "numba is not installed (the extra trimlearn[fast])"
     try:
+        numba: Any = import_module("numba")
+        if tuple(int(part) for part in numba.__version__.split(".")[:2]) < OLDEST:
+            return f"numba {numba.__version__} is too old ({OLDEST[0]}.{OLDEST[1]} or later is needed)"
+        if numba.config.DISABLE_JIT:
+            return "numba is switched off (NUMBA_DISABLE_JIT)"
         return import_module(f"trimlearn.kernels.{storage}")
     except (ImportError, RuntimeError) as error:  # too old for this NumPy; or no folder that its cache may be in
         return f"numba does not load ({error})"
@@ -61,6 +69,8 @@ def _kernels(loss: Loss) -> ModuleType | str | None:
         return None
     storage = loss.linear.storage
     if loss.compiled() is None or not is_numpy_array(loss.like):
+        return None
+    if storage.V.dtype.str[1:] not in NUMBERS or not storage.V.dtype.isnative:
         return None
     if isinstance(storage, NumpyDense) and storage.V.flags.c_contiguous and storage.V.flags.aligned:
         return _compiled("dense")

@@ -17,9 +17,9 @@ from trimlearn.kernels.rows import count, draw, uniforms
 __all__ = ["Law", "Model", "Scratch", "run"]
 
 OPEN, W_NEXT, LIMIT, OVERFLOW = 0, 1, 2, 3  # why a stretch ends
-# Where it is said in Scratch.found, and the same of the step to come; steps taken, rows evaluated and draws of weight 0;
-# and of the batch drawn last the rows and the draws of weight 0.
-ENDED, NEXT, STEPS, EVALUATED, SKIPPED, ROWS, IDLE = 0, 1, 2, 3, 4, 5, 6
+ENDED, NEXT = 0, 1  # places in Scratch.found: where that is said, and the same of the step to come
+STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0
+ROWS, IDLE = 5, 6  # of the batch drawn last: its rows, and its draws of weight 0
 
 
 class Law(NamedTuple):

@@ -52,7 +52,7 @@ class NewtonSystem(ABC):
 
     @abstractmethod
     def solve(self, g: np.ndarray) -> np.ndarray | None:
-        """d with H d = g, 0 in directions that H does not see; None where H is negative along what is left of g."""
+        """d with H d = g, 0 in directions that neither sees; None where H is 0 or negative along what is left of g."""
 
     @abstractmethod
     def matrix(self) -> np.ndarray:
@@ -94,6 +94,8 @@ class DenseSystem(NewtonSystem):
 
     def solve(self, g: np.ndarray) -> np.ndarray | None:
         """Losses of linear predictions have no negative H. Others may; `solve_symmetric` leaves those directions."""
+        if _falls_without_end(self.diagonal, g):
+            return None
         d = solve_symmetric(self.H, g[:, None])[:, 0]
         left = g - self.H @ d
         if left @ self.H @ left < -NEGATIVE * np.abs(np.diag(self.H)).max() * (left @ left):
@@ -164,6 +166,8 @@ class SchurSystem(NewtonSystem):
     def solve(self, g: np.ndarray) -> np.ndarray | None:
         from scipy.sparse import bsr_array
 
+        if _falls_without_end(self.diagonal, g):
+            return None
         inverse, count = inverses(self.C), len(self.C)
         blocks = bsr_array((inverse, np.arange(count), np.arange(count + 1)), shape=(len(self.go),) * 2)
         EC = self.E @ blocks
@@ -183,6 +187,11 @@ class SchurSystem(NewtonSystem):
         d = np.empty(len(a) + len(b))
         d[self.stay], d[self.go] = a, b
         return d
+
+
+def _falls_without_end(diagonal: np.ndarray, g: np.ndarray) -> bool:
+    """Whether a parameter has a gradient and no curvature: a loss that says so, one of kinks for example, is linear."""
+    return bool(np.any((diagonal == 0) & (g != 0)))
 
 
 def _blocks(C: np.ndarray, d: np.ndarray) -> np.ndarray:

@@ -55,6 +55,10 @@ class Subspace(PredictionLoss):
         if self._start is not None and tuple(self._start.shape) != self.x_shape:
             raise ValueError(f"start must have shape {self.x_shape}, got {tuple(self._start.shape)}.")
 
+    def begin_at(self, start: Array) -> None:
+        """Start from this U, of the kind that x is, which spares finding one."""
+        self._start = start
+
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         return 0.5 * (select(self._norms2, rows) - namespace(z).sum(z * z, axis=1)), -z
 

@@ -16,6 +16,7 @@ from trimlearn.tables.raw import Raw, arrow, pandas
 
 __all__ = ["read_excel", "read_numpy", "read_parquet"]
 
+LEAST = 2  # rows of several cells that a table has more than, its names among them: a cover sheet has fewer
 NAMES = ("feature_names", "columns", "names")  # what arrays of names are called in .npz files
 
 
@@ -76,7 +77,7 @@ def _joined(arrays: dict[str, Any], matrices: dict[str, Any], rows: int, name: s
 
 
 def read_excel(path: Path) -> Raw:
-    """The first sheet of an Excel workbook that holds anything."""
+    """The first sheet of an Excel workbook that holds a table; else the first that holds anything."""
     try:
         import python_calamine
     except ImportError as error:
@@ -93,10 +94,13 @@ def read_excel(path: Path) -> Raw:
     filled = {name: rows for name, rows in sheets.items() if any(_shown(cell) for row in rows for cell in row)}
     if not filled:
         raise ValueError(f"{path.name} is empty: no sheet holds anything.")
-    sheet, rows = next(iter(filled.items()))
+    several = {name: sum(sum(bool(_shown(cell)) for cell in row) > 1 for row in rows) for name, rows in filled.items()}
+    sheet = next((name for name, count in several.items() if count > LEAST), next(iter(filled)))
+    rows = filled[sheet]
     raw = _of_rows([[_shown(cell) for cell in row] for row in rows], path.name)
     if len(filled) > 1:
-        raw.notes.insert(0, f'Of {len(filled)} sheets the first, "{sheet}", was read.')
+        which = "the first" if sheet == next(iter(filled)) else "the first with a table"
+        raw.notes.insert(0, f'Of {len(filled)} sheets {which}, "{sheet}", was read.')
     return raw
 
 

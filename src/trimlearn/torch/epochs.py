@@ -165,10 +165,12 @@ class _Anchor:
         parameters = [p for p in self.module.parameters() if p.requires_grad]
         value = epochs._weighted(self.module, batch, w, objective) * share
         old = torch.autograd.grad(value, parameters, allow_unused=True)
-        now = (p for p in module.parameters() if p.requires_grad)
-        for p, g, mean in zip(now, old, self.mean, strict=True):
-            if p.grad is not None and g is not None:
-                p.grad += mean / parts - g
+        now = (p.grad for p in module.parameters() if p.requires_grad)
+        used = [(a, b, mean) for a, b, mean in zip(now, old, self.mean, strict=True) if a is not None and b is not None]
+        if used:
+            grads, olds, means = (list(part) for part in zip(*used, strict=True))
+            torch._foreach_add_(grads, means, alpha=1 / parts)
+            torch._foreach_sub_(grads, olds)
 
 
 def _step(optimizer: Any, scaler: Any) -> None:

@@ -53,7 +53,7 @@ class Halves:
             whole = self.full * self.run.epochs.batches_in(len(self.rows))
             pace = whole / steps if self.recipe.every_batch else self.full / self.count
             learner = self.recipe.learner(steps, begin=None if begin is None else begin[g], pace=pace)
-            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows)))
+            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows), plain=True))
             models.append(learner.module)
         return models
 

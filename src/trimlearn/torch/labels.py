@@ -5,8 +5,9 @@
    (`trimlearn.torch.anchors`).
 2. Where T has noise, both copies are trained on with the likelihood P(label j | x) = Σₖ pₖ(x) T[k, j]: they learn p,
    the classes before labels went wrong, and have little to gain by learning wrong labels by heart.
-3. `trimlearn.robust.labels.verdict` judges all labels. Noise must explain labels that no model has seen significantly
-   better than the networks of step 1 do without it; else what they make of the labels is for the verdict to say.
+3. `trimlearn.robust.labels.verdict` judges all labels by the networks of either step. The second one is believed where
+   it explains labels that no model has seen significantly better, or where the first one finds nothing and it does so
+   no worse.
 
 All that the two copies share is T.
 """
@@ -21,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from trimlearn.robust.labels.noise import LabelNoise, estimate_noise
-from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
+from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
 from trimlearn.torch.anchors import anchor_noise
 from trimlearn.torch.criterion import Labels
 from trimlearn.torch.data import Batch
@@ -79,10 +80,12 @@ def judge_labels(halves: Halves, labels: Labels, given: Objective, level: float 
     verdict = label_verdict([plain, *others], codes, s)
     if not noisy:
         return verdict
-    again = label_verdict([corrected, *others], codes, s, to_beat=verdict.log_likelihood)
-    if not again.clean:
-        return again
-    return replace(verdict, undecided=max(verdict.undecided, again.undecided)) if verdict.clean else verdict
+    again = label_verdict([corrected, *others], codes, s)
+    if again.clean:
+        return replace(verdict, undecided=max(verdict.undecided, again.undecided)) if verdict.clean else verdict
+    gain = again.log_likelihood - verdict.log_likelihood
+    better = significant(gain, s, ONE_SIDED) or (verdict.clean and float(gain.sum()) > 0)
+    return again if better else verdict
 
 
 def _flexible(halves: Halves, codes: np.ndarray, s: np.ndarray) -> list[np.ndarray]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from math import ceil
 from typing import Any, final
+from warnings import catch_warnings, filterwarnings
 
 import numpy as np
 import torch
@@ -216,7 +218,8 @@ class TorchLoss(Loss):
         identity = torch.eye(len(self.like), dtype=self.like.dtype, device=self.like.device)
         for batch, shares in self._batches(None, c, ceil(self.batch_size / DIRECTIONS)):
             try:
-                total += vmap(self._pullback(x, batch, shares), chunk_size=DIRECTIONS)(identity)[0]
+                with _loops_allowed():
+                    total += vmap(self._pullback(x, batch, shares), chunk_size=DIRECTIONS)(identity)[0]
             except (RuntimeError, NotImplementedError) as error:
                 _raise_for_memory(error)
                 return super().hessian(x, c)
@@ -228,7 +231,8 @@ class TorchLoss(Loss):
         several = vmap(one, in_dims=(None, self._examples.dimensions(0)))
         size = min(self.batch_size, max(1, memory(self.like.device) // (len(self.like) * self.like.element_size())))
         try:
-            parts = [several(x, batch) for batch, _ in self._batches(rows, None, size)]
+            with _loops_allowed():
+                parts = [several(x, batch) for batch, _ in self._batches(rows, None, size)]
         except (RuntimeError, NotImplementedError) as error:
             _raise_for_memory(error)
             return super().gradients(x, rows)
@@ -279,7 +283,15 @@ def _constants(lipschitz: Any, n: int, like: Tensor) -> Array:
     return L.expand(n)
 
 
+@contextmanager
+def _loops_allowed() -> Iterator[None]:
+    """Without PyTorch's warning that an operation, an LSTM's say, is not batched but looped over: it is right."""
+    with catch_warnings():
+        filterwarnings("ignore", "There is a performance drop because we have not yet implemented the batching rule")
+        yield
+
+
 def _raise_for_memory(error: BaseException) -> None:
     """Out of memory is no reason to go another, slower way."""
-    if isinstance(error, torch.OutOfMemoryError):
+    if isinstance(error, torch.cuda.OutOfMemoryError):
         raise error

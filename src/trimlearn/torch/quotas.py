@@ -101,7 +101,10 @@ def _kept_shares(contamination: Any, labels: list[Any] | None, sizes: np.ndarray
 
 
 def _kept(contamination: Any, size: int) -> float:
-    h = h_of(contamination, float(size), "examples")
+    try:
+        h = h_of(contamination, float(size), "examples")
+    except ValueError as error:  # without the word that is not for Trimmer
+        raise ValueError(str(error).replace(', or "auto"', "").replace(" or 'auto'", "")) from None
     if h is None:
         raise ValueError(
             "contamination='auto' is not for Trimmer, which sees losses of a model that learns; give a share, "

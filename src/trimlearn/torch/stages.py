@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import nan
 from time import perf_counter
 from typing import Any, final
@@ -76,6 +76,7 @@ class Stage:
     plan: Callable[[int], Plan]
     after: Callable[[int], None] = field(default=lambda epoch: None)
     arrays: dict[str, Tensor] = field(default_factory=dict)
+    plain: bool = False  # whether gradients are, whatever was asked for: a judge need not be exact
 
 
 @final
@@ -99,13 +100,14 @@ class Run:
         """All epochs of the stage that are left to do."""
         first = 0 if self.saved is None else self.saved.restore(stage.name, stage.learner, stage.arrays)
         scaler = self.epochs.scaler()
+        epochs = replace(self.epochs, variance_reduced=False) if stage.plain else self.epochs
         for epoch in range(first, stage.count):
             if self.stopped:
                 return
             # By the name: a fit is the same whether or not there were judges before.
             with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
                 plan = stage.plan(epoch)
-                objective = self.epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
+                objective = epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
                 stage.after(epoch)
             self._record(stage, epoch, objective, float(plan.w[plan.rows.to(plan.w.device)].sum()))
 

@@ -18,6 +18,7 @@ from trimlearn.smart.method import Record
 from trimlearn.torch.indices import check_indices
 from trimlearn.torch.processes import Pace, merged, same_everywhere
 from trimlearn.torch.quotas import Quotas
+from trimlearn.torch.spoilt import spoilt, without_gradient
 from trimlearn.torch.trial import check_losses
 
 __all__ = ["Trimmer"]
@@ -130,12 +131,13 @@ class Trimmer:
         -------
         Tensor
             Σ wᵢfᵢ/(b·h/n), differentiable. Losses that are not finite add nothing; where none is, and one counts, NaN.
+            Where they spoil the gradient of the others, as NaN among the inputs does, all gradients are 0.
         """
         w = self._w[self._keep(losses, indices)].to(losses.dtype)  # few operations: a GPU pays for each, not for rows
         finite = torch.isfinite(losses)
-        nothing = torch.where(finite.any(), 0.0, nan)  # a run that has diverged shows it at once
-        total = torch.where(w > 0, w * torch.where(finite, losses, nothing.to(losses.dtype)), 0.0).sum()
-        mean = total * (self.n / (len(losses) * self._h))
+        mean = (w * torch.where(finite, losses, 0.0)).sum() * (self.n / (len(losses) * self._h))
+        if not bool(finite.all()):
+            mean = self._spared(mean, lost=not bool(finite.any()) and bool((w > 0).any()))
         if self._pace.advance(len(losses)):
             self.step()
         return mean
@@ -269,6 +271,16 @@ class Trimmer:
         self._pace.restart()
         self._note(f.double(), w.double(), before.double())
 
+    def _spared(self, mean: Tensor, lost: bool) -> Tensor:
+        """The mean of a batch in which some losses are not finite; ``lost``: none is, which shows at once."""
+        if spoilt(mean):
+            mean = without_gradient(mean)
+            self._say(
+                "a batch holds a loss that is NaN or infinite, and so is its gradient: such batches are left out. "
+                "Drop these examples from the data, or fill in their inputs, for others are left out with them."
+            )
+        return mean + nan if lost else mean
+
     def _move(self, losses: Tensor) -> None:
         """All state lies where the losses do, and is as precise."""
         dtype = torch.float64 if losses.dtype == torch.float64 else self._f.dtype
@@ -278,15 +290,9 @@ class Trimmer:
     def _check(self, seen: int, finite: int) -> None:
         if finite == 0:
             what = f"all {seen} losses are NaN or infinite" if seen else "no losses have gone in yet"
-            raise ValueError(
-                f"there is nothing to trim by: {what}; check the learning rate, the loss, and the data: one "
-                "example with NaN in its inputs spoils a network's gradient."
-            )
+            raise ValueError(f"there is nothing to trim by: {what}; check the learning rate, the loss, and the data.")
         if finite < seen:
-            self._say(
-                f"{seen - finite} of {self.n} examples have a loss that is NaN or infinite: they get weight 0. Drop "
-                "them if it is their inputs that are not finite, for in a network's gradient 0 times NaN is NaN."
-            )
+            self._say(f"{seen - finite} of {self.n} examples have a loss that is NaN or infinite: they get weight 0.")
         if self._pace.drawn >= self.n and seen <= UNSEEN * self.n:
             self._say(
                 f"only {seen} of {self.n} examples have been seen in a whole pass: indices must number the examples of "

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from trimlearn._utils.warn import warn
-from trimlearn.robust.labels.verdict import significant
+from trimlearn.robust.labels.verdict import MATERIAL, significant
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import Halves, Planner
@@ -24,7 +24,10 @@ __all__ = ["Trimming", "judge_examples", "warn_of_invalid", "weight_set"]
 
 EVERY = 2  # epochs from one late w-step to the next: it takes a third of one
 FALLING = 0.5  # of the epochs, in which h falls to its target: then as many are left to settle
-SIGNIFICANT = 2.0  # standard errors by which models must explain examples better, as in robust.labels.crossfit
+# Standard errors, and the share, by which models must explain examples better. A tenth of the rows shifted makes it
+# dozens and a half; errors whose size depends on x, nothing being bad, make it 2 to 5 and a few per cent.
+SIGNIFICANT, SHARE = 4.0, 0.05
+APART = 1.5  # times the cut-off: half of an exponential tail ends at 1.2 times, and Cauchy's at 2
 HALF = 0.5  # of the examples that a wary model trusts: most are good, or nothing can be done
 
 
@@ -92,9 +95,9 @@ def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossS
 
     1. Models that trust all examples, and models that trust the better half of them. Those are asked that explain the
        examples left out better.
-    2. Models fitted to what they call good. Where these explain the examples left out no better than those that trust
-       all, the examples flagged are hard, not wrong: a model that learns from them knows others like them. None is
-       flagged then.
+    2. Models fitted to what they call good. Where these explain the examples left out better than those that trust all,
+       their judgement counts. Else an example is wrong only where models that learnt from others like it do not explain
+       it either, by far, and where the good ones are explained no worse without it; the others are hard, not wrong.
     """
     epochs, count = halves.run.epochs, halves.count
     trusting = halves.evaluate(halves.train("judge {} of 2", Trimming(epochs, objective, 1.0, count).plan)).losses
@@ -107,9 +110,24 @@ def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossS
         again = halves.evaluate(halves.train("judge {} of 2, of the good", _kept(epochs, objective, good))).losses
         if _explains_better(again, trusting):
             return *judge_losses(again), again
+        verdict, scale = judge_losses(trusting)
+        worse = _explains_better(trusting[verdict.inliers], again[verdict.inliers])
+        if _apart(verdict, scale.scores(trusting)) and not worse:
+            return verdict, scale, trusting
+        if verdict.contamination >= MATERIAL:
+            warn(
+                f"up to {verdict.contamination:.0%} of the examples may be wrong, but may be hard to explain as well: "
+                "all are taken to be right. Give contamination if you know better."
+            )
     scale = LossScale.of(trusting)
     scores = scale.scores(trusting)
     return Verdict(scale.scale, float(np.max(scores)), np.ones(len(scores), dtype=bool), 0.0), scale, trusting
+
+
+def _apart(verdict: Verdict, scores: np.ndarray) -> bool:
+    """Whether most of the rows flagged are far beyond the cut-off, and not the end of a long tail."""
+    off = ~verdict.inliers
+    return bool(off.any()) and float(np.median(scores[off])) >= APART * verdict.cutoff
 
 
 def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
@@ -124,14 +142,15 @@ def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
 
 
 def _explains_better(f: np.ndarray, g: np.ndarray) -> bool:
-    """Whether losses f are smaller than g, by the mean of their square roots and by more than chance.
+    """Whether losses f are smaller than g, by the mean of their roots, by more than chance and more than a little.
 
     A root grows like a distance: a bad example does not decide alone, and a hard one that only g explains counts.
     """
     low = min(0.0, float(np.nanmin(f)), float(np.nanmin(g)))
     both = np.isfinite(f) & np.isfinite(g)
     gain = np.sqrt(g[both] - low) - np.sqrt(f[both] - low)
-    return significant(gain, np.ones(len(gain)), SIGNIFICANT)
+    enough = float(gain.mean()) >= SHARE * float(np.mean(np.sqrt(g[both] - low)))
+    return enough and significant(gain, np.ones(len(gain)), SIGNIFICANT)
 
 
 def warn_of_invalid(invalid: int, n: int, trimmed: float) -> None:

@@ -120,6 +120,13 @@ class CudaEngine(Engine):
     def set_weights(self, w: Any) -> None:
         self._w.copy_(self._exchange.tensor(w))
 
+    def set_even_weights(self) -> None:
+        self._w.copy_(asarray_like(self.r1.start(self.problem.n, self._twin.s), self._w))
+
+    def set_best_weights(self, x: Array) -> None:
+        self._exchange.send(x)
+        self._w.copy_(self.r1.minimise(self._rows.values(self._exchange.x), self._twin.s))
+
     @property
     def losses(self) -> Array:
         return self._exchange.array(self._all.f)

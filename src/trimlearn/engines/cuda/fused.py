@@ -49,7 +49,7 @@ class Phi:
     b: float = 0.0
 
 
-PHIS: dict[type, Callable[[Any], Phi]] = {
+PHIS: dict[type, Callable[[Any], Phi]] = {  # by what `trimlearn.losses.compiled` calls them
     compiled.LabelRows: lambda rows: Phi("labels", rows.t, rows.t),
     compiled.SoftLabelRows: lambda rows: Phi("soft", rows.t, rows.saturated),
     compiled.MislabelledRows: lambda rows: Phi("mislabelled", rows.t, rows.log_T.contiguous()),
@@ -152,7 +152,7 @@ class FusedRows(TorchRows):
         center = 0.0 if self.loss.linear.center is None else self.loss.linear.center.double()
         found = torch.zeros(self.p, dtype=torch.float64, device=self.V.device)
         for at in self._pieces(slice(0, self.n)):
-            for end in torch.aminmax(self.V[at], dim=0):
+            for end in (self.V[at].amax(0), self.V[at].amin(0)):
                 found = torch.maximum(found, (end.double() - center).abs())
         return found
 

@@ -9,27 +9,34 @@ float32. Others are made of three products in TF32 that are as precise as float3
 
 from __future__ import annotations
 
-import triton
-import triton.language as tl
-from triton.language.extra import libdevice
+try:
+    import triton.language as tl
+    from triton import jit
+    from triton.language.extra import libdevice
+except ModuleNotFoundError:  # nobody calls them then: `trimlearn.engines.cuda.fused` asks first
+
+    def jit(function):
+        """The function as it is."""
+        return function
+
 
 __all__ = ["draw_kernel", "moments_kernel", "move_kernel", "rows_kernel"]
 
 
-@triton.jit
+@jit
 def _split(a):
     """Two bfloat16 numbers that add up to ``a``, to 17 bits."""
     high = a.to(tl.bfloat16)
     return high, (a - high.to(tl.float32)).to(tl.bfloat16)
 
 
-@triton.jit
+@jit
 def _times(a, b, c):
     """a b + c, as precise as float32."""
     return tl.dot(a, b, c, input_precision="tf32x3")
 
 
-@triton.jit
+@jit
 def _softmax(z):
     """softmax(z) by rows, log Σ exp."""
     most = tl.max(z, 1)
@@ -38,13 +45,13 @@ def _softmax(z):
     return e / total[:, None], libdevice.log(total) + most
 
 
-@triton.jit
+@jit
 def _not_below(a, least):
     """The larger one; NaN stays NaN."""
     return tl.maximum(a, least, propagate_nan=tl.PropagateNan.ALL)
 
 
-@triton.jit
+@jit
 def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):
     """φᵢ(zᵢ) and ∇φᵢ(zᵢ), which is 0 in the columns beyond K."""
     k = tl.arange(0, KP)
@@ -101,7 +108,7 @@ def _phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl
     return f, r
 
 
-@triton.jit
+@jit
 def _bend(z, u, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):
     """∇²φᵢ(zᵢ)uᵢ, 0 in the columns beyond K; robust losses have that of a parabola above φ: see `phi_hessp` of each."""
     there = (tl.arange(0, KP) < K)[None, :]
@@ -132,7 +139,7 @@ def _bend(z, u, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI
     return d
 
 
-@triton.jit
+@jit
 def _predict(
     Z, off, v, J, X, center, scale, p, PX,
     K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr,
@@ -153,7 +160,7 @@ def _predict(
     return Z, off
 
 
-@triton.jit
+@jit
 def _predict_slices(
     v, J, X, center, scale, p, PX,
     K: tl.constexpr, KP: tl.constexpr, EXACT: tl.constexpr, CENTER: tl.constexpr, SCALE: tl.constexpr,
@@ -174,7 +181,7 @@ def _predict_slices(
     return Z
 
 
-@triton.jit
+@jit
 def _times_slices(spread, v, EXACT: tl.constexpr):
     """spread·v, (S, KP, BP)."""
     if EXACT:
@@ -186,7 +193,7 @@ def _times_slices(spread, v, EXACT: tl.constexpr):
     return G
 
 
-@triton.jit
+@jit
 def rows_kernel(
     V, X, U, center, scale,  # the data (n, p), model and direction (K, PX), intercepts in column p; the transform
     T, A, a, b,  # what φ knows of each row
@@ -303,7 +310,7 @@ def rows_kernel(
                 tl.store(to, G, mask=here)
 
 
-@triton.jit
+@jit
 def move_kernel(
     parts, sums, center, scale, gradient,  # of `rows_kernel`; where Σ Aᵢᵀ dᵢ goes, (K, PX), where nothing moves
     X, before, mean, inverse, l1, l2, gamma, momentum,  # x, the one before, mean of y; the diagonal of M⁻¹; r2; steps
@@ -357,7 +364,7 @@ def move_kernel(
             tl.store(tag, tl.load(tag) + 1)
 
 
-@triton.jit
+@jit
 def moments_kernel(
     V, C, center, unit, second, fourth, n, p, PX, per,
     CENTER: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr,
@@ -385,7 +392,7 @@ def moments_kernel(
     tl.store(fourth + part * PX + j, fourths, mask=j < p)
 
 
-@triton.jit
+@jit
 def draw_kernel(words, out, n, b, BLOCK: tl.constexpr, ROWS: tl.constexpr):
     """The uniforms of iterations k, k + 1, …, as NumPy's Philox(key=seed, counter=(stream << 128) + (k << 64)) gives
     them after those to skip; ``words``: seed, k, stream, skip. With ROWS as row numbers ⌊u n⌋."""

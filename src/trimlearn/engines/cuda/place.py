@@ -18,6 +18,7 @@ from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, 
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, DeviceDense, Storage
+from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
 
 __all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device"]
@@ -89,8 +90,10 @@ def hosted(problem: Problem) -> Problem:
     assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
     if is_numpy_array(problem.loss.like):
         return problem
-    other = copy(problem)
-    other.loss = _moved(problem.loss, Elsewhere(problem.loss.linear.storage), to_numpy)
+    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss.linear.storage), to_numpy)
+    if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
+        loss.begin_at(to_numpy(problem.loss.start()))
+    other.loss = loss
     other.s = None if problem.s is None else to_numpy(problem.s)
     return other
 

@@ -41,6 +41,12 @@ class TorchRows:
 
         return f, self._sum(residuals)
 
+    def values(self, X: Tensor) -> Tensor:
+        """φᵢ of every row."""
+        storage = self.loss.linear.storage
+        pieces = self._pieces(slice(0, self.n))
+        return torch.cat([self.loss.phi(self._predict(storage.fetch(at), X), at) for at in pieces])
+
     def value_gradient(self, X: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """Σ cᵢφᵢ in float64, and Σ cᵢAᵢᵀ∇φᵢ."""
         values: list[Tensor] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, final
@@ -11,22 +12,20 @@ from scipy.special import stdtr
 
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf
-from trimlearn.engines.cluster.residuals import KEPT, Tally, moments, residuals, tally
+from trimlearn.engines.cluster.residuals import KEPT, moments, residuals, tally
 from trimlearn.engines.cluster.rows import Placed
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
 from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.streamed import FinalFit, final_fit, judged_rows
 from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
-from trimlearn.robust.regression.by_sums import RowsElsewhere, Weigh, refitted, smoothed, to_the_edge
-from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.mm import Lqq
-from trimlearn.robust.scale import judge, raw_scale, rounding_floor
-from trimlearn.robust.verdict import Verdict
+from trimlearn.robust.scale import raw_scale, rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex
@@ -36,31 +35,29 @@ __all__ = ["fit_linear_on_dask"]
 EXACT = 200_000  # rows up to which residuals come here as they are: a limit on what travels, 3 MB a round
 PASSES = 300.0  # a limit on time, as in TrimmedLinearRegression: concentration steps end by themselves
 TOL = 1e-9  # the same: their last digits are free
-ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
-SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
-FAR = 1e150  # stands for infinity among residuals: its square is finite
+TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose inverse is finite, and some room
 
 
 @final
-class ClusterRows(RowsElsewhere):
-    """Rows on a cluster, about a centre and in units of a scale; the intercept's column is last.
+@dataclass(frozen=True, eq=False)
+class ClusterRows:
+    """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed.RowsElsewhere`: what stands for
+    residuals is the coefficients u that they belong to."""
 
-    penalty: what stands before ½u² of each standardised coefficient, beside Σ ½wᵢrᵢ².
-    """
+    engine: DaskEngine
+    center: np.ndarray
+    scale: np.ndarray
+    intercept: bool
+    penalty: np.ndarray
+    floor: float
 
-    def __init__(
-        self,
-        engine: DaskEngine,
-        center: np.ndarray,
-        scale: np.ndarray,
-        intercept: bool,
-        penalty: np.ndarray,
-        floor: float,
-    ) -> None:
-        self.engine, self.center, self.scale, self.penalty = engine, center, scale, penalty
-        self.intercept, self.floor = intercept, floor
-        self.n, self.q = round(engine.problem.S), len(center) + intercept
-        self._known: tuple[np.ndarray, Tally] | None = None  # u, and the residuals there
+    @property
+    def n(self) -> int:
+        return round(self.engine.problem.S)
+
+    @property
+    def q(self) -> int:
+        return len(self.center) + self.intercept
 
     def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """Coefficients of the columns as they are, in units of the standardised ones."""
@@ -76,16 +73,35 @@ class ClusterRows(RowsElsewhere):
         """u in the dtype of the rows."""
         return u.astype(self.engine.problem.loss.like.dtype)
 
-    def summary(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self._known is None or self._known[0] is not u:
-            self._known = u, self.engine.ask(tally, self.x(u), self.n <= EXACT)[0]
-        found = self._known[1]
-        return np.clip(found.values, -FAR, FAR), found.counts
+    def residuals(self, u: np.ndarray) -> np.ndarray:
+        return u
 
-    def edge(self, value: float) -> float:
+    def summary(self, r: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
+        (found,) = self.engine.ask(tally, self.x(r), self.n <= EXACT)
+        far = 1e30 * unit
+        return np.clip(found.values, -far, far), found.counts
+
+    def edge(self, value: float, unit: float) -> float:
         return value if self.n <= EXACT else value * (1 + 0.5**KEPT)
 
-    def moments(self, weigh: Weigh, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def flagged(self, r: np.ndarray, cut: float) -> int:
+        values, counts = self.summary(r, cut)
+        return int(counts[np.abs(values) > cut].sum())
+
+    def residuals_and_slope(
+        self, u: np.ndarray, weigh: Callable[[np.ndarray], np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return u, self.slope(weigh, u, u)
+
+    def slope(self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray) -> np.ndarray:
+        return self.moments(weigh, r, u)[1]
+
+    def curvature(self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray) -> np.ndarray:
+        return self.moments(weigh, r, r)[0]
+
+    def moments(
+        self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         H, g, _ = self.engine.ask(moments, self.x(u), weigh)
         return H + np.diag(self.penalty), g - self.penalty * u
 
@@ -125,13 +141,13 @@ def _rows(model: Any, placed: Placed, V: Any, floor: float) -> ClusterRows:
 
 
 def _fit(model: Any, rows: ClusterRows, known: Any, h: float | None, seed: int) -> None:
-    n = rows.engine.problem.S
+    unit, n = max(known.scale_, rows.floor, TINY), rows.engine.problem.S
     keep = float((rows.n + rows.q + 1) // 2) if h is None else h
     solver = _Trimming(model, rows, seed)
     raw = solver.trimmed(rows.standardised(known.raw_coef_, known.raw_intercept_), keep)
     u = raw.x.astype(np.float64)
     if h is None and not model.reweight:
-        keep = n * (1 - _judged(model, rows, u, keep).contamination)
+        keep = n * (1 - judged_rows(model, rows, u, keep, unit).contamination)
         raw = solver.trimmed(u, keep)
         u = raw.x.astype(np.float64)
     model._covariance, model._noise, model._bread = None, None, 1.0
@@ -140,44 +156,13 @@ def _fit(model: Any, rows: ClusterRows, known: Any, h: float | None, seed: int) 
     model.raw_coef_, model.raw_intercept_ = model._parts(model._x)
     model.objective_, model.history_ = raw.objective, raw.history
     model.n_iter_, model.raw_weights_ = max(1, len(raw.history) - 1), raw.w
-    values, counts = rows.summary(u)
+    values, counts = rows.summary(u, unit)
     model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
-    u, verdict, psi = _final(model, rows, u, keep, h)
-    model.coef_, model.intercept_ = model._parts(rows.plain(u))
-    model.scale_, model.threshold_ = verdict.scale, verdict.cutoff
-    model.contamination_ = verdict.contamination if h is None else 1 - h / n
-    _keep_rows(model, rows, u, psi)
-
-
-def _judged(model: Any, rows: ClusterRows, u: np.ndarray, h: float) -> Verdict:
-    """The verdict on all rows, from a summary of their residuals."""
-    values, counts = rows.summary(u)
-    tails = model.efficiency == "mm" and model.penalty is None
-    verdict = judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=rows.floor, tails=tails)
-    return to_the_edge(rows, verdict)
-
-
-def _final(
-    model: Any, rows: ClusterRows, raw: np.ndarray, keep: float, h: float | None
-) -> tuple[np.ndarray, Verdict, Lqq | None]:
-    """The final coefficients, the verdict by them, and ψ where weights fall smoothly; from the trimmed fit."""
-    half = float((rows.n + rows.q + 1) // 2)
-    first = _judged(model, rows, raw, keep)
-    if not model.reweight:
-        return raw, first if keep == half else _judged(model, rows, raw, half), None
-    u, verdict = raw, first
-    for _ in range(ROUNDS):
-        cut = verdict.cutoff * verdict.scale
-        u = refitted(rows, u, cut)
-        verdict = _judged(model, rows, u, keep)
-        if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
-            break
-    if model.efficiency == "mm" and model.penalty is None and verdict.scale > rows.floor:
-        stage("weights that fall smoothly with the residual")
-        found = smoothed(rows, (raw, first), (u, verdict), trusted=h is not None or are_few(rows.n, rows.q))
-        model._noise, model._bread = found.noise, found.bread
-        return found.u, found.verdict, found.psi
-    return u, _judged(model, rows, u, half), None
+    last = final_fit(model, rows, (u, u), keep, h, unit)
+    model.coef_, model.intercept_ = model._parts(rows.plain(last.u))
+    model.scale_, model.threshold_ = last.verdict.scale, last.verdict.cutoff
+    model.contamination_ = last.verdict.contamination if h is None else 1 - h / n
+    _keep_rows(model, rows, last)
 
 
 @final
@@ -212,20 +197,20 @@ class _Trimming:
         return fit
 
 
-def _keep_rows(model: Any, rows: ClusterRows, u: np.ndarray, psi: Lqq | None) -> None:
+def _keep_rows(model: Any, rows: ClusterRows, last: FinalFit) -> None:
     """What is known of every row, in the order of the rows."""
-    values, counts = rows.summary(u)
+    values, counts = rows.summary(last.u, model.scale_)
     values = np.abs(values) / model.scale_
     order = np.argsort(values, kind="stable")
     values, counts = values[order], counts[order]
     freedom = max(1.0, float(counts[values <= model.threshold_].sum()) - model._parameters)
     chance = row_probabilities(np.minimum(1.0, 2.0 * stdtr(freedom, -values)), counts)
-    engine, x = rows.engine, rows.x(u)
+    engine, x = rows.engine, rows.x(last.u)
     model.outlier_scores_ = engine.collect(partial(_scores, x=x, scale=model.scale_))
     model.outlier_probability_ = engine.collect(partial(_chances, x=x, scale=model.scale_, t=values, chance=chance))
     model.weights_ = model.raw_weights_
     if model.reweight:
-        model.weights_ = engine.collect(partial(_weights, x=x, scale=model.scale_, most=model.threshold_, psi=psi))
+        model.weights_ = engine.collect(partial(_weights, x=x, scale=model.scale_, most=model.threshold_, psi=last.psi))
     if model.scale_ <= rows.floor:
         warn_of_exact_fit(np.asarray(model.weights_))
 

@@ -21,17 +21,18 @@ from trimlearn.robust.regression.mm import Lqq
 from trimlearn.robust.regression.streamed import (
     Concentrated,
     RowMetric,
+    RowsElsewhere,
     StreamedRows,
     all_of_them,
     concentrated,
     smoothed,
 )
-from trimlearn.robust.scale import judge, raw_scale, rounding_floor
+from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record
 from trimlearn.streams import Dataset
 
-__all__ = ["fit_linear_stream"]
+__all__ = ["FinalFit", "final_fit", "fit_linear_stream", "judged_rows"]
 
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
@@ -42,11 +43,11 @@ PIECE = 1 << 17  # rows whose weights and probabilities are found in one go by a
 
 @final
 @dataclass(frozen=True)
-class _Final:
+class FinalFit:
     """Coefficients, residuals and verdict of the last fit; ψ where weights fall smoothly."""
 
     u: np.ndarray
-    r: np.ndarray
+    r: Any
     verdict: Verdict
     psi: Lqq | None
 
@@ -65,25 +66,25 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
     streamed = StreamedData(data, model._seed())
     known = streamed.fitted_to_sample(model)
     rows = _rows(model, streamed)
-    unit = max(known.scale_, rounding_floor(rows.t[:TRIED]), TINY)
+    unit = max(known.scale_, rows.floor, TINY)
     with team():
         stage(f"least trimmed squares of {data.n:,} rows")
         half = (data.n + rows.q + 1) // 2
         keep = float(half) if h is None else h
         raw = concentrated(rows, rows.standardised(known.raw_coef_, known.raw_intercept_), keep)
         if h is None and not model.reweight:
-            keep = data.n * (1 - _judged(model, rows, raw.r, keep, unit).contamination)
+            keep = data.n * (1 - judged_rows(model, rows, raw.r, keep, unit).contamination)
             raw = concentrated(rows, raw.u, keep)
         column_names(model, data)
         model._covariance, model._noise, model._bread = None, None, 1.0
         vars(model).pop("_training", None)
         _keep_raw(model, streamed, rows, raw, keep)
-        last = _final(model, rows, raw, keep, h, unit)
+        last = final_fit(model, rows, (raw.u, raw.r), keep, h, unit)
         model.coef_, model.intercept_ = model._parts(rows.plain(last.u))
         model.scale_, model.threshold_ = last.verdict.scale, last.verdict.cutoff
         model.contamination_ = last.verdict.contamination if h is None else 1 - h / data.n
         _keep_rows(model, streamed, last)
-    if last.verdict.scale <= rounding_floor(rows.t[:TRIED]):
+    if last.verdict.scale <= rows.floor:
         warn_of_exact_fit(model.weights_)
 
 
@@ -101,43 +102,44 @@ def _rows(model: Any, streamed: StreamedData) -> StreamedRows:
     return StreamedRows(copy.X, t, center, scale, bool(model.fit_intercept), penalty)
 
 
-def _judged(model: Any, rows: StreamedRows, r: np.ndarray, h: float, unit: float) -> Verdict:
+def judged_rows(model: Any, rows: RowsElsewhere, r: Any, h: float, unit: float) -> Verdict:
     """The verdict on all rows, from a summary of their residuals, which are of about the size of ``unit``."""
-    values, counts = summarised(r, unit)
+    values, counts = rows.summary(r, unit)
     tails = model.efficiency == "mm" and model.penalty is None
-    floor = rounding_floor(rows.t[:TRIED])
-    verdict = judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=floor, tails=tails)
-    return all_of_them(verdict, unit)
+    verdict = judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=rows.floor, tails=tails)
+    return all_of_them(verdict, unit, rows.edge)
 
 
-def _final(model: Any, rows: StreamedRows, raw: Concentrated, keep: float, h: float | None, unit: float) -> _Final:
-    """The final coefficients, residuals and verdict."""
+def final_fit(
+    model: Any, rows: RowsElsewhere, raw: tuple[np.ndarray, Any], keep: float, h: float | None, unit: float
+) -> FinalFit:
+    """The final coefficients, residuals and verdict, from those of the trimmed fit that kept ``keep``."""
     half = (rows.n + rows.q + 1) // 2
-    first = _judged(model, rows, raw.r, keep, unit)
+    first = judged_rows(model, rows, raw[1], keep, unit)
     if not model.reweight:
-        return _Final(raw.u, raw.r, first if keep == half else _judged(model, rows, raw.r, half, unit), None)
-    u, r, verdict = raw.u, raw.r, first
+        return FinalFit(raw[0], raw[1], first if keep == half else judged_rows(model, rows, raw[1], half, unit), None)
+    u, r, verdict = raw[0], raw[1], first
     metric: RowMetric | None = None
     for _ in range(ROUNDS):
         cut = verdict.cutoff * verdict.scale
 
         def weigh(a: np.ndarray, cut: float = cut) -> np.ndarray:
-            return (np.abs(a) <= cut).astype(a.dtype)
+            return np.asarray(np.abs(a) <= cut, dtype=a.dtype)
 
         if metric is None:  # of the next rounds it is about the same, and what is missing comes with their steps
-            metric = RowMetric(rows.curvature(weigh, r), float(sum(weigh(r[at]).sum() for at in _pieces(rows.n))))
+            metric = RowMetric(rows.curvature(weigh, r), float(rows.n - rows.flagged(r, cut)))
         u = u + solve_symmetric(metric.G, rows.slope(weigh, r, u)[:, None])[:, 0]
         r = rows.residuals(u)
-        verdict = _judged(model, rows, r, keep, unit)
+        verdict = judged_rows(model, rows, r, keep, unit)
         if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
             break
     assert metric is not None, "there is a round"
-    if model.efficiency == "mm" and model.penalty is None and verdict.scale > rounding_floor(rows.t[:TRIED]):
+    if model.efficiency == "mm" and model.penalty is None and verdict.scale > rows.floor:
         stage("weights that fall smoothly with the residual")
-        found = smoothed(rows, (raw.u, first), (u, verdict), metric, trusted=h is not None or are_few(rows.n, rows.q))
+        found = smoothed(rows, (raw[0], first), (u, verdict), metric, trusted=h is not None or are_few(rows.n, rows.q))
         model._noise, model._bread = found.noise, found.bread
-        return _Final(found.u, found.r, found.verdict, found.psi)
-    return _Final(u, r, _judged(model, rows, r, half, unit), None)
+        return FinalFit(found.u, found.r, found.verdict, found.psi)
+    return FinalFit(u, r, judged_rows(model, rows, r, half, unit), None)
 
 
 def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Concentrated, keep: float) -> None:
@@ -152,7 +154,7 @@ def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Conce
     model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
 
 
-def _keep_rows(model: Any, streamed: StreamedData, last: _Final) -> None:
+def _keep_rows(model: Any, streamed: StreamedData, last: FinalFit) -> None:
     """What is known of every row, in the order of the files."""
     scores = last.r  # which nobody needs any more
     np.abs(scores, out=scores)

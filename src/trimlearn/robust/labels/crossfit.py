@@ -152,7 +152,7 @@ class _CrossFit:
     def flexible(self) -> list[Floats]:
         """What flexible classifiers predict for rows they have not seen."""
         V = self.loss.linear.storage.V
-        return flexible_predictions(V, self.labels, self.s, self.seed) if self.folds > 1 else []
+        return flexible_predictions(V, self.labels, self.s, self.seed, self.n_jobs) if self.folds > 1 else []
 
     def starts(self, trusted: float | None, balanced: bool) -> Iterator[list[Array]]:
         """The first models of all folds, in the order in which to try them. Where nothing is said, those that trust

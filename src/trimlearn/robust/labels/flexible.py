@@ -31,7 +31,7 @@ LEAST = 1e-6  # a smaller probability is one of a class that none of the rows se
 BLOCK = 8_192  # rows projected at a time, a limit on memory: 8,192 × 1,000 numbers are 66 MB
 
 
-def flexible_predictions(V: Any, labels: Labels, s: Floats, seed: int = 0) -> list[Floats]:
+def flexible_predictions(V: Any, labels: Labels, s: Floats, seed: int = 0, n_jobs: Any = None) -> list[Floats]:
     """log-probabilities (n, K) of the classes, by a forest and by the nearest neighbours, each without the row itself;
     none at all where rows are few. V, dense or CSR; s: sample weights. Of many rows the models see some thousand.
 
@@ -51,15 +51,18 @@ def flexible_predictions(V: Any, labels: Labels, s: Floats, seed: int = 0) -> li
     F = _features(V, seen, seed)
     K = int(labels.max()) + 1
     prior = np.bincount(labels[there], s[there], K) / s.sum()
-    found = (_forest(F, seen, labels, s, K, seed), _neighbours(F, seen, labels, s, K))
+    found = (_forest(F, seen, labels, s, K, seed, n_jobs), _neighbours(F, seen, labels, s, K))
     return [np.log(np.maximum((trust * P + prior) / (trust + 1), LEAST)) for P, trust in found]
 
 
-def _forest(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int, seed: int) -> tuple[Floats, float]:
+def _forest(
+    F: Floats, seen: Labels, labels: Labels, s: Floats, K: int, seed: int, n_jobs: Any
+) -> tuple[Floats, float]:
     """P(class) of every row, by trees that have not seen it, and how many there are."""
-    forest = RandomForestClassifier(TREES, oob_score=True, random_state=seed)
+    forest = RandomForestClassifier(TREES, oob_score=True, random_state=seed, n_jobs=n_jobs)
     weight = None if np.all(s[seen] == 1) else s[seen]
     forest.fit(F[seen], labels[seen], sample_weight=weight)
+    forest.n_jobs = None  # predictions of several jobs are added up in the order in which these end
     P = np.zeros((len(F), K))
     rest = np.setdiff1d(np.arange(len(F)), seen)
     if len(rest):

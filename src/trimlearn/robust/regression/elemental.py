@@ -260,9 +260,11 @@ def _first(key: np.ndarray) -> np.ndarray:
 
 def ridged(G: np.ndarray) -> np.ndarray:
     """Positive semidefinite matrices (…, r, r) with a trace of a ridge, so that each has an inverse."""
-    curvature = np.trace(G, axis1=-2, axis2=-1) / max(G.shape[-1], 1)
-    ridge = np.where(curvature > 0, RIDGE * curvature, 1.0)
-    return np.asarray(G + ridge[..., None, None] * np.eye(G.shape[-1]))
+    ridged = G.copy()
+    diagonal = np.einsum("...ii->...i", ridged)  # a view
+    curvature = diagonal.sum(axis=-1, keepdims=True) / max(G.shape[-1], 1)
+    diagonal += np.where(curvature > 0, RIDGE * curvature, 1.0)
+    return ridged
 
 
 def _solve(G: np.ndarray, g: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf
-from typing import final
+from typing import Any, Protocol, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,11 +30,21 @@ from trimlearn.robust.regression.mm import (
     narrowed,
     spread,
 )
+from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.streamed import kept_share
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["Concentrated", "RowMetric", "SmoothFit", "StreamedRows", "all_of_them", "concentrated", "smoothed"]
+__all__ = [
+    "Concentrated",
+    "RowMetric",
+    "RowsElsewhere",
+    "SmoothFit",
+    "StreamedRows",
+    "all_of_them",
+    "concentrated",
+    "smoothed",
+]
 
 Vector = NDArray[np.floating]
 Summary = tuple[np.ndarray, np.ndarray]  # values that stand for residuals, and how many each stands for
@@ -43,6 +53,7 @@ Weigh = Callable[[Vector], Vector]  # weights of residuals
 PIECE_BYTES = (
     1 << 19
 )  # of rows held by a thread: 0.5 MB and as much for their standardised copy stay in a level-2 cache
+TRIED = 10_000  # targets that their rounding is known by: a limit on time
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
 SETTLED = 1e-6  # share of the objective that the next step could gain, when it is not made any more
 ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
@@ -52,6 +63,44 @@ PIECE = 1 << 18  # residuals looked at in one go: a limit on memory, 2 MB
 CURVED, PER_COLUMN = 200_000, 100  # rows for the curvature, and at least so many for each column: known to a tenth
 NEAR = 0.05  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.95  # of the curvature that such rows may take away: a step is twenty times longer at most
+
+
+class RowsElsewhere(Protocol):
+    """Rows that are asked for sums only: on a disk, or on the workers of a cluster. ``r`` is what `residuals` gave, and
+    need not be an array."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def q(self) -> int:
+        """How many coefficients there are."""
+
+    @property
+    def floor(self) -> float:
+        """The rounding of targets: `trimlearn.robust.scale.rounding_floor`."""
+
+    def residuals(self, u: np.ndarray) -> Any:
+        """t − A u, of every row."""
+
+    def residuals_and_slope(self, u: np.ndarray, weigh: Weigh) -> tuple[Any, np.ndarray]:
+        """The residuals r, and minus the gradient Σ wᵢrᵢaᵢ − penalty·u with w = weigh(r)."""
+
+    def slope(self, weigh: Weigh, r: Any, u: np.ndarray) -> np.ndarray:
+        """Minus the gradient at u, whose residuals are known."""
+
+    def curvature(self, weigh: Weigh, r: Any) -> np.ndarray:
+        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), all rows or some standing for all."""
+
+    def summary(self, r: Any, unit: float) -> Summary:
+        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
+
+    def edge(self, value: float, unit: float) -> float:
+        """The largest residual that a value of a summary may stand for."""
+
+    def flagged(self, r: Any, cut: float) -> int:
+        """How many rows have |r| > cut."""
 
 
 @final
@@ -77,6 +126,23 @@ class StreamedRows:
     def q(self) -> int:
         """How many coefficients there are."""
         return len(self.center) + self.intercept
+
+    @cached_property
+    def floor(self) -> float:
+        """The rounding of targets, by the first of them."""
+        return rounding_floor(self.t[:TRIED])
+
+    def summary(self, r: Vector, unit: float) -> Summary:
+        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
+        return summarised(r, unit)
+
+    def edge(self, value: float, unit: float) -> float:
+        """The largest residual that a value of a summary may stand for."""
+        return upper_edge(value, unit)
+
+    def flagged(self, r: Vector, cut: float) -> int:
+        """How many rows have |r| > cut."""
+        return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
 
     def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
         """Coefficients of the columns as they are, in units of the standardised ones."""
@@ -134,10 +200,10 @@ class StreamedRows:
             return sums
 
         sums, T = total(part, self._pieces(m), np.zeros((p + 1, p + 1))), self._transform
-        return self.n / m * (T @ sums @ T.T)[: self.q, : self.q] + np.diag(self.penalty)
+        return np.asarray(self.n / m * (T @ sums @ T.T)[: self.q, : self.q] + np.diag(self.penalty))
 
     def _slope(self, sums: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return (self._transform @ sums)[: self.q] - self.penalty * u
+        return np.asarray((self._transform @ sums)[: self.q] - self.penalty * u)
 
     @cached_property
     def _transform(self) -> np.ndarray:
@@ -254,7 +320,7 @@ class SmoothFit:
     """An MM-estimate: coefficients u, residuals r, verdict, ψ; noise and bread as in `MMFit`."""
 
     u: np.ndarray
-    r: Vector
+    r: Any
     verdict: Verdict
     psi: Lqq
     noise: float
@@ -278,7 +344,7 @@ class RowMetric:
 
 
 def smoothed(
-    rows: StreamedRows,
+    rows: RowsElsewhere,
     raw: tuple[np.ndarray, Verdict],
     sharp: tuple[np.ndarray, Verdict],
     metric: RowMetric,
@@ -288,25 +354,25 @@ def smoothed(
     decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
     psi = Lqq(FIRM)
     u, scale = raw[0], raw[1].scale
-    summary = summarised(rows.residuals(u), scale)
+    summary = rows.summary(rows.residuals(u), scale)
     for _ in range(2):
         u, r = _solved(rows, u, scale, inf, psi, ROUGH, metric.stretched(summary, scale, inf, psi))
-        summary, unit = summarised(r, scale), scale
+        summary, unit = rows.summary(r, scale), scale
         verdict = _judged(rows, summary, unit, inf, psi)
         scale = verdict.scale
-    flagged = _flagged(r, sharp[1])
+    flagged = rows.flagged(r, sharp[1].cutoff * sharp[1].scale)
     firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
     if firm:
         u, verdict = sharp
     else:
-        flagged = _flagged(r, verdict)
+        flagged = rows.flagged(r, verdict.cutoff * verdict.scale)
     psi = Lqq(FIRM if firm else EASY)
     for _ in range(ROUNDS):
         cut, before, unit = verdict.cutoff * verdict.scale, flagged, verdict.scale
         u, r = _solved(rows, u, unit, cut, psi, SETTLED_LARGE, metric.stretched(summary, unit, cut, psi))
-        summary = summarised(r, unit)
+        summary = rows.summary(r, unit)
         verdict = _judged(rows, summary, unit, cut, psi)
-        flagged = _flagged(r, verdict)
+        flagged = rows.flagged(r, verdict.cutoff * verdict.scale)
         if flagged == before:
             break
     values, counts = summary
@@ -317,14 +383,14 @@ def smoothed(
     if narrow.k != psi.k:
         stretched = metric.stretched(summary, verdict.scale, cut, narrow)
         u, r = _solved(rows, u, verdict.scale, cut, narrow, SETTLED_LARGE, stretched)
-        values, counts = summarised(r, verdict.scale)
+        values, counts = rows.summary(r, verdict.scale)
     w = np.where(np.abs(values) <= cut, narrow.weight(values / verdict.scale), 0.0)
     return SmoothFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
 
 
 def _solved(
-    rows: StreamedRows, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float, G: np.ndarray
-) -> tuple[np.ndarray, Vector]:
+    rows: RowsElsewhere, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float, G: np.ndarray
+) -> tuple[np.ndarray, Any]:
     """Σ ψ(rᵢ/σ) aᵢ = 0 over the rows with |r| ≤ cut, from u, by Newton's steps with the curvature G; and the residuals
     of the last step but one, by which they differ less than is said by ``settled``."""
 
@@ -340,18 +406,13 @@ def _solved(
     return u, r
 
 
-def _judged(rows: StreamedRows, summary: Summary, unit: float, cut: float, psi: Lqq) -> Verdict:
+def _judged(rows: RowsElsewhere, summary: Summary, unit: float, cut: float, psi: Lqq) -> Verdict:
     values, counts = summary
-    return all_of_them(judged(values, counts, rows.q, unit, np.abs(values) <= cut, psi), unit)
+    return all_of_them(judged(values, counts, rows.q, unit, np.abs(values) <= cut, psi), unit, rows.edge)
 
 
-def _flagged(r: Vector, verdict: Verdict) -> int:
-    """How many rows the verdict flags."""
-    cut = verdict.cutoff * verdict.scale
-    return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
-
-
-def all_of_them(verdict: Verdict, unit: float) -> Verdict:
+def all_of_them(verdict: Verdict, unit: float, edge: Callable[[float, float], float] = upper_edge) -> Verdict:
     """A verdict on a summary in this unit, as one on the rows: the last value kept stands for rows up to its edge."""
-    edge = upper_edge(verdict.cutoff * verdict.scale, unit) / verdict.scale if verdict.cutoff < inf else inf
-    return replace(verdict, cutoff=edge)
+    if verdict.cutoff == inf:
+        return verdict
+    return replace(verdict, cutoff=edge(verdict.cutoff * verdict.scale, unit) / verdict.scale)

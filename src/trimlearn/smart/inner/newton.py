@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm, rounding_of, to_numpy
+from trimlearn._utils.arrays import TINY, Array, asarray_like, dot, namespace, norm, rounding_of, to_numpy
 from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.regularizers import Regularizer
 
@@ -40,7 +40,7 @@ def newton(
         if not H.finite:  # x is so far off that nothing can be said
             break
         rounding = rounding_of(x) * abs(F)
-        new, promised = _model_minimiser(H.plus(damping * np.abs(H.diagonal)), gradient, x, r2, rounding)
+        new, promised = _model_minimiser(H.plus(damping * _units(H, gradient, F)), gradient, x, r2, rounding)
         engine.counts.prox_r2 += 1
         if promised == -inf:  # no minimum: more damping will make one
             damping = max(100.0 * damping, 100 * LEAST)
@@ -69,6 +69,12 @@ def newton_decrease(engine: Engine, x: Array, F: float, gradient: Array) -> floa
     rounding = rounding_of(x) * abs(F)
     _, promised = _model_minimiser(H, gradient, x, engine.problem.r2, rounding)
     return promised if promised >= -rounding else inf
+
+
+def _units(H: NewtonSystem, gradient: Array, F: float) -> np.ndarray:
+    """What damping is in units of: the diagonal of H; where that is 0, the curvature ‖g‖²/4F of a parabola above 0."""
+    diagonal = np.abs(H.diagonal)
+    return np.where(diagonal > 0, diagonal, dot(gradient, gradient) / max(4 * abs(F), TINY))
 
 
 def _model_minimiser(
