@@ -101,7 +101,8 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         """The numbers of the training rows on the longest list of which a share ``fdr``, at most, is expected to be
         innocent; worst first, by ``outlier_probability_``."""
         check_is_fitted(self, "outlier_probability_")
-        scores, probability = np.asarray(self.outlier_scores_), np.asarray(self.outlier_probability_)  # from a cluster too
+        # From a cluster too: one number a row.
+        scores, probability = np.asarray(self.outlier_scores_), np.asarray(self.outlier_probability_)
         order = np.lexsort((-scores, -probability))
         return np.asarray(order[flag(probability, fdr)[order]])
 
