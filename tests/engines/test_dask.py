@@ -93,13 +93,12 @@ def test_a_driver_that_was_killed_goes_on_from_its_checkpoint(client: Any, tmp_p
     np.testing.assert_array_equal(found.w, expected.w)
 
 
-def nap(shard: Any) -> tuple[float]:
-    """A task for which one worker takes long."""
-    time.sleep(0.8 if shard.lo else 0.0)
-    return (1.0,)
-
-
 def test_a_slow_worker_is_waited_for_and_named(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nap(shard: Any) -> tuple[float]:
+        """A task for which one worker takes long; workers do not import this module for it."""
+        time.sleep(0.8 if shard.lo else 0.0)
+        return (1.0,)
+
     whole = problem(200)
     engine = DaskEngine.of(whole, client)
     engine.evaluate(np.zeros(5))

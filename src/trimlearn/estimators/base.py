@@ -101,8 +101,10 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         """The numbers of the training rows on the longest list of which a share ``fdr``, at most, is expected to be
         innocent; worst first, by ``outlier_probability_``."""
         check_is_fitted(self, "outlier_probability_")
-        order = np.lexsort((-self.outlier_scores_, -self.outlier_probability_))
-        return np.asarray(order[flag(self.outlier_probability_, fdr)[order]])
+        # From a cluster too: one number a row.
+        scores, probability = np.asarray(self.outlier_scores_), np.asarray(self.outlier_probability_)
+        order = np.lexsort((-scores, -probability))
+        return np.asarray(order[flag(probability, fdr)[order]])
 
     def rethreshold(
         self, contamination: float | int | str, X: Any = None, y: Any = None, sample_weight: Any = None

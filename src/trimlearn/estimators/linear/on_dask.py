@@ -180,11 +180,20 @@ class _Trimming:
         engine.problem.r1 = CappedSimplex(h)
         passes = PASSES if model.max_passes is None else model.max_passes
         tol, method = TOL if model.tol is None else model.tol, model.method or alternating()
+        exact = self.rows.floor**2  # below, all that moves is rounding
         found = solve(
-            engine.problem, method, x0=self.rows.x(u), engine=engine, max_passes=passes, tol=tol, seed=self.seed
+            engine.problem,
+            method,
+            x0=self.rows.x(u),
+            engine=engine,
+            max_passes=passes,
+            tol=tol,
+            seed=self.seed,
+            callback=lambda record: record.objective <= exact,
         )
         fit = LinearFit(found.x, found.w, found.objective, found.history, found.status)
-        Solver(type(model).__name__, method, model.max_passes, model.tol, self.seed).warn_if_short(fit)
+        name = type(model).__name__
+        Solver(name, method, model.max_passes, model.tol, self.seed, exact=exact).warn_if_short(fit)
         return fit
 
 
