@@ -56,7 +56,7 @@ test-browser: $(VENV)/.dev
 base: $(INPUTS)
 	test -x $(BASE)/bin/python || $(PYTHON) -m venv $(BASE)
 	$(BASE)/bin/pip --disable-pip-version-check install --quiet -c constraints.txt .
-	$(BASE)/bin/python tests/blocks.py README.md $(filter-out $(addprefix docs/,check.md stitching.md formula.md cells.md plots.md),$(wildcard docs/*.md))
+	$(BASE)/bin/python tests/blocks.py README.md $(filter-out $(addprefix docs/,check.md stitching.md formula.md cells.md plots.md torch.md torch_trim.md gpu.md scale.md dask.md),$(wildcard docs/*.md))
 
 # The lowest versions that pyproject.toml names ("numpy>=1.26" gives numpy==1.26.*), and tests that take a minute or two.
 lowest: $(INPUTS)

@@ -89,7 +89,7 @@ FLOORS = (
     Floor(
         "the n examples",
         (
-            Room("engines", "all that has one entry per example: data, w, f, y", ("cuda",), width=1.6),
+            Room("engines", "all that has one entry per example: data, w, f, y", ("cuda", "cluster"), width=1.6),
             Room("streams", "files larger than memory"),
         ),
         "#cfe6d8",
