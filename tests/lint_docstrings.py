@@ -17,7 +17,7 @@ __all__ = ["CHECKS", "PACKAGES", "errors", "public_names"]
 PACKAGES = (
     "trimlearn",
     *(f"trimlearn.{name}" for name in ("losses", "weights", "regularizers", "smart")),
-    *(f"trimlearn.{name}" for name in ("estimators", "geometry", "datasets", "plots", "tables")),
+    *(f"trimlearn.{name}" for name in ("estimators", "geometry", "datasets", "plots", "tables", "streams", "torch")),
 )
 
 # Not asked for: a See Also section (SA), an extended summary (ES01), a capital letter at the start (SS02, PR08, RT04:

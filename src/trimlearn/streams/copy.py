@@ -33,6 +33,14 @@ class ShuffledCopy:
         Where each row of the dataset went.
     X, t : ndarray
         Views of the mapped file: pages come and go as the system sees fit, and are no memory of this process.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import open_dataset
+    >>> copy = open_dataset(np.arange(6.0).reshape(3, 2)).shuffled(seed=0)
+    >>> copy.restored(copy.X[:, 0])
+    array([0., 2., 4.])
     """
 
     def __init__(self, deal: Deal, X: np.ndarray, t: np.ndarray | None) -> None:
