@@ -71,7 +71,8 @@ def open_dataset(
     >>> folder = tempfile.TemporaryDirectory()
     >>> for k in range(3):
     ...     x = np.arange(20.0) + 20 * k
-    ...     np.save(Path(folder.name) / f"shard-{k}.npy", np.column_stack([x, np.sin(x), 3 * x + 2 * np.sin(x) + 0.1 * np.cos(x)]))
+    ...     t = 3 * x + 2 * np.sin(x) + 0.1 * np.cos(x)
+    ...     np.save(Path(folder.name) / f"shard-{k}.npy", np.column_stack([x, np.sin(x), t]))
     >>> data = open_dataset(folder.name, target=-1)
     >>> data
     Dataset(60 rows x 2 columns in 3 pieces, float64)
