@@ -72,7 +72,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "error", "said"), ERRORS, ids=lambda value: str(value)[:40])
+@pytest.mark.parametrize(("given", "error", "said"), ERRORS, ids=[case[2] for case in ERRORS])
 def test_what_cannot_be_used_is_named_with_its_fix(given: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said) as raised:
         run(**given)
