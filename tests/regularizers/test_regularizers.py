@@ -800,5 +800,5 @@ def test_examples_in_the_docstrings(module):
 def test_every_public_term_has_an_example():
     for name in trimlearn.regularizers.__all__:
         term = getattr(trimlearn.regularizers, name)
-        if not term.__abstractmethods__:
+        if isinstance(term, type) and not term.__abstractmethods__:
             assert ">>>" in term.__doc__, name

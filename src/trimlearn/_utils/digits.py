@@ -89,7 +89,7 @@ def upper_edge(value: float, unit: float) -> float:
     """The largest number that ``value``, which `summarised` gave, stands for; of another value, a number just above.
 
     >>> values, _ = summarised(np.array([3.0001, 3.0002]), 1.0)
-    >>> bool(values[0] < 3.0002 <= upper_edge(values[0], 1.0) < 3.001)
+    >>> bool(3.0002 <= upper_edge(values[0], 1.0) < 3.001)
     True
     """
     shift = np.uint32(23 - KEPT)

@@ -170,8 +170,8 @@ def level_weights(found: list[tuple[LabelNoise, float, bool]], n: int) -> Floats
 
     >>> from trimlearn.robust.labels.noise import LabelNoise
     >>> levels = [LabelNoise(np.eye(2), np.ones(1), np.zeros(2), e) for e in (0.0, 0.1, 0.2)]
-    >>> level_weights([(levels[0], -9.0, True), (levels[1], 0.0, True), (levels[2], -5.0, True)], 100).round(2)
-    array([0.  , 0.99, 0.01])
+    >>> level_weights([(levels[0], -9.0, True), (levels[1], 0.0, True), (levels[2], -2.0, True)], 100).round(2)
+    array([0.  , 0.91, 0.09])
     """
     K = len(found[0][0].T)
     entries = max(K * (K - 1) - 1, 1)

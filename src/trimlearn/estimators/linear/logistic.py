@@ -79,6 +79,9 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
     method : Method, optional
         How to solve, one of `trimlearn.smart`. None: as `trimlearn.solve` sees fit.
+    n_jobs : int or None
+        Models of folds and starts that are fitted at a time, in threads; None: one after the other, each on all cores
+        where the data are large. The result is the same.
     max_passes : float, optional
         Passes over the data at most. None: as many as the size of the data allows.
     tol : float, optional
@@ -87,9 +90,6 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         Seed of starts and draws. Give an integer to get the same result again where these matter.
     warm_start : bool
         Whether to begin where the last fit ended.
-    n_jobs : int or None
-        Models of folds and starts that are fitted at a time, in threads; None: one after the other, each on all cores
-        where the data are large. The result is the same.
     verbose : bool or int
         Whether to show on stderr what the fit is doing.
 
@@ -157,11 +157,11 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         fit_intercept: bool = True,
         reweight: bool = True,
         method: Method | None = None,
+        n_jobs: int | None = None,
         max_passes: float | None = None,
         tol: float | None = None,
         random_state: Any = None,
         warm_start: bool = False,
-        n_jobs: int | None = None,
         verbose: bool | int = 0,
     ) -> None:
         self.contamination = contamination
@@ -173,11 +173,11 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self.fit_intercept = fit_intercept
         self.reweight = reweight
         self.method = method
+        self.n_jobs = n_jobs
         self.max_passes = max_passes
         self.tol = tol
         self.random_state = random_state
         self.warm_start = warm_start
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
