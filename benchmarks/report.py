@@ -48,18 +48,18 @@ every repetition gives one ratio, and the median of the ratios is judged, for th
 
 What limits it:
 
-- A row is read once: its prediction, its residual and its part of the gradient are found while it is in the cache, by code
-  that numba has compiled (`trimlearn.kernels`), where the two products read V twice. All x-steps between two w-steps are
-  one compiled loop, draws and prox included (`trimlearn.engines.stretch`), so that no thread waits for the interpreter.
-  On 16 cores of another machine x-steps took 1.6 of the products, and a w-step 1.0: the pieces of a step of 1,533 rows
-  are too small for so many threads.
+- A row is read once: its prediction, its residual and its part of the gradient are found while it is in the cache, by
+  code that numba has compiled (`trimlearn.kernels`), where the two products read V twice. All x-steps between two
+  w-steps are one compiled loop, draws and prox included (`trimlearn.engines.stretch`), so that no thread waits for the
+  interpreter. On 16 cores of another machine x-steps took 1.6 of the products, and a w-step 1.0: the pieces of a step
+  of 1,533 rows are too small for so many threads.
 - "rows drawn before" are steps taken one by one, as all are where numba is missing or the penalty has no compiled prox:
   a few dozen NumPy calls each. saga's steps are of that kind too; rows drawn twice are read again.
 - A w-step needs no second read but for the rows whose weight has changed. The curvature probe of `step="auto"` is a
   handful of products with n^(2/3) rows.
 - The loop keeps partial sums for each piece of a step, which is what the memory is above what was allowed.
-- Binary labels: 22 of 29 passes are the continuation's, and a row of 50 numbers that is drawn costs more than one read in
-  order.
+- Binary labels: 22 of 29 passes are the continuation's, and a row of 50 numbers that is drawn costs more than one read
+  in order.
 """,
     "gpu": """## On a GPU
 
