@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -342,3 +343,19 @@ def test_evaluation_leaves_the_mode_of_the_module_as_it_was() -> None:
     module = network(3, 3).train()
     run(module, CROSS_ENTROPY, (x, y), 0.2, epochs=1)
     assert module.training and Epochs.__name__ == "Epochs"
+
+
+@pytest.mark.parametrize(("epochs", "said"), [(10, True), (40, False)])
+def test_a_network_that_has_not_learnt_yet_says_so(epochs: int, said: bool) -> None:
+    """200 of 3,000 targets are off by 20; a line that ten epochs have hardly moved takes them for hard ones."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4))
+    y = X @ [1.0, 2.0, 3.0, 0.0] + 0.1 * rng.standard_normal(3000)
+    y[:200] += 20
+    torch.manual_seed(0)
+    data = (torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        result = trim(nn.Linear(4, 1), squares, data, epochs=epochs, progress=False)
+    assert any("still falling" in str(warning.message) for warning in seen) is said
+    assert np.mean(~result.inlier_mask_[:200]) == 0 if said else np.mean(~result.inlier_mask_[:200]) > 0.95

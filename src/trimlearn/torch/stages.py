@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import Any, final
 from zlib import crc32
 
+import numpy as np
 from torch import Tensor
 
 from trimlearn.progress import stage as announce
@@ -16,7 +17,13 @@ from trimlearn.torch.epochs import Epochs, Objective, seeded
 from trimlearn.torch.recipe import Learner
 from trimlearn.torch.saved import SavedRun
 
-__all__ = ["EpochRecord", "Plan", "Run", "Stage"]
+__all__ = ["EpochRecord", "Plan", "Run", "Stage", "still_falling"]
+
+# The fall in the later half of a fit over that in the earlier. An exponential decay that is cut after a part a of what
+# is to be learnt has √(1 − a): a fifth has been learnt at most where it is above
+STEADY = 0.9  # a choice
+MATERIAL = 0.05  # share of the loss below which its fall is no reason to train on: a choice
+FEWEST = 4  # epochs from which on two halves can be compared: two in each
 
 
 @final
@@ -52,6 +59,25 @@ class EpochRecord:
     h: float
     rate: float
     seconds: float = nan
+
+
+def still_falling(history: list[EpochRecord]) -> bool:
+    """Whether the loss of the fit fell nearly as much in its later half as in its earlier one, in terms of learning
+    rates added up: what the module says about its examples is then not what it would say in the end.
+
+    >>> falling = [EpochRecord("fit", k, 10.0 - k, 90.0, 1e-3) for k in range(1, 9)]
+    >>> learnt = [EpochRecord("fit", k, 10.0 * 0.3**k, 90.0, 1e-3) for k in range(1, 9)]
+    >>> still_falling(falling), still_falling(learnt)
+    (True, False)
+    """
+    fit = [record for record in history if record.stage == "fit"]
+    if len(fit) < FEWEST:
+        return False
+    rates, losses = (np.array([getattr(record, name) for record in fit]) for name in ("rate", "objective"))
+    taken = np.cumsum(rates) - 0.5 * rates  # as losses are those met in the course of an epoch
+    middle = float(np.interp(0.5 * (taken[0] + taken[-1]), taken, losses))
+    first, second = losses[0] - middle, middle - losses[-1]
+    return bool(second > STEADY * first and first + second > MATERIAL * abs(losses[0]))
 
 
 @final

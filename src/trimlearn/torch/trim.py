@@ -26,7 +26,7 @@ from trimlearn.torch.level import LossScale
 from trimlearn.torch.recipe import Recipe
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, module_device
-from trimlearn.torch.stages import EpochRecord, Plan, Run, Stage
+from trimlearn.torch.stages import EpochRecord, Plan, Run, Stage, still_falling
 from trimlearn.torch.trimming import Trimming, judge_examples, warn_of_invalid, weight_set
 
 __all__ = ["trim"]
@@ -37,6 +37,10 @@ JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with
 JUDGED_LABELS, JUDGED_NUMBERS = 0.2, 0.3
 JUDGE_STEPS = 200  # that a judge makes at least, if the fit makes as many: Adam moves a weight by 0.2 in them
 PROBE = 32  # examples on which module and loss are tried out first
+UNTRAINED = (
+    "no example was found to be wrong, but the loss was still falling when the epochs ended: a network that has not "
+    "learnt yet cannot tell; use more epochs or a larger learning rate."
+)
 
 
 def trim(
@@ -251,6 +255,8 @@ class _Fit:
             verdict, scale, losses = judge_examples(self._halves(run, None), self._given)
             weights = verdict.inliers.astype(np.float64)
             self._fit(run, self._plan(weights, self._given))
+            if np.all(weights > 0) and not run.stopped and still_falling(run.history):
+                warn(UNTRAINED)
             return weights, scale.scores(losses), verdict.cutoff, verdict.contamination, LossMeasure(scale)
         if self.share < 1:
             self._trimmed(run, self.share)
