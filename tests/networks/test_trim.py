@@ -359,3 +359,19 @@ def test_a_network_that_has_not_learnt_yet_says_so(epochs: int, said: bool) -> N
         result = trim(nn.Linear(4, 1), squares, data, epochs=epochs, progress=False)
     assert any("still falling" in str(warning.message) for warning in seen) is said
     assert np.mean(~result.inlier_mask_[:200]) == 0 if said else np.mean(~result.inlier_mask_[:200]) > 0.95
+
+
+@pytest.mark.parametrize("curved", [True, False])
+def test_a_module_that_is_too_simple_is_told_from_wrong_targets(curved: bool) -> None:
+    """A line fitted to a parabola has no wrong rows; a fifth of a line's targets that are off by 20 are wrong."""
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((1500, 3))
+    wrong = np.arange(1500) % 5 == 0
+    y = 3 * X[:, 0] ** 2 if curved else X.sum(axis=1) + 0.1 * rng.standard_normal(1500) + 20 * wrong
+    data = (torch.tensor(X, dtype=torch.float32), torch.tensor(y, dtype=torch.float32))
+    torch.manual_seed(0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        result = trim(nn.Linear(3, 1), squares, data, optimizer=FASTER, progress=False)
+    assert any("a rule of their own" in str(warning.message) for warning in seen) is curved
+    assert curved or np.array_equal(~result.inlier_mask_, wrong)

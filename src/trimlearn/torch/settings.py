@@ -27,7 +27,8 @@ BATCHES = 128  # of an epoch: with as many, its steps see the data often enough,
 BATCH = (16, 256)  # the least and the most examples of a batch: smaller ones waste time, larger ones steps
 STEPS = 2_000  # that a fit makes at least: Adam at its own rate moves a weight by 1 in a thousand of them
 EPOCHS = (12, 100)  # the least and the most: large data need few, and small ones are soon known by heart
-PRECISIONS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+# Those of ``torch.autocast``, by the names that PyTorch has for them; float32 is none.
+AUTOCAST = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @final
@@ -53,7 +54,7 @@ class Settings:
                 check_count(value, name)
         check_count(self.accumulate, "accumulate")
         check_choice(self.gradient, ("plain", "variance-reduced"), "gradient")
-        check_choice(self.precision, tuple(PRECISIONS), "precision")
+        check_choice(self.precision, tuple(AUTOCAST), "precision")
         check_choice(self.scheduler_every, ("epoch", "batch"), "scheduler_every")
         if not is_integer(self.seed) or self.seed < 0:
             raise ValueError(f"seed must be a whole number >= 0, got {self.seed!r}.")
@@ -98,7 +99,7 @@ class Settings:
         batch = self.batch_size
         if batch == "auto":
             batch = int(np.clip(2 ** round(np.log2(max(1.0, examples.n / BATCHES))), *BATCH))
-        precision = PRECISIONS[self.precision]
+        precision = AUTOCAST[self.precision]
         return Epochs(examples, criterion, labels, int(batch), self.accumulate, precision, reduced, int(self.seed))
 
     def count(self, n: int, epochs: Epochs) -> int:

@@ -14,9 +14,12 @@ from torch import Tensor, nn
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
+from trimlearn.estimators.linear.doubts import DOUBTFUL
 from trimlearn.progress import watching
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict
+from trimlearn.robust.regression.misfit import looks_like_misfit
+from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.criterion import Criterion, Labels, find_labels, forward
 from trimlearn.torch.data import Batch, Examples, examples_of
 from trimlearn.torch.epochs import Epochs, Objective
@@ -255,9 +258,11 @@ class _Fit:
             verdict, scale, losses = judge_examples(self._halves(run, None), self._given)
             weights = verdict.inliers.astype(np.float64)
             self._fit(run, self._plan(weights, self._given))
+            scores = scale.scores(losses)
             if np.all(weights > 0) and not run.stopped and still_falling(run.history):
                 warn(UNTRAINED)
-            return weights, scale.scores(losses), verdict.cutoff, verdict.contamination, LossMeasure(scale)
+            self._warn_of_misfit(scores, verdict)
+            return weights, scores, verdict.cutoff, verdict.contamination, LossMeasure(scale)
         if self.share < 1:
             self._trimmed(run, self.share)
         else:
@@ -267,6 +272,18 @@ class _Fit:
         scores = scale.scores(losses)
         w, threshold = self._best(scores, self.share)
         return w, scores, threshold, float(self.level or 0.0), LossMeasure(scale)
+
+    def _warn_of_misfit(self, scores: np.ndarray, verdict: Verdict) -> None:
+        """UserWarning where examples that are flagged may be the module's fault: as a linear regression says it."""
+        X, y = self.epochs.examples.table(), self.epochs.examples.targets()
+        if verdict.contamination <= DOUBTFUL or X is None or y is None or y.numel() != len(X):
+            return
+        if looks_like_misfit(X[self.rows], y.double().numpy().reshape(-1)[self.rows], scores, verdict.cutoff):
+            warn(
+                f"{verdict.contamination:.0%} of the examples do not follow the module, but seem to follow a rule of "
+                "their own: it may be too simple, or not trained enough, rather than these examples wrong. Look at the "
+                "losses over the inputs, or give a contamination."
+            )
 
     def _trimmed(self, run: Run, share: float) -> None:
         """Judges find what is off, while h falls; the module learns the rest from the start, and w-steps go on."""

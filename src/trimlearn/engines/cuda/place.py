@@ -23,6 +23,7 @@ from trimlearn.problem import Problem
 
 __all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device"]
 
+# What helps where a device is full, for the errors that say so: each of these takes less memory there, or none.
 INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
 
 
