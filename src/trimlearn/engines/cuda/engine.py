@@ -22,12 +22,11 @@ from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
 from trimlearn.engines.cuda.evaluation import Evaluation
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_steps
+from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_selection, fused_steps
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.place import explained, on_device, open_device
 from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
-from trimlearn.engines.cuda.select import Selection
 from trimlearn.engines.cuda.singly import Active, active, refreshed
 from trimlearn.engines.cuda.steps import Steps, knows
 from trimlearn.engines.local import LocalEngine
@@ -90,7 +89,7 @@ class CudaEngine(Engine):
             self._exchange = Exchange(self._layout, loss.like, self._w)
             s = None if problem.s is None else asarray_like(problem.s, moved.like)
             self._all = Evaluation(self._rows, self._exchange, self._w, s, problem.S)
-            self._selection = Selection(self._all.f, self._w, s, problem.S)
+            self._selection = fused_selection(self._all.f, self._w, s, problem.S)
         self._twin = copy(problem)
         self._twin.loss, self._twin.s = moved, s
         self._kind = "residuals"

@@ -27,13 +27,18 @@ __all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device"]
 INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
 
 
-def on_cuda(engine: Any, problem: Problem) -> bool:
-    """Whether `trimlearn.solve` puts the rows on a CUDA device for this argument ``engine``, or finds them there: with
-    "auto" those of a linear prediction, which are all that the engine knows."""
+def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
+    """Whether `trimlearn.solve` puts the rows on a CUDA device for these arguments, or finds them there: with "auto"
+    those of a linear prediction, which are all that the engine knows."""
     loss = problem.loss
-    if isinstance(engine, str) and engine == "cuda":
+    if device is not None and not (isinstance(engine, str) and engine in ("auto", "cuda")):
+        raise ValueError(f"device={str(device)!r} is for engine='cuda' or 'auto', not {engine!r}; give one of the two.")
+    if device is not None or (isinstance(engine, str) and engine == "cuda"):
+        asked = "engine='cuda'" if device is None else f"device={str(device)!r}"
         if not isinstance(loss, PredictionLoss):
-            raise ValueError(f"engine='cuda' is for losses of a linear prediction, not {type(loss).__name__}.")
+            raise ValueError(f"{asked} is for losses of a linear prediction, not {type(loss).__name__}.")
+        if device is not None and not str(device).startswith("cuda"):
+            raise ValueError(f"device must be 'cuda', 'cuda:1' and so on, or None, got {device!r}.")
         return True
     if not (isinstance(engine, str) and engine == "auto" and isinstance(loss, PredictionLoss)):
         return False
