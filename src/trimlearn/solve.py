@@ -221,9 +221,10 @@ class _Driver:
         """The state at x with the examples trimmed whose losses are NaN there, and no continuation, which begins with
         all of them."""
         engine, problem = self.engine, self.engine.problem
-        lost, n = int(np.count_nonzero(np.isnan(to_numpy(engine.losses)))), problem.n
+        losses, n = asarray_like(engine.losses, problem.loss.like), problem.n
+        lost = int(np.count_nonzero(np.isnan(to_numpy(losses))))
         engine.r1 = problem.r1
-        engine.set_weights(problem.r1.minimise(engine.losses, problem.s))
+        engine.set_weights(problem.r1.minimise(losses, problem.s))
         state = self.run.init(engine, x)
         if state.record is not None and isnan(state.record.objective):
             raise ValueError(

@@ -13,7 +13,7 @@ import torch
 
 from trimlearn.engines.cuda.drawing import Drawing, KernelDrawing
 from trimlearn.engines.cuda.kernels.drawing import draw_kernel
-from trimlearn.engines.cuda.kernels.moments import moments_kernel
+from trimlearn.engines.cuda.kernels.moments import largest_kernel, moments_kernel
 from trimlearn.engines.cuda.kernels.moving import move_kernel
 from trimlearn.engines.cuda.kernels.rows import rows_kernel
 from trimlearn.engines.cuda.layout import Layout
@@ -29,7 +29,7 @@ __all__ = ["fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
 MOST_CLASSES = 64  # predictions of a row that a kernel holds: more do not fit beside it into registers
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
-MOMENT_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
+COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
 SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
 
 Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
@@ -144,27 +144,28 @@ class FusedRows(TorchRows):
 
     def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """In float32, of columns in units of their largest entry, so that no power is out of its range."""
-        linear, parts, columns = self.loss.linear, MOMENT_PARTS, 128
-        per = -(-self.n // parts)
-        second, fourth = self.like.new_zeros((2, parts, self.layout.width))
+        second, fourth = self.like.new_zeros((2, COLUMN_PARTS, self.layout.width))
         unit = torch.where(self._largest > 0, 1.0 / self._largest, 1.0).float()
-        moments_kernel[(parts, -(-self.p // columns))](
-            self.V, c, self.center, unit, second, fourth, self.n, self.p, self.layout.width, per,
-            CENTER=linear.center is not None, BM=32, BP=columns, num_warps=4,
-        )  # fmt: skip
-        size = self._largest if linear.scale is None else self._largest / linear.scale
+        self._by_columns(moments_kernel, c, self.center, unit, second, fourth)
+        scale = self.loss.linear.scale
+        size = self._largest if scale is None else self._largest / scale
         sums = (part.sum(0, dtype=torch.float64)[: self.p] for part in (second, fourth))
         return next(sums) * size**2, next(sums) * size**4
 
     @cached_property
     def _largest(self) -> Tensor:
         """The largest |entry| of each column about its centre, in float64; found once."""
-        center = 0.0 if self.loss.linear.center is None else self.loss.linear.center.double()
-        found = torch.zeros(self.p, dtype=torch.float64, device=self.V.device)
-        for at in self._pieces(slice(0, self.n)):
-            for end in (self.V[at].amax(0), self.V[at].amin(0)):
-                found = torch.maximum(found, (end.double() - center).abs())
-        return found
+        found = self.like.new_zeros((COLUMN_PARTS, self.layout.width))
+        self._by_columns(largest_kernel, self.center, found)
+        return found.amax(0)[: self.p].double()
+
+    def _by_columns(self, kernel: Any, *arguments: Tensor) -> None:
+        """Run a kernel of `trimlearn.engines.cuda.kernels.moments`."""
+        columns = 128
+        kernel[(COLUMN_PARTS, -(-self.p // columns))](
+            self.V, *arguments, self.n, self.p, self.layout.width, -(-self.n // COLUMN_PARTS),
+            CENTER=self.loss.linear.center is not None, BM=32, BP=columns, num_warps=4,
+        )  # fmt: skip
 
     def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
         return self._summed(self.launch(self.shape(self.n), table, X, X, c, f, self.n))

@@ -38,8 +38,7 @@ class Selection:
 
     def look(self, r1: WeightSet) -> tuple[float, float]:
         """The mean of w·f at the best weights, and at those there are."""
-        h = self._S if isinstance(r1, AllOnes) else snap_h(r1.h, self._S)
-        self._h.fill_(h)
+        self._h.fill_(self._weight(r1))
         value, before = self._search().tolist()
         return value / self._S, before / self._S
 
@@ -48,6 +47,16 @@ class Selection:
         found = self.look(r1)
         self._w.copy_(self._best)
         return found
+
+    def spread(self, r1: WeightSet) -> None:
+        """w ← the same for every row, as `trimlearn.weights.CappedSimplex.start` has it."""
+        self._w.fill_(self._weight(r1) / self._S)
+        if self._s is not None:
+            self._w.mul_(self._s > 0)
+
+    def _weight(self, r1: WeightSet) -> float:
+        """Σ sᵢwᵢ in the set."""
+        return self._S if isinstance(r1, AllOnes) else snap_h(r1.h, self._S)
 
     def _find(self) -> Tensor:
         f, s, h = self._f, self._s, self._h

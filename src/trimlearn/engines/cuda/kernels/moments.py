@@ -1,11 +1,45 @@
 # mypy: ignore-errors
-"""Second and fourth moments of columns."""
+"""What is to be known of each column: its largest entry, and its second and fourth moment.
+
+Program (i, j) reads ``per`` rows of a block of columns and leaves one row of partial results.
+"""
 
 from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
 
-__all__ = ["moments_kernel"]
+__all__ = ["largest_kernel", "moments_kernel"]
+
+
+@jit
+def _columns(center, p, CENTER: tl.constexpr, BP: tl.constexpr):
+    """The numbers of a program's columns, and their centres."""
+    j = tl.program_id(1) * BP + tl.arange(0, BP)
+    middle = tl.zeros((BP,), tl.float32)
+    if CENTER:
+        middle = tl.load(center + j, mask=j < p, other=0.0)
+    return j, middle
+
+
+@jit
+def _rows(first, n, per, BM: tl.constexpr):
+    """Rows ``first``, … of a program's, and which of them there are."""
+    i = first + tl.arange(0, BM)
+    rows = tl.program_id(0).to(tl.int64) * per + i
+    return rows, (rows < n) & (i < per)
+
+
+@jit
+def largest_kernel(V, center, largest, n, p, PX, per, CENTER: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr):
+    """The largest |v − center| of each column."""
+    j, middle = _columns(center, p, CENTER, BP)
+    most = tl.zeros((BM, BP), tl.float32)
+    for first in range(0, per, BM):
+        rows, inside = _rows(first, n, per, BM)
+        there = inside[:, None] & (j < p)[None, :]
+        v = tl.load(V + rows[:, None] * p + j[None, :], mask=there, other=0).to(tl.float32)
+        most = tl.maximum(most, tl.where(there, tl.abs(v - middle), 0.0))
+    tl.store(largest + tl.program_id(0) * PX + j, tl.max(most, 0), mask=j < p)
 
 
 @jit
@@ -13,24 +47,20 @@ def moments_kernel(
     V, C, center, unit, second, fourth, n, p, PX, per,
     CENTER: tl.constexpr, BM: tl.constexpr, BP: tl.constexpr,
 ):  # fmt: skip
-    """Σ cᵢqᵢⱼ² and Σ cᵢqᵢⱼ⁴ over ``per`` rows, q = (v − center)·unit, into a row of ``second`` and ``fourth``."""
-    part = tl.program_id(0)
-    j = tl.program_id(1) * BP + tl.arange(0, BP)
+    """Σ cᵢqᵢⱼ² and Σ cᵢqᵢⱼ⁴ with q = (v − center)·unit."""
+    j, middle = _columns(center, p, CENTER, BP)
     length = tl.load(unit + j, mask=j < p, other=0.0)
-    middle = tl.zeros((BP,), tl.float32)
-    if CENTER:
-        middle = tl.load(center + j, mask=j < p, other=0.0)
-    squares = tl.zeros((BP,), tl.float32)
-    fourths = tl.zeros((BP,), tl.float32)
-    begin = part.to(tl.int64) * per
+    squares = tl.zeros((BM, BP), tl.float32)
+    fourths = tl.zeros((BM, BP), tl.float32)
     for first in range(0, per, BM):
-        i = begin + first + tl.arange(0, BM)
-        inside = (i < n) & (first + tl.arange(0, BM) < per)
-        c = tl.load(C + i, mask=inside, other=0.0)
+        rows, inside = _rows(first, n, per, BM)
+        c = tl.load(C + rows, mask=inside, other=0.0)
         there = (inside & (c != 0))[:, None] & (j < p)[None, :]
-        q = (tl.load(V + i[:, None] * p + j[None, :], mask=there, other=0).to(tl.float32) - middle) * length
+        q = (tl.load(V + rows[:, None] * p + j[None, :], mask=there, other=0).to(tl.float32) - middle) * length
         q = q * q
-        squares += tl.sum(c[:, None] * q, 0)
-        fourths += tl.sum(c[:, None] * q * q, 0)
-    tl.store(second + part * PX + j, squares, mask=j < p)
-    tl.store(fourth + part * PX + j, fourths, mask=j < p)
+        share = c[:, None] * q
+        squares += share
+        fourths += share * q
+    to = tl.program_id(0) * PX + j
+    tl.store(second + to, tl.sum(squares, 0), mask=j < p)
+    tl.store(fourth + to, tl.sum(fourths, 0), mask=j < p)
