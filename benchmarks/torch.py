@@ -103,8 +103,10 @@ def _seconds(plan: Plan, data: Path | None) -> Part:
 
 
 def _loss(plan: Plan, data: Path | None) -> Part:
-    """A pass of TorchLoss."""
-    return torch_loss.measure(digits(data, plan.quick), 3 * plan.repeats)
+    """A pass of TorchLoss, over few rows and over many."""
+    sizes = (True,) if plan.quick else (True, False)
+    parts = [torch_loss.measure(digits(data, small), 3 * plan.repeats) for small in sizes]
+    return Part([t for part in parts for t in part.tables], [t for part in parts for t in part.targets])
 
 
 Measure = Callable[[Plan, Path | None], Part]
