@@ -102,7 +102,7 @@ def _shares(points: Floats, r: Floats, w: Floats) -> Floats:
     variance τ² + σ²/m, so that the best weight of each is proportional to 1/(1 + mτ²/σ²), m the sum of the weights in
     its cell. E(Σwr)² − Σ(wr)² = τ²((Σw)² − Σw²) over a cell estimates τ².
     """
-    share, tiny = np.ones(len(w)), np.finfo(np.float64).tiny
+    share, tiny = np.ones(len(w)), float(np.finfo(np.float64).tiny)
     near = np.flatnonzero(w)
     points, w, r = points[near], w[near], r[:, near]
     low = points.min(axis=0)
@@ -110,7 +110,7 @@ def _shares(points: Floats, r: Floats, w: Floats) -> Floats:
     np.minimum(cells, GRID - 1, out=cells)
     cell, moved = cells[:, 0] * GRID + cells[:, 1], w * r
     total, *sums = (np.bincount(cell, part) for part in (w, *moved))
-    together = max(total @ total - w @ w, tiny)
+    together = max(float(total @ total - w @ w), tiny)
     common = max((sum(part @ part for part in sums) - np.vdot(moved, moved)) / together, 0.0)
     own = max(np.vdot(moved, r) / w.sum() - common, common / MOST, tiny)
     share[near] = (1.0 / (1.0 + common / own * total))[cell]
