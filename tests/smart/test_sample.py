@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def test_the_start_is_at_the_target_and_the_end_as_good_as_a_path_over_all_rows(
 def test_every_record_is_lower_than_the_one_before(found: Solution) -> None:
     values = [record.objective for record in found.history]
     assert len(values) > 2
-    assert all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:], strict=False))
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(values))
 
 
 def test_alternating_and_given_starts_are_what_they_were() -> None:
