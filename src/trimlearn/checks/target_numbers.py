@@ -52,6 +52,7 @@ ANYWHERE = (
     10.0  # the same where most numbers are one and the same, and no law is known of the others: odds of 1 in 20,000
 )
 FEW = 10  # rows that deviate: of fewer no law of errors is known
+EXACT = "Nearly all targets are exactly what the other columns say: which of the few others are wrong, nobody can tell."
 ALL_THE_SAME = "Nearly all targets are the same number: which of the few others are wrong, nobody can tell."
 USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
 NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
@@ -128,7 +129,8 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     telling = telling_rows(y - predicted, rounding_floor(y))
     rows = rng.permutation(np.flatnonzero(telling))[:FITTED]
     if len(rows) < FEW:
-        return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, EVEN[-1], (ALL_THE_SAME,))
+        said = ALL_THE_SAME if np.median(np.abs(y - np.median(y))) == 0 else EXACT
+        return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, EVEN[-1], (said,))
     there, here = rng.choice(rows, PAIRS), rng.integers(len(y), size=PAIRS)
     useless = float(np.median(np.abs(y - predicted)) / max(np.median(np.abs(y - np.median(y))), TINY))
     least = SEEN * float(np.interp(useless, TELLS, (0.0, 1.0)))
