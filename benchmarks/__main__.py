@@ -125,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(render(result.as_json()))
     partial = options.quick or options.parts
     if options.out is not None or not partial:  # a quick try must not replace what the report is made from
-        print(f"\nwrote {save(result, out).name}")
+        print(f"\nwrote {save(result, out, merge=bool(options.parts)).name}")
     return 0
 
 
@@ -135,7 +135,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--data", type=Path, help="the folder with mnist/, tabular/ (default: $TRIMLEARN_DATA, ../shared/data)"
     )
-    parser.add_argument("--out", type=Path, help="where the JSON goes (default: benchmarks/results)")
+    parser.add_argument(
+        "--out", type=Path, help="where the JSON goes, --parts into the file there is (default: benchmarks/results)"
+    )
     parts = "; ".join(f"of {name}: {', '.join(names)}" for name, names in PARTS.items())
     parser.add_argument("--parts", nargs="+", metavar="PART", help=f"these only; {parts}")
     parser.add_argument("--quick", action="store_true", help="small data, few repetitions: does it run, not how fast")

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from math import isfinite
@@ -35,6 +35,7 @@ __all__ = [
     "interleave",
     "load",
     "machine",
+    "merged",
     "render",
     "save",
     "say",
@@ -57,6 +58,7 @@ class Target:
     measured: float  # inf: never reached
     limit: float
     goal: bool = False
+    part: str = ""  # of the benchmark, where it has several
 
     @property
     def met(self) -> bool:
@@ -65,7 +67,8 @@ class Target:
 
     def as_json(self) -> dict[str, Any]:
         """For the file; inf has no JSON and becomes null."""
-        return {**asdict(self), "measured": _cell(self.measured), "limit": _cell(self.limit), "met": self.met}
+        found = {**asdict(self), "measured": _cell(self.measured), "limit": _cell(self.limit), "met": self.met}
+        return {key: value for key, value in found.items() if key != "part" or value}
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: list[list[Any]] = field(default_factory=list)
+    part: str = ""  # of the benchmark, where it has several
 
     def as_json(self) -> dict[str, Any]:
         """For the file, numbers to four digits."""
@@ -82,6 +86,7 @@ class Table:
             "title": self.title,
             "columns": list(self.columns),
             "rows": [[_cell(value) for value in row] for row in self.rows],
+            **({"part": self.part} if self.part else {}),
         }
 
 
@@ -118,7 +123,9 @@ def gather(benchmark: str, measures: dict[str, Callable[[], Part]], settings: di
     found = []
     for name, measure in measures.items():
         say(f"{benchmark}: {name}")
-        found.append(measure())
+        part = measure()
+        tables = [replace(table, part=name) for table in part.tables]
+        found.append(Part(tables, [replace(target, part=name) for target in part.targets]))
         say(render(Result(benchmark, {}, found[-1].targets, found[-1].tables).as_json()))
     return Result(
         benchmark=benchmark,
@@ -247,12 +254,28 @@ def home(data: Path | None) -> Path | None:
 # -- files and text -------------------------------------------------------------------------------------------------
 
 
-def save(result: Result, folder: Path) -> Path:
-    """Write ``<benchmark>.json``."""
+def save(result: Result, folder: Path, *, merge: bool = False) -> Path:
+    """Write ``<benchmark>.json``; ``merge``: the parts of it that are there and were not measured again stay."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{result.benchmark}.json"
-    path.write_text(_dumps(result.as_json()) + "\n", encoding="utf-8")
+    found = result.as_json()
+    if merge and path.exists():
+        found = merged(load(path), found)
+    path.write_text(_dumps(found) + "\n", encoding="utf-8")
     return path
+
+
+def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """A result with the parts of two of them, the newer's where both have one. Each part keeps its machine and load."""
+    again = new["settings"]["parts"].split(", ")
+    kept = [part for part in old["settings"]["parts"].split(", ") if part not in again]
+    both = {
+        key: [entry for entry in old[key] if entry.get("part") in kept] + new[key] for key in ("targets", "tables")
+    }
+    machines = {part: old.get("machines", {}).get(part, old["machine"]) for part in kept}
+    machines |= dict.fromkeys(again, new["machine"])
+    settings = {**new["settings"], "parts": ", ".join([*kept, *again])}
+    return {**new, "settings": settings, "machines": machines, **both}
 
 
 def load(path: Path) -> dict[str, Any]:

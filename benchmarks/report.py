@@ -230,10 +230,18 @@ def write(results: Path, page: Path = PAGE) -> Path:
 
 
 def _section(found: dict[str, Any]) -> str:
-    blocks = [_machine(found["machine"]), _markdown("", TARGET_COLUMNS, target_rows(found["targets"]))]
+    blocks = [*_machines(found), _markdown("", TARGET_COLUMNS, target_rows(found["targets"]))]
     blocks += [_markdown(table["title"], table["columns"], table["rows"]) for table in found["tables"]]
     settings = ", ".join(f"{key} = {value}" for key, value in found["settings"].items())
     return "\n".join([*blocks, f"Settings: {settings}.\n"])
+
+
+def _machines(found: dict[str, Any]) -> list[str]:
+    """The machine, or, where parts were read on several, those of each."""
+    texts: dict[str, list[str]] = {}
+    for part, machine in found.get("machines", {"": found["machine"]}).items():
+        texts.setdefault(_machine(machine), []).append(part)
+    return [text if len(texts) == 1 else f"*{', '.join(parts)}*: {text}" for text, parts in texts.items()]
 
 
 def _machine(found: dict[str, Any]) -> str:

@@ -48,6 +48,7 @@ def solve(
     w0: Any = None,
     x0: Any = None,
     engine: str | Engine = "auto",
+    device: Any = None,
     max_passes: float = 100,
     max_seconds: float | None = None,
     tol: float = 1e-4,
@@ -75,6 +76,9 @@ def solve(
         Where the examples live: in this process; on a CUDA device, to which NumPy data are moved once; on the workers
         of a Dask cluster on this machine, started for this solve. "auto": on the device where they are CUDA tensors,
         else here.
+    device : str or torch.device, optional
+        The CUDA device of engine="cuda", "cuda:1" say, which need not be named besides. None: where tensors lie, or
+        the current one.
     max_passes, max_seconds : float
         Limits. A pass is n residuals evaluated.
     tol : float
@@ -118,7 +122,9 @@ def solve(
     if isinstance(chosen, MultiStart):
         if checkpoint is not None:
             raise ValueError("checkpoint is for one run; start='multistart' makes several. Use another start.")
-        again = partial(solve, problem, method, engine=engine, callback=callback, progress=progress, **vars(limits))
+        again = partial(
+            solve, problem, method, engine=engine, device=device, callback=callback, progress=progress, **vars(limits)
+        )
         return _best_of(again, chosen, int(seed))
     if callback is not None and not callable(callback):
         raise ValueError(f"callback must be callable, got {callback!r}.")
@@ -127,10 +133,10 @@ def solve(
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
     as_given = isinstance(engine, Engine) or not (method is None or method.automatic)
     centred = problem if as_given else problem.centred(exact=small(problem))
-    there = on_cuda(engine, problem)
+    there = on_cuda(engine, problem, device)
     here = hosted(centred) if there else centred  # rows stay on the device, and x comes to the host
     with ExitStack() as opened:
-        where = _engine(engine, here, there, opened)
+        where = _engine(engine, here, there, device, opened)
         method = _default_method(problem, where.batch_size()) if method is None else method
         run = method.bind(here, int(seed))
         if checkpoint is not None and not run.renews:
@@ -215,9 +221,10 @@ class _Driver:
         """The state at x with the examples trimmed whose losses are NaN there, and no continuation, which begins with
         all of them."""
         engine, problem = self.engine, self.engine.problem
-        lost, n = int(np.count_nonzero(np.isnan(to_numpy(engine.losses)))), problem.n
+        losses, n = asarray_like(engine.losses, problem.loss.like), problem.n
+        lost = int(np.count_nonzero(np.isnan(to_numpy(losses))))
         engine.r1 = problem.r1
-        engine.set_weights(problem.r1.minimise(engine.losses, problem.s))
+        engine.set_weights(problem.r1.minimise(losses, problem.s))
         state = self.run.init(engine, x)
         if state.record is not None and isnan(state.record.objective):
             raise ValueError(
@@ -357,7 +364,7 @@ def _default_method(problem: Problem, b: int | None) -> Method:
     return alternating() if small(problem) else svrg(b=b)
 
 
-def _engine(engine: str | Engine, problem: Problem, there: bool, opened: ExitStack) -> Engine:
+def _engine(engine: str | Engine, problem: Problem, there: bool, device: Any, opened: ExitStack) -> Engine:
     if isinstance(engine, Engine):
         if engine.problem is not problem:
             raise ValueError("engine was made for another problem; make it from this one.")
@@ -367,7 +374,7 @@ def _engine(engine: str | Engine, problem: Problem, there: bool, opened: ExitSta
     if there:
         from trimlearn.engines.cuda.engine import CudaEngine  # imports torch
 
-        return CudaEngine(problem)
+        return CudaEngine(problem, device)
     if engine == "dask":
         from trimlearn.engines.cluster.engine import DaskEngine  # imports dask
 

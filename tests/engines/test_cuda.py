@@ -249,7 +249,9 @@ def tensors(**layer: Any) -> Problem:
 @pytest.fixture
 def as_if_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tensors in the host's memory count as CUDA tensors."""
-    monkeypatch.setattr(import_module("trimlearn.solve"), "on_cuda", lambda engine, problem: engine in ("auto", "cuda"))
+    monkeypatch.setattr(
+        import_module("trimlearn.solve"), "on_cuda", lambda engine, problem, device: engine in ("auto", "cuda")
+    )
     monkeypatch.setattr(engine_module, "open_device", lambda device: torch.device("cpu"))
 
 
@@ -388,6 +390,40 @@ def _elsewhere(problem: Problem) -> Problem:
     return problem
 
 
+def test_a_device_may_be_named_instead_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays are moved there once, for all starts; what comes back are arrays."""
+    problem = Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N), Ridge(1e-3))
+    asked: list[Any] = []
+    monkeypatch.setattr(engine_module, "open_device", lambda device: asked.append(device) or torch.device("cpu"))
+    here = solve(problem, svrg(step=0.05), max_passes=4, engine="local")
+    for engine in ("auto", "cuda"):
+        there = solve(problem, svrg(step=0.05), max_passes=4, engine=engine, device="cuda:1")
+        assert isinstance(there.x, np.ndarray) and isinstance(there.w, np.ndarray)
+        np.testing.assert_allclose(there.x, here.x, rtol=1e-8)
+    assert asked == ["cuda:1"] * 2
+    solve(problem, svrg(step=0.05), max_passes=2, device=torch.device("cuda", 1), start="multistart")
+    assert len(asked) > 3 and set(map(str, asked)) == {"cuda:1"}
+
+
+def test_a_device_that_cannot_be_meant_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N))
+    with pytest.raises(ValueError, match=r"device='cuda' is for engine='cuda' or 'auto', not 'local'"):
+        solve(problem, engine="local", device="cuda")
+    with pytest.raises(ValueError, match=r"device='cuda' is for engine='cuda' or 'auto', not <trimlearn"):
+        solve(problem, engine=LocalEngine(problem), device="cuda")
+    for wrong in ("cpu", "gpu", 0):
+        with pytest.raises(ValueError, match=r"device must be 'cuda', 'cuda:1' and so on, or None, got"):
+            solve(problem, device=wrong)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="torch sees no CUDA device here"):
+        solve(problem, device="cuda")
+    with pytest.raises(ValueError, match="device must name a torch device"):
+        solve(problem, device="cuda:one")
+    monkeypatch.setitem(__import__("sys").modules, "torch", None)
+    with pytest.raises(ValueError, match="needs torch, which is not installed; use engine='local'"):
+        place.open_device("cuda")
+
+
 def test_other_losses_are_refused() -> None:
     class Parabola(Loss):
         n, x_shape, like = 5, (1,), np.zeros(1)
@@ -404,6 +440,8 @@ def test_other_losses_are_refused() -> None:
     problem = Problem(Parabola(), CappedSimplex(4))
     with pytest.raises(ValueError, match="linear prediction, not Parabola"):
         solve(problem, engine="cuda")
+    with pytest.raises(ValueError, match="device='cuda' is for losses of a linear prediction, not Parabola"):
+        solve(problem, device="cuda")
     with pytest.raises(ValueError, match="linear prediction, not Parabola"):
         CudaEngine(problem)
 

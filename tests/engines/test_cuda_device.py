@@ -20,8 +20,9 @@ from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 torch = pytest.importorskip("torch")
 
 from trimlearn.engines.cuda import CudaEngine  # noqa: E402
-from trimlearn.engines.cuda.fused import FusedRows, fused_drawing  # noqa: E402
+from trimlearn.engines.cuda.fused import FusedRows, fused_drawing, fused_selection  # noqa: E402
 from trimlearn.engines.cuda.rows import TorchRows  # noqa: E402
+from trimlearn.engines.cuda.select import CountedSelection, Selection  # noqa: E402
 
 pytestmark = pytest.mark.cuda
 
@@ -147,6 +148,38 @@ def test_sums_of_the_kernels_are_those_of_torch(layer: str) -> None:
         target = expected[..., : engine._layout.size] if columns is not found else expected
         scale = target.abs().amax(0, keepdim=True).clamp_min(1e-30)
         torch.testing.assert_close(columns / scale, target / scale, rtol=2e-4, atol=2e-4, check_dtype=False)
+
+
+@pytest.mark.parametrize("n", [1, 5, 1000, 70_001])
+@pytest.mark.parametrize("kind", ["numbers", "ties", "one value", "wide"])
+def test_the_smallest_are_found_by_counting_as_by_sorting(n: int, kind: str) -> None:
+    """With infinities, NaN, both zeros and negative numbers among them."""
+    rng = np.random.default_rng(n)
+    f = {
+        "numbers": rng.standard_normal(n),
+        "ties": np.round(rng.standard_normal(n), 1),
+        "one value": np.full(n, -3.5),
+        "wide": rng.standard_normal(n) * 10.0 ** rng.integers(-30, 30, n),
+    }[kind].astype(np.float32)
+    if n >= 1000:
+        f[[1, 2, 3, 4, 5]] = np.inf, np.nan, -0.0, 0.0, -np.inf
+    losses, w = torch.from_numpy(f).cuda(), torch.full((n,), 0.25, device="cuda")
+    for h in {1e-3, 0.6, 1.0, n / 3, n // 2 + 0.5, n - 4.0, float(n)}:
+        if not 0 < h <= n:
+            continue
+        sorting, counting = Selection(losses, w.clone(), None, n), fused_selection(losses, w.clone(), None, n)
+        assert isinstance(counting, CountedSelection)
+        expected, found = sorting.take(CappedSimplex(h)), counting.take(CappedSimplex(h))
+        torch.testing.assert_close(counting._w, sorting._w, rtol=1e-6, atol=0.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_a_device_may_be_named() -> None:
+    problem = Problem(Softmax(V, LABELS), CappedSimplex(0.8 * N), Ridge(1e-3))
+    here = solve(problem, svrg(step=0.05), max_passes=4, tol=0.0)
+    there = solve(problem, svrg(step=0.05), max_passes=4, tol=0.0, device="cuda:0")
+    assert isinstance(there.x, np.ndarray)
+    np.testing.assert_allclose(there.x, here.x, rtol=1e-4, atol=1e-4 * np.abs(here.x).max())
 
 
 def test_an_engine_for_another_device_is_refused() -> None:

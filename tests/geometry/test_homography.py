@@ -534,11 +534,27 @@ def test_rethreshold_goes_on_from_the_fit(contamination: Any, half: SyntheticMat
         model.rethreshold(297)
 
 
+def test_the_trimmed_fit_is_made_when_it_is_asked_for(half: SyntheticMatches) -> None:
+    """The same whenever that is, also after pickling; a new fit has a new one."""
+    with pytest.raises(NotFittedError):
+        TrimmedHomography().raw_weights_
+    model = TrimmedHomography().fit(half.src, half.dst)
+    twin = pickle.loads(pickle.dumps(model))
+    for name in ("raw_weights_", "raw_homography_", "objective_"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(twin, name))
+    assert corner_error(model.raw_homography_, half.H) < 5.0
+    assert abs(model.raw_weights_.sum() - model.weights_.sum()) < 20
+    before = model.raw_weights_
+    assert model.raw_weights_ is before
+    model.rethreshold(0.45)
+    assert model.raw_weights_.sum() == pytest.approx(0.55 * len(half.src))
+
+
 def test_verbose_says_what_is_being_done(half: SyntheticMatches, capsys: pytest.CaptureFixture[str]) -> None:
     TrimmedHomography().fit(half.src, half.dst)
     assert capsys.readouterr().err == ""
     TrimmedHomography(verbose=True).fit(half.src, half.dst)
-    assert "trimmed fit" in capsys.readouterr().err
+    assert "refinement" in capsys.readouterr().err
 
 
 def test_rounding_far_from_the_origin_is_small_up_to_the_limit() -> None:

@@ -10,18 +10,23 @@ import numpy as np
 import pytest
 
 from trimlearn.geometry.homography.a_contrario import Chance
-from trimlearn.geometry.homography.dlt import dlt, four_best
+from trimlearn.geometry.homography.dlt import Moments, four_best
 from trimlearn.geometry.homography.minimal import four_point
 from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
-from trimlearn.geometry.homography.refine import _halves, _shares, refined
+from trimlearn.geometry.homography.refine import _misses, _Mixing, _shares, refined
 from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import FIRST, SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
-from trimlearn.geometry.homography.transfer import adjugate, factor, squared_errors, squared_transfer, transform
+from trimlearn.geometry.homography.transfer import adjugate, one_way_errors, squared_errors, squared_transfer, transform
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 ONE = np.arange(4)[None]
+
+
+def dlt(pairs: PointPairs, w: np.ndarray) -> np.ndarray:
+    """The H (pixels) with the smallest Σ wᵢ‖Aᵢh‖², ‖h‖ = 1."""
+    return pairs.to_pixels(Moments(pairs.normalised).minimiser(w))
 
 
 def by_linear_system(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
@@ -123,11 +128,8 @@ def test_errors_are_scaled_by_what_noise_does_there() -> None:
 
 
 def _scaled_by_hand(H: np.ndarray, src: np.ndarray, dst: np.ndarray) -> np.ndarray:
-    J = np.moveaxis(_slopes(H, src), 2, 0)
-    zoom = np.abs(np.linalg.det(J))[:, None, None]
-    M = 0.5 * np.maximum(1.0, zoom) * (np.eye(2) + J @ J.swapaxes(1, 2) / zoom)
     r = dst - transform(H, src)
-    return np.asarray(np.einsum("ni,nij,nj->n", r, np.linalg.inv(M), r))
+    return np.asarray(np.einsum("ni,nij,nj->n", r, _inverse_of_m(H, src), r))
 
 
 @pytest.mark.parametrize("zoom", [0.1, 1.0, 7.0])
@@ -140,25 +142,74 @@ def test_errors_are_in_pixels_of_the_coarser_image(zoom: float) -> None:
     np.testing.assert_allclose(np.sqrt(squared_errors(np.diag([zoom, zoom, 1.0]), many)), e[0])
 
 
-def test_how_both_errors_move() -> None:
+def test_how_errors_move() -> None:
+    """Slope and curvature of e²/2 with M as it is, by differences: the way there, and the way back in terms of x⁻¹."""
     scene = random_scene(np.random.default_rng(3), 20, contamination=0.0)
     pairs = PointPairs(scene.src, scene.dst)
     x, step = pairs.to_normalised(scene.H), 1e-6
-    halves = _halves(x, pairs)
-    np.testing.assert_allclose(sum((h.r**2).sum(axis=0) for h in halves), squared_errors(scene.H, pairs), rtol=1e-9)
-    scales = [factor(_slopes(H, p)) for H, p in ((scene.H, pairs.src), (np.linalg.inv(scene.H), pairs.dst))]
-    for i in range(9):
-        d = step * np.eye(9)[i].reshape(3, 3)
-        for half, (p, q, s), up, down in zip(halves, scales, _missed(x + d, pairs), _missed(x - d, pairs), strict=True):
-            u, v = (up - down) / (2 * step)
-            moved = np.einsum("ijn,jk,kn->in", half.D, d / step, half.a)
-            np.testing.assert_allclose(moved, [p * u, s * v - q * u], rtol=1e-4, atol=1e-6 * np.abs(half.D).max())
+    at = _misses(x, pairs)
+    np.testing.assert_allclose(at.e2, squared_errors(scene.H, pairs), rtol=1e-9)
+    back = np.linalg.inv(x)
+    np.testing.assert_allclose(at.back, back)
+    points, frames, H = pairs.normalised.both, pairs.frames, (scene.H, np.linalg.inv(scene.H))
+    for k, (X, own) in enumerate(((x, pairs.src), (back, pairs.dst))):
+        N = _inverse_of_m(H[k], own) / frames[1 - k][0, 0] ** 2
+        r = _missed(X, points[k], points[1 - k])
+        moves = step * np.eye(9).reshape(9, 3, 3)
+        up, down = (np.stack([_missed(Y, points[k], points[1 - k]) for Y in (X + way * moves)]) for way in (1, -1))
+        D = (up - down) / (2 * step)
+        slope = np.einsum("inp,npq,nq->in", D, N, r)
+        found = np.einsum("in,jn->ijn", at.slope[k], points[k]).reshape(9, -1)
+        np.testing.assert_allclose(found, slope, rtol=1e-4, atol=1e-5 * np.abs(slope).max())
+        curvature = np.einsum("inp,npq,jnq->ijn", D, N, D)
+        six = at.curvature[k][[0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(3, 3, -1)
+        found = np.einsum("ijn,kn,ln->ikjln", six, points[k], points[k]).reshape(9, 9, -1)
+        np.testing.assert_allclose(found, curvature, rtol=1e-3, atol=1e-5 * np.abs(curvature).max())
 
 
-def _missed(x: np.ndarray, pairs: PointPairs) -> list[np.ndarray]:
-    """π(H src) − dst and π(H⁻¹ dst) − src in pixels, (2, n) each."""
-    H = pairs.to_pixels(x)
-    return [(transform(H, pairs.src) - pairs.dst).T, (transform(np.linalg.inv(H), pairs.dst) - pairs.src).T]
+def test_the_scaled_miss_has_the_length_of_its_error() -> None:
+    scene = random_scene(np.random.default_rng(4), 30, contamination=0.0)
+    pairs = PointPairs(scene.src, scene.dst)
+    r = _misses(pairs.to_normalised(scene.H), pairs).r
+    np.testing.assert_allclose((r**2).sum(axis=0), _scaled_by_hand(scene.H, scene.src, scene.dst), rtol=1e-5)
+    np.testing.assert_allclose(one_way_errors(scene.H, pairs), 2 * (r**2).sum(axis=0), rtol=1e-9)
+
+
+def test_mixing_ends_where_the_steps_lead() -> None:
+    """A map that halves the distance along some axes and takes a tenth along others: Anderson needs a few steps."""
+    rates, end = np.linspace(0.1, 0.6, 9).reshape(3, 3), np.full((3, 3), 1 / 3)
+    x, mixing, sizes = end + 0.01 * np.arange(9).reshape(3, 3), _Mixing(), []
+    for _ in range(8):
+        step = (rates - 1) * (x - end * np.sum(x * end))  # as norm 1 is kept
+        sizes.append(np.abs(step).max())
+        x = mixing.after(x, step)
+    assert sizes[-1] < 0.01 * 0.6**7 * sizes[0] and np.linalg.norm(x) == pytest.approx(1.0)
+
+
+def test_leverages_are_those_of_the_rows() -> None:
+    scene = random_scene(np.random.default_rng(5), 40, contamination=0.0)
+    points, w = PointPairs(scene.src, scene.dst).normalised, np.linspace(0, 1, 40)
+    a, (u, v) = points.both[0].T, points.dst.T
+    none = np.zeros_like(a)
+    rows = np.stack([np.hstack([a, none, -u[:, None] * a]), np.hstack([none, a, -v[:, None] * a])], axis=1)
+    values, vectors = np.linalg.eigh(np.einsum("n,nki,nkj->ij", w, rows, rows))
+    C = vectors[:, 1:] / values[1:] @ vectors[:, 1:].T
+    expected = 0.5 * np.einsum("nki,ij,nkj->n", rows, C, rows)
+    np.testing.assert_allclose(Moments(points).leverages(w), expected, rtol=1e-9)
+    assert w @ expected == pytest.approx(4.0)  # eight parameters, two rows each
+    line = PointPairs(points.src * [1.0, 0.0], points.dst)
+    assert np.all(np.isinf(Moments(line).leverages(w)))
+
+
+def _missed(X: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """π(X a) − b for points (3, n): (n, 2)."""
+    return transform(X, a[:2].T) - b[:2].T
+
+
+def _inverse_of_m(H: np.ndarray, points: np.ndarray) -> np.ndarray:
+    J = np.moveaxis(_slopes(H, points), 2, 0)
+    zoom = np.abs(np.linalg.det(J))[:, None, None]
+    return np.asarray(np.linalg.inv(0.5 * np.maximum(1.0, zoom) * (np.eye(2) + J @ J.swapaxes(1, 2) / zoom)))
 
 
 def _slopes(H: np.ndarray, points: np.ndarray) -> np.ndarray:

@@ -315,7 +315,7 @@ def test_a_full_disk_is_one_error_and_nothing_is_left(tmp_path: Path, monkeypatc
     for name in ("posix_fallocate", "pwrite"):
         with monkeypatch.context() as patched:
             patched.setattr(os, name, full)
-            with pytest.raises(OSError, match=r"the shuffled copy takes 0\.00 GB in .*cache, which has .*TMPDIR"):
+            with pytest.raises(OSError, match=r"the copy of the rows takes 0\.00 GB in .*cache, which has .*TMPDIR"):
                 data.shuffled()
         assert list((tmp_path / "cache").iterdir()) == []
     assert isinstance(data, Dataset)

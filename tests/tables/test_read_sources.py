@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import decimal
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,55 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tables_made_up import workbook
 from trimlearn.tables import read_table
 from trimlearn.tables.fingerprint import fingerprint
-
-MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-
-
-def workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
-    """The least that Excel takes for a workbook: nothing here writes one otherwise."""
-
-    def cell(value: Any) -> str:
-        if value is None:
-            return "<c/>"
-        if isinstance(value, bool):
-            return f'<c t="b"><v>{int(value)}</v></c>'
-        if isinstance(value, str):
-            return f'<c t="inlineStr"><is><t>{value}</t></is></c>'
-        return f"<c><v>{value!r}</v></c>"
-
-    def sheet(rows: list[list[Any]]) -> str:
-        lines = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
-        return f'<worksheet xmlns="{MAIN}"><sheetData>{lines}</sheetData></worksheet>'
-
-    named = [(f"rId{i + 1}", f"sheet{i + 1}.xml", name) for i, name in enumerate(sheets)]
-    listed = "".join(f'<sheet name="{name}" sheetId="{key[3:]}" r:id="{key}"/>' for key, _, name in named)
-    parts = "".join(
-        f'<Relationship Id="{key}" Type="{OFFICE}/worksheet" Target="worksheets/{file}"/>' for key, file, _ in named
-    )
-    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"
-    with zipfile.ZipFile(path, "w") as book:
-        book.writestr(
-            "[Content_Types].xml",
-            f'<Types xmlns="{PACKAGE}/content-types"><Default Extension="xml" ContentType="{kind}"/></Types>',
-        )
-        book.writestr(
-            "_rels/.rels",
-            f'<Relationships xmlns="{PACKAGE}/relationships"><Relationship Id="rId1" Type="{OFFICE}/officeDocument" '
-            'Target="xl/workbook.xml"/></Relationships>',
-        )
-        book.writestr(
-            "xl/workbook.xml", f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{listed}</sheets></workbook>'
-        )
-        book.writestr(
-            "xl/_rels/workbook.xml.rels", f'<Relationships xmlns="{PACKAGE}/relationships">{parts}</Relationships>'
-        )
-        for (_, file, _), rows in zip(named, sheets.values(), strict=True):
-            book.writestr(f"xl/worksheets/{file}", sheet(rows))
-    return path
 
 
 def test_excel(tmp_path: Path) -> None:

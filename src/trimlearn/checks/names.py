@@ -126,14 +126,14 @@ class _Style:
 def _sign(digits: str, value: Any) -> str:
     """The decimal sign by which digits mean a value, "" where there is no telling.
 
-    >>> _sign("1.234", 1234.0), _sign("1.234", 1.234), _sign("12,5", 12.5), _sign("12", 12.0)
-    (',', '.', ',', '')
+    >>> _sign("1.234", 1234.0), _sign("1.234", 1.234), _sign("12,5", 12.5), _sign("12", 12.0), _sign(".", np.nan)
+    (',', '.', ',', '', '')
     """
-    if ("," not in digits and "." not in digits) or not isinstance(value, (int, float, np.number)):
+    if not re.search(r"\d", digits) or not re.search("[.,]", digits) or not isinstance(value, (int, float, np.number)):
         return ""
     for sign, other in ((".", ","), (",", ".")):
         plain = digits.replace(other, "").replace(sign, ".")
-        if plain.count(".") <= 1 and plain != "." and isclose(float(plain), abs(float(value))):
+        if plain.count(".") <= 1 and isclose(float(plain), abs(float(value))):
             return sign
     return ""
 

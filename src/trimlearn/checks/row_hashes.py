@@ -63,7 +63,7 @@ class RowHashes:
             codes[:, j] = column.factorize()[0]
             counts = np.bincount(codes[:, j] + 1)
             others = np.maximum(counts[codes[:, j] + 1] - 1, 1)  # a row's own copy is no evidence of chance
-            log_share[:, j] = np.log(others / max(n, 1))
+            log_share[:, j] = np.where(codes[:, j] < 0, 0.0, np.log(others / max(n, 1)))  # gaps are no evidence
             alike[j] = np.sum((counts / max(n, 1)) ** 2)
         at = names.index(target) if target in names else -1
         hashes = cell_hashes(codes)

@@ -142,9 +142,8 @@ def caveats(parts: Parts) -> list[str]:
     said += _unreadable(parts)
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
-        said.append(
-            f"Free text was not looked at: {and_list(unused[:NAMED], more=len(unused) - NAMED, what='columns')}."
-        )
+        names = and_list(unused[:NAMED], more=len(unused) - NAMED, what="columns")
+        said.append(f"Free text and codes were not looked at: {names}.")
     return list(dict.fromkeys(said))
 
 

@@ -12,13 +12,23 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.threads import team
+from trimlearn._utils.blocks import rows_apart
+from trimlearn._utils.threads import team, team_size
 from trimlearn._utils.validation import is_integer
 from trimlearn.progress import stage
 from trimlearn.smart.sizes import FEW
-from trimlearn.streams import Dataset, ShuffledCopy, open_dataset
+from trimlearn.streams import Dataset, OrderedCopy, ShuffledCopy, open_dataset
 
-__all__ = ["STREAMED", "StreamedData", "by_blocks", "column_names", "labels_of", "opened", "read_whole"]
+__all__ = [
+    "STREAMED",
+    "StreamedData",
+    "by_blocks",
+    "column_names",
+    "labels_of",
+    "opened",
+    "read_whole",
+    "sample_size",
+]
 
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
 SAMPLED = 20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points
@@ -86,34 +96,54 @@ def column_names(estimator: Any, data: Dataset) -> None:
 @final
 @dataclass(frozen=True)
 class StreamedData:
-    """A dataset that is being fitted, with its shuffled copy."""
+    """A dataset that is being fitted, with a copy of its rows: in order, which is enough for sums over all of them, or
+    shuffled, where blocks of them are to be drawn."""
 
     data: Dataset
     seed: int
+    shuffled: bool = False
 
     @cached_property
-    def copy(self) -> ShuffledCopy:
-        """The shuffled copy, made when first asked for."""
-        stage(f"shuffled copy of {self.data.n:,} rows")
-        return self.data.shuffled(self.seed)
+    def copy(self) -> OrderedCopy | ShuffledCopy:
+        """The copy, made when first asked for."""
+        stage(f"copy of {self.data.n:,} rows")
+        return self.data.shuffled(self.seed) if self.shuffled else self.data.copied()
 
-    def sample(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rows that stand for all of them: the first of the copy, which were dealt there by chance."""
-        n, p, t = self.data.n, self.data.p, self.copy.t
+    @property
+    def X(self) -> np.ndarray:
+        """The rows, as they lie in the copy."""
+        return self.copy.X
+
+    @property
+    def t(self) -> np.ndarray:
+        """Their targets."""
+        t = self.copy.t
         assert t is not None, "there is a target"
-        m = min(n, max(1, min(max(SAMPLED, PER_COLUMN * p), MOST // p)))
-        stage(f"fit to a sample of {m:,} rows")
-        return np.array(self.copy.X[:m]), np.array(t[:m])
+        return t
+
+    @cached_property
+    def sample(self) -> tuple[np.ndarray, np.ndarray]:
+        """Rows that stand for all of them, drawn without replacement, in float64: in float32 steps never quite end."""
+        rows = rows_apart(self.data.n, sample_size(self.data.n, self.data.p), self.seed)
+        return np.asarray(self.X[rows], dtype=np.float64), self.t[rows]
 
     def fitted_to_sample(self, estimator: Any, labels: Any = None) -> Any:
         """A clone of the estimator, fitted to the sample; ``labels``: how targets are written there."""
-        X, t = self.sample()
+        X, t = self.sample
+        stage(f"fit to a sample of {len(t):,} rows")
         contamination = estimator.contamination
         if is_integer(contamination):
             contamination = float(contamination) / self.data.n
         alone = clone(estimator).set_params(contamination=contamination, random_state=self.seed, verbose=0)
         with team():  # BLAS's own threads would be woken for products that are too short for them
+            if "n_jobs" in alone.get_params() and alone.n_jobs is None:
+                alone.set_params(n_jobs=team_size())  # the same fit, sooner
             return alone.fit(X, t if labels is None else labels(t))
+
+
+def sample_size(n: int, p: int) -> int:
+    """How many of n rows of p columns make the sample."""
+    return min(n, max(1, min(max(SAMPLED, PER_COLUMN * p), MOST // p)))
 
 
 def by_blocks(estimator: Any, data: Dataset, answer: Callable[[np.ndarray, Any], Any]) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The one-time shuffled copy of a dataset: rows as plain numbers in one file that is mapped into memory."""
+"""One-time copies of a dataset: rows as plain numbers in one file that is mapped into memory, shuffled or in order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import mmap
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -20,7 +20,9 @@ from trimlearn.streams.shuffle import Deal, as_bytes
 if TYPE_CHECKING:
     from trimlearn.streams.dataset import Dataset
 
-__all__ = ["ShuffledCopy", "shuffled_copy"]
+__all__ = ["OrderedCopy", "ShuffledCopy", "ordered_copy", "shuffled_copy"]
+
+Mapped = tuple[np.ndarray, np.ndarray | None]  # the rows of X, and their targets
 
 
 @final
@@ -56,20 +58,67 @@ class ShuffledCopy:
         return self.deal.restored(values)
 
 
+@final
+class OrderedCopy:
+    """The rows of a dataset in their own order, for sums over all of them.
+
+    Parameters
+    ----------
+    X, t : ndarray
+        Views of the mapped file, or of the array or memory map that the rows lie in already.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from trimlearn import open_dataset
+    >>> X = np.arange(6.0).reshape(3, 2)
+    >>> open_dataset(X).copied().X is X
+    True
+    """
+
+    def __init__(self, X: np.ndarray, t: np.ndarray | None) -> None:
+        self.X, self.t = X, t
+
+    def restored(self, values: np.ndarray) -> np.ndarray:
+        """``values``, one for each row, which are in the order of the dataset already."""
+        return values
+
+
 def shuffled_copy(data: Dataset, deal: Deal, cache: Path | None) -> ShuffledCopy:
-    """The copy of ``data``: in an unnamed temporary file, which is gone with the process that made it, or in the folder
-    ``cache``, where it is found again by who asks for the same files, columns and seed."""
+    """The shuffled copy of ``data``."""
+    return ShuffledCopy(deal, *_copied(data, cache, deal.seed, lambda number: _write_dealt(data, deal, number)))
+
+
+def ordered_copy(data: Dataset, cache: Path | None) -> OrderedCopy:
+    """The copy of ``data`` in order; none where they lie in an array as they should, whose numbers are only checked."""
+    if (held := data.lies_in()) is not None:
+        for _ in data.blocks():
+            pass
+        return OrderedCopy(*held)
+    return OrderedCopy(*_copied(data, cache, "in order", lambda number: _write_in_order(data, number)))
+
+
+def _copied(data: Dataset, cache: Path | None, which: Any, write: Callable[[int], None]) -> Mapped:
+    """What ``write`` has put into a file: in an unnamed temporary one, which is gone with the process that made it, or
+    in the folder ``cache``, where it is found again by who asks for the same files, columns and ``which``.
+
+    Room is claimed first, so that a disk which is too small says so at once.
+    """
+    size = _size(data)
     if cache is None:
         folder = tempfile.gettempdir()
-        with _room(folder, _size(data)), tempfile.TemporaryFile(prefix="trimlearn-", dir=folder) as file:
-            return _written(data, deal, file)  # which is there as long as it is mapped
+        with _room(folder, size), tempfile.TemporaryFile(prefix="trimlearn-", dir=folder) as file:
+            _claim(file, size)
+            write(file.fileno())
+            return _mapped(data, file)  # which is there as long as it is mapped
     cache.mkdir(parents=True, exist_ok=True)
-    named = cache / f"{data.fingerprint(deal.seed)}.rows"
+    named = cache / f"{data.fingerprint(which)}.rows"
     if not named.exists():
-        with replacing(named) as temporary, _room(str(cache), _size(data)), open(temporary, "w+b") as file:
-            _written(data, deal, file)
+        with replacing(named) as temporary, _room(str(cache), size), open(temporary, "w+b") as file:
+            _claim(file, size)
+            write(file.fileno())
     with open(named, "rb") as file:
-        return _mapped(data, deal, file)
+        return _mapped(data, file)
 
 
 def _size(data: Dataset) -> int:
@@ -93,23 +142,25 @@ def _room(folder: str, size: int) -> Iterator[None]:
             free = f", which has {shutil.disk_usage(folder).free / 1e9:.2f} GB free"
         raise OSError(
             error.errno,
-            f"the shuffled copy takes {size / 1e9:.2f} GB in {folder}{free}: make room, set TMPDIR, or give "
+            f"the copy of the rows takes {size / 1e9:.2f} GB in {folder}{free}: make room, set TMPDIR, or give "
             "cache=, a folder on a larger disk",
         ) from error
 
 
-def _written(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
-    """Deal the rows into the file, a deck at a time: each block gets its share of a deck in one piece.
-
-    Room is claimed first, so that a disk which is too small says so at once. Rows are written, not mapped: pages of a
-    mapped file cost ten times as much when they are first touched.
-    """
-    size, layout, number = _size(data), data.layout, file.fileno()
+def _claim(file: Any, size: int) -> None:
     if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(number, 0, size)
+        os.posix_fallocate(file.fileno(), 0, size)
     else:
         file.truncate(size)
-    width, behind = layout.width * layout.dtype.itemsize, deal.n * layout.width * layout.dtype.itemsize
+
+
+def _write_dealt(data: Dataset, deal: Deal, number: int) -> None:
+    """Deal the rows into the file, a deck at a time: each block gets its share of a deck in one piece.
+
+    Rows are written, not mapped: pages of a mapped file cost ten times as much when they are first touched.
+    """
+    width = data.layout.width * data.layout.dtype.itemsize
+    behind = deal.n * width
     for (X, t), (_, order, places) in zip(_decks(data, deal.deck), deal.decks(), strict=True):
         rows, runs = as_bytes(np.take(X, order, axis=0)), deal.runs(places)
         for a, b, place in runs:
@@ -118,7 +169,19 @@ def _written(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
             each, targets = t.itemsize, as_bytes(t[order])
             for a, b, place in runs:
                 _put(number, targets[a * each : b * each], behind + place * each)
-    return _mapped(data, deal, file)
+
+
+def _write_in_order(data: Dataset, number: int) -> None:
+    """All rows, one after the other, and their targets behind them."""
+    at, behind = 0, data.n * data.layout.width * data.layout.dtype.itemsize
+    for X, t in data.blocks():
+        rows = as_bytes(X)
+        _put(number, rows, at)
+        at += len(rows)
+        if t is not None:
+            targets = as_bytes(t)
+            _put(number, targets, behind)
+            behind += len(targets)
 
 
 def _put(number: int, data: memoryview, at: int) -> None:
@@ -150,12 +213,11 @@ def _decks(data: Dataset, deck: int) -> Iterator[tuple[np.ndarray, np.ndarray | 
         yield X[:filled], None if t is None else t[:filled]
 
 
-def _mapped(data: Dataset, deal: Deal, file: Any) -> ShuffledCopy:
+def _mapped(data: Dataset, file: Any) -> Mapped:
     layout, n = data.layout, data.n
     mapped = mmap.mmap(file.fileno(), _size(data), access=mmap.ACCESS_READ)
     X = np.frombuffer(mapped, layout.dtype, n * layout.width).reshape(n, layout.width)
-    t = np.frombuffer(mapped, layout.target_dtype, n, X.nbytes) if data.has_target else None
-    return ShuffledCopy(deal, X, t)
+    return X, np.frombuffer(mapped, layout.target_dtype, n, X.nbytes) if data.has_target else None
 
 
 def fingerprint(parts: Any) -> str:

@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.streams.copy import ShuffledCopy, fingerprint, shuffled_copy
+from trimlearn.streams.copy import OrderedCopy, ShuffledCopy, fingerprint, ordered_copy, shuffled_copy
 from trimlearn.streams.layout import Layout
 from trimlearn.streams.pieces import ArrayPiece, Block, Piece
 from trimlearn.streams.shuffle import Deal, deal_for
@@ -113,8 +113,22 @@ class Dataset:
         """A copy whose rows are dealt at random into row blocks, in a file that is mapped into memory."""
         return shuffled_copy(self, self.deal(seed), self.cache)
 
-    def fingerprint(self, seed: int) -> str:
-        """What tells a shuffled copy of these rows from others: files by name, size and time, columns, and the seed."""
+    def copied(self) -> OrderedCopy:
+        """A copy in the order of the rows, in a file that is mapped into memory, for sums over all of them."""
+        return ordered_copy(self, self.cache)
+
+    def lies_in(self) -> Block | None:
+        """The array and the target that the rows lie in already, as they would be copied; None where they do not."""
+        first = self.pieces[0]
+        if not isinstance(first, ArrayPiece) or self.layout.target is not None:
+            return None
+        A, every = first.A, [feature.column for feature in self.layout.features] == list(range(first.A.shape[1]))
+        if not every or A.dtype != self.layout.dtype or not A.flags.c_contiguous:
+            return None
+        return A, None if first.t is None else np.ascontiguousarray(first.t, self.layout.target_dtype)
+
+    def fingerprint(self, seed: Any) -> str:
+        """What tells a copy of these rows from others: files by name, size and time, columns, and the seed."""
         files = sorted({str(vars(piece).get("file", "")) for piece in self.pieces} - {""})
         known: list[Any] = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in files]
         if not files:  # of an array there is no name: its content

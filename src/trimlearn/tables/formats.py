@@ -84,7 +84,10 @@ def read_excel(path: Path) -> Raw:
         raise ImportError('Excel needs python-calamine: pip install "trimlearn[check]".') from error
     try:
         book = python_calamine.CalamineWorkbook.from_path(path)
-        sheets = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=False) for name in book.sheet_names}
+        sheets, merged = {}, {}
+        for name in book.sheet_names:
+            sheet = book.get_sheet_by_name(name)
+            sheets[name], merged[name] = sheet.to_python(skip_empty_area=False), sheet.merged_cell_ranges or []
     except OSError:
         raise
     except Exception as error:  # calamine's own errors, of many classes
@@ -95,13 +98,33 @@ def read_excel(path: Path) -> Raw:
     if not filled:
         raise ValueError(f"{path.name} is empty: no sheet holds anything.")
     several = {name: sum(sum(bool(_shown(cell)) for cell in row) > 1 for row in rows) for name, rows in filled.items()}
-    sheet = next((name for name, count in several.items() if count > LEAST), next(iter(filled)))
-    rows = filled[sheet]
+    chosen = next((name for name, count in several.items() if count > LEAST), next(iter(filled)))
+    rows = filled[chosen]
+    filled_down = _fill_merged(rows, merged[chosen])
     raw = _of_rows([[_shown(cell) for cell in row] for row in rows], path.name)
+    if filled_down:
+        cells = "1 cell" if filled_down == 1 else f"{filled_down:,} cells"
+        raw.notes.append(f"{cells} merged with the one above got its value.")
     if len(filled) > 1:
-        which = "the first" if sheet == next(iter(filled)) else "the first with a table"
-        raw.notes.insert(0, f'Of {len(filled)} sheets {which}, "{sheet}", was read.')
+        which = "the first" if chosen == next(iter(filled)) else "the first with a table"
+        raw.notes.insert(0, f'Of {len(filled)} sheets {which}, "{chosen}", was read.')
     return raw
+
+
+def _fill_merged(rows: list[list[Any]], ranges: Any) -> int:
+    """Give cells merged with one above its value, in place: how many. A title over several columns stays as it is.
+
+    >>> rows = [["north", 1], ["", 2], ["", 3]]
+    >>> _fill_merged(rows, [((0, 0), (2, 0))]), rows
+    (2, [['north', 1], ['north', 2], ['north', 3]])
+    """
+    done = 0
+    for (top, column), (bottom, _) in ranges:
+        for row in rows[top + 1 : bottom + 1]:
+            if column < len(row) and not _shown(row[column]):
+                row[column] = rows[top][column]
+                done += 1
+    return done
 
 
 def _of_rows(rows: list[list[str]], name: str) -> Raw:

@@ -14,6 +14,7 @@ import numpy as np
 from trimlearn.tables.cells import pieces
 from trimlearn.tables.delimited import read_delimited
 from trimlearn.tables.fingerprint import fingerprint
+from trimlearn.tables.footer import without_footer
 from trimlearn.tables.formats import read_excel, read_numpy, read_parquet
 from trimlearn.tables.frames import from_array, from_frame
 from trimlearn.tables.layout import DELIMITERS
@@ -71,6 +72,7 @@ def read_table(
     """
     raw = _raw(source)
     _trim(raw)
+    without_footer(raw)
     _check_size(raw, least_rows)
     forced = _forced(raw.names, {"category": categorical, "date": date, "number": number, "id": id or ()}, drop)
     mark = fingerprint(raw.names, raw.columns)

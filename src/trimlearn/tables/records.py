@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from trimlearn.tables.footer import are_remarks, below_the_table
 from trimlearn.tables.layout import DELIMITERS, Layout, Record, records_of
 from trimlearn.tables.raw import arrow
 
@@ -26,12 +27,24 @@ def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], lis
     wrong: list[Record] = []
     for spaced, escaped in ((False, False), (True, False), (False, True)):
         records = records_of(lines, layout.delimiter, spaced, escaped)
+        records, below = _above_remarks(records, layout)
         rows = [r for r in records if _is_row(r, layout)]
         ragged = [r for r in rows if len(r.fields) != layout.count and not _only_spare(r, layout.count)]
         if records and not ragged:
-            return _as_columns(rows, layout.count), _notes(records, rows, layout.count)
+            return _as_columns(rows, layout.count), [*_notes(records, rows, layout.count), *below]
         wrong = wrong or ragged
     raise ValueError(_what_is_wrong(wrong, layout, name, len(lines)))
+
+
+def _above_remarks(records: list[Record], layout: Layout) -> tuple[list[Record], list[str]]:
+    """The records without the remarks that stand below the table, and a note on these."""
+    whole = [i for i, r in enumerate(records) if len(r.fields) == layout.count]
+    end = whole[-1] + 1 if whole else len(records)
+    remarks = [r for r in records[end:] if any(cell.strip() for cell in r.fields)]
+    if not remarks or not are_remarks(records[end:]):
+        return records, []
+    lines = [layout.first_line - 1 + r.first for r in remarks]
+    return records[:end], [below_the_table(lines, [" ".join(r.fields) for r in remarks])]
 
 
 def plain_line_ends(text: bytes) -> bytes:

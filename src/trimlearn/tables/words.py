@@ -85,6 +85,8 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
         found.how = "all different" if different == known else "nearly all different"
     else:
         found.how = how or f"{different:,} different values"
+    if forced is None and 1 < different == known < cells.rows / 2 and not missing[int(cells.codes[0])]:
+        found.notes.append('each value stands once, above empty cells: if these mean "as above", fill them down first')
     return found
 
 

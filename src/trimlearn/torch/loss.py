@@ -12,14 +12,15 @@ from warnings import catch_warnings, filterwarnings
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad, vjp, vmap
+from torch.func import grad, vjp, vmap
 
 from trimlearn._utils.arrays import Array, asarray_like, to_numpy
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.losses.base import Loss
 from trimlearn.losses.storage import Rows
-from trimlearn.torch.parameters import Parameters
+from trimlearn.torch.parameters import Parameters, Stateless
+from trimlearn.torch.short_rows import ShortRows
 from trimlearn.torch.tensors import Tensors, lengthen
 from trimlearn.torch.trial import memory, rows_at_a_time, try_out
 
@@ -100,6 +101,7 @@ class TorchLoss(Loss):
         self._examples = Tensors(data, self.like.device)
         self.n, self.x_shape = self._examples.n, tuple(self.like.shape)
         self._lipschitz = None if lipschitz is None else _constants(lipschitz, self.n, self.like)
+        self._by_columns = self.like.device.type == "cpu"
         size = self._try_out()
         self.batch_size = rows_at_a_time(size, self.like.device) if batch_size is None else batch_size
         check_count(self.batch_size, "batch_size")
@@ -138,9 +140,10 @@ class TorchLoss(Loss):
         if not isinstance(data, (tuple, list)) or not data:
             raise ValueError("data must be a tuple of tensors: the inputs, then the targets.")
         fixed = deepcopy(module).eval()
+        call = Stateless(fixed)
 
         def fn(params: Any, batch: Any) -> Tensor:
-            return loss_fn(functional_call(fixed, params, (batch[0],)), *batch[1:])
+            return loss_fn(call(params, batch[0]), *batch[1:])
 
         return cls(fn, fixed, data, **options)
 
@@ -184,23 +187,23 @@ class TorchLoss(Loss):
 
     def values(self, x: Array, rows: Rows = None) -> Array:
         with torch.no_grad():
-            parts = [self._losses(x, batch) for batch, _ in self._batches(rows, None)]
+            parts = [self._fast(x, batch) for batch, _ in self._batches(rows, None)]
         return torch.cat(parts) if parts else self.like.new_zeros(0)
 
     def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
         return self.value_gradient(x, c, rows)[1]
 
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
-        value, total = self.like.new_zeros((), dtype=torch.float64), torch.zeros_like(self.like)
+        values, total = [], None
         leaf = x.detach().requires_grad_()
         for batch, shares in self._batches(rows, c):
             with torch.enable_grad():
-                f = self._losses(leaf, batch)
+                f = self._fast(leaf, batch)
             (part,) = torch.autograd.grad(f, leaf, shares, allow_unused=True)
             if part is not None:  # None: the params that these examples meet do not show in their losses
-                total += part
-            value += torch.dot(f.detach().double(), shares.double())
-        return float(value), total
+                total = part if total is None else total.add_(part)
+            values.append(torch.dot(f.detach().double(), shares.double()))
+        return float(sum(values)), torch.zeros_like(self.like) if total is None else total
 
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         """Σ cᵢ ∇²fᵢ(x) u: the gradient differentiated again, or differences of it where an operation forbids that."""
@@ -249,6 +252,19 @@ class TorchLoss(Loss):
 
     def _losses(self, x: Tensor, batch: Any) -> Tensor:
         return self._raw(x, batch).to(self.like.dtype)
+
+    def _fast(self, x: Tensor, batch: Any) -> Tensor:
+        """The same losses, with narrow matrices computed by columns, unless fn cannot do with these."""
+        if self._by_columns:
+            params = self._layout.handed(x)
+            try:
+                with ShortRows():
+                    f = self._fn(params, batch)
+                return f.to(self.like.dtype)
+            except RuntimeError as error:
+                _raise_for_memory(error)
+                self._by_columns = False
+        return self._losses(x, batch)
 
     def _raw(self, x: Tensor, batch: Any) -> Tensor:
         return self._fn(self._layout.handed(x), batch)

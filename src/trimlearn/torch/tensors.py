@@ -65,8 +65,12 @@ class Tensors:
             numbers: Any = range(self.n)[rows or slice(None)]
         else:
             numbers = torch.as_tensor(rows, dtype=torch.int64, device=device)
-        if c is not None and len(kept := torch.nonzero(c)[:, 0]) < len(c):
+        if c is not None and not bool(c.all()):
+            kept = torch.nonzero(c)[:, 0]
             c, numbers = c[kept], kept if rows is None else torch.as_tensor(numbers, device=device)[kept]
+        if isinstance(numbers, range) and numbers == range(self.n) and self.n <= size:
+            yield self.data, c  # all of them: nothing to cut
+            return
         size = ceil(len(numbers) / max(1, ceil(len(numbers) / size))) or 1  # batches of one size
         for start in range(0, len(numbers), size):
             piece = numbers[start : start + size]

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
+from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.validation import is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
@@ -195,9 +196,7 @@ class Placed:
 
     def distinct_sample(self, m: int, seed: int) -> Block:
         """m different rows drawn at random, in order; all where there are no more. s is 1, or the sample weights."""
-        rows = np.arange(self.n)
-        if m < self.n:
-            rows = np.sort(_philox(seed).choice(self.n, m, replace=False, shuffle=False))
+        rows = rows_apart(self.n, m, seed)
         return self.fetch(rows, np.ones(len(rows)))
 
     def fetch(self, rows: np.ndarray, times: np.ndarray) -> Block:

@@ -22,12 +22,11 @@ from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
 from trimlearn.engines.cuda.evaluation import Evaluation
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_steps
+from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_selection, fused_steps
 from trimlearn.engines.cuda.layout import Layout
-from trimlearn.engines.cuda.place import explained, on_device, open_device
+from trimlearn.engines.cuda.place import explained, on_device, open_device, rows_like
 from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
-from trimlearn.engines.cuda.select import Selection
 from trimlearn.engines.cuda.singly import Active, active, refreshed
 from trimlearn.engines.cuda.steps import Steps, knows
 from trimlearn.engines.local import LocalEngine
@@ -86,13 +85,15 @@ class CudaEngine(Engine):
         with explained(0, "the weights, losses and residuals of all rows"):
             self._layout = Layout(moved.linear)
             self._rows: TorchRows = fused_rows(moved, self._layout)
-            self._w: Tensor = asarray_like(problem.r1.start(problem.n, problem.s), moved.like)
+            self._w: Tensor = moved.like.new_zeros(problem.n)
             self._exchange = Exchange(self._layout, loss.like, self._w)
             s = None if problem.s is None else asarray_like(problem.s, moved.like)
             self._all = Evaluation(self._rows, self._exchange, self._w, s, problem.S)
-            self._selection = Selection(self._all.f, self._w, s, problem.S)
+            self._selection = fused_selection(self._all.f, self._w, s, problem.S)
         self._twin = copy(problem)
         self._twin.loss, self._twin.s = moved, s
+        self._outside = rows_like(loss)
+        self.set_even_weights()
         self._kind = "residuals"
         self._drawing = fused_drawing(problem.n, self._cumulative, self.device)
         self._products = Products(self._rows, self._exchange, self._w, self._drawing)
@@ -115,13 +116,16 @@ class CudaEngine(Engine):
 
     @property
     def weights(self) -> Array:
-        return self._exchange.array(self._w)
+        return asarray_like(self._w.clone(), self._outside)
 
     def set_weights(self, w: Any) -> None:
         self._w.copy_(self._exchange.tensor(w))
 
     def set_even_weights(self) -> None:
-        self._w.copy_(asarray_like(self.r1.start(self.problem.n, self._twin.s), self._w))
+        if self._selection.knows(self.r1):
+            self._selection.spread(self.r1)
+        else:
+            self._w.copy_(asarray_like(self.r1.start(self.problem.n, self._twin.s), self._w))
 
     def set_best_weights(self, x: Array) -> None:
         self._exchange.send(x)
@@ -129,7 +133,7 @@ class CudaEngine(Engine):
 
     @property
     def losses(self) -> Array:
-        return self._exchange.array(self._all.f)
+        return asarray_like(self._all.f.clone(), self._outside)
 
     # -- w-steps ------------------------------------------------------------------------------------------------------
 

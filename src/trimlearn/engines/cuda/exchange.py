@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn.engines.cuda.layout import Layout
 
 __all__ = ["Exchange"]
@@ -54,7 +54,7 @@ class Exchange:
 
     def array(self, a: Any) -> Array:
         """Any tensor as an array of the kind that x is: a copy."""
-        return asarray_like(to_numpy(a.clone()), self._like)
+        return asarray_like(a.clone(), self._like)
 
     def array64(self, a: np.ndarray) -> Array:
         """The same in float64."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, final
 
@@ -13,28 +12,33 @@ import numpy as np
 import torch
 
 from trimlearn.engines.cuda.drawing import Drawing, KernelDrawing
+from trimlearn.engines.cuda.kernels.drawing import draw_kernel
+from trimlearn.engines.cuda.kernels.moments import largest_kernel, moments_kernel
+from trimlearn.engines.cuda.kernels.moving import move_kernel
+from trimlearn.engines.cuda.kernels.rows import rows_kernel
 from trimlearn.engines.cuda.layout import Layout
 from trimlearn.engines.cuda.rows import TorchRows
+from trimlearn.engines.cuda.select import CountedSelection, Selection
 from trimlearn.engines.cuda.steps import Steps
 from trimlearn.losses import compiled
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
 
-__all__ = ["fused_drawing", "fused_rows", "fused_steps"]
+__all__ = ["fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
 
 MOST_CLASSES = 64  # predictions of a row that a kernel holds: more do not fit beside it into registers
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
-MOMENT_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
+COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
 SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
 
 Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @cache
-def _kernels() -> Any:
-    """The compiled kernels; None where Triton is not to be had: torch brings it along on Linux."""
-    return import_module("trimlearn.engines.cuda.kernels") if find_spec("triton") else None
+def has_triton() -> bool:
+    """Whether the kernels can be compiled: torch brings Triton along on Linux."""
+    return find_spec("triton") is not None
 
 
 @final
@@ -76,7 +80,7 @@ def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
     """The sums over rows of a loss, fused where there is a kernel for it."""
     V = loss.linear.storage.V
     fits = V.device.type == "cuda" and V.dtype in STORED and loss.like.dtype == torch.float32 and loss.K <= MOST_CLASSES
-    phi = phi_of(loss) if fits and _kernels() is not None else None
+    phi = phi_of(loss) if fits and has_triton() else None
     return TorchRows(loss, layout) if phi is None else FusedRows(loss, layout, phi)
 
 
@@ -87,9 +91,15 @@ def fused_steps(rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, dra
 
 def fused_drawing(n: int, cumulative: np.ndarray | None, device: torch.device) -> Drawing:
     """Draws on the device, where there is a kernel for that."""
-    if device.type != "cuda" or _kernels() is None:
+    if device.type != "cuda" or not has_triton():
         return Drawing(n, cumulative, device)
-    return KernelDrawing(n, cumulative, device, _kernels().draw_kernel)
+    return KernelDrawing(n, cumulative, device, draw_kernel)
+
+
+def fused_selection(f: Tensor, w: Tensor, s: Tensor | None, S: float) -> Selection:
+    """The search for the h smallest losses, by counting where there is a kernel for that."""
+    fits = f.device.type == "cuda" and f.dtype == torch.float32 and s is None and has_triton()
+    return CountedSelection(f, w, S) if fits else Selection(f, w, s, S)
 
 
 @final
@@ -134,27 +144,28 @@ class FusedRows(TorchRows):
 
     def moments(self, c: Tensor) -> tuple[Tensor, Tensor]:
         """In float32, of columns in units of their largest entry, so that no power is out of its range."""
-        linear, parts, columns = self.loss.linear, MOMENT_PARTS, 128
-        per = -(-self.n // parts)
-        second, fourth = self.like.new_zeros((2, parts, self.layout.width))
+        second, fourth = self.like.new_zeros((2, COLUMN_PARTS, self.layout.width))
         unit = torch.where(self._largest > 0, 1.0 / self._largest, 1.0).float()
-        _kernels().moments_kernel[(parts, -(-self.p // columns))](
-            self.V, c, self.center, unit, second, fourth, self.n, self.p, self.layout.width, per,
-            CENTER=linear.center is not None, BM=32, BP=columns, num_warps=4,
-        )  # fmt: skip
-        size = self._largest if linear.scale is None else self._largest / linear.scale
+        self._by_columns(moments_kernel, c, self.center, unit, second, fourth)
+        scale = self.loss.linear.scale
+        size = self._largest if scale is None else self._largest / scale
         sums = (part.sum(0, dtype=torch.float64)[: self.p] for part in (second, fourth))
         return next(sums) * size**2, next(sums) * size**4
 
     @cached_property
     def _largest(self) -> Tensor:
         """The largest |entry| of each column about its centre, in float64; found once."""
-        center = 0.0 if self.loss.linear.center is None else self.loss.linear.center.double()
-        found = torch.zeros(self.p, dtype=torch.float64, device=self.V.device)
-        for at in self._pieces(slice(0, self.n)):
-            for end in (self.V[at].amax(0), self.V[at].amin(0)):
-                found = torch.maximum(found, (end.double() - center).abs())
-        return found
+        found = self.like.new_zeros((COLUMN_PARTS, self.layout.width))
+        self._by_columns(largest_kernel, self.center, found)
+        return found.amax(0)[: self.p].double()
+
+    def _by_columns(self, kernel: Any, *arguments: Tensor) -> None:
+        """Run a kernel of `trimlearn.engines.cuda.kernels.moments`."""
+        columns = 128
+        kernel[(COLUMN_PARTS, -(-self.p // columns))](
+            self.V, *arguments, self.n, self.p, self.layout.width, -(-self.n // COLUMN_PARTS),
+            CENTER=self.loss.linear.center is not None, BM=32, BP=columns, num_warps=4,
+        )  # fmt: skip
 
     def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
         return self._summed(self.launch(self.shape(self.n), table, X, X, c, f, self.n))
@@ -190,7 +201,7 @@ class FusedRows(TorchRows):
             sums.zero_()
         linear, phi = self.loss.linear, self.phi
         nobody = self._nobody
-        _kernels().rows_kernel[(programs,)](
+        rows_kernel[(programs,)](
             self.V, X, U, self.center, self.scale, phi.T, phi.A, phi.a, phi.b, self.table, c, f,
             *(drawn or (nobody, nobody, nobody, nobody, nobody)), parts, sums,
             m, self.p, self.layout.width, tiles, programs,
@@ -205,7 +216,7 @@ class FusedRows(TorchRows):
         """Run the second kernel; ``rest``: see there."""
         parts, sums = self._scratch_of(programs)
         linear, columns = self.loss.linear, 32
-        _kernels().move_kernel[(-(-self.layout.width // columns), self.layout.K)](
+        move_kernel[(-(-self.layout.width // columns), self.layout.K)](
             parts, sums, self.center, self.scale, gradient, *rest,
             self.p, self.layout.width, programs,
             KP=self.padded, INTERCEPT=linear.intercept, CENTER=linear.center is not None,

@@ -21,19 +21,24 @@ from trimlearn.losses.storage import Csr, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
 
-__all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device"]
+__all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device", "rows_like"]
 
 # What helps where a device is full, for the errors that say so: each of these takes less memory there, or none.
 INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
 
 
-def on_cuda(engine: Any, problem: Problem) -> bool:
-    """Whether `trimlearn.solve` puts the rows on a CUDA device for this argument ``engine``, or finds them there: with
-    "auto" those of a linear prediction, which are all that the engine knows."""
+def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
+    """Whether `trimlearn.solve` puts the rows on a CUDA device for these arguments, or finds them there: with "auto"
+    those of a linear prediction, which are all that the engine knows."""
     loss = problem.loss
-    if isinstance(engine, str) and engine == "cuda":
+    if device is not None and not (isinstance(engine, str) and engine in ("auto", "cuda")):
+        raise ValueError(f"device={str(device)!r} is for engine='cuda' or 'auto', not {engine!r}; give one of the two.")
+    if device is not None or (isinstance(engine, str) and engine == "cuda"):
+        asked = "engine='cuda'" if device is None else f"device={str(device)!r}"
         if not isinstance(loss, PredictionLoss):
-            raise ValueError(f"engine='cuda' is for losses of a linear prediction, not {type(loss).__name__}.")
+            raise ValueError(f"{asked} is for losses of a linear prediction, not {type(loss).__name__}.")
+        if device is not None and not str(device).startswith("cuda"):
+            raise ValueError(f"device must be 'cuda', 'cuda:1' and so on, or None, got {device!r}.")
         return True
     if not (isinstance(engine, str) and engine == "auto" and isinstance(loss, PredictionLoss)):
         return False
@@ -74,6 +79,8 @@ def on_device(loss: PredictionLoss, device: Any, storage: str | None = None) -> 
         raise ValueError(f"storage must name a torch dtype, such as 'bfloat16', or be None, got {storage!r}.")
     if is_torch_array(home.V) and home.V.device != device and home.V.device.type != "cpu":
         raise ValueError(f"V lies on {home.V.device} and the engine was made for {device}; move one of them.")
+    if isinstance(home, Elsewhere) and home.V.device == device and storage is None and home.V.is_contiguous():
+        return home.loss  # they have never left
     like = torch.empty(0, dtype=getattr(torch, str(np.dtype(_dtype(loss.like)))), device=device)
     n, p = home.V.shape
     size = n * p * (2 if storage else home.V.itemsize)
@@ -91,12 +98,18 @@ def hosted(problem: Problem) -> Problem:
     assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
     if is_numpy_array(problem.loss.like):
         return problem
-    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss.linear.storage), to_numpy)
+    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss), to_numpy)
     if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
         loss.begin_at(to_numpy(problem.loss.start()))
     other.loss = loss
     other.s = None if problem.s is None else to_numpy(problem.s)
     return other
+
+
+def rows_like(loss: PredictionLoss) -> Array:
+    """An empty array of the kind that arrays with an entry per row are in: where the rows are, though x is hosted."""
+    home = loss.linear.storage
+    return home.loss.like if isinstance(home, Elsewhere) else loss.like
 
 
 def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Array]) -> PredictionLoss:
@@ -113,9 +126,10 @@ def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Ar
 
 @final
 class Elsewhere(Storage):
-    """Rows that lie on a device, for the few who ask for them in the host's memory: they are fetched."""
+    """The rows of a loss that lie on a device, for the few who ask for them in the host's memory: they are fetched."""
 
-    def __init__(self, there: Storage) -> None:
+    def __init__(self, loss: PredictionLoss) -> None:
+        self.loss, there = loss, loss.linear.storage
         super().__init__(there.V, np.empty(0, dtype=_dtype(there.like)))
         self._there = there
 

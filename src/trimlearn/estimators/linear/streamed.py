@@ -36,7 +36,7 @@ __all__ = ["FinalFit", "final_fit", "fit_linear_stream", "judged_rows"]
 
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
-TRIED = 10_000  # rows that columns are standardised by, and the rounding of targets is known by: a limit on time
+TRIED = 10_000  # residuals whose mean says of about what size they are: a limit on time
 TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose inverse is finite, and some room
 PIECE = 1 << 17  # rows whose weights and probabilities are found in one go by a thread: a limit on memory, 1 MB each
 
@@ -89,17 +89,15 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
 
 
 def _rows(model: Any, streamed: StreamedData) -> StreamedRows:
-    copy, p = streamed.copy, streamed.data.p
-    assert copy.t is not None, "there is a target"
-    A = np.asarray(copy.X[:TRIED], dtype=np.float64)  # only for the scale of sums: any rows would do
+    p, A = streamed.data.p, streamed.sample[0]  # only for the scale of sums: any rows would do
     center = np.median(A, axis=0) if model.fit_intercept else np.zeros(p)
     scale = np.sqrt(np.mean((A - center) ** 2, axis=0))
     scale = np.where(scale > 0, scale, 1.0)
     penalty = np.zeros(p + bool(model.fit_intercept))
     if model.penalty == "l2":
         penalty[:p] = model.alpha / scale**2
-    t = copy.t.astype(copy.X.dtype, copy=False)
-    return StreamedRows(copy.X, t, center, scale, bool(model.fit_intercept), penalty)
+    t = streamed.t.astype(streamed.X.dtype, copy=False)
+    return StreamedRows(streamed.X, t, center, scale, bool(model.fit_intercept), penalty)
 
 
 def judged_rows(model: Any, rows: RowsElsewhere, r: Any, h: float, unit: float) -> Verdict:
@@ -150,7 +148,7 @@ def _keep_raw(model: Any, streamed: StreamedData, rows: StreamedRows, raw: Conce
     model.history_ = [Record(k, 2.0 * k + 1, value, nan, nan, keep, nan) for k, value in enumerate(raw.objectives)]
     model.n_iter_ = max(1, len(raw.objectives) - 1)
     model.raw_weights_ = streamed.copy.restored(raw.weights())
-    values, counts = summarised(raw.r, max(float(np.abs(raw.r[:TRIED]).mean()), TINY))
+    values, counts = summarised(raw.r, max(float(np.abs(raw.r[:: max(1, len(raw.r) // TRIED)]).mean()), TINY))
     model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
 
 

@@ -93,15 +93,14 @@ class _Rows:
     """All rows of the copy, and what a model says of them."""
 
     def __init__(self, model: Any, streamed: StreamedData) -> None:
-        copy = streamed.copy
-        assert copy.t is not None, "there is a target"
         self.model, self.n = model, streamed.data.n
-        self.V, self.t = copy.X, copy.t.astype(copy.X.dtype, copy=False)
-        self.storage, self.q = open_storage(copy.X), streamed.data.p + bool(model.fit_intercept)
+        self.V, self.t = streamed.X, streamed.t.astype(streamed.X.dtype, copy=False)
+        self.storage, self.q = open_storage(streamed.X), streamed.data.p + bool(model.fit_intercept)
         for at in self.pieces():
             model._law.check(Examples(self.V[at], self.t[at]))
-        self.floor = model._law.floor(self.t if model.loss in ("poisson", "gamma") else self.t[:PIECE])
-        if model.loss == "binomial" and np.all((self.t[:PIECE] == 0) | (self.t[:PIECE] == 1)):
+        some = streamed.sample[1].astype(self.t.dtype, copy=False)
+        self.floor = model._law.floor(self.t if model.loss in ("poisson", "gamma") else some)
+        if model.loss == "binomial" and np.all((some == 0) | (some == 1)):
             raise ValueError("labels 0 and 1 in data larger than memory are for TrimmedLogisticRegression.")
 
     def pieces(self) -> list[slice]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from math import inf, nan, prod
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from scipy.special import expit
 
 from trimlearn._utils.arrays import Array
+from trimlearn._utils.blocks import slices_apart, taken
 from trimlearn._utils.threads import each, team, total
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import places
@@ -23,7 +24,7 @@ from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import Judged
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
-from trimlearn.robust.streamed import newton_streamed, trimmed_newton, trimming
+from trimlearn.robust.streamed import PER_PARAMETER, SLICES, newton_streamed, trimmed_newton, trimming
 from trimlearn.smart import svrg
 from trimlearn.smart.method import Record
 from trimlearn.smart.sizes import FEW
@@ -35,6 +36,7 @@ __all__ = ["fit_logistic_stream"]
 
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
+LEAD, LEAST = 1 << 24, 8  # numbers in the rows that go ahead, a limit on memory, 67 MB; at most an eighth of all rows
 TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 
@@ -50,8 +52,12 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
             "data larger than memory are fitted with penalty=None or 'l2', without class_weight and balanced_trimming; "
             "fit other models to a sample of the rows."
         )
-    streamed = StreamedData(data, model._seed())
+    q = data.p + bool(model.fit_intercept)
+    streamed = StreamedData(data, model._seed(), shuffled=q > FEW)
     labels = _Labels(streamed)
+    if len(labels.classes) > 2 and not streamed.shuffled and q * len(labels.classes) > FEW:  # which nobody could know
+        streamed = replace(streamed, shuffled=True)
+        labels = _Labels(streamed)
     known = streamed.fitted_to_sample(model, labels.written)
     if len(known.classes_) < len(labels.classes):
         raise ValueError(
@@ -61,10 +67,9 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     model.classes_ = labels.classes
     column_names(model, data)
     vars(model).pop("_training", None)
-    model._bounds = known._bounds
-    storage, n = open_storage(streamed.copy.X), data.n
+    model._bounds, n = known._bounds, data.n
     ridge = 0.0 if model.penalty is None else 1 / (model.C * n)
-    fits = _Fits(model, storage, labels, ridge)
+    fits = _Fits(model, streamed.X, labels, ridge)
     with team():
         verdict = known._judged.verdict
         noise = _as_it_is(verdict.noise)
@@ -100,8 +105,7 @@ class _Labels:
     """The labels of all rows, in the order of the copy."""
 
     def __init__(self, streamed: StreamedData) -> None:
-        t = streamed.copy.t
-        assert t is not None, "there is a target"
+        t = streamed.t
         self.data = streamed.data
         values = np.unique(np.concatenate([_distinct(t[at]) for at in _pieces(len(t))]))
         self.classes = np.unique(self.written(values))
@@ -129,29 +133,45 @@ class _Labels:
 
 
 class _Fits:
-    """The fits to all rows."""
+    """The fits to all rows, which some of them, held in memory, go ahead of."""
 
-    def __init__(self, model: Any, storage: Storage, labels: _Labels, ridge: float) -> None:
-        self.model, self.storage, self.labels, self.ridge = model, storage, labels, ridge
-        self.n, self.K = storage.n, len(labels.classes)
+    def __init__(self, model: Any, X: np.ndarray, labels: _Labels, ridge: float) -> None:
+        self.model, self.X, self.labels, self.ridge = model, X, labels, ridge
+        self.n, self.K = len(X), len(labels.classes)
+        self.some = slices_apart(self.n, max(1, min(LEAD // X.shape[1], self.n // LEAST)), SLICES)
+        self.storage = open_storage(X)
+        self._opinion: np.ndarray | None = None  # predictions of two classes by the sample's model
 
-    def loss(self, t: np.ndarray) -> Logistic | Softmax:
+    @cached_property
+    def lead(self) -> Storage:
+        """The rows that go ahead, in memory."""
+        return open_storage(taken(self.X, self.some))
+
+    def loss(self, t: np.ndarray, storage: Storage) -> Logistic | Softmax:
         if self.K == 2:
-            return Logistic(self.storage, t, intercept=self.model.fit_intercept)
-        return Softmax(self.storage, t, self.K, intercept=self.model.fit_intercept)
+            return Logistic(storage, t, intercept=self.model.fit_intercept, part=True)
+        return Softmax(storage, t, self.K, intercept=self.model.fit_intercept)
+
+    def losses(self, t: np.ndarray) -> tuple[Logistic | Softmax, Logistic | Softmax | None]:
+        """That of all rows, and that of those which go ahead; None where they would be too few."""
+        loss = self.loss(t, self.storage)
+        rows, parameters = sum(at.stop - at.start for at in self.some), prod(loss.x_shape)
+        ahead = PER_PARAMETER * parameters <= rows and parameters <= FEW
+        return loss, self.loss(taken(t, self.some), self.lead) if ahead else None
 
     def trimmed(self, x: Array, h: float) -> tuple[Array, np.ndarray, list[float]]:
         """The trimmed fit that keeps h, from x; the losses of all rows, and F after each step."""
-        loss = self.loss(self.labels.target())
+        loss, lead = self.losses(self.labels.target())
+        x = x.astype(loss.like.dtype)
         if prod(loss.x_shape) <= FEW:
-            return trimmed_newton(loss, x, h, self.ridge)
+            return trimmed_newton(loss, x, h, self.ridge, lead)
         problem = Problem(loss, CappedSimplex(h), Ridge(self.ridge))
         found = solve(problem, self._method, x0=x, max_passes=self._passes, tol=1e-3, seed=self.model._seed())
         return found.x, np.asarray(found.losses), [record.objective for record in found.history]
 
     def corrected(self, noise: LabelNoise, known: Any, share: float | None) -> Array:
         """The fit to the classes that rows have by their labels and by the sample's model; or to the best ``share``."""
-        x = known._judged.x if share is not None else _as_x(known)
+        x = (known._judged.x if share is not None else _as_x(known)).astype(self.storage.like.dtype)
         if share is None:
             P = np.empty((self.n, 1 if self.K == 2 else self.K), self.storage.like.dtype)
 
@@ -159,15 +179,19 @@ class _Fits:
                 P[at] = self.classes(known, noise, at)[:, -P.shape[1] :]
 
             each(note, _pieces(self.n))
-            return self._fit(self.loss(P[:, 0] if self.K == 2 else P), x, lambda at: 1.0)
+            self._opinion = None
+            return self._fit(P[:, 0] if self.K == 2 else P, x, None)
         scores, _ = self.scores(known, noise)
-        cut = max(0.0, _quantile(scores, share))
-        return self._fit(self.loss(self.labels.target()), x, lambda at: scores[at] <= cut)
+        return self._fit(self.labels.target(), x, scores <= max(0.0, _quantile(scores, share)))
 
-    def _fit(self, loss: Logistic | Softmax, x: Array, weigh: Callable[[slice], Any]) -> Array:
+    def _fit(self, t: np.ndarray, x: Array, w: np.ndarray | None) -> Array:
+        loss, lead = self.losses(t)
         if prod(loss.x_shape) <= FEW:
-            return newton_streamed(loss, x, weigh, self.ridge)
-        if weigh(slice(0, 1)) is not True and np.ndim(weigh(slice(0, 1))):
+            if w is None:
+                return newton_streamed(loss, x, _all, self.ridge, None if lead is None else (lead, _all))
+            ahead = None if lead is None else (lead, taken(w, self.some).__getitem__)
+            return newton_streamed(loss, x, w.__getitem__, self.ridge, ahead)
+        if w is not None:
             raise ValueError("contamination must be 'auto' for so many columns and classes, or reweight=False.")
         problem = Problem(loss, AllOnes(), Ridge(self.ridge))
         return solve(problem, self._method, x0=x, max_passes=self._passes, tol=1e-3, seed=self.model._seed()).x
@@ -183,8 +207,12 @@ class _Fits:
     def renewed(self, noise: LabelNoise, known: Any) -> LabelNoise:
         """The noise model after a step of EM over all rows: T, and the share of wrong labels."""
         K = self.K
+        if K == 2:
+            self._opinion = np.empty((self.n, 1), self.X.dtype)
 
         def counted(at: slice) -> np.ndarray:
+            if self._opinion is not None:
+                self._opinion[at] = self._predicted(known, at)
             P, codes = self.classes(known, noise, at), self.labels.codes(at)
             return np.stack([np.bincount(codes, column, K) for column in P.T])
 
@@ -192,9 +220,9 @@ class _Fits:
         T = N / np.maximum(N.sum(axis=1, keepdims=True), 1e-300)
         return replace(noise, T=T, epsilon=float(1 - np.trace(N) / self.n))
 
-    def scored(self, fitted: Any, noise: LabelNoise, at: slice) -> tuple[np.ndarray, np.ndarray]:
-        """The log-odds that the labels of some rows are wrong, by a fitted model, and the classes suggested."""
-        z, codes = self.storage.fetch(at) @ fitted.coef_.T + fitted.intercept_, self.labels.codes(at)
+    def scored(self, z: np.ndarray, noise: LabelNoise, at: slice) -> tuple[np.ndarray, np.ndarray]:
+        """The log-odds that the labels of some rows are wrong, by predictions z for them, and the classes suggested."""
+        codes = self.labels.codes(at)
         if self.K > 2:
             verdict = LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes)))
             return verdict.scores, verdict.suggested
@@ -204,12 +232,22 @@ class _Fits:
         scores = np.log(np.maximum(odds, TINY)) + np.log([T[1, 0] / T[0, 0], T[0, 1] / T[1, 1]])[codes]
         return scores, codes if noise.epsilon == 0 else np.where(scores <= 0, codes, 1 - codes)
 
-    def classes(self, fitted: Any, noise: LabelNoise, at: slice) -> np.ndarray:
+    def opinion(self, known: Any, at: slice) -> np.ndarray:
+        """Predictions for some rows by the sample's model; those of two classes are made once."""
+        if self._opinion is not None:
+            return self._opinion[at]
+        return np.asarray(self._predicted(known, at))
+
+    def _predicted(self, fitted: Any, at: slice) -> np.ndarray:
+        coef = fitted.coef_.T.astype(self.X.dtype)
+        return np.asarray(self.X[at] @ coef + fitted.intercept_.astype(self.X.dtype))
+
+    def classes(self, known: Any, noise: LabelNoise, at: slice) -> np.ndarray:
         """P(class | x, label) of some rows, (m, K)."""
+        z, codes = self.opinion(known, at), self.labels.codes(at)
         if self.K > 2:
-            z, codes = self.storage.fetch(at) @ fitted.coef_.T + fitted.intercept_, self.labels.codes(at)
             return LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes))).classes
-        wrong, codes = expit(self.scored(fitted, noise, at)[0]), self.labels.codes(at)
+        wrong = expit(self.scored(z, noise, at)[0])
         first = np.where(codes == 1, wrong, 1 - wrong)
         return np.column_stack([first, 1 - first])
 
@@ -219,7 +257,7 @@ class _Fits:
         suggested = np.empty(self.n, np.int8 if self.K <= np.iinfo(np.int8).max else np.int32)
 
         def note(at: slice) -> None:
-            scores[at], suggested[at] = self.scored(fitted, noise, at)
+            scores[at], suggested[at] = self.scored(self._predicted(fitted, at), noise, at)
 
         each(note, _pieces(self.n))
         return scores, suggested
@@ -267,6 +305,11 @@ def _as_x(fitted: Any) -> Array:
     x = fitted.coef_.T
     x = np.vstack([x, fitted.intercept_]) if fitted.fit_intercept else x
     return x[:, 0] if len(fitted.classes_) == 2 else x
+
+
+def _all(at: slice) -> float:
+    """Every row counts once."""
+    return 1.0
 
 
 def _distinct(t: np.ndarray) -> np.ndarray:

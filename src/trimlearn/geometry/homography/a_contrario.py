@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from functools import cache
 from math import inf, log, pi
 from typing import Any, NamedTuple, final
 
@@ -74,14 +75,12 @@ class Chance:
         at = int(np.argmin(values))
         return Significance(float(k[at]), float(e2[order[at]]), float(values[at]))
 
-    def off_a_line(self, e2: Floats, points: Floats, width: Floats) -> Significance:
-        """What the matches within ``best`` mean that are off the line which holds most of them, given the ``width``
-        (n,) that the noise of each point gives a line.
+    def off_a_line(self, within: Bools, limit: float, points: Floats, width: Floats) -> Significance:
+        """What the matches ``within`` √``limit`` mean that are off the line which holds most of them, given the
+        ``width`` (n,) that the noise of each point gives a line.
 
         A line leaves a homography three degrees of freedom: two matches fit anyhow, and so C(k, 2) α^(k − 3/2).
         """
-        _, limit, _ = self.best(e2)
-        within = e2 <= limit
         off = within & ~_on_line(points, np.flatnonzero(within), width)
         k, n = float(self.s[off].sum()), float(self.s[off | ~within].sum())
         tests = log(max(n, 1.0)) + _log_choose(n, k) + _log_choose(max(k, 2.0), 2.0)
@@ -98,14 +97,19 @@ class Chance:
 
 def _on_line(points: Floats, rows: Ints, width: Floats) -> Bools:
     """Which points are within their ``width`` of the line through two of ``rows`` that has most of these so near."""
-    rng = np.random.default_rng(LINES)  # the same lines for the same matches, whatever seed the samples have
-    a, b = points[rng.choice(rows, LINES)], points[rng.choice(rows, LINES)]
+    first, second, tried = rows[(_drawn() * len(rows)).astype(np.int64)]
+    a, b = points[first], points[second]
     along = np.where((a == b).all(axis=1, keepdims=True), [1.0, 0.0], b - a)  # through one point any line
-    normal = along[:, ::-1] * [1.0, -1.0] / np.linalg.norm(along, axis=1, keepdims=True)
-    tried = rng.choice(rows, LINES)
+    normal = along[:, ::-1] * [1.0, -1.0] / np.hypot(along[:, :1], along[:, 1:])
     near = np.abs(points[tried] @ normal.T - np.sum(a * normal, axis=1)) <= width[tried, None]
-    best = int(np.argmax(near.sum(axis=0)))
+    best = int(np.argmax(np.count_nonzero(near, axis=0)))
     return np.asarray(np.abs((points - a[best]) @ normal[best]) <= width)
+
+
+@cache
+def _drawn() -> Floats:
+    """Uniform numbers (3, LINES): the same lines for the same matches, whatever seed the samples have."""
+    return np.random.default_rng(LINES).random((3, LINES))
 
 
 def _log_choose(n: float | Floats, k: float | Floats) -> Floats:

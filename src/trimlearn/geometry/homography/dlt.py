@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from trimlearn.geometry.homography.minimal import four_point
-from trimlearn.geometry.homography.points import Floats, PointPairs
+from trimlearn.geometry.homography.points import Floats, PointPairs, SortedPairs, scaled
 from trimlearn.losses import Homography
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Sphere
@@ -18,19 +18,29 @@ from trimlearn.solution import Solution
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["PLACE", "SIX", "Moments", "dlt", "four_best", "trimmed_fit"]
+__all__ = ["PLACE", "SIX", "Moments", "TrimmedFit", "four_best", "trimmed_fit"]
 
 SIX = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # the entries of a symmetric matrix of three rows
 PLACE = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # which of SIX each entry is
 BEST = 8  # matches among which the paper's four are looked for, where three of them are on a line: 70 samples of four
 
 
-def trimmed_fit(pairs: PointPairs, H: Floats, h: float, form: str) -> Solution:
+class TrimmedFit(NamedTuple):
+    """The trimmed problem solved: weights (n,) of the matches as they were given, H between pixels, and the rest."""
+
+    weights: Floats
+    H: Floats
+    solution: Solution
+
+
+def trimmed_fit(matches: SortedPairs, H: Floats, h: float, form: str) -> TrimmedFit:
     """Alternating minimisation from H (pixels), in normalised coordinates; ``form`` as in `trimlearn.losses`."""
+    pairs = matches.pairs
     loss = Homography(pairs.normalised.src, pairs.normalised.dst, form)
     x = pairs.to_normalised(H)
     x = min(x, -x, key=lambda x: float(np.median(loss.values(x))))  # the printed form tells H from −H
-    return solve(Problem(loss, CappedSimplex(h), Sphere()), alternating(), x0=x, start=None)
+    found = solve(Problem(loss, CappedSimplex(h), Sphere()), alternating(), x0=x, start=None)
+    return TrimmedFit(matches.unsorted(found.w), scaled(pairs.to_pixels(found.x)), found)
 
 
 @final
@@ -50,16 +60,29 @@ class Moments:
 
     def minimiser(self, w: Floats) -> Floats:
         """The unit H between these points with the smallest Σ wᵢ‖Aᵢh‖²."""
+        return np.asarray(np.linalg.eigh(self._matrix(w))[1][:, 0].reshape(3, 3))
+
+    def leverages(self, w: Floats) -> Floats:
+        """½ tr(Aᵢ B⁺ Aᵢᵀ) with B = Σ wᵢAᵢᵀAᵢ, for every match: the variance of that minimiser there, by the noise's.
+
+        It is a sum of the same products: for symmetric C = B⁺ in blocks of 3 × 3, aᵀ(C₀₀ + C₁₁ − 2uC₀₂ − 2vC₁₂ +
+        (u² + v²)C₂₂)a.
+        """
+        values, vectors = np.linalg.eigh(self._matrix(w))
+        if values[1] <= np.finfo(np.float64).eps * values[-1]:
+            return np.full(len(w), np.inf)
+        C = ((vectors[:, 1:] / values[1:]) @ vectors[:, 1:].T).reshape(3, 3, 3, 3).swapaxes(1, 2)
+        blocks = (C[0, 0] + C[1, 1], -2.0 * C[0, 2], -2.0 * C[1, 2], C[2, 2])
+        factors = [block[i, j] + (i != j) * block[j, i] for block in blocks for i, j in SIX]
+        return np.asarray(0.5 * np.array(factors) @ self._products)
+
+    def _matrix(self, w: Floats) -> Floats:
+        """B, of which eigh reads the lower half."""
         one, u, v, both = (self._products @ w).reshape(4, 6)[:, PLACE]
-        A = np.zeros((9, 9))
-        A[:3, :3], A[3:6, 3:6], A[6:, 6:] = one, one, both
-        A[6:, :3], A[6:, 3:6] = -u, -v  # eigh reads the lower half
-        return np.asarray(np.linalg.eigh(A)[1][:, 0].reshape(3, 3))
-
-
-def dlt(pairs: PointPairs, w: Floats) -> Floats:
-    """The H (pixels) with the smallest Σ wᵢ‖Aᵢh‖², ‖h‖ = 1."""
-    return pairs.to_pixels(Moments(pairs.normalised).minimiser(w))
+        B = np.zeros((9, 9))
+        B[:3, :3], B[3:6, 3:6], B[6:, 6:] = one, one, both
+        B[6:, :3], B[6:, 3:6] = -u, -v
+        return B
 
 
 def four_best(pairs: PointPairs, losses: Floats) -> Floats:

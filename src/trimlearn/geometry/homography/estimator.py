@@ -13,7 +13,7 @@ from trimlearn._utils.validation import check_choice, check_count, check_positiv
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
-from trimlearn.geometry.homography.dlt import dlt, four_best, trimmed_fit
+from trimlearn.geometry.homography.dlt import TrimmedFit, four_best, trimmed_fit
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
     Floats,
@@ -22,6 +22,7 @@ from trimlearn.geometry.homography.points import (
     check_pairs,
     check_points,
     check_spread,
+    scaled,
     sort_pairs,
 )
 from trimlearn.geometry.homography.refine import refined
@@ -32,7 +33,7 @@ from trimlearn.geometry.inputs import refuse_weights
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.progress import stage
-from trimlearn.solution import Solution
+from trimlearn.smart.method import Record
 from trimlearn.weights.simplex import h_of
 
 __all__ = ["TrimmedHomography"]
@@ -154,6 +155,8 @@ class TrimmedHomography(Trimmed):
 
     homography_: Floats
     _noise: MatchNoise
+    _start: tuple[Floats, float | None]  # of the trimmed fit: the H that the search found, and the h asked for
+    _trimmed_fit: TrimmedFit  # once it was asked for
     _examples = "matches"
 
     def fit(self, src: Any, dst: Any, scores: Any = None) -> Self:
@@ -233,16 +236,55 @@ class TrimmedHomography(Trimmed):
         check_spread(matches.distinct)
         chance = Chance(matches.distinct)
         H = self.homography_ if warm else self._search(matches.distinct, chance, share)
-        stage("trimmed fit")
-        h = _explained(matches, H, chance) if h is None else h
-        raw = trimmed_fit(matches.pairs, H, h, self.form)
         self._training = PointPairs(data.src, data.dst)
-        self.raw_weights_ = matches.unsorted(raw.w)
-        self.raw_homography_ = _scaled(matches.pairs.to_pixels(raw.x))
-        self.objective_, self.history_, self.n_iter_ = raw.objective, raw.history, raw.history[-1].k
-        self.homography_ = _scaled(self._final(matches, raw, H, chance))
+        self.__dict__.pop("_trimmed_fit", None)
+        self._start = (H, h)
+        self.homography_ = self._final(matches, H, chance)
         self._describe(matches, share, chance)
         return self
+
+    # ---- the trimmed fit ----
+
+    @property
+    def raw_weights_(self) -> Floats:
+        """The w of the trimmed fit."""
+        return self._trimmed(None).weights
+
+    @property
+    def raw_homography_(self) -> Floats:
+        """The H of the trimmed fit."""
+        return self._trimmed(None).H
+
+    @property
+    def objective_(self) -> float:
+        """The objective of the trimmed fit."""
+        return self._trimmed(None).solution.objective
+
+    @property
+    def history_(self) -> list[Record]:
+        """The course of the trimmed fit."""
+        return self._trimmed(None).solution.history
+
+    @property
+    def n_iter_(self) -> int:
+        """The steps of the trimmed fit."""
+        return self.history_[-1].k
+
+    def __getstate__(self) -> dict[str, Any]:
+        """With the trimmed fit, as the matches that it is made from stay behind."""
+        if "homography_" in vars(self):
+            self._trimmed(None)
+        return super().__getstate__()
+
+    def _trimmed(self, matches: SortedPairs | None) -> TrimmedFit:
+        """The trimmed fit from where the search ended, made when it is first asked for: a refinement needs none."""
+        check_is_fitted(self, "_start")
+        if "_trimmed_fit" not in vars(self):
+            matches = sort_pairs(self._training) if matches is None else matches
+            H, h = self._start
+            h = _explained(matches, H, Chance(matches.distinct)) if h is None else h
+            self._trimmed_fit = trimmed_fit(matches, H, h, self.form)
+        return self._trimmed_fit
 
     # ---- the parts of a fit ----
 
@@ -259,21 +301,20 @@ class TrimmedHomography(Trimmed):
         self.n_samples_ = search.drawn
         return some.to_pixels(found.H)
 
-    def _final(self, matches: SortedPairs, raw: Solution, H: Floats, chance: Chance) -> Floats:
-        if self.refine is None:
-            return matches.pairs.to_pixels(raw.x)
-        if self.refine == "paper":
-            return four_best(matches.pairs, raw.losses)
-        score = MarginalScore(chance.side)
-        starts = (H, dlt(matches.pairs, raw.w))
-        best = max(starts, key=lambda H: score.scores(squared_errors(H, matches.distinct), chance.s))
-        return refined(best, matches.distinct, chance, self.threshold)
+    def _final(self, matches: SortedPairs, H: Floats, chance: Chance) -> Floats:
+        if self.refine == "inliers":
+            stage("refinement")
+            return scaled(refined(H, matches.distinct, chance, self.threshold))
+        stage("trimmed fit")
+        raw = self._trimmed(matches)
+        return raw.H if self.refine is None else scaled(four_best(matches.pairs, raw.solution.losses))
 
     def _describe(self, matches: SortedPairs, share: float | None, chance: Chance) -> None:
         """Inliers are what the homography says they are, whichever way it was found."""
-        errors = self._scores(matches.pairs)
+        e2 = squared_errors(self.homography_, matches.pairs)
+        errors = np.sqrt(e2)
         self.outlier_scores_ = matches.unsorted(errors)
-        noise = noise_of(squared_errors(self.homography_, matches.distinct), chance)
+        noise = noise_of(e2[matches.first], chance)
         if self.refine != "inliers" and np.median(errors[self.raw_weights_[matches.order] > 0]) > noise.threshold:
             noise = noise_of_kept(self.outlier_scores_, self.raw_weights_)
         self._noise, self.scale_ = noise, noise.scale
@@ -328,9 +369,3 @@ def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
             f"{exp(min(log_nfa, 99.0)):.2g} as good, where {CERTAIN:g} would be convincing."
         )
     return found
-
-
-def _scaled(H: Floats) -> Floats:
-    """H with H[2, 2] = 1; of norm 1 where H[2, 2] is 0, because the origin has no image."""
-    H = H / np.linalg.norm(H)
-    return np.asarray(H / H[2, 2] if abs(H[2, 2]) > np.finfo(np.float64).eps else H)

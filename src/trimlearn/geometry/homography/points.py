@@ -23,6 +23,7 @@ __all__ = [
     "check_pairs",
     "check_points",
     "check_spread",
+    "scaled",
     "sort_pairs",
 ]
 
@@ -60,9 +61,16 @@ class PointPairs:
         return float(len(self))
 
     @cached_property
+    def both(self) -> Floats:
+        """(u, v, 1) of src and of dst, as columns: (2, 3, n)."""
+        found = np.ones((2, 3, len(self)))
+        found[0, :2], found[1, :2] = self.src.T, self.dst.T
+        return found
+
+    @property
     def lifted(self) -> tuple[Floats, Floats]:
-        """(u, v, 1) of src and of dst, as columns: (3, n) each."""
-        return _lifted(self.src), _lifted(self.dst)
+        """The same for each image: (3, n)."""
+        return self.both[0], self.both[1]
 
     @cached_property
     def areas(self) -> tuple[float, float]:
@@ -98,12 +106,12 @@ class PointPairs:
     def to_pixels(self, H: Floats) -> Floats:
         """T₂⁻¹ H T₁ for one H between normalised points, or for each of many."""
         T1, T2 = self.frames
-        return np.asarray(np.linalg.inv(T2) @ H @ T1)
+        return np.asarray(_inverse(T2) @ H @ T1)
 
     def to_normalised(self, H: Floats) -> Floats:
         """T₂ H T₁⁻¹, of norm 1."""
         T1, T2 = self.frames
-        x = T2 @ H @ np.linalg.inv(T1)
+        x = T2 @ H @ _inverse(T1)
         return np.asarray(x / np.linalg.norm(x))
 
 
@@ -145,6 +153,7 @@ class SortedPairs:
     order: Ints
     pairs: PointPairs
     distinct: PointPairs
+    first: Ints | slice  # of the sorted matches the first of each distinct one
 
     def unsorted(self, values: Floats) -> Floats:
         """One value for each of the sorted matches, in the order they were given in."""
@@ -159,12 +168,19 @@ def sort_pairs(pairs: PointPairs) -> SortedPairs:
     order = np.argsort(where, kind="stable")
     ordered = pairs[order]
     if len(rows) == len(pairs):
-        return SortedPairs(order, ordered, ordered)
+        return SortedPairs(order, ordered, ordered, slice(None))
     best = None
     if pairs.scores is not None:
         best = np.full(len(rows), -np.inf)
         np.maximum.at(best, where, pairs.scores)
-    return SortedPairs(order, ordered, PointPairs(pairs.src[rows], pairs.dst[rows], best))
+    first = np.flatnonzero(np.append(True, np.diff(where[order]) > 0))
+    return SortedPairs(order, ordered, PointPairs(pairs.src[rows], pairs.dst[rows], best), first)
+
+
+def scaled(H: Floats) -> Floats:
+    """H with H[2, 2] = 1; of norm 1 where H[2, 2] is 0, because the origin has no image."""
+    H = H / np.linalg.norm(H)
+    return np.asarray(H / H[2, 2] if abs(H[2, 2]) > np.finfo(np.float64).eps else H)
 
 
 def check_spread(pairs: PointPairs) -> None:
@@ -176,13 +192,31 @@ def check_spread(pairs: PointPairs) -> None:
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
         if np.abs(np.median(points, axis=0)).max() > FAR * extent.max():
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
-        spread = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
-        if spread[1] <= FLAT * spread[0]:
+        if _narrowness(points) <= FLAT:
             raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
 
 
-def _lifted(points: Floats) -> Floats:
-    return np.vstack([points.T, np.ones(len(points))])
+def _narrowness(points: Floats) -> float:
+    """The smaller singular value of the centred points, by the larger one.
+
+    Through the triangle of Gram and Schmidt, which keeps the digits that a matrix of squares would lose.
+    """
+    x, y = (points - points.mean(axis=0)).T
+    if y @ y > x @ x:
+        x, y = y, x
+    if (length := float(x @ x)) == 0.0:
+        return 0.0
+    slope = float(x @ y) / length
+    off = y - slope * x
+    triangle = np.array([[1.0, slope], [0.0, (float(off @ off) / length) ** 0.5]])
+    large, small = np.linalg.svd(triangle, compute_uv=False)
+    return float(small / large)
+
+
+def _inverse(T: Floats) -> Floats:
+    """Of a frame."""
+    (scale, _, x), (_, _, y), _ = T.tolist()
+    return np.array([[1.0 / scale, 0.0, -x / scale], [0.0, 1.0 / scale, -y / scale], [0.0, 0.0, 1.0]])
 
 
 def _extent(points: Floats) -> Floats:

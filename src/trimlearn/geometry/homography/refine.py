@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import PLACE, SIX
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import Floats, PointPairs
-from trimlearn.geometry.homography.transfer import adjugate, factor
+from trimlearn.geometry.homography.transfer import adjugate
 
 __all__ = ["refined"]
 
@@ -25,6 +25,7 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 ROUNDS = (60, 2)
 SETTLED = (1e-7, 1e-6)  # a step of x, of norm 1, that is none: 10⁻⁴ and 10⁻³ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
+MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
 
@@ -39,24 +40,50 @@ def refined(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | Non
 def _settled(
     H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, rounds: int, least: float
 ) -> Floats:
-    x = pairs.to_normalised(H)
-    halves, noise = _halves(x, pairs), None
+    x, points = pairs.to_normalised(H), pairs.normalised
+    squares, noise, mixing = _products(points.both), None, _Mixing()
+    at = _misses(x, pairs)
     for _ in range(rounds):
-        e2 = _squares(halves)
-        noise = noise_of(e2, chance, noise)
-        w = _weights(e2, noise, threshold)
+        noise = noise_of(at.e2, chance, noise)
+        w = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
-        w *= _shares(pairs.normalised.src, halves[0].r, w)
-        new = _step(x, halves, w)
-        after = _halves(new, pairs)
-        if not _cost(after, w) <= WORSE * _cost(halves, w):
+        w *= _shares(points.src, at.r, w)
+        step = _step(x, at, w, points.both, squares)
+        new = mixing.after(x, step)
+        after = _misses(new, pairs)
+        near = w > 0
+        if not w[near] @ after.e2[near] <= WORSE * (w[near] @ at.e2[near]):
             break
-        moved = np.abs(new - x).max()
-        x, halves = new, after
-        if moved <= least:
+        x, at = new, after
+        if np.abs(step).max() <= least:
             break
     return pairs.to_pixels(x)
+
+
+@final
+class _Mixing:
+    """Anderson's (1965) mixing, which takes the place of x + step once there are earlier ones to learn from.
+
+    New weights at every step make these a sequence that falls by a constant factor, ½ say; the last few tell where it
+    ends (Walker and Ni 2011).
+    """
+
+    def __init__(self) -> None:
+        self._past: list[tuple[Floats, Floats]] = []
+
+    def after(self, x: Floats, step: Floats) -> Floats:
+        """Where to go from x, of norm 1 again."""
+        if self._past and np.linalg.norm(step) > np.linalg.norm(self._past[-1][1]):
+            self._past.clear()  # not near the end yet
+        new = x + step
+        if self._past:
+            moved = np.stack([(x - a).ravel() for a, _ in self._past], axis=1)
+            changed = np.stack([(step - b).ravel() for _, b in self._past], axis=1)
+            share = np.linalg.lstsq(changed, step.ravel(), rcond=None)[0]
+            new -= ((moved + changed) @ share).reshape(3, 3)
+        self._past = [*self._past[-MEMORY + 1 :], (x, step)]
+        return np.asarray(new / np.linalg.norm(new))
 
 
 def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> Floats:
@@ -75,76 +102,82 @@ def _shares(points: Floats, r: Floats, w: Floats) -> Floats:
     variance τ² + σ²/m, so that the best weight of each is proportional to 1/(1 + mτ²/σ²), m the sum of the weights in
     its cell. E(Σwr)² − Σ(wr)² = τ²((Σw)² − Σw²) over a cell estimates τ².
     """
-    share = np.ones(len(w))
+    share, tiny = np.ones(len(w)), float(np.finfo(np.float64).tiny)
     near = np.flatnonzero(w)
     points, w, r = points[near], w[near], r[:, near]
-    low, high = points.min(axis=0), points.max(axis=0)
-    cells = np.minimum((points - low) / np.maximum(high - low, np.finfo(np.float64).tiny) * GRID, GRID - 1).astype(int)
-    cell = cells @ [GRID, 1]
-    total = np.bincount(cell, w)
-    sums = sum(np.square(np.bincount(cell, w * part)).sum() for part in r)
-    squares = r[0] * r[0] + r[1] * r[1]
-    together = max(np.square(total).sum() - w @ w, np.finfo(np.float64).tiny)
-    common = max((sums - np.square(w) @ squares) / together, 0.0)
-    own = max(w @ squares / w.sum() - common, common / MOST, np.finfo(np.float64).tiny)
-    share[near] = 1.0 / (1.0 + common / own * total[cell])
+    low = points.min(axis=0)
+    cells = ((points - low) * (GRID / np.maximum(points.max(axis=0) - low, tiny))).astype(np.int64)
+    np.minimum(cells, GRID - 1, out=cells)
+    cell, moved = cells[:, 0] * GRID + cells[:, 1], w * r
+    total, *sums = (np.bincount(cell, part) for part in (w, *moved))
+    together = max(float(total @ total - w @ w), tiny)
+    common = max((sum(part @ part for part in sums) - np.vdot(moved, moved)) / together, 0.0)
+    own = max(np.vdot(moved, r) / w.sum() - common, common / MOST, tiny)
+    share[near] = (1.0 / (1.0 + common / own * total))[cell]
     return share
 
 
-class _Half(NamedTuple):
-    """One of both misses, r (2, n) in pixels, scaled by C of `factor`, and how it moves with x: dr = D dx a."""
+class _Misses(NamedTuple):
+    """What a homography between normalised points misses, in both images at once, and how that moves.
 
-    r: Floats
-    D: Floats
-    a: Floats
-
-
-def _halves(x: Floats, pairs: PointPairs) -> tuple[_Half, _Half]:
-    """dst − π(x src), and src − π(G dst) with G = x⁻¹, of which dG = −G dx G."""
-    (a, b), (T1, T2) = pairs.normalised.lifted, pairs.frames
-    G = adjugate(x) / np.linalg.det(x)
-    back = _half(G, b, a, T1[0, 0], T2[0, 0])
-    return _half(x, a, b, T2[0, 0], T1[0, 0]), _Half(back.r, np.einsum("iln,lj->ijn", -back.D, G), G @ b)
-
-
-def _half(x: Floats, a: Floats, b: Floats, scale: float, other: float) -> _Half:
-    """For normalised points a and b; ``scale`` and ``other``: normalised units in a pixel of b, and in one of a."""
-    with np.errstate(all="ignore"):
-        u, v, w = x @ a
-        u, v, w = u / w, v / w, 1.0 / w
-        J = [[(x[i, j] - z * x[2, j]) * w * (other / scale) for j in (0, 1)] for i, z in ((0, u), (1, v))]
-        p, q, s = (c / scale for c in factor(J))
-        r = np.stack([p * (u - b[0]), s * (v - b[1]) - q * (u - b[0])])
-        none = np.zeros_like(w)
-        first, second = np.stack([w, none, -u * w]), np.stack([none, w, -v * w])
-        return _Half(r, np.stack([p * first, s * second - q * first]), a)
-
-
-def _squares(halves: tuple[_Half, _Half]) -> Floats:
-    """e² (n,)."""
-    (a, b), (c, d) = halves[0].r, halves[1].r
-    return np.asarray(np.fmin(a * a + b * b + c * c + d * d, np.inf))
-
-
-def _cost(halves: tuple[_Half, _Half], w: Floats) -> float:
-    near = w > 0
-    return float(w[near] @ _squares(halves)[near])
-
-
-def _step(x: Floats, halves: tuple[_Half, _Half], w: Floats) -> Floats:
-    """A Gauss–Newton step from x, of norm 1, towards the smallest Σ wᵢeᵢ² with C as it is.
-
-    With dr = D dx a the matrix Σ w (DᵀD) ⊗ (aaᵀ) is made of 6 × 6 sums, as both factors are symmetric.
+    For d = (u, v, 1) a miss r = (u, v) − b has dr = (I, −(u, v)ᵀ) dX a/w, and e² = Σ rᵀNr with N = M⁻¹ of
+    `squared_errors`.
     """
-    near = np.flatnonzero(w)
-    w, A, g, h = w[near], np.zeros((3, 3, 3, 3)), np.zeros((3, 3)), x.ravel()
-    for r, D, a in halves:
-        r, D, a = r[:, near], D[..., near], a[:, near]
-        curvature = np.stack([D[0, i] * D[0, j] + D[1, i] * D[1, j] for i, j in SIX])
-        sums = (w * curvature) @ np.stack([a[i] * a[j] for i, j in SIX]).T
-        A += sums[PLACE][:, :, PLACE].swapaxes(1, 2)
-        g += (w * (D[0] * r[0] + D[1] * r[1])) @ a.T
-    B = A.reshape(9, 9)
-    # The length of h is free: along h, where B is singular, no step.
-    new = x - np.linalg.lstsq(B + np.trace(B) * np.outer(h, h), g.ravel(), rcond=None)[0].reshape(3, 3)
-    return np.asarray(new / np.linalg.norm(new))
+
+    e2: Floats  # (n,)
+    r: Floats  # (2, n), the miss in dst times a root of N: of unit covariance, up to the noise
+    curvature: Floats  # (2, 6, n), of e²/2 by dX a, the SIX entries of a symmetric matrix
+    slope: Floats  # (2, 3, n), of e²/2 by dX a
+    back: Floats  # X of the miss in src: x⁻¹
+
+
+def _misses(x: Floats, pairs: PointPairs) -> _Misses:
+    """dst − π(x src), and src − π(G dst) with G = x⁻¹."""
+    points, (T1, T2) = pairs.normalised.both, pairs.frames
+    G = adjugate(x) / np.linalg.det(x)
+    scale = np.array([[T2[0, 0]], [T1[0, 0]]])  # normalised units in a pixel of the image that is missed
+    maps = np.stack([x, G])
+    with np.errstate(all="ignore"):
+        u, v, w = (maps @ points).swapaxes(0, 1)
+        w = 1.0 / w
+        u, v = u * w, v * w
+        h = maps[..., None]
+        j11, j12 = h[:, 0, 0] - u * h[:, 2, 0], h[:, 0, 1] - u * h[:, 2, 1]
+        j21, j22 = h[:, 1, 0] - v * h[:, 2, 0], h[:, 1, 1] - v * h[:, 2, 1]
+        s11, s22 = j11 * j11 + j12 * j12, j21 * j21 + j22 * j22
+        zoom, w2 = np.abs(j11 * j22 - j12 * j21), w * w
+        size = 2.0 * zoom + s11 + s22
+        factor = 2.0 / (scale * scale * size * np.maximum(1.0, zoom * w2 * (scale[::-1] / scale) ** 2))
+        n11, n12, n22 = factor * (zoom + s22), -factor * (j11 * j21 + j12 * j22), factor * (zoom + s11)
+        p, q = u - points[::-1, 0], v - points[::-1, 1]
+        g1, g2 = n11 * p + n12 * q, n12 * p + n22 * q
+        e2 = np.fmin((p * g1 + q * g2).sum(axis=0), np.inf)
+        root = np.sqrt(n22[0])
+        r = np.stack([factor[0] * np.sqrt(zoom[0] * size[0]) / root * p[0], root * q[0] + n12[0] / root * p[0]])
+        n11, n12, n22 = n11 * w2, n12 * w2, n22 * w2
+        k1, k2 = n11 * u + n12 * v, n12 * u + n22 * v
+        curvature = np.stack([n11, n12, -k1, n22, -k2, u * k1 + v * k2], axis=1)
+        slope = np.stack([w * g1, w * g2, -w * (u * g1 + v * g2)], axis=1)
+    if not np.isfinite(e2[np.argmax(e2)]):
+        curvature[..., ~np.isfinite(e2)], slope[..., ~np.isfinite(e2)] = 0.0, 0.0
+    return _Misses(e2, r, curvature, slope, G)
+
+
+def _products(points: Floats) -> Floats:
+    """aaᵀ of points (2, 3, n), its SIX entries: (2, n, 6)."""
+    return np.stack([points[:, i] * points[:, j] for i, j in SIX], axis=2)
+
+
+def _step(x: Floats, at: _Misses, w: Floats, points: Floats, squares: Floats) -> Floats:
+    """The Gauss–Newton step from x, of norm 1, towards the smallest Σ wᵢeᵢ² with N as it is.
+
+    The matrix Σ w curvature ⊗ aaᵀ is made of 6 × 6 sums, as both factors are symmetric. That of the way back is one of
+    G, and dG = −G dx G.
+    """
+    sums = (w * at.curvature) @ squares
+    there, back = sums[:, PLACE][..., PLACE].swapaxes(2, 3).reshape(2, 9, 9)
+    slopes = ((w * at.slope) @ points.swapaxes(1, 2)).reshape(2, 9)
+    turn, h = -np.kron(at.back, at.back.T), x.ravel()
+    A, g = there + turn.T @ back @ turn, slopes[0] + turn.T @ slopes[1]
+    # The length of h is free: along h, where A is singular, no step.
+    return np.asarray(-np.linalg.lstsq(A + np.trace(A) * np.outer(h, h), g, rcond=None)[0].reshape(3, 3))

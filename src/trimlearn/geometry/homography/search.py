@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil, comb, log, log1p
@@ -15,7 +16,7 @@ from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_
 from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
-from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, squared_errors, zooms
+from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_errors, squared_errors, zooms
 
 __all__ = ["CERTAIN", "FIRST", "Candidate", "SampleSearch", "samples_needed", "some_of"]
 
@@ -23,6 +24,7 @@ CERTAIN = 0.01  # homographies as good by chance, expected: of a hundred sets of
 # Samples at a time: limits on time. Half of the matches wrong need 143 samples for 99.99 %, fewer than the first batch;
 # the following double. One of 8192 leaves some 1,200 homographies, as one sample in seven keeps its orientation.
 FIRST, BATCH = 256, 8192
+FIFTH = 5  # the share of a batch's homographies that a glance leaves: some 1,200 / SIGHTED
 GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
 SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
 SURVIVORS = 16  # of a batch, which all matches score: a limit on time
@@ -38,6 +40,7 @@ SAME = 0.9  # of the matches that either explains, both do: noise moves no more,
 # Inliers up to which these are searched once more, rounds of it and samples in each: limits on time, 10 ms. With more
 # inliers the tops that noise makes are lower than their standard error.
 CLEAR, CLOSER, INNER = 200, 4, 512
+SHARP = 0.5  # of the noise's variance: that of H at any match, if no closer look is needed (a choice: less than one)
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
 # Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
 # more of them, that chance explains all of them together is what the test for chance has refuted.
@@ -126,14 +129,14 @@ class SampleSearch:
             if self.best is None:
                 return
             before, rows = self.best.score, np.flatnonzero(self.best.e2 <= self.best.significance.e2)
-            if not 4 < len(rows) <= CLEAR:
+            if not 4 < len(rows) <= CLEAR or self._is_sharp(rows):
                 return
             places = np.sort(self._rng.integers(len(rows), size=(4, INNER)), axis=0)
             samples = rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T]
             H = four_point(self.pairs.normalised, samples, EXTREME)
             if len(H):
-                for i in _top(self._worth(H, self.pairs, self.chance.s), POLISHED[0]):
-                    self._polish(H[i])
+                for i in _top(self._worth(H, self.pairs, squared_errors), POLISHED[0]):
+                    self._polish(H[i], to_the_top=True)
             if self.best.score - before <= SETTLED * abs(before):
                 return
 
@@ -163,24 +166,34 @@ class SampleSearch:
         tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
         return any(searched[i] >= samples_needed(shares[i], probability) for i in tested)
 
+    def _is_sharp(self, rows: Ints) -> bool:
+        """Whether these matches fix H so well at all others that no other top could explain more of them."""
+        w = np.zeros(len(self.pairs))
+        w[rows] = self.chance.s[rows]
+        return bool(self._moments.leverages(w).max() <= SHARP)
+
     def _try(self, samples: Ints, thin: float) -> None:
         H = four_point(self.pairs.normalised, samples, thin)
-        for pairs, kept in ((self._glance, SIGHTED), (self._subset, SURVIVORS)):
-            if len(H) > kept:
-                H = H[_top(self._worth(H, pairs, np.ones(len(pairs))), kept)]
+        if len(H) > SURVIVORS:
+            kept = min(max(len(H) // FIFTH, SURVIVORS), SIGHTED)
+            H = H[_top(self._worth(H, self._glance, one_way_errors), kept)]
+        if len(H) > SURVIVORS:
+            H = H[_top(self._worth(H, self._subset, squared_errors), SURVIVORS)]
         if len(H):
-            for i in _top(self._worth(H, self.pairs, self.chance.s), POLISHED[self.best is not None]):
+            for i in _top(self._worth(H, self.pairs, squared_errors), POLISHED[self.best is not None]):
                 self._polish(H[i])
                 if self._reached > 1:
                     break
 
-    def _worth(self, H: Floats, pairs: PointPairs, s: Floats) -> Floats:
+    def _worth(self, H: Floats, pairs: PointPairs, errors: Callable[[Floats, PointPairs], Floats]) -> Floats:
         pixels, step = self.pairs.to_pixels(H), max(1, ENTRIES // len(pairs))
-        pieces = (squared_errors(pixels[i : i + step], pairs) for i in range(0, len(H), step))
+        s = self.chance.s if pairs is self.pairs else np.ones(len(pairs))
+        pieces = (errors(pixels[i : i + step], pairs) for i in range(0, len(H), step))
         return np.concatenate([self.score.scores(e2, s) for e2 in pieces])
 
-    def _polish(self, H: Floats) -> None:
-        """Concentration: the best w for H, the best H for w, as long as the score rises."""
+    def _polish(self, H: Floats, to_the_top: bool = False) -> None:
+        """Concentration: the best w for H, the best H for w, as long as the score rises; if not ``to_the_top``, until
+        the matches that it explains are those of the best."""
         e2, score = self._scored(H)
         for _ in range(ROUNDS):
             x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
@@ -188,7 +201,7 @@ class SampleSearch:
             gain, enough = better - score, SETTLED * abs(score)
             if gain > 0:
                 H, e2, score = x, after, better
-            if gain <= enough:
+            if gain <= enough or (not to_the_top and self.best is not None and self.best.agrees(e2, self.chance.s)):
                 break
         self._compare(H, e2, score)
 
@@ -213,11 +226,11 @@ class SampleSearch:
         k, _, log_nfa = found.significance
         if self.chance.n <= 4.5 or log_nfa > log(CERTAIN):  # four fit always; chance is judged elsewhere
             return True
-        H = self.pairs.to_pixels(found.H)
+        H, limit = self.pairs.to_pixels(found.H), found.significance.e2
         width = 0.5**0.5 * noise_of(found.e2, self.chance).threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
             own = width * np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
-            off = self.chance.off_a_line(found.e2, points, own)
+            off = self.chance.off_a_line(found.e2 <= limit, limit, points, own)
             if off.k < LINE * k and off.log_nfa > log(CERTAIN):
                 return False
         return True

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from trimlearn.geometry.homography.points import Floats, PointPairs
 
-__all__ = ["ENTRIES", "adjugate", "factor", "squared_errors", "squared_transfer", "transform", "zooms"]
+__all__ = ["ENTRIES", "adjugate", "one_way_errors", "squared_errors", "squared_transfer", "transform", "zooms"]
 
-ENTRIES = 12_000  # errors at a time: 96 kB, which stay in the cache of one core and are no new pages to the system
+AFTER, BEFORE = [1, 2, 0], [2, 0, 1]  # the other two of three coordinates, in the order of a cross product
+ENTRIES = 6_000  # matches at a time, each missed in two images: 96 kB, which stay in a core's cache, in pages it has
 
 
 def transform(H: Floats, points: Floats) -> Floats:
@@ -22,10 +21,9 @@ def transform(H: Floats, points: Floats) -> Floats:
 
 def adjugate(H: Floats) -> Floats:
     """det(H) H⁻¹ for each H of a batch: H⁻¹ up to scale, which is all a homography needs."""
-    (a, b, c), (d, e, f), (g, h, i) = np.moveaxis(H, (-2, -1), (0, 1))
-    rows = [[e * i - f * h, c * h - b * i, b * f - c * e], [f * g - d * i, a * i - c * g, c * d - a * f]]
-    rows.append([d * h - e * g, b * g - a * h, a * e - b * d])
-    return np.moveaxis(np.array(rows), (0, 1), (-2, -1))
+    r, s, t = H[..., 0, :], H[..., 1, :], H[..., 2, :]
+    columns = [p[..., AFTER] * q[..., BEFORE] - p[..., BEFORE] * q[..., AFTER] for p, q in ((s, t), (t, r), (r, s))]
+    return np.stack(columns, axis=-1)
 
 
 def squared_transfer(H: Floats, pairs: PointPairs) -> Floats:
@@ -55,11 +53,11 @@ def squared_errors(H: Floats, pairs: PointPairs) -> Floats:
     are there tells a match whose src is near the line without an image, where J is infinite and any r would do. Shape
     (..., n) for each H (3, 3) of a batch; ∞ where a point has no image.
     """
-    a, b = pairs.lifted
-    if H.ndim > 2 or a.shape[1] <= ENTRIES:
-        return _squared_errors(H, a, b)
-    parts = (slice(i, i + ENTRIES) for i in range(0, a.shape[1], ENTRIES))
-    return np.concatenate([_squared_errors(H, a[:, part], b[:, part]) for part in parts])
+    points = pairs.both
+    if H.ndim > 2 or points.shape[2] <= ENTRIES:
+        return _squared_errors(H, points)
+    parts = (slice(i, i + ENTRIES) for i in range(0, points.shape[2], ENTRIES))
+    return np.concatenate([_squared_errors(H, points[:, :, part]) for part in parts])
 
 
 def zooms(H: Floats, points: Floats) -> Floats:
@@ -69,22 +67,52 @@ def zooms(H: Floats, points: Floats) -> Floats:
         return np.asarray(np.abs(np.linalg.det(H) / w**3))
 
 
-def factor(J: Any) -> tuple[Any, Any, Any]:
-    """p, q, s with M⁻¹ = CᵀC, C = [[p, 0], [−q, s]], for J = ((j₁₁, j₁₂), (j₂₁, j₂₂)) of any shape: ‖C r‖² = rᵀM⁻¹r."""
-    (j11, j12), (j21, j22) = J
-    zoom = np.abs(j11 * j22 - j12 * j21)
-    scale = 0.5 * np.maximum(1.0, 1.0 / zoom)
-    m11, m12 = scale * (zoom + j11 * j11 + j12 * j12), scale * (j11 * j21 + j12 * j22)
-    ratio = m12 / m11
-    s = 1.0 / np.sqrt(scale * (zoom + j21 * j21 + j22 * j22) - ratio * m12)
-    return 1.0 / np.sqrt(m11), ratio * s, s
+def one_way_errors(H: Floats, pairs: PointPairs) -> Floats:
+    """2 rᵀM⁻¹r for each H of a batch and each match, (..., n): `squared_errors` to first order, in half of its time."""
+    e2 = _terms(H[..., None, :, :], pairs.both[:1], pairs.both[1:])[..., 0, :]
+    e2 += e2
+    return np.asarray(np.fmin(e2, np.inf, out=e2))
 
 
-def _squared_errors(H: Floats, a: Floats, b: Floats) -> Floats:
+def _squared_errors(H: Floats, points: Floats) -> Floats:
+    """e², (..., n), for points (2, 3, n); both misses at once, as calls are what few matches cost."""
+    terms = _terms(np.stack([H, adjugate(H)], axis=-3), points, points[::-1])
+    e2 = terms[..., 0, :] + terms[..., 1, :]
+    return np.asarray(np.fmin(e2, np.inf, out=e2))
+
+
+def _terms(maps: Floats, points: Floats, targets: Floats) -> Floats:
+    """rᵀM⁻¹r, (..., k, n), for maps (..., k, 3, 3) and points (k, 3, n).
+
+    With R a quarter turn it is 2 (δ‖r‖² + ‖JᵀRr‖²) / ((2δ + ‖J‖²) max(1, δ)): no root, and no difference that rounding
+    spoils. A factor of J, here the inverse of the third coordinate, matters in max(1, δ) only.
+    """
     with np.errstate(all="ignore"):
-        e2 = _scaled_misses(H, a, b)
-        e2 += _scaled_misses(adjugate(H), b, a)
-    return np.fmin(e2, np.inf, out=e2)
+        u, v, w = np.moveaxis(maps @ points, -2, 0)
+        w = np.reciprocal(w)
+        u, v = u * w, v * w
+        h = maps[..., None]
+        j11, j12 = h[..., 0, 0, :] - u * h[..., 2, 0, :], h[..., 0, 1, :] - u * h[..., 2, 1, :]
+        j21, j22 = h[..., 1, 0, :] - v * h[..., 2, 0, :], h[..., 1, 1, :] - v * h[..., 2, 1, :]
+        u -= targets[:, 0]
+        v -= targets[:, 1]
+        zoom = np.abs(j11 * j22 - j12 * j21)
+        turned = np.square(j21 * u - j11 * v)
+        turned += np.square(j22 * u - j12 * v)
+        for j in (j11, j12, j21, j22):
+            j *= j
+        j11 += j12
+        j11 += j21
+        j11 += j22
+        turned += zoom * (u * u + v * v)
+        w *= w
+        w *= zoom
+        zoom += zoom
+        j11 += zoom
+        j11 *= np.maximum(w, 1.0)
+        turned /= j11
+    turned += turned
+    return np.asarray(turned)
 
 
 def _misses(H: Floats, a: Floats, b: Floats) -> Floats:
@@ -97,17 +125,3 @@ def _misses(H: Floats, a: Floats, b: Floats) -> Floats:
         z *= z
     u += v
     return np.asarray(u)
-
-
-def _scaled_misses(H: Floats, a: Floats, b: Floats) -> Floats:
-    """rᵀM⁻¹r, (..., n), for points (3, n)."""
-    u, v, w = (H[..., i, :] @ a for i in range(3))
-    np.reciprocal(w, out=w)
-    u *= w
-    v *= w
-    h = H[..., None]
-    J = [[(h[..., i, j, :] - z * h[..., 2, j, :]) * w for j in (0, 1)] for i, z in ((0, u), (1, v))]
-    p, q, s = factor(J)
-    u -= b[0]
-    v -= b[1]
-    return np.asarray(np.square(p * u) + np.square(s * v - q * u))

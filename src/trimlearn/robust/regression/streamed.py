@@ -16,6 +16,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.blocks import slices_apart, taken
 from trimlearn._utils.digits import kth_by_digits, summarised, upper_edge
 from trimlearn._utils.threads import total
 from trimlearn.losses.exact import solve_symmetric
@@ -31,7 +32,7 @@ from trimlearn.robust.regression.mm import (
     spread,
 )
 from trimlearn.robust.scale import rounding_floor
-from trimlearn.robust.streamed import kept_share
+from trimlearn.robust.streamed import SLICES, kept_share
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights.simplex import snap_h
 
@@ -129,8 +130,8 @@ class StreamedRows:
 
     @cached_property
     def floor(self) -> float:
-        """The rounding of targets, by the first of them."""
-        return rounding_floor(self.t[:TRIED])
+        """The rounding of targets, by some of them."""
+        return rounding_floor(taken(self.t, slices_apart(self.n, TRIED, SLICES)))
 
     def summary(self, r: Vector, unit: float) -> Summary:
         """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
@@ -185,8 +186,8 @@ class StreamedRows:
         return self._slope(total(part, self._pieces(), np.zeros(len(self.center) + 1)), u)
 
     def curvature(self, weigh: Weigh, r: Vector) -> np.ndarray:
-        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), in float64, from some of the rows, which lie in random
-        order: the steps it is for are repeated until they vanish."""
+        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), in float64, from some of the rows: the steps it is for are
+        repeated until they vanish."""
         p = len(self.center)
         m = min(self.n, max(CURVED, PER_COLUMN * self.q))
 
@@ -199,8 +200,11 @@ class StreamedRows:
             sums[p, p] = w.sum(dtype=np.float64)
             return sums
 
-        sums, T = total(part, self._pieces(m), np.zeros((p + 1, p + 1))), self._transform
-        return np.asarray(self.n / m * (T @ sums @ T.T)[: self.q, : self.q] + np.diag(self.penalty))
+        some = slices_apart(self.n, m, SLICES)
+        pieces = [piece for at in some for piece in self._pieces(at)]
+        sums, T = total(part, pieces, np.zeros((p + 1, p + 1))), self._transform
+        times = self.n / sum(at.stop - at.start for at in some)
+        return np.asarray(times * (T @ sums @ T.T)[: self.q, : self.q] + np.diag(self.penalty))
 
     def _slope(self, sums: np.ndarray, u: np.ndarray) -> np.ndarray:
         return np.asarray((self._transform @ sums)[: self.q] - self.penalty * u)
@@ -219,10 +223,11 @@ class StreamedRows:
         """Whether sums of the columns lose no digits that count, if the centre is taken off them afterwards."""
         return self.V.dtype == np.float64 or bool(np.all(np.abs(self.center) <= OFFSET * self.scale))
 
-    def _pieces(self, m: int | None = None) -> list[slice]:
-        """All rows, or the first m, in pieces."""
-        step, end = max(64, PIECE_BYTES // (self.q * self.V.itemsize)), self.n if m is None else m
-        return [slice(i, min(i + step, end)) for i in range(0, end, step)]
+    def _pieces(self, some: slice | None = None) -> list[slice]:
+        """All rows, or some, in pieces."""
+        step = max(64, PIECE_BYTES // (self.q * self.V.itemsize))
+        start, end, _ = (some or slice(None)).indices(self.n)
+        return [slice(i, min(i + step, end)) for i in range(start, end, step)]
 
     def _standardise(self, V: np.ndarray) -> np.ndarray:
         D: np.ndarray = V - self.center.astype(V.dtype)
