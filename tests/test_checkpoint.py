@@ -593,4 +593,4 @@ def test_a_method_that_cannot_be_resumed_says_so(tmp_path: Path) -> None:
 
 def test_given_starts_are_told_apart() -> None:
     assert repr(Given(None, np.zeros(2))) != repr(Given(None, np.ones(2)))
-    assert asdict(Continuation()) == {"passes": 20.0, "w_steps": 8}
+    assert asdict(Continuation()) == {"passes": 20.0, "w_steps": 8, "sample": False}

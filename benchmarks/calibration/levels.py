@@ -32,7 +32,7 @@ TRIED: dict[str, tuple[Any, ...]] = {
     "CLEAN": (0.1, 0.3, 0.5),
     "PRIOR": ((1.0, 1.0), (2.0, 10.0), (4.0, 16.0)),
     "PRICE": (0.0, 0.25, 0.5),
-    "LEARNT": (0.0, 0.3, 0.5, 0.8),
+    "LEARNT": (0.0, 0.2, 0.4, 0.8),
 }
 Case = tuple[list[np.ndarray], np.ndarray, np.ndarray]  # opinions, labels, who is wrong
 

@@ -26,12 +26,12 @@ from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.blockwise import Blockwise
-from trimlearn.smart.finish import decrease
+from trimlearn.smart.finish import Finished, decrease
 from trimlearn.smart.method import Method, Record, Run, State
 from trimlearn.smart.sizes import in_blocks, small
 from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
-from trimlearn.starts import MultiStart, Start, make_start
+from trimlearn.starts import Continuation, MultiStart, Start, make_start
 
 __all__ = ["solve"]
 
@@ -143,6 +143,8 @@ def solve(
             raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
+        if start == "continuation" and isinstance(chosen, Continuation) and isinstance(run, Finished):
+            chosen = Continuation(sample=True)
         chosen = chosen.carried(problem, centred)
         driver = _Driver(run, chosen, where, limits, int(seed), callback, checkpoint)
         # A step that overflows is taken back: no reason to warn.
@@ -203,6 +205,8 @@ class _Driver:
             state = self.run.init(self.engine, x)
             if state.record is not None and isnan(state.record.objective):
                 state = self._without_nan(x)
+            elif self.start.near(self.engine):
+                self.run.begin_near(self.engine, state)
             self._note(state, show)
             if self.checkpoint is not None:
                 self._save(state)

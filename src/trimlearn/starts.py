@@ -18,6 +18,7 @@ from trimlearn.regularizers import Zero
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
+from trimlearn.smart.sample import from_sample
 from trimlearn.smart.sizes import FEW, in_blocks
 from trimlearn.weights import AllOnes
 
@@ -35,6 +36,10 @@ class Start(ABC):
         """What h should be by now."""
         return problem.r1.h
 
+    def near(self, engine: Engine) -> bool:
+        """Whether (w⁰, x⁰) as placed are close to the end already."""
+        return False
+
     def carried(self, given: Problem, to: Problem) -> Start:
         """The same start of the problem that is solved in place of the given one."""
         return self
@@ -48,6 +53,7 @@ class Continuation(Start):
 
     passes: float = 20.0
     w_steps: int = 8
+    sample: bool = False  # begin with a sample of the rows instead, where they are many (`trimlearn.smart.sample`)
 
     def __post_init__(self) -> None:
         if not is_number(self.passes) or not self.passes > 0:
@@ -56,9 +62,15 @@ class Continuation(Start):
 
     def place(self, engine: Engine, seed: int) -> Array:
         problem = engine.problem
+        near = from_sample(engine, seed) if self.sample else None
+        if near is not None:
+            return near
         engine.r1 = problem.r1.at_h(problem.S)
         engine.set_even_weights()
         return problem.r2.feasible(problem.loss.start())
+
+    def near(self, engine: Engine) -> bool:
+        return self.sample and engine.r1 is engine.problem.r1
 
     def h(self, problem: Problem, passes: float, w_steps: int, max_passes: float) -> float:
         done = min(passes / min(self.passes, max_passes / 2), w_steps / self.w_steps, 1.0)

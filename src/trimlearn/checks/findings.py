@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DOUBTFUL",
+    "RIGHT_ANYWAY",
     "CellFindings",
     "DuplicateRows",
     "ModelScore",
@@ -28,6 +29,10 @@ Task = Literal["regression", "count", "classification"]
 # Targets are listed from this probability on, where any is more likely wrong than right: of seven such rows one is
 # wrong, which is worth a look to who goes through a list (a choice). Only those beyond one half are called wrong.
 DOUBTFUL = 0.15
+# Of targets that nothing explains, those that are right all the same: hybrids among cars. Measured: with 0, of numbers
+# given 0.96 a share of 0.90 is wrong, on 26 columns of 13 tables; with 0.05, of 0.92 it is 0.92. Of the labels that
+# TopGear's other columns contradict, those given 0.90 are wrong in 0.83 with 0, those given 0.88 in 0.81 with 0.05.
+RIGHT_ANYWAY = 0.05
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 

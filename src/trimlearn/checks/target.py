@@ -18,6 +18,7 @@ from trimlearn.checks.target_labels import LabelJudgement, judge_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
 from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
 from trimlearn.checks.target_numbers import NumberJudgement, explained, judge_numbers
+from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
@@ -101,8 +102,16 @@ def judge_target(
         said = f"The linear model uses the {len(kept)} features that tell most, of {matrices[0].shape[1]:,}."
         designs, matrices = (designs[0].taking(kept), designs[1]), (matrices[0][:, kept], matrices[1])
         asked = replace(asked, caveats=(*asked.caveats, said))
+    numbers = {name: mended[name].to_numpy(dtype=np.float64) for name in table.of_kind("number") if name != target}
+    if asked.classes:
+        values = {name: frame[name].to_numpy(dtype=object) for name in designs[1].columns}
+        asked = replace(asked, caveats=(*asked.caveats, *say_copies(asked.y, values, target)))
     with threadpool_limits(threads_for(matrices[1].size * max(1, len(asked.classes))), user_api="openmp"):
-        return _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
+        found = _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))
+    y = table.frame[target].to_numpy(dtype=np.float64) if not asked.classes else np.zeros(0)
+    rule = find_rule(np.where(np.isfinite(y), y, np.nan), numbers) if len(y) and numbers else None
+    settled = np.isin(np.arange(len(table.frame)), list(pinned))
+    return found if rule is None else follow_rule(found, y, rule, settled)
 
 
 @final

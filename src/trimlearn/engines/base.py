@@ -135,6 +135,11 @@ class Engine(ABC):
         """Iteration k's random numbers."""
         return Draws(seed, k, self.problem.n, self._cumulative, stream)
 
+    def sample(self, m: int, seed: int) -> Engine | None:
+        """An engine with some m of the rows, whose F is about this one's; None: single rows are not at hand, or those
+        drawn say too little about x."""
+        return None
+
     @abstractmethod
     def use_duals(self, kind: str) -> None:
         """Choose the representation of y, a key of `trimlearn.smart.duals.DUALS`, before the first evaluation."""

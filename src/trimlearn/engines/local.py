@@ -12,13 +12,15 @@ from trimlearn.engines.base import Engine
 from trimlearn.engines.stretch import law_of, model_of, put_back
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.newton_system import NewtonSystem
+from trimlearn.losses.sampled import SampledRows, can_sample
 from trimlearn.problem import Problem
-from trimlearn.regularizers import Regularizer
+from trimlearn.regularizers import ExceptIntercept, Regularizer
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Nothing, Recipe
+from trimlearn.smart.draws import Nothing, Recipe, Stream
 from trimlearn.smart.duals import DUALS, Duals, ResidualTable, choose_duals
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.smart.w_step import gap, reweigh
+from trimlearn.weights import CappedSimplex
 
 __all__ = ["LocalEngine"]
 
@@ -150,6 +152,20 @@ class LocalEngine(Engine):
         shares, fused = self._shares(EVERY), self._duals.fused
         found = None if fused is None else fused.column_moments(shares)
         return self.problem.loss.linear.column_moments(shares) if found is None else found
+
+    def sample(self, m: int, seed: int) -> LocalEngine | None:
+        """Sample weights are the chances to be drawn, and whole numbers then: how often."""
+        problem, loss = self.problem, self.problem.loss
+        if not (can_sample(loss) and isinstance(loss, PredictionLoss) and isinstance(problem.r1, CappedSimplex)):
+            return None
+        rows, times = np.unique(self.draws(seed, 0, Stream.START).rows(m), return_counts=True)
+        part = SampledRows(loss, rows)
+        if not part.informative:
+            return None
+        s = None if problem.s is None else times
+        r1 = problem.r1.at_h(problem.r1.h / problem.S * (len(rows) if s is None else m))
+        r2 = problem.r2.r2 if isinstance(problem.r2, ExceptIntercept) else problem.r2
+        return LocalEngine(Problem(part, r1, r2, s))
 
     def minimise(self, x: Array, r2: Regularizer | None = None) -> Array | None:
         loss = self.problem.loss

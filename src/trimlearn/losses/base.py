@@ -257,6 +257,10 @@ class PredictionLoss(Loss):
             for k in range(K):
                 column = to_numpy(self.phi_hessp(z, asarray_like(np.eye(K)[[k]], z) + zeros(z.shape, z), rows))
                 column = np.where(share != 0, column.astype(np.float64), 0.0) * share
+                if K == 1 and column.min(initial=0.0) >= 0:  # half of the products, as the matrix is symmetric
+                    A *= np.sqrt(column)
+                    blocks[0, 0] = A.T @ A
+                    return blocks
                 for m in range(k + 1):
                     blocks[k, m] = A.T @ (A * column[:, m, None])
                     blocks[m, k] = blocks[k, m].T

@@ -100,7 +100,7 @@ class AlternatingRun(Run):
         state.w_steps = 1
         self.metric.learn(engine, state, 0.0)
         state.gamma = first_step(engine, x, self.metric.inverse(state))
-        self._renew(engine, state, Reweighed(value, engine.gap(), nan))
+        self.renew(engine, state, Reweighed(value, engine.gap(), nan))
         return state
 
     def advance(self, engine: Engine, state: State) -> None:
@@ -114,16 +114,16 @@ class AlternatingRun(Run):
         # first residual, to which the others are relative, rounding.
         settled = max(gain + left, found.gap) <= rounding_of(state.x) * abs(before)
         # What is left is left for the w that x was fitted to; for another one it must be tried.
-        self._renew(engine, state, found, left if found.gap <= 0 else nan, settled)
+        self.renew(engine, state, found, left if found.gap <= 0 else nan, settled)
 
     def finish(self, engine: Engine, state: State) -> None:
         if state.record is None:  # h was lowered since the last w-step
-            self._renew(engine, state, engine.reweigh(inf))
+            self.renew(engine, state, engine.reweigh(inf))
         elif state.record.stationarity_w > 0:  # the last w-step changed w: x is still the best for the one before
             exact = engine.minimise(state.x)
             if exact is not None:
                 state.x = exact
-                self._renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan), 0.0)
+                self.renew(engine, state, Reweighed(engine.evaluate(exact), engine.gap(), nan), 0.0)
 
     def take_over(self, engine: Engine, state: State, x: Array) -> None:
         """Go on from x, where Algorithm 1 has just made a w-step or anywhere else."""
@@ -132,7 +132,7 @@ class AlternatingRun(Run):
         else:
             state.x = x
             engine.evaluate(x)
-            self._renew(engine, state, engine.reweigh(inf))
+            self.renew(engine, state, engine.reweigh(inf))
 
     def fit(self, engine: Engine, state: State) -> tuple[Array, float]:
         """The best x for w, as far as it was found, and what may be left to gain."""
@@ -153,7 +153,8 @@ class AlternatingRun(Run):
         strongest = self.inner == default_inner(self.problem, hessians=True)
         return x, left if strongest else nan  # the word of a weaker solver does not count
 
-    def _renew(self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False) -> None:
+    def renew(self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False) -> None:
+        """Every yᵢ ← wᵢ∇fᵢ(x), and the record of (w, x); ``fall``: what F could fall by, NaN where it must be tried."""
         state.y_mean, state.base = engine.mean_duals(), found.value
         state.anchor = state.x
         state.w_steps += 1

@@ -22,6 +22,7 @@ from trimlearn.smart.alternating import AlternatingRun
 from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Record, Run, State
 from trimlearn.smart.metrics import Metric, default_metric, first_step
+from trimlearn.smart.profile import ProfileRun, is_smooth
 from trimlearn.smart.sizes import affordable, default_inner, small
 from trimlearn.smart.steps import Auto
 from trimlearn.smart.w_step import least
@@ -30,7 +31,7 @@ from trimlearn.weights import AllOnes
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Finished", "can_finish", "decrease", "finisher"]
+__all__ = ["Finished", "can_finish", "continued", "decrease", "finisher"]
 
 # benchmarks/calibration/finishing.py varies the first three: the passes and objectives found hardly change.
 SETTLED = 1e-3  # a w-step that lowers F by no more than this share of it: the rows to keep are nearly known
@@ -107,13 +108,33 @@ def scout(engine: Engine, run: AlternatingRun, state: State, x: Array, levels: l
     return F if isfinite(F) else inf, trial.x
 
 
+def levels(problem: Problem) -> list[float]:
+    """The h of a short continuation, the target's own aside."""
+    h, trimmed = problem.r1.h, problem.S - problem.r1.h
+    return [h + (1 - k / LEVELS) * trimmed for k in range(LEVELS)]
+
+
+def continued(engine: Engine, run: AlternatingRun) -> tuple[float, Array]:
+    """F and x where concentration leads from the loss's own start along a short continuation."""
+    problem = engine.problem
+    begin = problem.r2.feasible(problem.loss.start())
+    return scout(engine, run, State(x=begin), begin, levels(problem))
+
+
 @final
 @dataclass(frozen=True)
 class Finished(Run):
-    """Algorithm 1, and then alternating minimisation from where it has come to."""
+    """Algorithm 1, and then alternating minimisation from where it has come to, or steps on the profile where rows are
+    many."""
 
     first: Algorithm1
     last: AlternatingRun
+
+    @property
+    def steps(self) -> Run:
+        """What finishes."""
+        many = self.last.inner == "newton" and is_smooth(self.first.problem)
+        return ProfileRun(self.last) if many else self.last
 
     def prepare(self, engine: Engine) -> None:
         self.first.prepare(engine)
@@ -123,13 +144,17 @@ class Finished(Run):
 
     def advance(self, engine: Engine, state: State) -> None:
         if state.finishing:
-            self.last.advance(engine, state)
+            self.steps.advance(engine, state)
             return
         self.first.advance(engine, state)
         if state.record is not None and self._due(engine, state, state.record):
             state.finishing = True
             x = self._best_of_several(engine, state) if self._looks_elsewhere(engine, state) else state.x
             self.last.take_over(engine, state, x)
+
+    def begin_near(self, engine: Engine, state: State) -> None:
+        state.finishing = True
+        self.last.take_over(engine, state, state.x)
 
     def finish(self, engine: Engine, state: State) -> None:
         (self.last if state.finishing else self.first).finish(engine, state)
@@ -148,9 +173,8 @@ class Finished(Run):
         engine.max_passes = made + limit - state.began  # as many passes as the run has, on top of them
         begin, h, trimmed = problem.r2.feasible(problem.loss.start()), problem.r1.h, problem.S - problem.r1.h
         other = begin if problem.r2.convex else unpenalised(engine, state.x)
-        path = [h + (1 - k / LEVELS) * trimmed for k in range(LEVELS)]
         fewer = [max(h - trimmed / 2, h / 2)]
-        ways: list[tuple[Array, list[float]]] = [(state.x, []), (other, []), (begin, path)]
+        ways: list[tuple[Array, list[float]]] = [(state.x, []), (other, []), (begin, levels(problem))]
         ways += [(state.x, [h + trimmed / 2]), (state.x, fewer)]
         tried = [scout(engine, self.last, state, *way) for way in ways]
         state.elsewhere = engine.passes - made

@@ -53,6 +53,7 @@ class MetricMemory:
     root: Array = None  # Newton's: M⁻¹ = root·rootᵀ
     sums: Array = None  # L-BFGS: Σ(x − x̃) and Σ(estimated gradient differences) since the last w-step
     pairs: Array = None  # L-BFGS: the secant pairs (s, y), the latest last
+    profile: Array = None  # of `trimlearn.smart.profile`: the inverse of G's Hessian
 
 
 @dataclass
@@ -78,6 +79,7 @@ class State:
     began: float = 0.0  # passes that were made before the run
     since: int | None = None  # the iteration from which on w lies in r1: where a continuation ended
     finishing: bool = False  # whether second-order steps have taken over
+    failures: int = 0  # steps on the profile that did not bring what they promised
     elsewhere: float = 0.0  # passes that a look at other minima has taken, on top of max_passes
     sampled_w: Array | None = None  # (w, x) at t₀, when the output is Theorem 1's
     sampled_x: Array | None = None
@@ -121,6 +123,10 @@ class Run(ABC):
     @abstractmethod
     def init(self, engine: Engine, x: Array) -> State:
         """The state at (engine.weights, x), evaluated."""
+
+    def begin_near(self, engine: Engine, state: State) -> None:
+        """Told right after `init` that w and x are close to the end already."""
+        return
 
     @abstractmethod
     def advance(self, engine: Engine, state: State) -> None:

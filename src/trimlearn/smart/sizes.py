@@ -7,10 +7,13 @@ from math import prod
 from trimlearn.losses.blocks import BlockLoss
 from trimlearn.problem import Problem
 
-__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "in_blocks", "small"]
+__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "in_blocks", "sample_size", "small"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a limit on time, as a pass over 8 MB takes a millisecond
 FEW = 300  # parameters up to which Hessians are worth their cost, 20 passes each: benchmarks/calibration/hessians.py
+PER_PARAMETER = 200  # rows of a sample for each: a fit to them is about a hundredth of F above the least on all rows
+LEAST = 10_000  # rows of a sample at least: a pass over them takes a millisecond
+SHARE = 8  # rows for each of the sample's, at least: a copy of more would be a good part of V
 SOME = 1000  # the same where the problem is small: a limit on time, as their factors take 0.06 s (the same script)
 
 
@@ -22,6 +25,12 @@ def small(problem: Problem) -> bool:
 def affordable(problem: Problem) -> bool:
     """Whether full-batch steps may finish a run: x has few parameters, or passes cost next to nothing."""
     return prod(problem.loss.x_shape) <= FEW or small(problem) or in_blocks(problem)
+
+
+def sample_size(problem: Problem) -> int | None:
+    """How many rows stand for all of them as far as a start goes; None where these are not many times as many."""
+    m = max(LEAST, PER_PARAMETER * prod(problem.loss.x_shape))
+    return m if problem.n >= SHARE * m else None
 
 
 def in_blocks(problem: Problem) -> bool:

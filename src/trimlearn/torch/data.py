@@ -18,6 +18,8 @@ from trimlearn._utils.validation import is_integer
 __all__ = ["Batch", "Examples", "examples_of", "to_device"]
 
 RESIDENT = 0.25  # of the device's free memory: tensors up to this share are moved there once, the rest is the network's
+NARROW = (torch.int8, torch.int16, torch.int32)  # types of targets that PyTorch's losses do not take: int64 instead
+TARGETS = ("labels", "label", "targets", "target", "y")  # what an entry of an example is called that is its target
 LOOKED_AT = 3  # examples read twice to see whether they come out the same: three coins that all fall alike are rare
 
 
@@ -140,8 +142,10 @@ def examples_of(
         dataset = (dataset,)
     if isinstance(dataset, TensorDataset):
         dataset = dataset.tensors
-    if isinstance(dataset, (tuple, list)) and dataset and all(isinstance(a, (Tensor, np.ndarray)) for a in dataset):
+    if _is_columns(dataset):
         tensors = [_as_tensor(a) for a in dataset]
+        if len(tensors) > 1 and tensors[-1].dtype in NARROW:
+            tensors[-1] = tensors[-1].long()
         lengths = [len(tensor) if tensor.ndim else 0 for tensor in tensors]
         if len(set(lengths)) > 1:
             raise ValueError(f"dataset: its tensors must have one row per example each, got {lengths} rows.")
@@ -172,19 +176,48 @@ def to_device(value: Any, device: torch.device) -> Any:
 
 
 def _inputs_and_target(parts: list[Any]) -> tuple[Any, Any]:
-    """x and y: the last part is the target; an example of one part is its own, as an autoencoder wants it."""
+    """x and y: the last part is the target; an example of one part is its own, as an autoencoder wants it.
+
+    Of a mapping the entry that is called so is the target.
+    """
     if len(parts) == 1:
-        return parts[0], parts[0]
+        named = [name for name in TARGETS if isinstance(parts[0], Mapping) and name in parts[0]]
+        if not named:
+            return parts[0], parts[0]
+        rest = {name: part for name, part in parts[0].items() if name != named[0]}
+        return (next(iter(rest.values())) if len(rest) == 1 else rest), parts[0][named[0]]
     return (parts[0] if len(parts) == 2 else tuple(parts[:-1])), parts[-1]
+
+
+def _is_columns(dataset: Any) -> bool:
+    """Whether the dataset is a tuple of parts with a row per example each, and not a sequence of examples."""
+    if not isinstance(dataset, (tuple, list)) or not dataset:
+        return False
+    if all(isinstance(a, (Tensor, np.ndarray)) for a in dataset):
+        return True
+    tables = (Tensor, np.ndarray, list) if isinstance(dataset, tuple) else (Tensor, np.ndarray)
+    return isinstance(dataset, tuple) and all(isinstance(a, tables) or _is_frame(a) for a in dataset)
+
+
+def _is_frame(a: Any) -> bool:
+    """Whether it is pandas' or the like: a table that NumPy can read."""
+    return not isinstance(a, (str, bytes, np.generic)) and callable(getattr(type(a), "__array__", None))
 
 
 def _as_tensor(a: Any) -> Tensor:
     """The tensor, or the array as one; float64 arrays become float32, which modules are made of."""
     if isinstance(a, Tensor):
         return a.detach()
+    try:
+        a = np.asarray(a)
+    except ValueError as error:
+        raise TypeError(f"dataset: a list of rows of different lengths cannot become a tensor ({error}).") from error
     if a.dtype.kind not in "fiub":
-        raise TypeError(f"dataset: an array of {a.dtype} cannot become a tensor; number the classes from 0.")
-    tensor = torch.as_tensor(np.ascontiguousarray(a))
+        raise TypeError(
+            f"dataset: an array of {a.dtype} cannot become a tensor; number the classes from 0, by "
+            "np.unique(y, return_inverse=True)[1], say."
+        )
+    tensor = torch.as_tensor(np.require(a, requirements=("C", "W")))
     return tensor.to(torch.get_default_dtype()) if tensor.dtype == torch.float64 else tensor
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from trimlearn.torch.criterion import Criterion, Labels, forward
+from trimlearn.torch.criterion import Criterion, forward
 from trimlearn.torch.data import Batch, Examples
 from trimlearn.torch.recipe import Learner
+from trimlearn.torch.targets import Labels
 
 __all__ = ["Epochs", "Evaluation", "Objective", "seeded"]
 

@@ -24,11 +24,11 @@ from torch import Tensor, nn
 from trimlearn.robust.labels.noise import LabelNoise, estimate_noise
 from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
 from trimlearn.torch.anchors import anchor_noise
-from trimlearn.torch.criterion import Labels
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import Halves, Planner
 from trimlearn.torch.stages import Plan
+from trimlearn.torch.targets import Labels
 
 __all__ = ["forward_corrected", "judge_labels", "log_probabilities", "soft_labels"]
 

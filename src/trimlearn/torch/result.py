@@ -17,11 +17,11 @@ from trimlearn.inference.table import Findings, make_table, plain_kinds
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values
-from trimlearn.torch.criterion import Labels
 from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.labels import log_probabilities
 from trimlearn.torch.level import LossScale
 from trimlearn.torch.stages import EpochRecord
+from trimlearn.torch.targets import Labels
 
 __all__ = ["LabelMeasure", "LossMeasure", "Measure", "TrimResult"]
 
@@ -86,7 +86,7 @@ class LabelMeasure(Measure):
                 )
             )
         )
-        names = self.labels.values.numpy()
+        names = self.labels.names
         return filled.findings(given, names, ~result.inlier_mask_)
 
 

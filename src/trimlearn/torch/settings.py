@@ -16,10 +16,11 @@ from torch.utils.data import TensorDataset
 from trimlearn._utils.validation import check_choice, check_count, is_integer, is_number
 from trimlearn._utils.warn import warn
 from trimlearn.checkpoint import Checkpoint
-from trimlearn.torch.criterion import Criterion, Labels
+from trimlearn.torch.criterion import Criterion
 from trimlearn.torch.data import Examples
 from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.saved import EVERY, SavedRun
+from trimlearn.torch.targets import Labels
 
 __all__ = ["Settings", "module_device"]
 
@@ -123,6 +124,8 @@ def module_device(module: nn.Module, device: Any, dataset: Any) -> torch.device:
     """Where to compute: as asked for, else where the module is."""
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
+    if isinstance(module, torch.jit.ScriptModule):
+        raise TypeError("module must be the module itself, not a scripted or traced one, which cannot be copied whole.")
     if device is not None:
         return torch.device(device)
     devices = {p.device for p in module.parameters()}

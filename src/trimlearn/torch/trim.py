@@ -20,16 +20,18 @@ from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.verdict import Verdict
-from trimlearn.torch.criterion import Criterion, Labels, find_labels, forward
-from trimlearn.torch.data import Batch, Examples, examples_of
+from trimlearn.torch.criterion import Criterion
+from trimlearn.torch.data import Batch, examples_of
 from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
 from trimlearn.torch.level import LossScale
+from trimlearn.torch.probe import try_examples
 from trimlearn.torch.recipe import Recipe
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, module_device
 from trimlearn.torch.stages import EpochRecord, Plan, Run, Stage, still_falling
+from trimlearn.torch.targets import Labels
 from trimlearn.torch.trimming import Trimming, judge_examples, warn_of_invalid, weight_set
 
 __all__ = ["trim"]
@@ -39,7 +41,6 @@ JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with
 # two trainings, other targets in one.
 JUDGED_LABELS, JUDGED_NUMBERS = 0.2, 0.3
 JUDGE_STEPS = 200  # that a judge makes at least, if the fit makes as many: Adam moves a weight by 0.2 in them
-PROBE = 32  # examples on which module and loss are tried out first
 UNTRAINED = (
     "no example was found to be wrong, but the loss was still falling when the epochs ended: a network that has not "
     "learnt yet cannot tell; use more epochs or a larger learning rate."
@@ -165,7 +166,7 @@ def trim(
     module.to(where)
     examples = examples_of(dataset, where, num_workers, collate_fn)
     criterion = Criterion(loss_fn)
-    found = _find_labels(module, criterion, examples, labels)
+    found = try_examples(module, criterion, examples, labels)
     passes = settings.epochs_on(examples, criterion, found, module)
     fit = _Fit(passes, Recipe(module, optimizer, scheduler, scheduler_every == "batch"), settings, groups, examples.n)
     saved = settings.saved_run(checkpoint, resume, module, examples)
@@ -198,7 +199,7 @@ class _Fit:
         if verdict is not None and labels is not None:
             codes = labels.codes.copy()
             codes[self.rows] = verdict.suggested
-            suggested = labels.values.numpy()[codes]
+            suggested = labels.names[codes]
         n = self.epochs.examples.n
         bad = level * len(self.rows) / n + self.invalid / n if self.level is None else level
         return TrimResult(
@@ -330,31 +331,10 @@ class _Fit:
         return whole
 
 
-def _find_labels(module: nn.Module, criterion: Criterion, examples: Examples, wanted: bool | None) -> Labels | None:
-    """Try module and loss on a few examples, and see whether the targets are labels."""
-    batch = next(examples.batches([torch.arange(min(PROBE, examples.n))]))
-    was = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            output = forward(module, batch.x)
-            criterion.losses(output, batch.y, len(batch.rows))
-            labels = None if wanted is False else find_labels(examples.targets(), output, wanted)
-            if labels is not None:
-                criterion.learn_form(output, labels.values, batch.y)
-    finally:
-        module.train(was)
-    return labels
-
-
 def _epochs_of(epochs: Epochs, num_workers: int, collate_fn: Any, dataset: Any) -> Epochs:
     """The same passes over other examples."""
     examples = examples_of(dataset, epochs.examples.device, num_workers, collate_fn)
     labels = epochs.labels
     if labels is not None:
-        given = examples.targets().reshape(examples.n).numpy()
-        codes = given.astype(np.int64)
-        if np.any(codes != given) or codes.min() < 0 or codes.max() >= labels.K:
-            raise ValueError(f"dataset holds labels that the fit does not know: its classes are 0 … {labels.K - 1}.")
-        labels = Labels(codes, labels.values, given)
+        labels = Labels(labels.codes_of(examples.targets()), labels.values)
     return replace(epochs, examples=examples, labels=labels)

@@ -19,7 +19,7 @@ BLUR = (
 )
 RIM = 0.02  # of the depth of an image, 3 pixels of the small mosaic: room for a blend (a choice)
 LAST = 1e-3  # pixels: the depth of what is to be avoided, less than any other
-BAND = 2  # columns at each end of a full turn that no seam enters: what the gradients of the costs reach
+BAND = 2  # columns at each end of a full turn that no seam enters: a cost is one of two neighbours
 
 
 def seams(layout: Layout, patches: Sequence[Patch], avoid: Sequence[NDArray[np.bool_]] = ()) -> list[Pixels]:
@@ -27,7 +27,7 @@ def seams(layout: Layout, patches: Sequence[Patch], avoid: Sequence[NDArray[np.b
 
     avoid: where each patch had better not be shown, (h, w) each, if there is another.
 
-    Graph cuts by OpenCV on differences of colour and gradient: a seam goes around what moved, and around what parallax
+    Graph cuts by OpenCV on differences of colour: a seam goes around what moved, and around what parallax
     displaced. V. Kwatra, A. Schödl, I. Essa, G. Turk and A. Bobick, Graphcut textures, SIGGRAPH 2003.
     """
     cv2 = opencv()
@@ -40,7 +40,7 @@ def seams(layout: Layout, patches: Sequence[Patch], avoid: Sequence[NDArray[np.b
     ]
     pixels = [blurred[piece.i][place] for piece, place in zip(pieces, places, strict=True)]
     corners = [(piece.window.x, piece.window.y) for piece in pieces]
-    found = cv2.detail_GraphCutSeamFinder("COST_COLOR_GRAD").find(pixels, corners, masks)
+    found = cv2.detail_GraphCutSeamFinder("COST_COLOR").find(pixels, corners, masks)
     shown = [np.zeros_like(patch.mask) for patch in patches]
     for piece, place, mask in zip(pieces, places, found, strict=True):
         shown[piece.i][place] |= mask.get() if isinstance(mask, cv2.UMat) else mask

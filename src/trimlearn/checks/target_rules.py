@@ -1,0 +1,192 @@
+"""Whether a target follows from other columns exactly: an amount that is quantity times price, or a copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import final
+
+import numpy as np
+
+from trimlearn._utils.arrays import Array
+from trimlearn.checks.findings import Flags, Floats, TargetFindings
+from trimlearn.checks.why import and_list
+
+__all__ = ["Rule", "find_rule", "follow_rule", "say_copies"]
+
+HOLDS = 0.8  # of the rows in which all numbers are known: a rule that a fifth break is no rule of this table
+SELDOM = 0.05  # of the rows: where more break it, a discount may be the reason, and the models judge them
+FINE = 20  # units between the quartiles of a target: the same coarse number comes about without a rule
+FEWEST = 20  # rows in which it holds: sums of few small numbers come out right by chance
+COLUMNS = 25  # that are tried in pairs, a limit on time: 300 pairs, five rules of each
+FIRST = 200  # rows that are tried first: most rules break there
+ROUNDED = 0.51  # units of the last digit of the target: rounding, and what binary numbers add to it
+EXACTLY = 1e-9  # of the value: as far as the sum of a few binary numbers is known
+BROKEN = (
+    0.95  # the probability that a target is wrong which breaks the rule: one of its numbers may be, and was believed
+)
+FAR, NEAR = 10.0, 1.0  # scores of targets that break a rule, at least, and that keep it, at most: sizes of errors
+TELLS = 0.98  # of the rows: a column from which as many labels can be read off is as good as a copy of them
+LEVELS = 3  # times as many values as there are classes, at most: with more they say less than a copy does
+DIGITS = 6  # decimals that a target is looked at for: beyond, numbers are not written by hand
+
+
+@final
+@dataclass(frozen=True)
+class Rule:
+    """What a target is said to be, its value in each row, and where it holds.
+
+    Parameters
+    ----------
+    words : str
+        "qty × price".
+    value : ndarray
+        NaN where a number is missing.
+    holds : ndarray of bool
+        Where the target is that, but for rounding.
+    copy : bool
+        Whether it is another column as it stands.
+    """
+
+    words: str
+    value: Floats
+    holds: Flags
+    copy: bool = False
+
+    @property
+    def known(self) -> Flags:
+        """Where it says anything."""
+        return np.isfinite(self.value)
+
+    @property
+    def broken(self) -> Flags:
+        """Where the target is something else."""
+        return self.known & ~self.holds
+
+    @property
+    def accuses(self) -> bool:
+        """Whether those that break it are wrong: few are, and it is more than a copy, which may differ for a reason."""
+        share = float(np.mean(self.broken[self.known]))
+        return 0 < share <= SELDOM and not self.copy
+
+    def told(self, target: str) -> str:
+        """One sentence for the reader."""
+        held, known = int(self.holds.sum()), int(self.known.sum())
+        rows = f"all {known:,} rows" if held == known else f"{held:,} of {known:,} rows"
+        if self.accuses:
+            return f"{target} is {self.words} in {rows}: where it is not, it is taken for wrong."
+        return (
+            f"{target} is {self.words} in {rows}, which are taken for right. If that was made from {target}, leave it "
+            "out and check again (--drop)."
+        )
+
+
+def find_rule(y: Floats, columns: dict[str, Floats]) -> Rule | None:
+    """The rule that most targets follow, if at least four of five do: a copy, or a sum, difference, product or ratio.
+
+    >>> rng = np.random.default_rng(0)
+    >>> q, p = rng.integers(1, 20, 50).astype(float), rng.uniform(1, 9, 50).round(2)
+    >>> amount = (q * p).round(2)
+    >>> amount[7] *= 10
+    >>> rule = find_rule(amount, {"qty": q, "price": p})
+    >>> rule.words, np.flatnonzero(rule.broken).tolist()
+    ('qty × price', [7])
+    """
+    there = np.isfinite(y)
+    if not there.any() or np.ptp(y[there]) == 0:
+        return None
+    unit = _unit(y[there])
+    if np.subtract(*np.quantile(y[there], [0.75, 0.25])) < FINE * unit:
+        return None
+    best: Rule | None = None
+    for words, made in _candidates(columns):
+        value = np.where(there & np.isfinite(made), made, np.nan)
+        some = _holds(y[:FIRST], value[:FIRST], unit)
+        if some.sum() < HOLDS / 2 * np.isfinite(value[:FIRST]).sum():
+            continue
+        rule = Rule(words, value, _holds(y, value, unit), words in columns)
+        if rule.holds.sum() >= max(FEWEST, HOLDS * rule.known.sum()) and (
+            best is None or rule.holds.sum() > best.holds.sum()
+        ):
+            best = rule
+    return best
+
+
+def follow_rule(found: TargetFindings, y: Floats, rule: Rule, settled: Flags) -> TargetFindings:
+    """The findings with those targets wrong that break a rule, and those right that keep it; one entry per row.
+
+    settled: rows of which a person has said what they are.
+    """
+    broken = rule.broken & ~settled if rule.accuses else np.zeros(len(y), dtype=bool)
+    kept = rule.holds & ~settled
+    probability = np.where(broken, BROKEN, np.where(kept, 0.0, found.probability))
+    score = np.where(broken, np.fmax(found.score, FAR), np.where(kept, np.fmin(found.score, NEAR), found.score))
+    flagged = (found.flagged | broken) & ~kept
+    return replace(
+        found,
+        probability=probability,
+        flagged=flagged,
+        score=score,
+        suggested=np.where(rule.holds | broken, rule.value, found.suggested.astype(np.float64)),
+        contamination=float(np.mean(flagged[np.isfinite(y)])),
+        caveats=(rule.told(found.name), *found.caveats),
+    )
+
+
+def _candidates(columns: dict[str, Floats]) -> Iterator[tuple[str, Floats]]:
+    yield from columns.items()
+    if len(columns) > 2:
+        yield "the sum of all other numbers", np.sum(list(columns.values()), axis=0)
+    with np.errstate(all="ignore"):  # a ratio with nothing below it is no number, and so is one of huge numbers
+        for (a, x), (b, z) in combinations(list(columns.items())[:COLUMNS], 2):
+            yield from (
+                (f"{a} + {b}", x + z),
+                (f"{a} − {b}", x - z),
+                (f"{b} − {a}", z - x),
+                (f"{a} × {b}", x * z),
+                (f"{a} / {b}", x / z),
+                (f"{b} / {a}", z / x),
+            )
+
+
+def _holds(y: Floats, value: Floats, unit: float) -> Flags:
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.abs(y - value) <= ROUNDED * unit + EXACTLY * np.abs(y))
+
+
+def _unit(y: Floats) -> float:
+    """Of the last decimal that most targets are written with; 0 where there are too many."""
+    for decimals in range(DIGITS + 1):
+        if np.mean(np.abs(y - np.round(y, decimals)) <= EXACTLY * np.maximum(np.abs(y), 1.0)) >= HOLDS:
+            return float(10.0**-decimals) if decimals else 1.0
+    return 0.0
+
+
+def say_copies(labels: Array, columns: dict[str, Array], target: str) -> list[str]:
+    """A sentence on columns from which the labels can be read off.
+
+    >>> say_copies(np.array([0, 1, 1, 0]), {"code": np.array(["a", "b", "b", "a"], dtype=object)}, "colour")[0][:44]
+    'code tells colour in nearly all rows: if it '
+    """
+    found = [name for name, values in columns.items() if _reads_off(labels, values)]
+    if not found:
+        return []
+    tell, if_it_is, it = ("tells", "it is a copy", "it") if len(found) == 1 else ("tell", "they are copies", "them")
+    return [
+        f"{and_list(found)} {tell} {target} in nearly all rows: if {if_it_is} of it, or known only after it, leave "
+        f"{it} out and check again (--drop)."
+    ]
+
+
+def _reads_off(labels: Array, values: Array) -> bool:
+    known = np.array([value is not None and value == value for value in values.tolist()], dtype=bool)
+    if not known.any():
+        return False
+    levels, codes = np.unique(values[known].astype(str), return_inverse=True)
+    K = int(labels.max()) + 1
+    if len(levels) > LEVELS * K or len(levels) < 2:
+        return False
+    table = np.zeros((len(levels), K))
+    np.add.at(table, (codes, labels[known]), 1.0)
+    return bool(table.max(axis=1).sum() >= TELLS * known.sum() and len(set(table.argmax(axis=1))) == K)
