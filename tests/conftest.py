@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,32 @@ def data_home() -> Path:
     return home
 
 
+def make_fits_quick(patch: pytest.MonkeyPatch) -> None:
+    """Few starts, few trees, and few rows for these to see."""
+    patch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
+    patch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
+    patch.setattr(flexible, "ROWS", 1000)
+
+
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few starts, few trees, and few rows for these to see: for tests of what a fit sets, takes and refuses, or of how
-    it is solved, not of how well rows are judged."""
-    monkeypatch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
-    monkeypatch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
-    monkeypatch.setattr(flexible, "ROWS", 1000)
+    """For tests of what a fit sets, takes and refuses, or of how it is solved, not of how well rows are judged."""
+    make_fits_quick(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def quick_fits_in_module() -> Iterator[None]:
+    """The same for fixtures of a module, and all of its tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        make_fits_quick(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_checks() -> Iterator[None]:
+    """Few folds and few trees for the models that judge a target: for clear cases, and for what is made of them."""
+    target_learners = pytest.importorskip("trimlearn.checks.target_learners", reason="pandas is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(target_learners, "PLANS", ((10**12, 1, 4),))
+        patch.setattr(target_learners, "TREES", 60)
+        yield

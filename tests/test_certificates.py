@@ -148,15 +148,16 @@ METHODS: dict[str, Method | None] = {
 
 @pytest.mark.parametrize("seed", range(60))
 def test_converged_means_that_F_cannot_fall(seed: int) -> None:
+    """Every method on every problem, in turn with few, some and many passes: each has 20 problems for each of these."""
     problem, x0 = Random(seed).problem()
-    for name, method in METHODS.items():
-        for passes in (7, 40, 200):
-            with np.errstate(all="ignore"):
-                found = solve(problem, method, x0=x0, max_passes=passes, seed=seed)
-                bound = least(problem, found) if found.status.converged else nan
-            if found.status.converged:
-                assert isfinite(found.objective), (name, passes)
-                assert found.objective - bound <= 1e-3 * abs(bound) + 1e-12, (name, passes)
+    for turn, (name, method) in enumerate(METHODS.items()):
+        passes = (7, 40, 200)[(seed // 5 + turn) % 3]  # a loss comes back every 5 seeds: it meets all of them
+        with np.errstate(all="ignore"):
+            found = solve(problem, method, x0=x0, max_passes=passes, seed=seed)
+            bound = least(problem, found) if found.status.converged else nan
+        if found.status.converged:
+            assert isfinite(found.objective), (name, passes)
+            assert found.objective - bound <= 1e-3 * abs(bound) + 1e-12, (name, passes)
 
 
 def test_most_small_problems_do_converge() -> None:

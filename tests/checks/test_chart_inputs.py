@@ -100,6 +100,7 @@ def keys(target: str | None) -> set[str]:
     return {chart["key"] for chart in check(frame.drop(columns=kept), target=target).results["charts"]}
 
 
+@pytest.mark.usefixtures("quick_checks")
 @pytest.mark.filterwarnings("ignore")
 def test_the_charts_of_a_check_have_their_inputs() -> None:
     assert {"outlier-map", "path"} <= keys("price")

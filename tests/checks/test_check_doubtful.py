@@ -15,6 +15,8 @@ from trimlearn.checks.target import _Judge
 from trimlearn.checks.target_numbers import NumberJudgement
 from trimlearn.checks.target_task import Target
 
+pytestmark = pytest.mark.usefixtures("quick_checks")
+
 
 def overlapping(seed: int = 0, n: int = 300) -> pd.DataFrame:
     """Two classes that overlap: some of the wrong labels cannot be told from right ones."""
@@ -26,7 +28,7 @@ def overlapping(seed: int = 0, n: int = 300) -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def found() -> Check:
+def found(quick_checks: None) -> Check:
     return check(overlapping(), target="kind")
 
 

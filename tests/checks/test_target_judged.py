@@ -6,19 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks import target_learners
 from trimlearn.checks.target import judge_target
 from trimlearn.tables.table import Column, Kind, Table
 
 N = 160
 KINDS: dict[str, Kind] = {"label": "category", "y": "number", "count": "number", "group": "category"}
 
-
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few folds and few trees: these tests are of clear cases."""
-    monkeypatch.setattr(target_learners, "PLANS", ((10**12, 1, 4),))
-    monkeypatch.setattr(target_learners, "TREES", 60)
+pytestmark = pytest.mark.usefixtures("quick_checks")
 
 
 def make(seed: int = 0) -> Table:

@@ -2,43 +2,35 @@
 
 from __future__ import annotations
 
-from math import log, pi
 from numbers import Integral, Real
 from typing import Any, Final, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
-from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
-from trimlearn._utils.validation import check_choice, check_count, check_magnitude
+from trimlearn._utils.validation import check_choice, check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows, row_names
-from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt, warn_of_exact_subspace
-from trimlearn.estimators.inputs import check_counts, check_data
+from trimlearn.estimators.detector import concentration_records, warn_of_doubt, warn_of_exact_subspace
+from trimlearn.estimators.subspace import TrimmedSubspace
 from trimlearn.inference.probability import row_probabilities
-from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds
 from trimlearn.progress import stage
-from trimlearn.robust.cells.parts import reconstruction_cells
-from trimlearn.robust.scale import Chi
 from trimlearn.robust.scatter.tails import TailLaw
-from trimlearn.robust.subspace.flat import Flat, Points, spectrum
+from trimlearn.robust.subspace.components import principal_components
+from trimlearn.robust.subspace.flat import Flat, Points
 from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
 from trimlearn.robust.subspace.search import FlatSearch
-from trimlearn.robust.subspace.span import HUGE
 from trimlearn.robust.subspace.units import SCALES, feature_scales
 from trimlearn.smart.method import Method
 
 __all__ = ["TrimmedPCA"]
 
-FAR: Final = 0.025  # the share of normal rows that are called far out within the subspace, as in Hubert et al. (2005)
 TRIES: Final = 3  # numbers of components tried to explain a share of the variance, a limit on time: each is a search
 
 
-class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  # type: ignore[misc]
+class TrimmedPCA(TrimmedSubspace):
     """Principal component analysis of data of which an unknown part of the rows is wrong.
 
     Minimises 1/S Σ sᵢwᵢ ½‖(I − UUᵀ)(aᵢ − m)‖² over U with k orthonormal columns, weights w with 0 ≤ w ≤ 1 and
@@ -131,9 +123,6 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
     (array([0.6, 0.8]), False, 0.3)
     """
 
-    _flat: Flat
-    _law: TailLaw
-
     def __init__(
         self,
         n_components: int | float | None = None,
@@ -156,8 +145,6 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         self.max_iter = max_iter
         self.random_state = random_state
         self.verbose = verbose
-
-    # ---- fitting ----
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Find the subspace and who is far from it.
@@ -184,16 +171,6 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
             self._row_names = row_names(X)
             return self._refit(data, self.contamination, warm=False)
 
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> FeatureRows:
-        X = self._check_X(X, reset=reset, least=1 + reset)
-        check_magnitude(X, "X")
-        return FeatureRows(X, check_counts(sample_weight, X))
-
-    def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
-        return check_data(
-            self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
-        )
-
     def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
         with team():
             seed = self._seed()
@@ -204,9 +181,8 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
             center = self._fixed_center(points, data.s)
             search = FlatSearch(points, data.s, center, seed, self.max_iter, self.method)
             found, flat = self._find(search, h, self._flat if warm else None)
-            scores, distances2 = points.both(flat)
             self._flat, self._law, self.n_trimming_components_ = found.flat, found.law, found.flat.U.shape[1]
-            self._set_components(flat, data.s * found.w, scores, distances2, data.X.dtype)
+            self._describe(flat, data, found.w, *points.both(flat))
         self._training = data
         self.weights_, self.raw_weights_ = found.w, found.raw.w
         self.contamination_ = found.verdict.contamination if h is None else 1.0 - h / data.S
@@ -256,188 +232,15 @@ class TrimmedPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detector):  
         flat = found.flat if k == by else search.settle(search.s * found.w, found.flat, k)
         return found, flat if self.n_components is None else flat.completed(k)
 
-    def _set_components(self, flat: Flat, c: np.ndarray, z: np.ndarray, d2: np.ndarray, dtype: Any) -> None:
-        """The principal axes within the flat, and the variances of the rows weighted by c."""
-        W, k = float(c.sum()), flat.U.shape[1]
-        freedom = W - 1.0 if W > 1 else W
-        kept = c > 0
-        variances, turn = spectrum((z[kept] * c[kept, None]).T @ z[kept] / freedom, k)
-        if self.n_components is None:  # those along which nothing varies are not determined
-            k = max(1, int(np.count_nonzero(variances > max(z.shape) * np.finfo(np.float64).eps * variances[0])))
-            variances, turn = variances[:k], turn[:, :k]
-        axes = flat.U @ turn
-        signs = np.where(axes[np.abs(axes).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
-        self.score_distances_ = _mahalanobis(z @ turn, variances)
-        left = float(c[kept] @ d2[kept]) / freedom
-        total = variances.sum() + left
-        dtype = dtype if dtype == np.float32 else np.float64
-        self.components_ = (axes * signs).T.astype(dtype)
+    def _describe(self, flat: Flat, data: FeatureRows, w: np.ndarray, z: np.ndarray, d2: np.ndarray) -> None:
+        """The components of the flat, in which rows have coordinates z and from which they are √d2."""
+        found = principal_components(flat, data.s * w, z, d2, determined=self.n_components is None)
+        dtype = data.X.dtype if data.X.dtype == np.float32 else np.float64
+        self.components_ = found.axes.T.astype(dtype)
         self.mean_ = (flat.m * self.feature_scales_).astype(dtype)
-        self.n_components_ = k
-        self.explained_variance_ = variances
-        self.explained_variance_ratio_ = variances / total if total > 0 else np.zeros(k)
-        self.singular_values_ = np.sqrt(variances * freedom)
-        self.noise_variance_ = left / (min(len(c), len(flat.m)) - k) if k < min(len(c), len(flat.m)) else 0.0
-
-    # ---- what the model says about rows ----
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The rows' coordinates along the components.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components_)
-            Of (X − ``mean_``)/``feature_scales_``.
-        """
-        X = self._checked(X)
-        scores = self._points(X).scores(self._components_flat())
-        return scores.astype(X.dtype if X.dtype == np.float32 else np.float64, copy=False)
-
-    def inverse_transform(self, X: Any) -> np.ndarray:
-        """The rows that have given coordinates, in the space of the features.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components_)
-            Coordinates along the components.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features)
-            On the subspace.
-        """
-        check_is_fitted(self)
-        X = check_array(X, input_name="X", dtype=[np.float64, np.float32])
-        return np.asarray(X @ self.components_ * self.feature_scales_.astype(X.dtype) + self.mean_)
-
-    def orthogonal_distance(self, X: Any) -> np.ndarray:
-        """How far rows are from the subspace by which rows are trimmed.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            ‖(I − UUᵀ)(aᵢ − m)‖ of the scaled features, U of ``n_trimming_components_`` columns.
-        """
-        return np.asarray(np.sqrt(self._points(self._checked(X)).distances2(self._flat)))
-
-    def outlier_score(self, X: Any) -> np.ndarray:
-        """`orthogonal_distance` in units of ``scale_``: larger is worse.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Above ``threshold_`` is an outlier. Rounding errors, on an exact fit, count as 0.
-        """
-        return self._in_units(self.orthogonal_distance(X))
-
-    def _in_units(self, distances: np.ndarray) -> np.ndarray:
-        scores = distances / self.scale_
-        return np.asarray(np.where(self._exact & (scores < 1), 0.0, scores))
-
-    def score_distance(self, X: Any) -> np.ndarray:
-        """How far out rows are within the subspace.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            √Σ zⱼ²/λⱼ of the coordinates z along the components, λ their variances.
-        """
-        return self._score_distance(self._checked(X))
-
-    def _score_distance(self, X: Any) -> np.ndarray:
-        return _mahalanobis(self._points(X).scores(self._components_flat()), self.explained_variance_)
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """The log-likelihood of each row under the inliers' normal model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            As scikit-learn's PCA has it: larger is more normal.
-        """
-        z, d2 = self._points(self._checked(X)).both(self._components_flat())
-        p, k = self.n_features_in_, self.n_components_
-        least = np.finfo(np.float64).eps * float(self.explained_variance_.max()) + np.finfo(np.float64).tiny
-        variances, noise = np.maximum(self.explained_variance_, least), max(self.noise_variance_, least)
-        log_det = float(np.log(variances).sum()) + (p - k) * log(noise)
-        log_det += 2.0 * float(np.log(self.feature_scales_).sum())  # a density in the units of the data
-        outside = d2 / noise if p > k else 0.0
-        inside = np.square(_mahalanobis(z, variances))
-        return np.asarray(-0.5 * (inside + outside + log_det + p * log(2 * pi)))
-
-    def score(self, X: Any, y: Any = None) -> float:
-        """The mean log-likelihood of rows under the inliers' normal model.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The rows.
-        y : Ignored
-            Not used, present for scikit-learn's searches.
-
-        Returns
-        -------
-        float
-            The mean of `score_samples`.
-        """
-        return float(np.mean(self.score_samples(X)))
-
-    def _scores(self, data: FeatureRows) -> np.ndarray:
-        return self._in_units(np.sqrt(self._points(data.X).distances2(self._flat)))
-
-    def _findings(self, data: FeatureRows, scores: np.ndarray, off: np.ndarray) -> Findings:
-        """Kinds are those of the outlier map: "orthogonal outlier", "bad leverage", "good leverage" or "regular"."""
-        distances, flat, units = self._score_distance(data.X), self._flat, self.feature_scales_
-        far = distances > Chi(self.n_components_).upper(FAR)
-        kinds = leverage_kinds(off, far, "orthogonal outlier")
-        top = TopFeatures(data.X, lambda A, _: reconstruction_cells(np.clip(A / units, -HUGE, HUGE), flat.m, flat.U.T))
-        return Findings(scores, self._law.survival(scores), kinds, distance=distances, top=top)
-
-    def _checked(self, X: Any) -> Any:
-        check_is_fitted(self)
-        return self._check_X(X, reset=False)
-
-    def _points(self, X: Any) -> Points:
-        """The rows in the units in which they are compared."""
-        return Points(X, None if np.all(self.feature_scales_ == 1.0) else self.feature_scales_)
-
-    def _components_flat(self) -> Flat:
-        return Flat(self.components_.T.astype(np.float64), self.mean_.astype(np.float64) / self.feature_scales_)
-
-    @property
-    def _n_features_out(self) -> int:
-        return int(self.n_components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        self.n_components_, self.score_distances_ = found.k, found.distances
+        self.explained_variance_, self.explained_variance_ratio_ = found.variances, found.ratios
+        self.singular_values_, self.noise_variance_ = found.singular_values, found.noise(*data.X.shape)
 
 
 def _count(n_components: Any, most: int, every: int) -> int | None:
@@ -452,10 +255,3 @@ def _count(n_components: Any, most: int, every: int) -> int | None:
         f"n_components must be an integer from 1 to {most}, a share of the variance in (0, 1) or None, "
         f"got {n_components!r}."
     )
-
-
-def _mahalanobis(z: np.ndarray, variances: np.ndarray) -> np.ndarray:
-    """√Σ zⱼ²/λⱼ over the axes that have a variance."""
-    real = variances > np.finfo(np.float64).eps * variances.max(initial=0.0)
-    with np.errstate(over="ignore"):  # infinitely far
-        return np.asarray(np.linalg.norm(z[:, real] / np.sqrt(variances[real]), axis=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -35,6 +35,10 @@ class Examples:
         n, p = self.X.shape
         total = n if self.s is None else self.s.sum(dtype=np.float64)
         vars(self).update(n=int(n), S=float(total), large=n * p > SMALL)  # derived once: the class is frozen
+
+    def weighted(self, w: np.ndarray) -> Examples:
+        """The same rows, each counting w times as much."""
+        return replace(self, s=(w if self.s is None else w * self.s).astype(self.X.dtype))
 
 
 @final

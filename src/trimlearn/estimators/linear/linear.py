@@ -10,36 +10,33 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
+from trimlearn._utils.validation import check_choice, check_magnitude
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
-from trimlearn.estimators.linear.explain import fitted_model, p_values, regression_findings
+from trimlearn.estimators.linear.explain import fitted_model, regression_findings
 from trimlearn.estimators.linear.on_dask import fit_linear_on_dask
+from trimlearn.estimators.linear.outcome import Outcome, fit_any, publish, rounds_for
 from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.problems import Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.estimators.linear.streamed import fit_linear_stream
+from trimlearn.estimators.linear.trimmed_squares import found_by_chance, smooth_fit, trimmed_fit
 from trimlearn.estimators.on_dask import is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
+from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
-from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
-from trimlearn.progress import stage
-from trimlearn.robust.regression.chance import are_few, looks_by_chance
-from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
-from trimlearn.robust.scale import judge, raw_scale, rounding_floor
+from trimlearn.robust.regression.chance import are_few
+from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
-from trimlearn.solution import Status
 from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -47,8 +44,6 @@ __all__ = ["TrimmedLinearRegression"]
 
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
-WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
-ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 
 
 class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
@@ -187,18 +182,9 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         with self._fitting(X):
             if is_on_dask(X):
                 fit_linear_on_dask(self, X, y, sample_weight)
-                return self
-            stream = opened(X, y, sample_weight, fit_of=self)
-            if stream is not None:
-                whole = read_whole(stream)
-                if whole is None:
-                    fit_linear_stream(self, stream, self._h(self.contamination, stream.n))
-                    return self
-                X, y = whole
-            data = self._validate(X, y, sample_weight, reset=True)
-            if stream is not None:
-                column_names(self, stream)
-            return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+            else:
+                fit_any(self, X, y, sample_weight, fit_linear_stream)
+        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """The mean of y for every row of X, which may be a dataset, or Dask's."""
@@ -229,12 +215,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
-        check_magnitude(data.X, "X")
-        check_magnitude(data.t, "y")
-        check_choice(self.criterion, ("lts", "lms"), "criterion")
-        check_choice(self.efficiency, ("mm", "reweight"), "efficiency")
-        if self.criterion == "lms" and self.penalty is not None:
-            raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
+        self._check(data)
         self._training, self._covariance, self._noise, self._bread = data, None, None, 1.0
         if is_selective(self, data):
             fit_sparse(self, data, h, warm)
@@ -251,59 +232,49 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=tails)
 
         def refit(weights: np.ndarray, x: Array) -> Array:
-            s = weights.astype(rows.X.dtype) if rows.s is None else (weights * rows.s).astype(rows.X.dtype)
-            return solver.refit(self._problem(replace(rows, s=s)), x)
+            return solver.refit(self._problem(rows.weighted(weights)), x)
 
         resumes = warm and self._x.shape == (self._parameters,)
-        kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
+        kept, raw = keep, trimmed_fit(self, rows, keep, self._x if resumes else None, solver)
         verdict = judged(raw.x)
-        few = are_few(rows.n, self._parameters)
-        by_chance = False
-        if h is None and few and self.penalty is None and not verdict.inliers.all():
-            A, t = self._design(rows), rows.t.astype(np.float64)
-            by_chance = looks_by_chance(A, t, half, rows.s, verdict.scale, solver.seed)
+        by_chance = h is None and found_by_chance(self, rows, half, verdict, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
             kept = rows.S * (1 - verdict.contamination)
-            raw = self._trimmed(rows, kept, raw.x, solver)
+            raw = trimmed_fit(self, rows, kept, raw.x, solver)
         x, weights, smooth = raw.x, raw.w, None
         if self.reweight:
-            rounds = 1 if verdict.inliers.all() else ROUNDS  # where all rows are explained, none is left out again
-            x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds)
+            x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             weights = inliers.astype(rows.X.dtype)
+            trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
             if not by_chance:
-                trusted = h is not None or few  # and not by chance
-                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
+                smooth = smooth_fit(self, rows, (raw.x, verdict), (x, explained), floor, trusted)
         if smooth is not None:
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
             self._noise, self._bread = smooth.noise, smooth.bread
 
         final = judged(x, half) if smooth is None else smooth.verdict
-        self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
-        self.n_iter_ = max(1, len(raw.history) - 1)
-        self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
-        self.coef_, self.intercept_ = self._parts(x)
-        self.contamination_ = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
-        r = self._residuals(rows, raw.x)  # as R's ltsReg has it, for which all that was trimmed is clean
-        self.raw_scale_ = raw_scale(r, kept, self._parameters, rows.s, intercept=self.fit_intercept)
-        self.scale_, self.threshold_ = final.scale, final.cutoff
+        share = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
+        before, after = self._residuals(rows, raw.x), self._residuals(rows, x)
+        threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
+        found = Outcome(raw, kept, before, x, weights, after, final.scale, threshold, share)
         if h is None:
             warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
-        scores, unseen = np.abs(self._residuals(rows, x)) / final.scale, self._scores(distinct.gone)
-        if self.reweight:  # the last step moved scores a little: the cut-off still parts the rows
-            least = scores[weights <= 0].min(initial=inf)
-            self.threshold_ = final.cutoff if least > final.cutoff else float(np.nextafter(least, 0.0))
-            self.threshold_ = max(self.threshold_, float(scores[weights > 0].max(initial=0.0)))
-        self.outlier_scores_, self.weights_, self.raw_weights_ = distinct.spread(
-            (scores, unseen), (weights, unseen <= self.threshold_), (raw.w, 0.0)
-        )
-        self.outlier_probability_ = row_probabilities(p_values(self, NORMAL, data), data.s)
+        publish(self, NORMAL, data, distinct, found)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
         elif h is None:
-            warn_of_doubt(rows, self._residuals(rows, x) / final.scale, weights <= 0, final)
+            warn_of_doubt(rows, after / final.scale, weights <= 0, final)
         return self
+
+    def _check(self, data: Examples) -> None:
+        check_magnitude(data.X, "X")
+        check_magnitude(data.t, "y")
+        check_choice(self.criterion, ("lts", "lms"), "criterion")
+        check_choice(self.efficiency, ("mm", "reweight"), "efficiency")
+        if self.criterion == "lms" and self.penalty is not None:
+            raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
 
     def _solver(self, seed: int, exact: float = -inf) -> Solver:
         """Where the inner problem has a closed form, concentration steps are exact, and few."""
@@ -322,37 +293,6 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             r2 = make_penalty(self.penalty, *self._strength, scale)
         return Problem(LeastSquares(rows.X, rows.t, intercept=self.fit_intercept), r1, r2, rows.s)
 
-    def _trimmed(self, rows: Examples, h: float, x0: Array | None, solver: Solver) -> LinearFit:
-        """The trimmed fit that keeps h, from x0 or from many starts."""
-        if self.criterion == "lms":
-            A, t = self._design(rows), rows.t.astype(np.float64)
-            found = least_median_of_squares(A, t, h, rows.s, seed=solver.seed)
-            return LinearFit(found.coef, found.w, found.objective, [], Status.CONVERGED)
-        starts: list[str | Array] = ["continuation"]
-        if x0 is not None:
-            starts = [x0]
-        elif self.method is None and not (is_sparse(rows.X) and rows.n * self._parameters > WRITTEN_OUT):
-            stage("least trimmed squares from many starts")
-            x = least_trimmed_squares(self._design(rows), rows.t.astype(np.float64), h, rows.s, seed=solver.seed).coef
-            starts = [x] if self.penalty is None else [x, "continuation"]
-        return solver.trimmed(self._problem(rows, h), h, starts)
-
-    def _smooth(
-        self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool
-    ) -> MMFit | None:
-        """The MM-estimate; None where it is not asked for, where nothing is left to be fitted, or X is too large."""
-        n, q = rows.n, self._parameters
-        if self.efficiency != "mm" or self.penalty is not None or rows.S <= q + 1 or hard[1].scale <= floor:
-            return None
-        if q > COLUMNS or (n * q > WRITTEN_OUT and (is_sparse(rows.X) or self.method is not None)):
-            return None
-        stage("weights that fall smoothly with the residual")
-        c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
-        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
-        (x, by_raw), (y, by_hard) = raw, hard
-        starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
-        return mm_estimate(fit, *starts, trusted)
-
     @property
     def _strength(self) -> tuple[float, float]:
         """alpha and l1_ratio of the penalty."""
@@ -370,10 +310,6 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         coef, intercept = self._parts(x)
         return np.asarray(rows.t - (rows.X @ coef + intercept), dtype=np.float64)
 
-    def _design(self, rows: Examples) -> np.ndarray:
-        """The rows written out, the intercept's column last."""
-        return LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
-
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
 
     def _scores(self, data: Examples) -> np.ndarray:
@@ -386,3 +322,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         data, ridge = self._remembered(X, y), float(self._strength[0])
         known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
         return replace(known, noise=self._noise, bread=self._bread, innocence=1 - self.outlier_probability_)
+
+
+def _parting(scores: np.ndarray, weights: np.ndarray, cutoff: float) -> float:
+    """The cut-off, moved so that it still parts the rows: the last step moved scores a little."""
+    least = scores[weights <= 0].min(initial=inf)
+    threshold = cutoff if least > cutoff else float(np.nextafter(least, 0.0))
+    return max(threshold, float(scores[weights > 0].max(initial=0.0)))

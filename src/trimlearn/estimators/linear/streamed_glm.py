@@ -85,7 +85,7 @@ def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
     model.coef_, model.intercept_ = model._parts(x)
     model.scale_, model.threshold_ = final.scale, final.cutoff
     _keep_rows(model, streamed, rows, x, kept)
-    if model._family.dispersed and final.scale <= rows.floor:
+    if model._law.family.dispersed and final.scale <= rows.floor:
         warn_of_exact_fit(model.weights_)
 
 
@@ -97,9 +97,9 @@ class _Rows:
         self.V, self.t = streamed.X, streamed.t.astype(streamed.X.dtype, copy=False)
         self.storage, self.q = open_storage(streamed.X), streamed.data.p + bool(model.fit_intercept)
         for at in self.pieces():
-            model._check(Examples(self.V[at], self.t[at]))
+            model._law.check(Examples(self.V[at], self.t[at]))
         some = streamed.sample[1].astype(self.t.dtype, copy=False)
-        self.floor = model._floor(self.t) if model.loss in ("poisson", "gamma") else model._floor(some)
+        self.floor = model._law.floor(self.t if model.loss in ("poisson", "gamma") else some)
         if model.loss == "binomial" and np.all((some == 0) | (some == 1)):
             raise ValueError("labels 0 and 1 in data larger than memory are for TrimmedLogisticRegression.")
 
@@ -107,13 +107,13 @@ class _Rows:
         return [slice(i, min(i + PIECE, self.n)) for i in range(0, self.n, PIECE)]
 
     def half(self) -> float:
-        """What the model's own `_half` says of arrays."""
+        """What `RegressionLaw.half` says of arrays."""
         half = min(self.n, (self.n + self.q + 1) // 2)
         positive = sum(int(np.count_nonzero(self.t[at] > 0)) for at in self.pieces())
         return float(max(half, self.n - positive // 2) if self.model.loss == "poisson" else half)
 
     def loss(self, unit: float) -> PredictionLoss:
-        found: PredictionLoss = self.model._loss(_Mapped(self.storage, self.t), unit)
+        found: PredictionLoss = self.model._law.make(_Mapped(self.storage, self.t), unit, self.model.fit_intercept)
         assert prod(found.x_shape) == self.q, "one prediction for each row"
         return found
 
@@ -126,7 +126,7 @@ class _Rows:
         r = np.empty(self.n, np.float32)
 
         def part(at: slice) -> None:
-            r[at] = self.model._residuals(self.t[at], self.V[at] @ coef + intercept)
+            r[at] = self.model._law.residuals(self.t[at], self.V[at] @ coef + intercept)
 
         each(part, self.pieces())
         return r
@@ -151,7 +151,7 @@ def _keep_rows(model: Any, streamed: StreamedData, rows: _Rows, x: Array, kept: 
     np.abs(scores, out=scores)
     scores /= np.float32(model.scale_)
     chance = np.empty_like(scores)
-    family, (coef, intercept) = model._family, model._parts(x)
+    family, (coef, intercept) = model._law.family, model._parts(x)
 
     def part(at: slice) -> None:
         mean = family.mean(np.asarray(rows.V[at] @ coef + intercept, dtype=np.float64))

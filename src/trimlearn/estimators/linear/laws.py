@@ -1,0 +1,115 @@
+"""What ``loss`` of a TrimmedGLM stands for: a family of laws, or a classical robust loss of the residual."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import final
+
+import numpy as np
+
+from trimlearn._utils.validation import check_choice, check_magnitude, check_positive
+from trimlearn.estimators.linear.data import Examples
+from trimlearn.inference.families import Family, family
+from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
+from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.linear import Layer
+from trimlearn.robust.labels.crossfit import Judged
+from trimlearn.robust.scale import rounding_floor
+from trimlearn.robust.verdict import Verdict
+
+__all__ = ["FAMILIES", "RegressionLaw", "are_labels", "verdict_on_labels"]
+
+FAMILIES: dict[str, Callable[..., PredictionLoss]] = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
+# What y may be: the support of each law.
+RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0"), "binomial": (0.0, 1.0, "0 to 1")}
+# The robust losses, and what ``shape`` is by default: 95 % efficient where errors are normal (Holland and Welsch 1977);
+# the degrees of freedom that Lange, Little and Taylor (1989) advise; a tip that is narrow beside the scale.
+SHAPES = {"huber": 1.345, "student_t": 4.0, "l1": 0.01}
+USUAL = 2.5  # the score above which a label is called an outlier where none of the training data was: as in `judge`
+ROUNDING = 1e-9  # a score that is less by this share is the same but for rounding
+
+
+@final
+@dataclass(frozen=True)
+class RegressionLaw:
+    """The law of y given z = ⟨v, x⟩ + x₀, by its name; ``shape``: of a robust loss, None for the usual one."""
+
+    loss: str
+    shape: float | None = None
+
+    @property
+    def is_family(self) -> bool:
+        """Whether it is a law, and not only a loss."""
+        return self.loss in FAMILIES
+
+    @property
+    def family(self) -> Family:
+        return family(self.loss if self.is_family else "normal")
+
+    @property
+    def _shape(self) -> float:
+        return SHAPES[self.loss] if self.shape is None else self.shape
+
+    def check(self, data: Examples) -> None:
+        """Check the name, the shape, and what they ask of the data."""
+        check_magnitude(data.X, "X")
+        check_choice(self.loss, (*FAMILIES, *SHAPES), "loss")
+        if not self.is_family:
+            check_magnitude(data.t, "y")
+            check_positive(self._shape, "shape")
+            return
+        low, high, words = RANGES[self.loss]
+        bad = (data.t <= low) if self.loss == "gamma" else (data.t < low) | (data.t > high)
+        if bad.any():
+            raise ValueError(f"Some value(s) of y are out of the valid range of loss={self.loss!r}: {words}.")
+
+    def make(self, rows: Examples, unit: float, intercept: bool) -> PredictionLoss:
+        """The loss of these rows. unit: of the residuals."""
+        X, t, layer = rows.X, rows.t, Layer(intercept=intercept)
+        if self.is_family:
+            return FAMILIES[self.loss](X, t, **layer)
+        if self.loss == "huber":
+            return Huber(X, t, delta=self._shape * unit, **layer)
+        if self.loss == "student_t":
+            return StudentT(X, t, nu=self._shape, sigma=unit, **layer)
+        return SmoothL1(X, t, eps=self._shape * unit, **layer)
+
+    def residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Residuals, signed, that are about normal where the model holds: of a family, those of the deviance."""
+        if not self.is_family:
+            return np.asarray(t - z)
+        f, slope = self.family.evaluate(z.astype(np.float64), t.astype(np.float64))
+        return np.asarray(-np.sign(slope) * np.sqrt(2 * np.maximum(f, 0)))
+
+    def floor(self, t: np.ndarray) -> float:
+        """What the scale of the residuals cannot be below. Counts and labels have a spread that is known; proportions
+        come from unknown numbers of trials."""
+        if not self.is_family:
+            return rounding_floor(t)
+        known = not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
+        return 1.0 if known else rounding_floor(np.ones(1))
+
+    def half(self, rows: Examples, coefficients: int, labels: Judged | None) -> float:
+        """Half of the rows, and of counts half of those that are not 0: a fit to rows that are all 0 explains them
+        perfectly, by a mean of 0. Of labels, as many as are right."""
+        half = float(min(rows.S, (rows.S + coefficients + 1) // 2))
+        if labels is not None:
+            return max(half, rows.S * (1 - labels.verdict.noise.epsilon))
+        if self.loss != "poisson":
+            return half
+        s = np.ones(rows.n) if rows.s is None else rows.s
+        return max(half, rows.S - float(s[rows.t > 0].sum()) // 2)
+
+
+def are_labels(t: np.ndarray) -> bool:
+    """Whether there is nothing but 0 and 1."""
+    return bool(np.all((t == 0) | (t == 1)))
+
+
+def verdict_on_labels(labels: Judged, scores: np.ndarray, share: float | None) -> Verdict:
+    """By models that have not seen the labels. The cut-off is that of the scores, for rows to come."""
+    inliers = labels.verdict.keep(share) > 0
+    cutoff = max(USUAL, float(scores.max())) if inliers.all() else float(scores[~inliers].min()) * (1 - ROUNDING)
+    return Verdict(1.0, cutoff, inliers, labels.verdict.noise.epsilon)
