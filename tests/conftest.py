@@ -39,25 +39,13 @@ def data_home() -> Path:
     return home
 
 
-def make_fits_quick(patch: pytest.MonkeyPatch) -> None:
-    """Few starts, few trees, and few rows for these to see."""
-    patch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
-    patch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
-    patch.setattr(flexible, "ROWS", 1000)
-
-
 @pytest.fixture
 def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of what a fit sets, takes and refuses, or of how it is solved, not of how well rows are judged."""
-    make_fits_quick(monkeypatch)
-
-
-@pytest.fixture(scope="module")
-def quick_fits_in_module() -> Iterator[None]:
-    """The same for fixtures of a module, and all of its tests."""
-    with pytest.MonkeyPatch.context() as patch:
-        make_fits_quick(patch)
-        yield
+    """Few starts, few trees, and few rows for these to see: for tests of what a fit sets, takes and refuses, or of how
+    it is solved, not of how well rows are judged."""
+    monkeypatch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
+    monkeypatch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
+    monkeypatch.setattr(flexible, "ROWS", 1000)
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,8 @@ from trimlearn import (
 )
 from trimlearn.geometry import TrimmedHomography, TrimmedPanorama
 from trimlearn.geometry.homography.synthetic import random_scene
-from trimlearn.geometry.panorama import estimator as panorama
+from trimlearn.geometry.panorama import beginning
+from trimlearn.geometry.panorama.joint_fit import JointFit
 
 # A fit is made for every attribute that it sets: how many starts it tries makes no difference to those.
 pytestmark = pytest.mark.usefixtures("quick_fits")
@@ -108,9 +109,9 @@ def once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
     def remember_parts(name: str) -> None:
         if name == "panorama":
             for part in ("make_pairs", "agree", "estimate_distortion"):
-                remember(monkeypatch, panorama, part)
+                remember(monkeypatch, beginning, part)
             for part in ("trim", "polish"):
-                remember(monkeypatch, panorama.JointFit, part)
+                remember(monkeypatch, JointFit, part)
 
     return remember_parts
 

@@ -23,13 +23,12 @@ NO_STATSMODELS = pytest.mark.skipif(not there("statsmodels"), reason="no statsmo
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory, quick_fits_in_module: None) -> dict[str, Any]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Both benchmarks by their command, on small data, with what rivals there are, and what they wrote."""
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("benchmarks.peers_labels._warm_up", lambda data: None)  # for the clock, which nobody asks here
         patch.setattr("benchmarks.peers_homography.REPEATED", 1)
-        patch.setattr(peers, "QUICK", replace(peers.QUICK, images=300, rare=1000))
         for name in ("peers", "large"):
             assert main([name, "--quick", "--out", str(out)]) == 0
     return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}

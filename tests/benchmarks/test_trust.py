@@ -25,7 +25,7 @@ TABLE = Labelled("made", RNG.standard_normal((600, 3)) * [1, 10, 0.1] + 5, np.re
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory, quick_fits_in_module: None) -> dict[str, Any]:
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The benchmark by its command, on small data, and what it wrote."""
     out = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:

@@ -12,7 +12,7 @@ from benchmarks.calibration import panoramas
 from trimlearn.geometry.homography.refine import CUT, FREEDOM
 from trimlearn.geometry.mosaic.matches import RATIO
 from trimlearn.geometry.panorama.consistency import TOLERANCE
-from trimlearn.geometry.panorama.estimator import MISFIT
+from trimlearn.geometry.panorama.doubts import MISFIT
 from trimlearn.geometry.panorama.pairs import LOOSE
 from trimlearn.geometry.panorama.scene import STRAIN
 

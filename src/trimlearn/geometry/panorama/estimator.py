@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -13,17 +13,18 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
-from trimlearn.geometry.homography.points import Bools, Floats
-from trimlearn.geometry.inputs import check_index, check_seed, check_sizes, refuse_weights
-from trimlearn.geometry.panorama.consistency import Agreement, agree, ambiguous
-from trimlearn.geometry.panorama.distortion import check_distortion, estimate_distortion, without_lens
+from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.inputs import check_index, check_seed, refuse_weights
+from trimlearn.geometry.panorama.beginning import Beginning, begin, met, verified
+from trimlearn.geometry.panorama.distortion import check_distortion, without_lens
+from trimlearn.geometry.panorama.doubts import loose_ends, pair_reports, strains
 from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
-from trimlearn.geometry.panorama.lens import bend, straight
-from trimlearn.geometry.panorama.losses import RotationLoss, homogeneous
+from trimlearn.geometry.panorama.losses import RotationLoss
 from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
-from trimlearn.geometry.panorama.pairs import Pairs, make_pairs
+from trimlearn.geometry.panorama.pairs import Pairs
 from trimlearn.geometry.panorama.scene import Scene, shift
 from trimlearn.geometry.panorama.trees import central
+from trimlearn.geometry.panorama.views import Views
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import REGULAR, Findings
 from trimlearn.progress import stage
@@ -34,25 +35,7 @@ from trimlearn.smart.newton_metric import NewtonMetric
 from trimlearn.solution import Solution
 from trimlearn.weights.simplex import h_of
 
-__all__ = ["PairReport", "TrimmedPanorama"]
-
-# Of the diagonal: a median error of a pair beyond which the model is in doubt, 12 px in 640 × 480. Twice what lenses do
-# to right pairs (benchmarks/calibration/panoramas.py).
-MISFIT = 0.015
-FLAT = 1e-6  # of the largest entry: H[2, 2] below is rounding, and H is scaled by its norm instead
-
-
-class PairReport(NamedTuple):
-    """What became of one pair: its matches, those its own homography explains, those the panorama explains, the median
-    error of the former in px, and whether the pair agrees with the others."""
-
-    i: int
-    j: int
-    matches: int
-    own_inliers: int
-    inliers: int
-    error: float
-    agrees: bool
+__all__ = ["TrimmedPanorama"]
 
 
 class TrimmedPanorama(Trimmed):
@@ -166,6 +149,7 @@ class TrimmedPanorama(Trimmed):
     """
 
     _examples = "matches"
+    _views: Views
 
     def __init__(
         self,
@@ -210,12 +194,12 @@ class TrimmedPanorama(Trimmed):
         seed = self._drawn_seed()
         with self._fitting(pairs), team():  # matrices are too small for threads
             stage("pairs")
-            verified = _verified(pairs, sizes, seed)
-            if not verified.pairs:
-                verified.largest()  # says why
-            verified.check_connected()
-            h = h_of(self.contamination, Scene(verified).S, "matches")
-            return self._place(*self._start(verified, seed), h, seed)
+            known = verified(pairs, sizes, seed)
+            if not known.pairs:
+                known.largest()  # says why
+            known.check_connected()
+            h = h_of(self.contamination, Scene(known).S, "matches")
+            return self._place(begin(known, self.model, self.distortion, seed), h, seed)
 
     def outlier_score(self, pairs: Pairs | Sequence[Any]) -> Floats:
         """The symmetric transfer errors of the matches of pairs, which are verified as in `fit`.
@@ -252,10 +236,8 @@ class TrimmedPanorama(Trimmed):
             The homography; z > 0 is in front of both.
         """
         check_is_fitted(self, "weights_")
-        m = len(self._to_pixels)
-        H = self._to_pixels[check_index(j, m, "j")] @ self._to_world[check_index(i, m, "i")]
-        corner = abs(H[2, 2])
-        return np.asarray(H / (corner if corner > FLAT * np.abs(H[2]).max() else np.linalg.norm(H)))
+        m = len(self._views)
+        return self._views.homography(check_index(i, m, "i"), check_index(j, m, "j"))
 
     def transfer(self, i: int, j: int, points: Floats) -> Floats:
         """Where image j shows what image i shows at some points, through the lens of either.
@@ -275,19 +257,15 @@ class TrimmedPanorama(Trimmed):
             Pixels of image j; NaN for what lies behind it.
         """
         check_is_fitted(self, "weights_")
-        scene, m = Scene(self.pairs_), len(self.distortion_)
-        i, j = check_index(i, m, "i"), check_index(j, m, "j")
-        flat = straight(np.asarray(points, np.float64) - scene.centres[i], self.distortion_[i], scene.halves[i])
-        u = homogeneous(flat) @ (self._from_world[j] @ self._into_world[i]).T
-        there = u[:, :2] / np.where(u[:, 2:] > 0, u[:, 2:], np.nan)
-        return np.asarray(bend(there, self.distortion_[j], scene.halves[j]) + scene.centres[j])
+        m = len(self._views)
+        return self._views.transfer(check_index(i, m, "i"), check_index(j, m, "j"), points)
 
     # ---- what the base asks for ----
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Scene:
         refuse_weights(sample_weight)
         sizes = self.pairs_.sizes if y is None and not isinstance(X, Pairs) else y
-        pairs = _verified(X, sizes, self._drawn_seed())
+        pairs = verified(X, sizes, self._drawn_seed())
         if pairs.sizes != self.pairs_.sizes:
             raise ValueError(f"the images of pairs must be those fitted to, of sizes {list(self.pairs_.sizes)}.")
         if not pairs.pairs:
@@ -307,7 +285,9 @@ class TrimmedPanorama(Trimmed):
     def _fit(self, data: Scene, h: float | None, warm: bool) -> Self:
         scene, seed = Scene(data.pairs, data.distortion), self._drawn_seed()  # the training data stay as they are
         with team():
-            return self._place(*(_met(scene, self._present(scene)) if warm else self._start(data.pairs, seed)), h, seed)
+            if warm:
+                return self._place(met(scene, self._present(scene)), h, seed)
+            return self._place(begin(data.pairs, self.model, self.distortion, seed), h, seed)
 
     # ---- the parts of a fit ----
 
@@ -320,28 +300,15 @@ class TrimmedPanorama(Trimmed):
             return rotation_start(scene, 0, (self.rotations_, self.focals_))
         return homography_start(scene, 0, self.homographies_ @ np.stack([shift(c) for c in scene.centres]))
 
-    def _start(self, pairs: Pairs, seed: int) -> tuple[Scene, ModelStart, Agreement]:
-        """Where the fit starts, without a lens, then with the one that is seen from there; and the pairs that agree."""
-        given = 0.0 if self.model != "rotation" or self.distortion == "auto" else float(self.distortion)
-        scene = Scene(pairs, (given,) * len(pairs.sizes))
-        scene, start, found = _met(scene, STARTS[self.model](scene, seed))
-        if not isinstance(start.loss, RotationLoss) or self.distortion != "auto" or start.doubts:
-            return scene, start, found  # images that do not tell the focal length tell no lens either
-        stage("lens")
-        kappa, cameras = estimate_distortion(scene, start.loss, start.r2, found)
-        if not kappa.any():
-            return scene, start, found
-        scene = Scene(pairs, tuple(kappa))
-        return _met(scene, rotation_start(scene, seed, cameras)._replace(doubts=start.doubts))
-
-    def _place(self, scene: Scene, start: ModelStart, found: Agreement, h: float | None, seed: int) -> Self:
+    def _place(self, beginning: Beginning, h: float | None, seed: int) -> Self:
         """Trim, polish, and say what was found."""
+        scene, start, found = beginning
         joint = JointFit(start.loss, scene, start.r2, found.agrees, h, self.threshold)
         stage("trimmed fit")
         method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
         solution = joint.trim(found.x, method, seed)
         self._describe(joint, solution, joint.polish(solution) if self.polish else np.asarray(solution.x))
-        of_model, of_pairs = [*start.doubts, *self._strains(scene)], _loose_ends(scene, found)
+        of_model, of_pairs = [*start.doubts, *strains(scene, self.report_)], loose_ends(scene, found)
         self.doubts_ = of_model + of_pairs
         advice = ' For a camera that moves along a plane use model="homography".' if self.model == "rotation" else ""
         for doubt in [*(doubt + advice for doubt in of_model), *of_pairs]:
@@ -363,61 +330,14 @@ class TrimmedPanorama(Trimmed):
         moved = (loss.predict(x) - loss.predict(solution.x))[self.inlier_mask_]
         self.polish_shift_ = float(np.sqrt(np.mean(np.sum(moved**2, axis=1))))
         self.reference_ = central([e for e, good in zip(scene.edges, joint.agrees, strict=True) if good], len(x))
-        maps = loss.maps(x)
-        self._into_world, self._from_world = maps.A, maps.B  # of pixels from the centre, the lens taken out
+        maps = plain = loss.maps(x)
         if isinstance(loss, RotationLoss) and self.distortion_.any():
-            maps = without_lens(scene, loss.cameras(x), scene.core & joint.agrees[scene.pair])
-        self._to_world = np.stack([A @ shift(-c) for A, c in zip(maps.A, scene.centres, strict=True)])
-        self._to_pixels = np.stack([shift(c) @ B for B, c in zip(maps.B, scene.centres, strict=True)])
+            plain = without_lens(scene, loss.cameras(x), scene.core & joint.agrees[scene.pair])
+        self._views = Views.of(scene, maps, plain)
         self.homographies_ = np.stack([self.pair_homography(k, self.reference_) for k in range(len(x))])
         self.rotations_, self.focals_ = None, None
         if isinstance(loss, RotationLoss):
             R, self.focals_ = loss.cameras(x)
             self.rotations_ = R @ R[self.reference_].T
-        self.report_ = _reports(scene, joint.agrees, self.outlier_scores_, self.inlier_mask_)
+        self.report_ = pair_reports(scene, joint.agrees, self.outlier_scores_, self.inlier_mask_)
         self.misfit_ = max(report.error for report in self.report_ if report.agrees)
-
-    def _strains(self, scene: Scene) -> list[str]:
-        """A fit that leaves some pair far off where it is, or much further than the pair's own homography does."""
-        errors = np.array([r.error if r.agrees else 0.0 for r in self.report_])
-        strain = np.maximum(scene.strained(errors), errors / (MISFIT * scene.diagonal))
-        worst = int(np.argmax(strain))
-        if strain[worst] <= 1.0:
-            return []
-        return [
-            f"the model is {errors[worst]:.0f} px off where {scene.titles[worst]} overlap, which by themselves match "
-            f"to {scene.own_errors[worst]:.1g} px: the camera may have moved, its lens may bend lines, or an overlap, "
-            "this or another, may be wrong as a whole."
-        ]
-
-
-def _met(scene: Scene, start: ModelStart) -> tuple[Scene, ModelStart, Agreement]:
-    """A start, and the pairs that agree from there."""
-    stage("pairs that agree")
-    return scene, start, agree(start.loss, scene, start.r2)
-
-
-def _loose_ends(scene: Scene, found: Agreement) -> list[str]:
-    """Pairs that were left out, where it could as well have been another."""
-    return [
-        f"the overlap of {scene.titles[pair]} contradicts the others and is not used; but these form a chain, of which "
-        "another may be the wrong one. Look at the result, or add images that overlap more."
-        for pair in ambiguous(scene, found)
-    ]
-
-
-def _verified(pairs: Pairs | Sequence[Any], sizes: Sequence[tuple[int, int]] | None, seed: int) -> Pairs:
-    """Pairs of images of these sizes, verified by their homographies."""
-    if isinstance(pairs, Pairs):
-        if sizes is not None and check_sizes(sizes) != list(pairs.sizes):
-            raise ValueError(f"sizes must be those of pairs, {list(pairs.sizes)}, or left out.")
-        return pairs
-    if sizes is None:
-        raise ValueError("sizes must be given with matches of your own: (w, h) of each image, in px.")
-    return make_pairs(pairs, sizes, random_state=seed)
-
-
-def _reports(scene: Scene, agrees: Bools, errors: Floats, inside: Bools) -> list[PairReport]:
-    inliers = np.bincount(scene.pair[inside], minlength=len(scene.pairs))
-    numbers = zip(scene.pairs.pairs, scene.inliers, inliers, scene.medians(errors), agrees, strict=True)
-    return [PairReport(p.i, p.j, len(p), int(o), int(n), float(e), bool(a)) for p, o, n, e, a in numbers]
