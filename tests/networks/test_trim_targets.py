@@ -78,7 +78,8 @@ def test_a_frame_and_a_series_are_read(reference: Any) -> None:
 
 def test_a_one_hot_table_names_classes_by_number() -> None:
     result = fitted((X, nn.functional.one_hot(Y, 3).float()))
-    assert set(result.suggested_labels_) == {0, 1, 2}
+    assert set(result.suggested_labels_) <= {0, 1, 2}
+    assert len(result.table()) == N
     other = X[:3], nn.functional.one_hot(Y[:3], 3).float()
     assert result.outlier_score(other).shape == (3,)
     with pytest.raises(ValueError, match="does not know"):
