@@ -29,6 +29,7 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks battery    # some ten minutes: how close svrg() comes, untuned, on all kinds of problems
     python -m benchmarks trust      # more than half an hour: never silently worse than the plain model?
     python -m benchmarks dirty      # more than five minutes: are wrong targets found in tables full of other errors?
+    python -m benchmarks torch      # some seven minutes on a GPU, half an hour without: networks on wrong labels
     python -m benchmarks walk       # seconds: how many files and functions a fit visits
     python -m benchmarks report     # this page
 
@@ -211,6 +212,20 @@ How to read it:
   were within 0.1 all together (given 0.72: 0.62 of 140 wrong); single tables may be off by more (TopGear's MPG in one
   draw: 0.83 given, 0.64 of 44 wrong). Labels were overrated where 4 % are wrong (0.29 given, 0.11 wrong) and underrated
   where 20 % are (0.49 given, 0.59 wrong).
+""",
+    "torch": """## Networks: wrong labels, `trim` beside plain training
+
+Everything at default and the level unknown unless said otherwise (docs/torch_trim.md). Digits and seconds are those of
+a GPU where one is named; `--parts … --out benchmarks/results` measures some parts again and leaves the others alone.
+
+How to read it:
+
+- *Digits.* Labels shifted by one. Every seed draws wrong labels, the network's weights and batches anew; targets are
+  those of the worst.
+- *Noises.* Noise and a network that no constant was chosen on: wished for, not required.
+- *Tables.* Those of tabular/ and four of scikit-learn's, two thirds of at most 900 rows to train on, test labels right.
+- *Seconds.* Beside a loop of Adam as people write it, as many epochs of the same batches.
+- *A pass.* Value and gradient of a softmax by `TorchLoss`, in units of the core's own on NumPy, one thread.
 """,
     "walk": """## The walk: how far a reader goes
 
