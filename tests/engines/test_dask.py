@@ -197,11 +197,18 @@ def test_collections_are_never_computed_in_silence(client: Any) -> None:
 # ---- the estimators ----
 
 
-@pytest.mark.parametrize("sampled", [10**6, 4 * 1000], ids=["all rows in the sample", "some"])
+def sample_of(monkeypatch: pytest.MonkeyPatch, m: int) -> None:
+    """Fits on Dask start from so many rows, and never from all."""
+    monkeypatch.setattr("trimlearn.estimators.on_dask.WHOLE", 0)
+    monkeypatch.setattr("trimlearn.estimators.on_dask.sample_size", lambda n, p: m)
+
+
+@pytest.mark.parametrize("sampled", [None, 1000], ids=["all rows in the sample", "some"])
 def test_linear_regression_of_dask_arrays_is_that_of_numpy_arrays(
-    client: Any, sampled: int, monkeypatch: pytest.MonkeyPatch
+    client: Any, sampled: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", sampled)
+    if sampled is not None:
+        sample_of(monkeypatch, sampled)
     V, t, bad = rows(3000)
     expected = TrimmedLinearRegression(contamination=0.2, random_state=0).fit(V, t)
     X = da.from_array(V, chunks=(700, 2))
@@ -246,7 +253,7 @@ def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: p
     with client.as_current():
         few = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         np.testing.assert_array_equal(few.inlier_mask_.compute(), expected.inlier_mask_)
-        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 500)
+        sample_of(monkeypatch, 500)
         many = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         right = ~bad[order]
         told = [np.mean(mask == right) for mask in (many.inlier_mask_.compute(), expected.inlier_mask_)]

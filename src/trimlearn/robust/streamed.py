@@ -33,6 +33,7 @@ CURVED, PER_PARAMETER = 200_000, 100  # rows for the Hessian, and at least so ma
 SLICES = 64  # that such rows lie in, at equal distances: of files in some order each holds its part
 NEAR = 0.1  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.9  # of the curvature that such rows may take away: a step is ten times longer at most, as LONGEST has it
+ROUNDING = 1e-9  # of a diagonal of 1: more than sums in float64 are off by, less than a column counts for
 TINY = 1e-300  # in place of a 0 to divide by: a normal number, whose inverse is still finite
 PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory, 2 MB
 
@@ -161,8 +162,10 @@ class _Newton:
         rows at the threshold take away; nine tenths of what there is at most."""
         H = _hessian(before.loss, x, weigh) + np.diag(self.penalty)
         if crossing is not None:
-            shares, U = eigh(crossing, H + TINY * np.eye(len(H)))
-            H = H - H @ (U * np.clip(shares, 0.0, MOST)) @ U.T @ H
+            unit = np.sqrt(np.maximum(np.diag(H), TINY))
+            A = H / unit / unit[:, None] + ROUNDING * np.eye(len(H))  # columns may say the same
+            shares, U = eigh(crossing / unit / unit[:, None], A)
+            H = (A - A @ (U * np.clip(shares, 0.0, MOST)) @ U.T @ A) * unit * unit[:, None]
         self._hessian = H
 
     def half_square(self, x: Array) -> float:

@@ -12,7 +12,7 @@ from scipy.special import stdtr
 from trimlearn._utils.digits import summarised
 from trimlearn._utils.threads import each, team
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
-from trimlearn.estimators.streamed import StreamedData, column_names
+from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice, refuse_text
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
@@ -63,6 +63,8 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
             f"data larger than memory are fitted by criterion='lts' with penalty=None or 'l2' and fewer than {COLUMNS} "
             "columns; fit other models to a sample of the rows."
         )
+    refuse_choice(model)
+    refuse_text(model, data)
     streamed = StreamedData(data, model._seed())
     known = streamed.fitted_to_sample(model)
     rows = _rows(model, streamed)
