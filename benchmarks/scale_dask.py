@@ -100,8 +100,6 @@ def passes(client: Any, n: int, repeat: int = 3) -> dict[str, float]:
         with team(size=2):  # as many threads as there are workers
             a_pass(local, b, x)
 
-    here()
-    a_pass(engine, b, x)
     one, many = least(here, lambda: a_pass(engine, b, x), repeat=repeat)
     batch = Recipe(WithReplacement(b))
     step, trip = least(
@@ -177,7 +175,7 @@ def task_spread(engine: DaskEngine, b: int, repeat: int = 15) -> float:
 def figures(client: Any, n: int) -> dict[str, float]:
     """Seconds of an empty round, of the engine's on next to no rows, of passes over n rows, and of their steps."""
     empty_round, own = overhead(client)
-    return {"empty": empty_round, "round": own, **passes(client, n)}
+    return {"empty": empty_round, "round": own, **passes(client, n, repeat=2)}
 
 
 @contextmanager

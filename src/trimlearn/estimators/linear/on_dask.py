@@ -42,7 +42,7 @@ TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose invers
 @final
 @dataclass(frozen=True, eq=False)
 class ClusterRows:
-    """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed.RowsElsewhere`: what stands for
+    """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed_rows.RowsElsewhere`: what stands for
     residuals is the coefficients u that they belong to."""
 
     engine: DaskEngine

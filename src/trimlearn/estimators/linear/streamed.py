@@ -18,15 +18,9 @@ from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.mm import Lqq
-from trimlearn.robust.regression.streamed import (
-    Concentrated,
-    RowMetric,
-    RowsElsewhere,
-    StreamedRows,
-    all_of_them,
-    concentrated,
-    smoothed,
-)
+from trimlearn.robust.regression.streamed_lts import Concentrated, concentrated
+from trimlearn.robust.regression.streamed_mm import RowMetric, all_of_them, smoothed
+from trimlearn.robust.regression.streamed_rows import RowsElsewhere, StreamedRows
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record

@@ -17,7 +17,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
-from trimlearn.robust.regression.streamed import all_of_them
+from trimlearn.robust.regression.streamed_mm import all_of_them
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.streamed import newton_streamed, trimmed_newton, trimming
 from trimlearn.robust.verdict import Verdict
