@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
-from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
+from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.draws import Draws, Recipe, RowLaw, Stream
@@ -231,9 +231,9 @@ class Engine(ABC):
     def hessian(self, x: Array) -> np.ndarray:
         """The Hessian of 1/S Σ sᵢwᵢfᵢ at x, written out: for models of few parameters. It counts as one pass."""
 
+    @abstractmethod
     def newton_system(self, x: Array) -> NewtonSystem:
         """The same as Newton's steps use it: in blocks where the loss has them. It counts as one pass."""
-        return DenseSystem(self.hessian(x))
 
     @abstractmethod
     def column_moments(self) -> tuple[float, Array, Array]:

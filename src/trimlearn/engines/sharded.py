@@ -17,6 +17,7 @@ from trimlearn.engines.shard import Reply, Shard, Standing
 from trimlearn.engines.weighing import Chosen, Even, Listed, Weighing, saved_weighing
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import solve_symmetric
+from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
@@ -176,6 +177,9 @@ class ShardedEngine(Engine):
 
     def hessian(self, x: Array) -> np.ndarray:
         return np.asarray(self.ask(Shard.hessian, x)[0])
+
+    def newton_system(self, x: Array) -> NewtonSystem:
+        return DenseSystem(self.hessian(x))
 
     def column_moments(self) -> tuple[float, Array, Array]:
         total, second, fourth = self.ask(Shard.column_moments)

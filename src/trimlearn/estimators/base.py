@@ -20,7 +20,7 @@ from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.estimators.inputs import refuse_collections
-from trimlearn.estimators.notebook import Notebook, Verdict, share
+from trimlearn.estimators.notebook import Notebook, NotebookVerdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
@@ -154,7 +154,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         scores = self._scores(data)
         return scores, np.where(scores <= self.threshold_, 1.0, 0.0), None
 
-    def _verdict(self) -> Verdict | None:
+    def _verdict(self) -> NotebookVerdict | None:
         if "weights_" not in vars(self):
             return None
         n, flagged = len(self.weights_), int(np.count_nonzero(~self.inlier_mask_))
@@ -167,7 +167,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
                 f"{wrong} is close to one half: beyond, nobody can tell the right {self._examples} from the wrong ones."
             )
         caption = f"The worst {self._examples}:" if flagged else "None is flagged; the most unusual ones:"
-        return Verdict(sentence, self._worst(), caption, tuple(caveats))
+        return NotebookVerdict(sentence, self._worst(), caption, tuple(caveats))
 
     def _worst(self) -> OutlierTable:
         """The worst rows, with as much as is quickly told."""

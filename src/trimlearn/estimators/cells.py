@@ -18,7 +18,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import SHOWN, row_names
-from trimlearn.estimators.notebook import Notebook, Verdict, share
+from trimlearn.estimators.notebook import Notebook, NotebookVerdict, share
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.robust.cells.table import TableModel, why_left_out
 
@@ -231,7 +231,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         table = self._read(X, reset=False)
         return self._listed(table, self._judged(table))
 
-    def _verdict(self) -> Verdict | None:
+    def _verdict(self) -> NotebookVerdict | None:
         if "cell_mask_" not in vars(self):
             return None
         wrong, rows = int(self.cell_mask_.sum()), int(self.cell_mask_.any(axis=1).sum())
@@ -242,7 +242,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         row = self._table["name" if "name" in self._table else "row"]
         worst = OutlierTable({"row": row, **{name: self._table[name] for name in names}}).head(SHOWN)
         caveats = (f"columns that were not judged: {_reasons(self.left_out_)}.",) if self.left_out_ else ()
-        return Verdict(sentence, worst, "The worst cells:", caveats)
+        return NotebookVerdict(sentence, worst, "The worst cells:", caveats)
 
     def _judged(self, table: _Table) -> _Found:
         """All columns, those left out with neither scores nor expectations."""

@@ -13,7 +13,7 @@ from sklearn.utils import estimator_html_repr
 
 from trimlearn.inference.outlier_table import OutlierTable
 
-__all__ = ["Notebook", "Verdict", "share"]
+__all__ = ["Notebook", "NotebookVerdict", "share"]
 
 # No ground and no colour of its own: it is read on light and on dark paper alike.
 BOX = "margin:0.3em 0 0.8em 0;line-height:1.4;color:inherit"
@@ -22,7 +22,7 @@ DIM = "opacity:0.75"  # black on white is then 10:1, above the 4.5:1 of WCAG 2.1
 
 @final
 @dataclass(frozen=True)
-class Verdict:
+class NotebookVerdict:
     """What a fit found, in a sentence; the worst rows or cells; what to be careful about."""
 
     sentence: str
@@ -46,7 +46,7 @@ class Notebook(ABC):
     """
 
     @abstractmethod
-    def _verdict(self) -> Verdict | None:
+    def _verdict(self) -> NotebookVerdict | None:
         """What the fit found; None before fit."""
 
     def _repr_html_inner(self) -> str:

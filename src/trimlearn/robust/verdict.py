@@ -13,7 +13,9 @@ from typing import TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Verdict", "readmit"]
+__all__ = ["Verdict", "readmit", "rounds_for"]
+
+ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `robust.scale.judge` says
 
 Mask = NDArray[np.bool_]
 Model = TypeVar("Model")
@@ -64,3 +66,8 @@ def readmit(
         if np.array_equal(verdict.inliers, fitted):
             break
     return model, fitted, verdict
+
+
+def rounds_for(verdict: Verdict) -> int:
+    """How often rows are to be judged and fitted again: where all are explained, none is left out again."""
+    return 1 if verdict.inliers.all() else ROUNDS

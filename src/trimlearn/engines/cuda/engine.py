@@ -31,6 +31,7 @@ from trimlearn.engines.cuda.singly import Active, active, refreshed
 from trimlearn.engines.cuda.steps import Steps, knows
 from trimlearn.engines.local import LocalEngine
 from trimlearn.losses.base import PredictionLoss
+from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
@@ -243,6 +244,9 @@ class CudaEngine(Engine):
     def hessian(self, x: Array) -> np.ndarray:
         self.counts.gradients += self.problem.n
         return self._twin.loss.hessian(self._exchange.tensor(x), self._all.shares())
+
+    def newton_system(self, x: Array) -> NewtonSystem:
+        return DenseSystem(self.hessian(x))
 
     def column_moments(self) -> tuple[float, Array, Array]:
         c = self._all.shares()

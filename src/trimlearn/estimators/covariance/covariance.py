@@ -13,7 +13,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, ROUNDS, TrimmedFit, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, ROUNDS, TrimmedScatterFit, fit_trimmed
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.scatter.fit import ScatterFit
@@ -199,7 +199,7 @@ class _Determinant:
         return self.judge_by.fitted(near.refitted(self.data.X, s, w, self.centred), h)
 
 
-def _beyond_chance(criterion: _Determinant, found: TrimmedFit[ScatterFit]) -> TrimmedFit[ScatterFit]:
+def _beyond_chance(criterion: _Determinant, found: TrimmedScatterFit[ScatterFit]) -> TrimmedScatterFit[ScatterFit]:
     """The same without those rows left out that may be clean: a fit to few rows, chosen for being near, has others far
     from it in any case.
 

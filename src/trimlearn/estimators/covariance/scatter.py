@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import FeatureRows, row_names
-from trimlearn.estimators.covariance.trimming import TrimmedFit
+from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
 from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
@@ -145,7 +145,7 @@ class TrimmedScatter(Detector):
         """Which rows count in the trimmed fit."""
         return np.asarray(self.raw_weights_ > 0)
 
-    def _publish(self, data: FeatureRows, found: TrimmedFit[Any], h: float | None) -> None:
+    def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> None:
         """What was found, as attributes; h: the weight that was asked to be kept."""
         raw, trimmed, final = found.raw, found.trimmed.model, found.final
         self._training, self._raw, self._model = data, raw, final.model

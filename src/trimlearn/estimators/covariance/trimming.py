@@ -11,7 +11,7 @@ from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "ROUNDS", "Criterion", "TrimmedFit", "fit_trimmed"]
+__all__ = ["FEW", "ROUNDS", "Criterion", "TrimmedScatterFit", "fit_trimmed"]
 
 Model = TypeVar("Model")
 
@@ -42,7 +42,7 @@ class Criterion(Protocol[Model]):
 
 @final
 @dataclass(frozen=True)
-class TrimmedFit(Generic[Model]):
+class TrimmedScatterFit(Generic[Model]):
     """The trimmed fit to h rows; what is judged by it; and the same for the fit to the rows that it explains."""
 
     raw: Model
@@ -53,7 +53,7 @@ class TrimmedFit(Generic[Model]):
 
 def fit_trimmed(
     criterion: Criterion[Model], shape: tuple[float, int], h: float | None, start: Model | None, reweight: bool
-) -> TrimmedFit[Model]:
+) -> TrimmedScatterFit[Model]:
     """Fit h of the rows, beginning at ``start`` where there is one, and what that explains if ``reweight``.
 
     shape: the weight of all rows, and the number of features. h = None: as many as are good, after a first fit that
@@ -72,4 +72,4 @@ def fit_trimmed(
 
     rounds = ROUNDS if reweight else 0
     explained, _, _ = readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, rounds)
-    return TrimmedFit(raw, kept, trimmed, explained)
+    return TrimmedScatterFit(raw, kept, trimmed, explained)

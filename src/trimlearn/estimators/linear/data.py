@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.inputs import check_counts, check_data
+from trimlearn.estimators.streamed import column_names, opened, read_whole
 from trimlearn.inference.design import design
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.sizes import SMALL
+from trimlearn.streams import Dataset
 
-__all__ = ["Distinct", "Examples", "check_examples", "check_features"]
+__all__ = ["Distinct", "Examples", "check_examples", "check_features", "training_data"]
 
 
 @final
@@ -35,10 +38,6 @@ class Examples:
         n, p = self.X.shape
         total = n if self.s is None else self.s.sum(dtype=np.float64)
         vars(self).update(n=int(n), S=float(total), large=n * p > SMALL)  # derived once: the class is frozen
-
-    def weighted(self, w: np.ndarray) -> Examples:
-        """The same rows, each counting w times as much."""
-        return replace(self, s=(w if self.s is None else w * self.s).astype(self.X.dtype))
 
 
 @final
@@ -85,6 +84,23 @@ def check_examples(
     s = None if sample_weight is None else check_counts(sample_weight, X, X.dtype)
     data = Examples(X, t, s)
     return data if data.large else Examples(design(X, intercept=False).astype(X.dtype, copy=False), t, s)
+
+
+def training_data(
+    model: Any, X: Any, y: Any, sample_weight: Any, by_stream: Callable[[Any, Dataset, float | None], None]
+) -> Examples | None:
+    """The training data of a regression: arrays, or a dataset that is small enough to be read as a whole. Any other the
+    model is fitted to by ``by_stream``; None says so."""
+    stream = opened(X, y, sample_weight, fit_of=model)
+    if stream is None:
+        return check_examples(model, X, y, sample_weight, reset=True, y_numeric=True)
+    whole = read_whole(stream)
+    if whole is None:
+        by_stream(model, stream, model._h(model.contamination, stream.n))
+        return None
+    data = check_examples(model, *whole, sample_weight, reset=True, y_numeric=True)
+    column_names(model, stream)
+    return data
 
 
 def check_features(estimator: Any, X: Any) -> Any:

@@ -5,20 +5,65 @@ A model is the estimator after its fit: z = ⟨v, coef_⟩ + intercept_, and of 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from scipy.special import stdtr
 
-from trimlearn.estimators.linear.data import Examples
+from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.distances import Distances, feature_distances
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.inference.design import design
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.precision import leverages
+from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
+from trimlearn.robust.scale import raw_scale
 
-__all__ = ["fitted_model", "known_distances", "p_values", "regression_findings"]
+__all__ = ["Outcome", "fitted_model", "known_distances", "p_values", "publish", "regression_findings"]
+
+
+@final
+@dataclass(frozen=True)
+class Outcome:
+    """What the fit to the distinct rows found.
+
+    raw: the trimmed fit, which keeps the weight ``kept`` and leaves the residuals ``raw_residuals``. The final model,
+    of rows weighted ``weights``, leaves ``residuals`` of this scale; beyond ``threshold`` times it, a row is not
+    explained. raw_parts, parts: coefficients and intercept of both.
+    """
+
+    raw: LinearFit
+    kept: float
+    raw_residuals: np.ndarray
+    weights: np.ndarray
+    residuals: np.ndarray
+    scale: float
+    threshold: float
+    contamination: float
+    raw_parts: tuple[np.ndarray, float]
+    parts: tuple[np.ndarray, float]
+
+
+def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: Outcome) -> None:
+    """Set the attributes that all regressions have. data: the rows as given, of which some may be gone."""
+    raw, rows = found.raw, distinct.rows
+    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
+    model.n_iter_ = max(1, len(raw.history) - 1)
+    model.raw_coef_, model.raw_intercept_ = found.raw_parts
+    model.coef_, model.intercept_ = found.parts
+    model.contamination_ = found.contamination
+    # As R's ltsReg has it, for which all that was trimmed is clean.
+    coefficients, intercept = len(raw.x), model.fit_intercept
+    model.raw_scale_ = raw_scale(found.raw_residuals, found.kept, coefficients, rows.s, intercept=intercept)
+    model.scale_, model.threshold_ = found.scale, found.threshold
+    unseen = model._scores(distinct.gone) if distinct.gone.n else np.empty(0)
+    model.outlier_scores_, model.weights_, model.raw_weights_ = distinct.spread(
+        (np.abs(found.residuals) / found.scale, unseen), (found.weights, unseen <= found.threshold), (raw.w, 0.0)
+    )
+    model.outlier_probability_ = row_probabilities(p_values(model, law, data), data.s)
 
 
 def p_values(model: Any, law: Family, data: Examples) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -11,26 +12,24 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, training_data
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit, warn_of_no_trimming
-from trimlearn.estimators.linear.explain import fitted_model, regression_findings
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
-from trimlearn.estimators.linear.outcome import Outcome, fit_any, publish, rounds_for
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed_glm import fit_glm_stream
-from trimlearn.estimators.linear.trimmed_squares import written_out
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.table import Findings
-from trimlearn.losses import Logistic
+from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.crossfit import Judged, judge_labels
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.scale import judge, rounding_floor
-from trimlearn.robust.verdict import Verdict, readmit
+from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import SMALL
 from trimlearn.streams import Dataset
@@ -173,7 +172,9 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         docs/scale.md.
         """
         with self._fitting(X):
-            fit_any(self, X, y, sample_weight, fit_glm_stream)
+            data = training_data(self, X, y, sample_weight, fit_glm_stream)
+            if data is not None:
+                self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -226,7 +227,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
             return judge(residuals(x), kept, q, rows.s, intercept=self.fit_intercept, floor=floor)
 
         def refit(inliers: np.ndarray, x: Array) -> Array:
-            return solver.refit(self._problem(rows.weighted(inliers), unit), x)
+            s = inliers if rows.s is None else inliers * rows.s
+            return solver.refit(self._problem(replace(rows, s=s.astype(rows.X.dtype)), unit), x)
 
         def trimmed(kept: float, starts: list[str | Array]) -> LinearFit:
             return solver.trimmed(self._problem(rows, unit, kept), kept, starts)
@@ -244,7 +246,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
 
         final, share = judged(x, None), verdict.contamination if h is None else 1 - h / rows.S
         before, after = residuals(raw.x), residuals(x)
-        found = Outcome(raw, keep, before, x, weights, after, final.scale, final.cutoff, share)
+        parts = self._parts(raw.x), self._parts(x)
+        found = Outcome(raw, keep, before, weights, after, final.scale, final.cutoff, share, *parts)
         publish(self, law.family, data, distinct, found)
         exact = law.family.dispersed and final.scale <= floor
         if exact:
@@ -271,7 +274,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
             small = rows.n * q <= SMALL and self.method is None
             return ["continuation", "concentration"] if small else ["continuation"], 1.0
         stage("least trimmed squares from many starts")
-        A = written_out(rows, self.fit_intercept)
+        A = LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
         t, half = rows.t.astype(np.float64), min(rows.S, (rows.S + q + 1) // 2)
         x = least_trimmed_squares(A, t, half, rows.s, seed=seed).coef
         unit = judge(t - A @ x, half, q, rows.s, floor=rounding_floor(rows.t)).scale

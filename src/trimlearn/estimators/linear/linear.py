@@ -10,19 +10,17 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.validation import check_choice, check_magnitude
+from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, training_data
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
-from trimlearn.estimators.linear.explain import fitted_model, regression_findings
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.on_dask import fit_linear_on_dask
-from trimlearn.estimators.linear.outcome import Outcome, fit_any, publish, rounds_for
 from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import Solver
+from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.estimators.linear.streamed import fit_linear_stream
-from trimlearn.estimators.linear.trimmed_squares import found_by_chance, smooth_fit, trimmed_fit
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.families import family
@@ -32,11 +30,15 @@ from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
-from trimlearn.robust.regression.chance import are_few
+from trimlearn.progress import stage
+from trimlearn.robust.regression.chance import are_few, looks_by_chance
+from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
+from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
-from trimlearn.robust.verdict import Verdict, readmit
+from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
+from trimlearn.solution import Status
 from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -44,6 +46,7 @@ __all__ = ["TrimmedLinearRegression"]
 
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
+WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 
 
 class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
@@ -182,8 +185,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         with self._fitting(X):
             if is_on_dask(X):
                 fit_linear_on_dask(self, X, y, sample_weight)
-            else:
-                fit_any(self, X, y, sample_weight, fit_linear_stream)
+                return self
+            data = training_data(self, X, y, sample_weight, fit_linear_stream)
+            if data is not None:
+                self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -232,24 +237,25 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=tails)
 
         def refit(weights: np.ndarray, x: Array) -> Array:
-            return solver.refit(self._problem(rows.weighted(weights)), x)
+            s = weights if rows.s is None else weights * rows.s
+            return solver.refit(self._problem(replace(rows, s=s.astype(rows.X.dtype))), x)
 
         resumes = warm and self._x.shape == (self._parameters,)
-        kept, raw = keep, trimmed_fit(self, rows, keep, self._x if resumes else None, solver)
+        kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
         verdict = judged(raw.x)
-        by_chance = h is None and found_by_chance(self, rows, half, verdict, solver.seed)
+        by_chance = h is None and self._found_by_chance(rows, half, verdict, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
             kept = rows.S * (1 - verdict.contamination)
-            raw = trimmed_fit(self, rows, kept, raw.x, solver)
+            raw = self._trimmed(rows, kept, raw.x, solver)
         x, weights, smooth = raw.x, raw.w, None
         if self.reweight:
             x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             weights = inliers.astype(rows.X.dtype)
             trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
             if not by_chance:
-                smooth = smooth_fit(self, rows, (raw.x, verdict), (x, explained), floor, trusted)
+                smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
         if smooth is not None:
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
             self._noise, self._bread = smooth.noise, smooth.bread
@@ -258,7 +264,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         share = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         before, after = self._residuals(rows, raw.x), self._residuals(rows, x)
         threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
-        found = Outcome(raw, kept, before, x, weights, after, final.scale, threshold, share)
+        parts = self._parts(raw.x), self._parts(x)
+        found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts)
         if h is None:
             warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         publish(self, NORMAL, data, distinct, found)
@@ -293,6 +300,44 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             r2 = make_penalty(self.penalty, *self._strength, scale)
         return Problem(LeastSquares(rows.X, rows.t, intercept=self.fit_intercept), r1, r2, rows.s)
 
+    def _trimmed(self, rows: Examples, h: float, x0: Array | None, solver: Solver) -> LinearFit:
+        """The trimmed fit that keeps h, from x0 or from many starts."""
+        if self.criterion == "lms":
+            A, t = self._design(rows), rows.t.astype(np.float64)
+            found = least_median_of_squares(A, t, h, rows.s, seed=solver.seed)
+            return LinearFit(found.coef, found.w, found.objective, [], Status.CONVERGED)
+        starts: list[str | Array] = ["continuation"]
+        if x0 is not None:
+            starts = [x0]
+        elif self.method is None and not (is_sparse(rows.X) and rows.n * self._parameters > WRITTEN_OUT):
+            stage("least trimmed squares from many starts")
+            x = least_trimmed_squares(self._design(rows), rows.t.astype(np.float64), h, rows.s, seed=solver.seed).coef
+            starts = [x] if self.penalty is None else [x, "continuation"]
+        return solver.trimmed(self._problem(rows, h), h, starts)
+
+    def _smooth(
+        self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool
+    ) -> MMFit | None:
+        """The MM-estimate; None where it is not asked for, where nothing is left to be fitted, or X is too large."""
+        n, q = rows.n, self._parameters
+        if self.efficiency != "mm" or self.penalty is not None or rows.S <= q + 1 or hard[1].scale <= floor:
+            return None
+        if q > COLUMNS or (n * q > WRITTEN_OUT and (is_sparse(rows.X) or self.method is not None)):
+            return None
+        stage("weights that fall smoothly with the residual")
+        c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
+        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
+        (x, by_raw), (y, by_hard) = raw, hard
+        starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
+        return mm_estimate(fit, *starts, trusted)
+
+    def _found_by_chance(self, rows: Examples, half: float, verdict: Verdict, seed: int) -> bool:
+        """Whether rows were left out that a fit to so few rows leaves out of clean ones as well."""
+        if verdict.inliers.all() or self.penalty is not None or not are_few(rows.n, self._parameters):
+            return False
+        A, t = self._design(rows), rows.t.astype(np.float64)
+        return looks_by_chance(A, t, half, rows.s, verdict.scale, seed)
+
     @property
     def _strength(self) -> tuple[float, float]:
         """alpha and l1_ratio of the penalty."""
@@ -309,6 +354,10 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     def _residuals(self, rows: Examples, x: Array) -> np.ndarray:
         coef, intercept = self._parts(x)
         return np.asarray(rows.t - (rows.X @ coef + intercept), dtype=np.float64)
+
+    def _design(self, rows: Examples) -> np.ndarray:
+        """The rows written out, the intercept's column last."""
+        return LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
 
