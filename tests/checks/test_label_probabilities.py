@@ -21,7 +21,7 @@ def case(level: float, seed: int, n: int = 250, K: int = 2) -> tuple[list[np.nda
     return opinions, labels, wrong
 
 
-@pytest.mark.parametrize(("level", "less"), [(0.05, 0.1), (0.2, 0.25)])
+@pytest.mark.parametrize(("level", "less"), [(0.05, 0.15), (0.2, 0.25)])
 def test_a_probability_is_a_share(level: float, less: float) -> None:
     """No more is said than is so; less is, where many labels are wrong, as models have learnt none of them here."""
     parts = [case(level, seed) for seed in range(2)]
@@ -30,7 +30,7 @@ def test_a_probability_is_a_share(level: float, less: float) -> None:
     likely = p > 0.6
     assert likely.sum() > 0.5 * wrong.sum()
     assert -less < float(p[likely].mean() - wrong[likely].mean()) < 0.1
-    assert abs(float(p.mean()) - float(wrong.mean())) < 0.05
+    assert 0.6 * float(wrong.mean()) < float(p.mean()) < float(wrong.mean()) + 0.03
 
 
 def test_nothing_is_certain() -> None:
