@@ -15,9 +15,9 @@ from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 __all__ = ["Chance", "Significance"]
 
 EXACT = 1e-6  # of the image's side: smaller errors are rounding, since coordinates read as float32 have 6·10⁻⁸ of it
-# Lines tried, and points each is tried on. A line matters if it holds four fifths of the points; both points that define
-# a line are then on it with probability 0.64: that none of 64 does is as likely as 0.36⁶⁴ = 10⁻²⁸.
-LINES = 64
+# Lines tried, and points each is tried on. If half of the points are on one line, both points that define a line are on
+# it with probability ¼: that none of 200 does is as likely as 0.75²⁰⁰ = 10⁻²⁵.
+LINES = 200
 
 
 class Significance(NamedTuple):

@@ -23,7 +23,7 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
-SETTLED = 1e-6  # a step of x, of norm 1, that is none: 10⁻³ pixels in an image of 1000; after mixing less is left
+SETTLED = 1e-7  # a step of x, of norm 1, that is none: 10⁻⁴ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
 MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow

@@ -44,9 +44,9 @@ SAME = 0.9  # of the matches that either explains, both do: noise moves no more,
 CLEAR, CLOSER, INNER = 200, 4, 512
 SHARP = 0.5  # of the noise's variance: that of H at any match, if no closer look is needed (a choice: less than one)
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
-# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
-# more of them, that chance explains all of them together is what the test for chance has refuted.
-LINE = 0.2
+# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves: those on
+# it agree whatever H does elsewhere, and with a fifth of strangers among them 5 of 60 lines were taken for planes.
+LINE = 0.5
 
 
 @final
@@ -137,7 +137,7 @@ class SampleSearch:
             samples = rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T]
             H = four_point(self.pairs.normalised, samples, EXTREME)
             if len(H):
-                for i in _top(self._worth(H, self.pairs, squared_errors), POLISHED[0]):
+                for i in _top(self._worth(H, self.pairs, one_way_errors), POLISHED[1]):
                     self._polish(H[i], to_the_top=True)
             if self.best.score - before <= CLOSELY * abs(before):
                 return
