@@ -87,7 +87,7 @@ class Fused:
         from trimlearn.kernels.stretch import run
 
         scratch = self._room(law.b, model.x)
-        scratch.found[:] = scratch.meeting[:] = 0
+        scratch.found[:] = scratch.meeting[:] = scratch.claims[:] = 0
         threads = min(team_size(), len(scratch.G))
 
         def work(thread: int) -> None:
@@ -138,7 +138,8 @@ class Fused:
                 totals=np.empty((pieces, K)),
                 g=np.empty(x.shape, dtype),
                 found=np.zeros(7, np.int64),
-                meeting=np.zeros(24, np.int64),
+                meeting=np.zeros(16, np.int64),
+                claims=np.zeros(8 * pieces, np.int64),
             )
         return self._scratch
 

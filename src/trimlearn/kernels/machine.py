@@ -11,10 +11,11 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import make_array
 
-__all__ = ["TAKEN", "atomic_add", "atomic_get", "barrier", "prefetch"]
+__all__ = ["LINE", "atomic_add", "atomic_get", "barrier", "prefetch"]
 
 LEVEL_2 = 2  # of LLVM's localities: into the level-2 cache; a tile of rows would push W out of the first
-ROUND, HERE, TAKEN = 0, 8, 16  # where a meeting counts, the last for who likes: 64 bytes apart, a cache line each
+LINE = 8  # int64 in a cache line of 64 bytes: what threads count in lies that far apart
+ROUND, HERE = 0, LINE  # where a meeting counts
 PATIENCE = 2000  # looks at the counter before a thread lets others run: some 10 µs, what waking a thread costs
 
 _byte, _int32, _int64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
@@ -71,7 +72,7 @@ def atomic_get(typingctx, a, i):
 
 @register_jitable
 def barrier(meeting, threads):
-    """Wait until all threads are here. ``meeting``: 24 int64, all 0 at first."""
+    """Wait until all threads are here. ``meeting``: 16 int64, all 0 at first."""
     if threads == 1:
         return
     round_ = atomic_get(meeting, ROUND)

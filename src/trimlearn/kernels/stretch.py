@@ -11,7 +11,7 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 
 from trimlearn.kernels import csr, dense
-from trimlearn.kernels.machine import TAKEN, atomic_add, barrier
+from trimlearn.kernels.machine import LINE, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
 
 __all__ = ["Law", "Model", "Scratch", "run"]
@@ -64,6 +64,7 @@ class Scratch(NamedTuple):
     g: Any  # the shape of x
     found: Any  # int64: see ENDED to IDLE above
     meeting: Any  # see `trimlearn.kernels.machine.barrier`
+    claims: Any  # an int64 for each piece, a cache line apart: 0 until a thread takes it
 
 
 def _part(V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any) -> None:
@@ -193,10 +194,10 @@ def run(
         m, idle = found[ROWS], found[IDLE]
         size = -(-m // pieces)
         size += -size % dense.TILE
-        while True:
-            piece = atomic_add(scratch.meeting, TAKEN, 1)  # who is ready takes the next: others may be held up
-            if piece >= pieces:
-                break
+        for turn in range(pieces):  # its own first, whose sums its cache holds; then those of threads that are held up
+            piece = (thread * pieces // threads + turn) % pieces
+            if atomic_add(scratch.claims, piece * LINE, 1) != 0:
+                continue
             begin, end = min(m, piece * size), min(m, (piece + 1) * size)
             G, total = scratch.G[piece], scratch.totals[piece]
             G[:] = 0
@@ -212,7 +213,7 @@ def run(
         if thread == drawer:
             _draw(law, step, w, scratch)
         if thread == 0:
-            scratch.meeting[TAKEN] = 0
+            scratch.claims[:] = 0
             _advance(law, model, scratch, sparse)
         barrier(scratch.meeting, threads)
         if thread == 0:
