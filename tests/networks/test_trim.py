@@ -20,6 +20,8 @@ from trimlearn import Checkpoint  # noqa: E402
 from trimlearn.datasets import load_digits_contaminated, shift_labels  # noqa: E402
 from trimlearn.torch import TrimResult, trim  # noqa: E402
 from trimlearn.torch.epochs import Epochs  # noqa: E402
+from trimlearn.torch.trimming import CLEAR, SHARE  # noqa: E402
+from trimlearn.torch.trimming import _gain as gain_of  # noqa: E402
 
 FASTER = partial(torch.optim.Adam, lr=0.01)
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
@@ -375,3 +377,15 @@ def test_a_module_that_is_too_simple_is_told_from_wrong_targets(curved: bool) ->
         result = trim(nn.Linear(3, 1), squares, data, optimizer=FASTER, progress=False)
     assert any("a rule of their own" in str(warning.message) for warning in seen) is curved
     assert curved or np.array_equal(~result.inlier_mask_, wrong)
+
+
+def test_how_much_better_losses_are_is_a_share_or_nothing() -> None:
+    """Exponential errors around their mean and around their median: little, so that what is flagged must lie apart."""
+    e = -np.log((np.arange(4000) + 0.5) / 4000)
+    around = {centre: (e - centre) ** 2 for centre in (1.0, np.log(2.0))}
+    little = gain_of(around[np.log(2.0)], around[1.0])
+    assert SHARE < little < CLEAR
+    assert gain_of(around[1.0], around[np.log(2.0)]) == 0
+    assert gain_of(around[1.0][:30], around[1.0][:30] * 1.01) == 0
+    shifted = np.where(np.arange(4000) < 400, 10.0, 0.0) + np.random.default_rng(1).normal(size=4000)
+    assert gain_of(shifted**2, (shifted - shifted.mean()) ** 2) > SHARE
