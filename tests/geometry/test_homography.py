@@ -534,6 +534,31 @@ def test_rethreshold_goes_on_from_the_fit(contamination: Any, half: SyntheticMat
         model.rethreshold(297)
 
 
+def test_opencv_s_own_points_will_do(half: SyntheticMatches) -> None:
+    cv2 = pytest.importorskip("cv2")
+    model = TrimmedHomography().fit(half.src.astype(np.float32), half.dst.astype(np.float32))
+    src, dst = ([cv2.KeyPoint(float(x), float(y), 1.0) for x, y in points] for points in (half.src, half.dst))
+    np.testing.assert_array_equal(TrimmedHomography().fit(src, dst).homography_, model.homography_)
+    with pytest.raises(ValueError, match=r"src is a list of DMatch; give the points that they name.*queryIdx"):
+        TrimmedHomography().fit([cv2.DMatch(0, 0, 0.5)] * 9, dst)
+    with pytest.raises(ValueError, match="src must hold real numbers"):
+        TrimmedHomography().fit([*src[:-1], "a point"], dst)
+
+
+def test_points_on_a_line_among_random_ones_stay_refused() -> None:
+    """Strangers that happen to be near a homography of the line do not make it a plane."""
+    for seed in (23, 30):
+        rng = np.random.default_rng(seed)
+        t = rng.uniform(0, 1000, 60)
+        line = np.column_stack([t, 0.5 * t + 100])
+        strangers = rng.uniform(0, 1000, (2, 40, 2))
+        image = line @ np.array([[1.2, 0.3], [-0.3, 1.1]]) + 5
+        src = np.vstack([line + rng.normal(0, 0.3, line.shape), strangers[0]])
+        dst = np.vstack([image + rng.normal(0, 0.3, line.shape), strangers[1]])
+        with pytest.raises(ValueError, match="on a line"):
+            TrimmedHomography(max_samples=6000, random_state=seed).fit(src, dst)
+
+
 def test_the_trimmed_fit_is_made_when_it_is_asked_for(half: SyntheticMatches) -> None:
     """The same whenever that is, also after pickling; a new fit has a new one."""
     with pytest.raises(NotFittedError):

@@ -178,12 +178,14 @@ def test_the_scaled_miss_has_the_length_of_its_error() -> None:
 def test_mixing_ends_where_the_steps_lead() -> None:
     """A map that halves the distance along some axes and takes a tenth along others: Anderson needs a few steps."""
     rates, end = np.linspace(0.1, 0.6, 9).reshape(3, 3), np.full((3, 3), 1 / 3)
-    x, mixing, sizes = end + 0.01 * np.arange(9).reshape(3, 3), _Mixing(), []
+    x, mixing, sizes = end + 1e-5 * np.arange(9).reshape(3, 3), _Mixing(), []
     for _ in range(8):
         step = (rates - 1) * (x - end * np.sum(x * end))  # as norm 1 is kept
         sizes.append(np.abs(step).max())
         x = mixing.after(x, step)
     assert sizes[-1] < 0.01 * 0.6**7 * sizes[0] and np.linalg.norm(x) == pytest.approx(1.0)
+    far = np.full((3, 3), 1e-3)  # where steps are long they are made as they are, whatever came before
+    np.testing.assert_allclose(mixing.after(end, far), (end + far) / np.linalg.norm(end + far))
 
 
 def test_leverages_are_those_of_the_rows() -> None:

@@ -25,6 +25,7 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 ROUNDS = (60, 2)
 SETTLED = 1e-7  # a step of x, of norm 1, that is none: 10⁻⁴ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
+NEAR = 3e-4  # a step of x, 0.3 pixels in an image of 1000, from which on steps are mixed: less than noise (a choice)
 MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
@@ -74,9 +75,9 @@ class _Mixing:
 
     def after(self, x: Floats, step: Floats) -> Floats:
         """Where to go from x, of norm 1 again."""
-        if self._past and np.linalg.norm(step) > np.linalg.norm(self._past[-1][1]):
-            self._past.clear()  # not near the end yet
-        new = x + step
+        size, new = np.linalg.norm(step), x + step
+        if size > NEAR or (self._past and size > np.linalg.norm(self._past[-1][1])):
+            self._past.clear()  # not near the end yet: a leap could end elsewhere
         if self._past:
             moved = np.stack([(x - a).ravel() for a, _ in self._past], axis=1)
             changed = np.stack([(step - b).ravel() for _, b in self._past], axis=1)

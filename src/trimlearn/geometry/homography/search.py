@@ -31,21 +31,21 @@ SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more tha
 SURVIVORS = 16  # of a batch, which all matches score: a limit on time. Of the first, those that are polished
 POLISHED = (4, 2)  # of these, in the first batch and in the others: limits on time
 ROUNDS = 10  # of concentration at most: a limit on time; in random scenes four of five candidates stop by themselves
-# Relative gain of such a round that is not worth another, at first and in a closer look: the refinement follows anyway.
-SETTLED, CLOSELY = 0.01, 1e-3
+SETTLED = 1e-3  # relative gain of such a round that is not worth another: the refinement follows anyway
 ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
 # strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones.
 REPEATED = 10
 SAME = 0.9  # of the matches that either explains, both do: noise moves no more, as nearly all are inside (a choice)
-# Inliers up to which these are searched once more, rounds of it and samples in each: limits on time, 10 ms. With more
-# inliers the tops that noise makes are lower than their standard error.
-CLEAR, CLOSER, INNER = 200, 4, 512
+# Inliers up to which these are searched once more, rounds of it, samples in each, and rounds in vain that end it:
+# limits on time, some 20 ms. With more inliers the tops that noise makes are lower than their standard error.
+CLEAR, CLOSER, INNER, IDLE = 1000, 5, 512, 2
 SHARP = 0.5  # of the noise's variance: that of H at any match, if no closer look is needed (a choice: less than one)
+WIDER = 3  # fits with equal weights: a limit on time
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
-# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves: those on
-# it agree whatever H does elsewhere, and with a fifth of strangers among them 5 of 60 lines were taken for planes.
+# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves: those
+# on it agree whatever H does elsewhere, and with a fifth of strangers among them 5 of 60 lines were taken for planes.
 LINE = 0.5
 
 
@@ -120,13 +120,30 @@ class SampleSearch:
             count = min(max(GROWTH * self.drawn, FIRST), BATCH, limit - self.drawn)
             self._try(self._draw(count, limit), THIN)
         self._look_closer()
+        self._widen()
         return self.best
+
+    def _widen(self) -> None:
+        """DLT on all matches within the best homography's noise, weighed alike, as long as that leads further up.
+
+        Weights that fall with the error hold on to a part of an image that a bent lens leaves sharp.
+        """
+        for _ in range(WIDER):
+            if self.best is None or self.best.significance.log_nfa > log(CERTAIN):
+                return
+            e2, score = self.best.e2, self.best.score
+            noise = noise_of(e2, self.chance, limit=self.best.significance.e2)
+            x = self._moments.minimiser(self.chance.s * (e2 <= noise.threshold**2))
+            self._compare(x, *self._scored(x))
+            if self.best.score <= score:
+                return
 
     def _look_closer(self) -> None:
         """Samples of the inliers only, as long as they lead further up (Chum, Matas and Kittler 2003, LO-RANSAC).
 
         Where inliers are few, the score has several tops near each other, and chance would decide which is reached.
         """
+        idle = 0
         for _ in range(CLOSER):
             if self.best is None:
                 return
@@ -139,7 +156,8 @@ class SampleSearch:
             if len(H):
                 for i in _top(self._worth(H, self.pairs, one_way_errors), POLISHED[1]):
                     self._polish(H[i], to_the_top=True)
-            if self.best.score - before <= CLOSELY * abs(before):
+            idle = idle + 1 if self.best.score - before <= SETTLED * abs(before) else 0
+            if idle == IDLE:
                 return
 
     def _draw(self, count: int, limit: int) -> Ints:
@@ -201,7 +219,7 @@ class SampleSearch:
         for _ in range(ROUNDS):
             x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
             after, better = self._scored(x)
-            gain, enough = better - score, (CLOSELY if to_the_top else SETTLED) * abs(score)
+            gain, enough = better - score, SETTLED * abs(score)
             if gain > 0:
                 H, e2, score = x, after, better
             if gain <= enough or (not to_the_top and self.best is not None and self.best.agrees(e2, self.chance.s)):
