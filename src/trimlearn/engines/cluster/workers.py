@@ -17,7 +17,7 @@ from trimlearn.engines.shard import Reply, Shard, answer
 __all__ = ["Workers", "local_cluster"]
 
 FAN = 8  # replies that one task adds up: two levels of them for 64 workers; of as many or fewer, the client does it
-PATIENCE = 10.0  # seconds after which it is looked who has not answered: a thousand times what a round takes
+PATIENCE = 10.0  # seconds after which it is looked who has not answered, or come: a thousand times what a round takes
 GRACE = 60.0  # seconds without any worker after which a fit gives up: a nanny starts a new one within a few
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -181,7 +181,10 @@ def check_client(client: Any) -> Any:
     if client.status != "running":
         raise ValueError(f"client is {client.status}: connect a new one, and keep it open until the fit has ended.")
     if not client.scheduler_info(n_workers=-1)["workers"]:
-        raise ValueError("client has no workers: start some, or scale its cluster, before the fit.")
+        try:  # they may be on their way
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError as error:
+            raise ValueError("client has no workers: start some, or scale its cluster, before the fit.") from error
     return client
 
 
