@@ -2,7 +2,8 @@
 
 1. Rows are put into folds, and for each fold a model is fitted to the other rows. It trusts every label; or half of
    the rows, or half of each class, where that explains the labels left out significantly better, or where nothing can
-   be decided else: where so many are wrong that a model which trusts them learns the mistakes.
+   be decided else: where so many are wrong that a model which trusts them learns the mistakes. Of many rows some decide
+   between the three.
 2. Its predictions are added to those of flexible classifiers (`trimlearn.robust.labels.flexible`): what these can
    explain is no wrong label but a model that is too simple.
 3. Where there is noise, the models of the folds are fitted again by a likelihood that allows for it
@@ -16,55 +17,30 @@ estimators, which are fitted anew for every fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
-from math import prod
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.jobs import jobs
-from trimlearn.losses import Logistic, Mislabelled, Softmax
-from trimlearn.losses.base import PredictionLoss
-from trimlearn.problem import Problem
-from trimlearn.regularizers import Ridge
-from trimlearn.robust.distinct import Folds, content_folds, row_hashes
+from trimlearn.losses import Logistic, Softmax
+from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise, two_columns
+from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start
+from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
-from trimlearn.smart.alternating import alternating
 from trimlearn.smart.method import Method
-from trimlearn.smart.sizes import FEW as FEW_PARAMETERS
-from trimlearn.smart.sizes import SMALL
-from trimlearn.solution import Solution
-from trimlearn.solve import solve
-from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["Judged", "judge_labels"]
 
 TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are right, or nothing can be done
-STARTS = ((1.0, False), (TRUSTED, False), (TRUSTED, True))  # what models trust: all, half, half of each class
+TRUSTING: Start = (1.0, False)  # by definition: every row, whatever its class
+STARTS: tuple[Start, ...] = (TRUSTING, (TRUSTED, False), (TRUSTED, True))  # all, half, half of each class
 SIGNIFICANT = 2.0  # standard errors by which a wary model must be better: a test at 2.3 %, for there are two of them
-
-
-@dataclass(frozen=True)
-class _Effort:
-    """How many folds there are, and how many passes a fit may take. Limits on time: docs/performance.md, MNIST.
-
-    ``start`` is for the first models, h falling to its target; half of it is enough where h need not fall.
-    ``correction`` is for those that allow for noise, from the models at hand.
-    """
-
-    folds: int
-    start: float
-    correction: float
-
-
-LARGE_EFFORT = _Effort(folds=2, start=20.0, correction=10.0)  # the least: a judge per half, h falling in 20 passes
-SMALL_EFFORT = _Effort(folds=5, start=30.0, correction=60.0)  # where passes cost next to nothing
+FOLDS, FOLDS_OF_MANY = 5, 2  # of small data, where passes cost next to nothing; the least, a judge per half
 
 
 @dataclass(frozen=True)
@@ -101,25 +77,23 @@ def judge_labels(
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
-    labels, small = to_numpy(loss.t).astype(np.int64), loss.n * prod(loss.x_shape) <= SMALL
-    effort = SMALL_EFFORT if small else LARGE_EFFORT
-    fold = _folds(loss, labels, weights, effort.folds)
-    crossfit = _CrossFit(loss, labels, weights, C, method, seed, tol, small, effort, fold, int(fold.max()) + 1, n_jobs)
-    starts = crossfit.starts(trusted, balanced)
-    judged, to_beat = crossfit.judge(next(starts)), None
-    for models in starts:
-        if not judged.verdict.undecided > FEW:
-            break
+    labels, hashes = to_numpy(loss.t).astype(np.int64), row_hashes(loss.linear.storage.V)
+    judges = Judges.of(loss, labels, weights, C, method, seed, tol)
+    fold = _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY)
+    crossfit = _CrossFit(judges, hashes, fold, int(fold.max()) + 1, n_jobs)
+    starts = crossfit.starts() if trusted is None else iter([(trusted, balanced)])
+    judged, to_beat = crossfit.judged_from(next(starts)), None
+    while judged.verdict.undecided > FEW and (start := next(starts, None)) is not None:
         to_beat = judged.verdict.log_likelihood if to_beat is None else to_beat
-        again = crossfit.judge(models, to_beat)
+        again = crossfit.judged_from(start, to_beat)
         judged = judged if again.verdict.clean else again
     return judged
 
 
-def _folds(loss: Softmax | Logistic, labels: Labels, s: Floats, k: int) -> Folds:
+def _folds(hashes: Hashes, labels: Labels, s: Floats, k: int) -> Folds:
     """The fold of every row. One for all rows, the model of which has seen them, where a fold would be empty or leave
     no row of some class to the model that judges it."""
-    fold = content_folds(row_hashes(loss.linear.storage.V), labels, s, k)
+    fold = content_folds(hashes, labels, s, k)
     mass = np.zeros((k, int(labels.max()) + 1))
     np.add.at(mass, (fold, labels), s)
     left = mass.sum(axis=0) - mass
@@ -131,89 +105,95 @@ def _folds(loss: Softmax | Logistic, labels: Labels, s: Floats, k: int) -> Folds
 class _CrossFit:
     """The folds, and a model for each of them that is fitted to the rows of the others."""
 
-    loss: Softmax | Logistic
-    labels: Labels
-    s: Floats
-    C: float
-    method: Method | None
-    seed: int
-    tol: float
-    small: bool  # whether passes cost next to nothing
-    effort: _Effort
+    judges: Judges
+    hashes: Hashes
     fold: Folds
     folds: int  # how many there are
     n_jobs: Any = None
 
-    def others(self, g: int) -> NDArray[np.bool_]:
-        """The rows that the model of fold g is fitted to."""
-        return np.asarray(self.fold != g) if self.folds > 1 else np.ones(self.loss.n, dtype=bool)
+    @cached_property
+    def others(self) -> list[Rows]:
+        """For each fold the rows that its model is fitted to: those of the others, or as many as a fit may see."""
+        there = self.judges.s > 0
+        each = [np.flatnonzero(there & ((self.fold != g) | (self.folds == 1))) for g in range(self.folds)]
+        return [self.judges.some(rows, self.judges.most) for rows in each]
+
+    @cached_property
+    def sampled(self) -> list[Rows]:
+        """For each fold the rows that its first model is fitted to: where there are many, some of the others."""
+        return [self.judges.some(rows, SAMPLE) if len(rows) > 2 * SAMPLE else rows for rows in self.others]
 
     @cached_property
     def flexible(self) -> list[Floats]:
         """What flexible classifiers predict for rows they have not seen."""
-        V = self.loss.linear.storage.V
-        return flexible_predictions(V, self.labels, self.s, self.seed, self.n_jobs) if self.folds > 1 else []
+        judges = self.judges
+        if self.folds == 1:
+            return []
+        return flexible_predictions(judges.V, judges.labels, judges.s, judges.seed, self.n_jobs, self.hashes)
 
-    def starts(self, trusted: float | None, balanced: bool) -> Iterator[list[Array]]:
-        """The first models of all folds, in the order in which to try them. Where nothing is said, those that trust
-        every label come first; but those that trust half of the rows, or of each class, where such a model explains
-        the labels it has not seen significantly better."""
-        if trusted is not None:
-            yield self._trimmed([(trusted, balanced, g) for g in range(self.folds)])
-            return
-        compared = range(self.folds if self.small else 1)
-        models = iter(self._trimmed([(*start, g) for start in STARTS for g in compared]))
-        found = {start: [next(models) for _ in compared] for start in STARTS}
-        likelihood = {start: self._likelihood(models) for start, models in found.items()}
-        first = STARTS[0]
+    @cached_property
+    def _begun(self) -> dict[tuple[Start, int], Array]:
+        """The first models that are there already, by what they trust and their fold."""
+        return {}
+
+    def begin(self, which: list[tuple[Start, int]]) -> list[Array]:
+        """The first models of these kinds and folds, fitted when first asked for."""
+        missing = [at for at in which if at not in self._begun]
+        fitted = jobs(lambda at: self.judges.trimmed(at[0], self.sampled[at[1]]), missing, self.n_jobs)
+        self._begun.update(zip(missing, fitted, strict=True))
+        return [self._begun[at] for at in which]
+
+    def starts(self) -> Iterator[Start]:
+        """What models may trust, in the order in which to try it. Every label comes first; but half of the rows, or of
+        each class, where such a model explains the labels it has not seen significantly better."""
+        compared = range(self.folds if self.judges.small else 1)
+        self.begin([(start, g) for start in STARTS for g in compared])
+        rows = self.judges.some(np.flatnonzero((self.judges.s > 0) & (self.fold < len(compared))), SAMPLE)
+        likelihood = {start: self._likelihood(self.begin([(start, g) for g in compared]), rows) for start in STARTS}
+        first = TRUSTING
         for start in STARTS[1:]:
             gain = likelihood[start] - likelihood[first]
-            first = start if significant(gain, self.s[self.fold < len(compared)], SIGNIFICANT) else first
-        for start in sorted(STARTS, key=lambda start: start != first):
-            yield found[start] + self._trimmed([(*start, g) for g in range(len(compared), self.folds)])
+            first = start if significant(gain, self.judges.s[rows], SIGNIFICANT) else first
+        yield from sorted(STARTS, key=lambda start: start != first)
+
+    def judged_from(self, start: Start, to_beat: Floats | None = None) -> Judged:
+        """The verdict by models that begin so. Those that trust half of some rows are fitted to all only with the
+        noise allowed for; or where there turns out to be none."""
+        first = self.begin([(start, g) for g in range(self.folds)])
+        if start in STARTS[1:]:
+            judged = self.judge(first, to_beat)
+            if not (judged.verdict.clean and self.sampled[0] is not self.others[0]):
+                return judged
+        return self.judge(jobs(lambda at: self._further(start, *at), enumerate(first), self.n_jobs), to_beat)
 
     def judge(self, models: list[Array], to_beat: Floats | None = None) -> Judged:
         """The verdict by these models and by flexible ones."""
-        models = list(models)
+        models, judges = list(models), self.judges
 
         def corrected(T: Floats) -> Floats:
-            models[:] = jobs(lambda at: self.correct(T, *at), enumerate(models), self.n_jobs)
+            models[:] = jobs(lambda at: judges.corrected(T, self.others[at[0]], at[1]), enumerate(models), self.n_jobs)
             return self.predict(models)
 
-        verdict = label_verdict([self.predict(models), *self.flexible], self.labels, self.s, corrected, to_beat)
+        verdict = label_verdict([self.predict(models), *self.flexible], judges.labels, judges.s, corrected, to_beat)
         return Judged(verdict, sum(models) / len(models))
-
-    def _likelihood(self, models: list[Array]) -> Floats:
-        """log P(label | x) of the rows in the folds of these models."""
-        rows = self.fold < len(models)
-        z, labels = [self.predict(models)[rows]], self.labels[rows]
-        return estimate_noise(z, labels, self.s[rows], largest=False).log_likelihood(z, labels)
 
     def predict(self, models: list[Array]) -> Floats:
         """Predictions (n, K), each by the model of its fold."""
-        z = np.stack([two_columns(to_numpy(self.loss.linear.predict(x))) for x in models])
-        return np.asarray(z[np.minimum(self.fold, len(models) - 1), np.arange(self.loss.n)])
+        if len(models) == 1:
+            return self.judges.predict(models[0])
+        z = np.empty((len(self.fold), self.judges.K))
+        for g, x in enumerate(models):
+            rows = np.flatnonzero(self.fold == g)
+            z[rows] = self.judges.predict(x, rows)
+        return z
 
-    def _trimmed(self, which: list[tuple[float, bool, int]]) -> list[Array]:
-        return jobs(lambda at: self.trimmed(*at), which, self.n_jobs)
+    def _further(self, start: Start, g: int, x: Array) -> Array:
+        """The first model of fold g, fitted to all of its rows."""
+        return x if self.sampled[g] is self.others[g] else self.judges.trimmed(start, self.others[g], x)
 
-    def trimmed(self, share: float, balanced: bool, g: int) -> Array:
-        """The model of fold g that fits the best ``share`` of its rows."""
-        s = self.s * self.others(g)
-        h = share * float(s.sum())
-        r1 = GroupCappedSimplex(self.labels, h) if balanced else CappedSimplex(h)
-        enough = share < 1 or self.small
-        return self._to_solve(self.loss, r1, s, self.effort.start if enough else self.effort.start / 2)().x
-
-    def correct(self, T: Floats, g: int, x0: Array) -> Array:
-        """The model of fold g, from x0, by a likelihood in which labels are mistaken as T says."""
-        linear = self.loss.linear
-        loss = Mislabelled(linear.storage.V, self.labels, T, intercept=linear.intercept, center=linear.center)
-        return self._to_solve(loss, AllOnes(), self.s * self.others(g), self.effort.correction)(x0=x0).x
-
-    def _to_solve(self, loss: PredictionLoss, r1: WeightSet, s: Floats, max_passes: float) -> Callable[..., Solution]:
-        """`solve` with all it needs but where to start."""
-        problem = Problem(loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), s)
-        rough = alternating(inner="lbfgs") if self.small and prod(loss.x_shape) > FEW_PARAMETERS else None
-        method = self.method or rough  # a prediction needs few digits, and there are dozens of fits
-        return partial(solve, problem, method, max_passes=max_passes, tol=self.tol, seed=self.seed)
+    def _likelihood(self, models: list[Array], rows: Rows) -> Floats:
+        """log P(label | x) of these rows, which lie in the folds of these models."""
+        each = [np.flatnonzero(self.fold[rows] == g) for g in range(len(models))]
+        z = np.concatenate([self.judges.predict(x, rows[at]) for x, at in zip(models, each, strict=True)])
+        z, labels = z[np.argsort(np.concatenate(each))], self.judges.labels[rows]
+        return estimate_noise([z], labels, self.judges.s[rows], largest=False).log_likelihood([z], labels)

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, logsumexp
 
 __all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "estimate_noise", "noise_levels", "two_columns"]
 
@@ -46,6 +45,8 @@ HALVINGS = 3  # of an interval of four points: half a point is left
 HOPELESS = 20.0  # a likelihood that is e²⁰ times less than the best is not made up for at a higher level
 SURE = 20_000  # rows that are enough: a share of 20 % has a standard error of 0.3 points, and all that agree are one
 MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain
+SOME, MANY = 2_500, 4  # rows that are searched first where there are so many times as many, a limit on time
+LOOSE = 0.05  # share of the first guess of T in what some rows have found: EM needs a step or two to forget it
 STEP = 0.5  # the most a temperature changes by in a Newton step, which overshoots where p is 0 or 1; b by twice that
 
 
@@ -74,7 +75,8 @@ class LabelNoise:
     def log_probabilities(self, predictions: Predictions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
         z = sum(beta * _centred(prediction) for beta, prediction in zip(self.temperatures, predictions, strict=True))
-        log_p = np.asarray(log_softmax(z + self.bias, axis=1), dtype=np.float64)
+        a: Floats = z + self.bias
+        log_p = a - _log_sum(a)[:, None]
         return np.asarray(np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300))))
 
     def doubt(self, predictions: Predictions) -> Floats:
@@ -84,24 +86,24 @@ class LabelNoise:
     def score(self, predictions: Predictions, labels: Labels) -> Floats:
         """log P(label wrong | x, label) − log P(label right | x, label): larger is worse, 0 is undecided."""
         right, others = self._joint(predictions, labels)
-        return np.asarray(logsumexp(others, axis=1) - right, dtype=np.float64)
+        return _log_sum(others) - right
 
     def log_likelihood(self, predictions: Predictions, labels: Labels) -> Floats:
         """log P(label | x) of every row."""
         right, others = self._joint(predictions, labels)
-        return np.asarray(np.logaddexp(right, logsumexp(others, axis=1)), dtype=np.float64)
+        return np.asarray(np.logaddexp(right, _log_sum(others)))
 
     def classes(self, predictions: Predictions, labels: Labels) -> Floats:
         """P(class | x, label), (n, K): what the labels should have been."""
         rows = np.arange(len(labels))
         right, joint = self._joint(predictions, labels)
         joint[rows, labels] = right
-        return np.asarray(np.exp(log_softmax(joint, axis=1)))
+        return _softmax(joint)
 
     def suggest(self, predictions: Predictions, labels: Labels) -> Labels:
         """The label itself where it is more likely right than wrong, else the most likely of the others."""
         right, others = self._joint(predictions, labels)
-        return np.where(logsumexp(others, axis=1) <= right, labels, others.argmax(axis=1))
+        return np.where(_log_sum(others) <= right, labels, others.argmax(axis=1))
 
     def _joint(self, predictions: Predictions, labels: Labels) -> tuple[Floats, Floats]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
@@ -144,19 +146,17 @@ def estimate_noise(
     array([[0.81, 0.19],
            [0.01, 0.99]])
     """
-    z = np.stack([_centred(prediction) for prediction in predictions])
-    s = np.ones(z.shape[1]) if s is None else np.asarray(s, dtype=np.float64)
+    n, K = np.shape(predictions[0])
+    s = np.ones(n) if s is None else np.asarray(s, dtype=np.float64)
     there = np.flatnonzero(s > 0)
     if len(there) > SURE:
         there = there[np.linspace(0, len(there) - 1, SURE).astype(np.int64)]
-    em = _NoiseFit(z[:, there], np.asarray(labels)[there], s[there])
-    K = z.shape[2]
+    z = np.stack([_centred(np.asarray(prediction)[there]) for prediction in predictions])
+    em = _NoiseFit(z, np.asarray(labels)[there], s[there])
     start = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
     if not noisy:
         return em.model(em.maximise(start, None))
-    # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside it.
-    first = [start.beta, np.eye(len(z))[0]][: len(z)]
-    found = max((em.search(beta) for beta in first), key=lambda state: state.posterior)
+    found = em.search()
     return em.model(_largest(em, start, found) if largest and len(there) < SURE else found)
 
 
@@ -187,6 +187,13 @@ class _Matrix:
     @property
     def T(self) -> Floats:
         return self.pattern + self.random
+
+    def loosened(self) -> _Matrix:
+        """A little of every entry: what the rows seen so far have ruled out, others may show."""
+        start = _Matrix.start(len(self.pattern))
+        return _Matrix(
+            (1 - LOOSE) * self.pattern + LOOSE * start.pattern, (1 - LOOSE) * self.random + LOOSE * start.random
+        )
 
     def renewed(self, N: Floats, price: float) -> _Matrix:
         """The best, where N[k, j] rows of class k were labelled j and an entry costs ``price`` rows."""
@@ -251,8 +258,7 @@ def noise_levels(predictions: Predictions, labels: Labels) -> list[tuple[LabelNo
     z = np.stack([_centred(prediction) for prediction in predictions])
     em, K = _NoiseFit(z, np.asarray(labels), np.ones(z.shape[1])), z.shape[2]
     clean = _State(np.full(len(z), 1 / len(z)), np.zeros(K), _Matrix.clean(K))
-    first = [clean.beta, np.eye(len(z))[0]][: len(z)]
-    found = max((em.search(beta) for beta in first), key=lambda state: state.posterior)
+    found = em.search()
     levels = []
     for shape in (replace(found, matrix=_Matrix.start(K)), found):
         if shape.epsilon <= LEVELS[1] / 5:
@@ -311,11 +317,21 @@ class _NoiseFit:
     labels: Labels
     s: Floats
 
-    def search(self, beta: Floats) -> _State:
-        """T, β and b from these temperatures and 30 % of wrong labels."""
-        K = self.z.shape[2]
-        state = self.maximise(_State(beta, np.zeros(K), _Matrix.start(K)), FREE)  # which entries are there;
-        return self.maximise(state, 0.0)  # then, how large they are
+    def search(self) -> _State:
+        """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
+        if len(self.labels) > MANY * SOME:
+            some = slice(None, None, len(self.labels) // SOME)
+            found = _NoiseFit(self.z[:, some], self.labels[some], self.s[some]).search()
+            return self._shaped(replace(found, matrix=found.matrix.loosened()))
+        m, K = len(self.z), self.z.shape[2]
+        # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside.
+        first = [np.full(m, 1 / m), np.eye(m)[0]][:m]
+        found_from = (self._shaped(_State(beta, np.zeros(K), _Matrix.start(K))) for beta in first)
+        return max(found_from, key=lambda state: state.posterior)
+
+    def _shaped(self, state: _State) -> _State:
+        """EM from here: first which entries T has, then how large they are."""
+        return self.maximise(self.maximise(state, FREE), 0.0)
 
     def maximise(self, state: _State, price: float | None) -> _State:
         """EM until it gains no more; T as it is where there is no ``price`` of its entries."""
@@ -348,14 +364,13 @@ class _NoiseFit:
     def _calibrate(self, p: Floats, r: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
         """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them."""
         z, s, m, K = self.z, self.s, len(beta), len(b)
-        ones = np.ones(K)
-        weighted = p * s[:, None]
-        means = np.stack([(p * zi) @ ones for zi in z])
-        H = np.empty((m + K, m + K))
-        for i in range(m):
+        weighted, H = p * s[:, None], np.empty((m + K, m + K))
+        parts = [weighted * zi for zi in z]
+        means = [(part @ np.ones(K)) / s for part in parts]
+        for i, part in enumerate(parts):
             for j in range(i, m):
-                H[i, j] = H[j, i] = s @ ((p * z[i] * z[j]) @ ones - means[i] * means[j])
-            H[i, m:] = H[m:, i] = ((weighted * z[i]).T - weighted.T * means[i]) @ np.ones(len(s))
+                H[i, j] = H[j, i] = np.vdot(part, z[j]) - s @ (means[i] * means[j])
+            H[i, m:] = H[m:, i] = np.ones(len(s)) @ part - means[i] @ weighted
         H[m:, m:] = np.diag(s @ p) - weighted.T @ p
         off = (r - p) * s[:, None]
         g = np.concatenate([[np.vdot(off, zi) for zi in z] - (beta - 1 / m), off.T @ np.ones(len(s)) - b])
@@ -367,3 +382,9 @@ def _softmax(a: Floats) -> Floats:
     p: Floats = np.exp(a - reduce(np.maximum, a.T)[:, None])
     p /= (p @ np.ones(a.shape[1]))[:, None]
     return p
+
+
+def _log_sum(a: Floats) -> Floats:
+    """log Σₖ exp(aₖ) of every row, of which one entry at least is finite."""
+    most: Floats = reduce(np.maximum, a.T)
+    return most + np.log(np.exp(a - most[:, None]) @ np.ones(a.shape[1]))
