@@ -29,6 +29,7 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks battery    # some ten minutes: how close svrg() comes, untuned, on all kinds of problems
     python -m benchmarks trust      # more than half an hour: never silently worse than the plain model?
     python -m benchmarks dirty      # more than five minutes: are wrong targets found in tables full of other errors?
+    python -m benchmarks torch      # some seven minutes on a GPU, half an hour without: networks on wrong labels
     python -m benchmarks walk       # seconds: how many files and functions a fit visits
     python -m benchmarks report     # this page
 
@@ -69,13 +70,16 @@ and writes as many bytes as V has.
 
 What limits it:
 
-- MNIST: a third of the time are x-steps, 20 µs each, of two kernels that wait for one another and for memory rather
-  than for arithmetic; a third are w-steps and the curvature probe, some 0.7 ms; the rest is Python between them.
+- First runs of this table found their kernels compiled, on disk; without, the first fit took 8.5 s.
+- MNIST: under half of the time the device is busy, 24 µs with an x-step, whose two kernels wait for one another and for
+  memory rather than for arithmetic; the rest is Python between them, w-steps and the curvature probe most of it.
 - The estimator: its fits take little of that time. Labels are judged by a forest and by nearest neighbours, and the
   noise model is fitted, on the processor.
-- Large data: rows are read twice, the second time from the cache, and a tile of rows waits for the model's split into
-  bfloat16 before each product; the sums of rows alone run at 1.1 reads, whole evaluations at 2.9. x-steps gather rows
-  for too few programs to hide that.
+- Large data: a row is read twice, once for its residual and once for the sum, as no tile of rows stays in shared memory
+  in between: Triton kernels that hold one spilled registers and took 3.5 to 5 reads. On 2·10⁶ rows all losses and
+  residuals take 1.2 reads, their sum over the 70 % that are kept another 1.2, and x-steps 5 reads of their rows, which
+  are drawn from everywhere. In a whole fit these kernels take 2.8 reads a pass; the rest is moments of the columns, the
+  labels' way to the host, some 55 ms a fit, 7 µs a step for the sums of 264 programs, and Python at w-steps.
 """,
     "rates": """## The rates: passes to an objective
 
@@ -208,6 +212,20 @@ How to read it:
   were within 0.1 all together (given 0.72: 0.62 of 140 wrong); single tables may be off by more (TopGear's MPG in one
   draw: 0.83 given, 0.64 of 44 wrong). Labels were overrated where 4 % are wrong (0.29 given, 0.11 wrong) and underrated
   where 20 % are (0.49 given, 0.59 wrong).
+""",
+    "torch": """## Networks: wrong labels, `trim` beside plain training
+
+Everything at default and the level unknown unless said otherwise (docs/torch_trim.md). Digits and seconds are those of
+a GPU where one is named; `--parts … --out benchmarks/results` measures some parts again and leaves the others alone.
+
+How to read it:
+
+- *Digits.* Labels shifted by one. Every seed draws wrong labels, the network's weights and batches anew; targets are
+  those of the worst.
+- *Noises.* Noise and a network that no constant was chosen on: wished for, not required.
+- *Tables.* Those of tabular/ and four of scikit-learn's, two thirds of at most 900 rows to train on, test labels right.
+- *Seconds.* Beside a loop of Adam as people write it, as many epochs of the same batches.
+- *A pass.* Value and gradient of a softmax by `TorchLoss`, in units of the core's own on NumPy, one thread.
 """,
     "walk": """## The walk: how far a reader goes
 

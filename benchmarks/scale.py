@@ -7,9 +7,10 @@ import sys
 from dataclasses import dataclass
 from json import dumps, loads
 from pathlib import Path
+from shutil import copyfile
 from statistics import median
 from tempfile import TemporaryDirectory
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from benchmarks.common import Result, Table, Target, say
 __all__ = ["QUICK", "Plan", "run"]
 
 MIB, PASS, READINGS, AGREES = 1024.0, 1.5, 12.0, 1e-5  # anonymous memory in all; times a reading; the same; of F
+ROUND, TRIP, DASK = 2.0, 0.1, 1.3  # of an empty round; a tenth of a step; of one process
+DIFFERENT = 4  # files whose rows are made up: a limit on time
 MODELS = {"linear": "y", "logistic": "label"}  # and the columns of their targets
 
 
@@ -30,7 +33,7 @@ class Plan:
     p: int = 20
     files: int = 16
     group: int = 250_000
-    same: int = 100_000
+    same: int = 20_000
 
 
 FULL = Plan()
@@ -53,6 +56,13 @@ def run(plan: Plan = FULL) -> Result:
                 Target(f"{model}: a pass over the copy / a reading", found["pass"] / found["reading"], PASS),
                 Target(f"{model}: the whole fit, copy included / a reading", readings, READINGS),
             ]
+    on_dask = _in_a_process(f"from benchmarks.scale_dask import print_figures; print_figures({plan.n})")
+    say(f"scale: a pass on Dask {on_dask['dask']:.1f} s, in one process {on_dask['process']:.1f} s")
+    targets += [
+        Target("Dask: a round of the engine / an empty one", on_dask["round"] / on_dask["empty"], ROUND),
+        Target(f"Dask: a round trip / a step, b = {on_dask['b']:,.0f}", on_dask["trip"] / on_dask["step"], TRIP),
+        Target(f"Dask: a pass / that of one process, {plan.n:,} rows", on_dask["dask"] / on_dask["process"], DASK),
+    ]
     objective, outliers = same_fit(plan.same, plan.p)
     targets.append(Target("F from Parquet, a memory map and NumPy: largest relative difference", objective, AGREES))
     targets.append(Target("rows flagged by one of them and not by another", float(outliers), 0.0))
@@ -61,21 +71,37 @@ def run(plan: Plan = FULL) -> Result:
         benchmark="scale",
         settings={"n": plan.n, "p": plan.p, "files": plan.files, "row group": plan.group},
         targets=targets,
-        tables=[Table(f"Parquet, {plan.n:,} × {plan.p} float32, contamination='auto'", names, rows)],
+        tables=[
+            Table(f"Parquet, {plan.n:,} × {plan.p} float32, contamination='auto'", names, rows),
+            Table(f"Dask, two workers, {plan.n:,} rows: seconds", [*on_dask], [[*on_dask.values()]]),
+        ],
     )
 
 
-COLUMNS = ("seconds", "copy", "pass", "reading", "mib", "contamination")  # of what `_fit` says
+COLUMNS = (
+    "seconds",
+    "copy",
+    "pass",
+    "reading",
+    "mib",
+    "contamination",
+    "CPU seconds",
+    "CPU of a reading",
+)  # of what `_fit` says
 
 
 def write(folder: Path, plan: Plan) -> None:
-    """Files with a tenth of gross errors in y, and a tenth of the labels wrong."""
+    """Files with a tenth of gross errors in y, and a tenth of the labels wrong; those after the first are their copies,
+    for what rows hold takes longer to make up than to fit."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     beta = np.random.default_rng(0).standard_normal(plan.p).astype(np.float32)
     each = plan.n // plan.files
     for k in range(plan.files):
+        if k >= DIFFERENT:
+            copyfile(folder / f"part-{k % DIFFERENT:03d}.parquet", folder / f"part-{k:03d}.parquet")
+            continue
         rng, writer = np.random.default_rng(k + 1), None
         for start in range(0, each, plan.group):
             m = min(plan.group, each - start)
@@ -92,7 +118,11 @@ def write(folder: Path, plan: Plan) -> None:
 
 def _alone(model: str, folder: str, p: int) -> dict[str, float]:
     """What `_fit` finds in a process of its own."""
-    code = f"from benchmarks.scale import _fit; _fit({model!r}, {folder!r}, {p})"
+    return _in_a_process(f"from benchmarks.scale import _fit; _fit({model!r}, {folder!r}, {p})")
+
+
+def _in_a_process(code: str) -> dict[str, float]:
+    """The figures that the code prints last."""
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     found: dict[str, float] = loads(ran.stdout.splitlines()[-1])
     return found
@@ -106,12 +136,15 @@ def _fit(model: str, folder: str, p: int) -> None:
 
     data = open_dataset(folder, MODELS[model], columns=[f"x{j}" for j in range(p)], in_memory=False)
     estimator: Any = TrimmedLinearRegression if model == "linear" else TrimmedLogisticRegression
-    before = reading(data)
+    times, began = [reading(data)], process_time()
     fit = measure(lambda: estimator(random_state=0).fit(data))
-    copied = measure(lambda: data.shuffled(0))
+    own = process_time() - began
+    times.append(reading(data))
+    copied = measure(data.copied)
     with team():
         passed = median(_pass(copied.value) for _ in range(3))
-    times = [before, *(reading(data) for _ in range(2))]
+    began = process_time()
+    times.append(reading(data))
     found = {
         "seconds": fit.seconds,
         "copy": copied.seconds,
@@ -119,6 +152,8 @@ def _fit(model: str, folder: str, p: int) -> None:
         "reading": median(times),
         "mib": np.nan if fit.mib is None else fit.mib + _held(),
         "contamination": fit.value.contamination_,
+        "CPU seconds": own,
+        "CPU of a reading": process_time() - began,
     }
     print(dumps({name: float(value) for name, value in found.items()}))
 

@@ -1,14 +1,16 @@
 """Dask beside one process: what a round costs, what a pass costs, memory over many rounds, and a plan replayed.
 
-``python -m benchmarks.scale_dask [rows]`` prints the figures; `figures` gives them to benchmarks/scale.py. Ratios are
-of times in one run, interleaved, the least of several.
+``python -m benchmarks.scale_dask [rows]`` prints the figures; `print_figures` gives them to benchmarks/scale.py. Ratios
+are of times in one run, interleaved, the least of several.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
+from json import dumps
 from time import perf_counter
 from typing import Any
 
@@ -98,8 +100,6 @@ def passes(client: Any, n: int, repeat: int = 3) -> dict[str, float]:
         with team(size=2):  # as many threads as there are workers
             a_pass(local, b, x)
 
-    here()
-    a_pass(engine, b, x)
     one, many = least(here, lambda: a_pass(engine, b, x), repeat=repeat)
     batch = Recipe(WithReplacement(b))
     step, trip = least(
@@ -172,10 +172,32 @@ def task_spread(engine: DaskEngine, b: int, repeat: int = 15) -> float:
     return float(np.std(np.log(times)))
 
 
-def figures(client: Any, n: int) -> list[str]:
-    """Every figure with its target, as lines."""
-    trip, step = overhead(client)
-    found = passes(client, n)
+def figures(client: Any, n: int) -> dict[str, float]:
+    """Seconds of an empty round, of the engine's on next to no rows, of passes over n rows, and of their steps."""
+    empty_round, own = overhead(client)
+    return {"empty": empty_round, "round": own, **passes(client, n, repeat=2)}
+
+
+@contextmanager
+def two_workers() -> Iterator[Any]:
+    """A client of a cluster here, each worker with one thread."""
+    from distributed import Client, LocalCluster
+
+    free = {"dashboard_address": ":0"}
+    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with LocalCluster(**options, scheduler_kwargs=free) as cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
+        yield client
+
+
+def print_figures(n: int) -> None:
+    """The figures as JSON."""
+    with two_workers() as client:
+        print(dumps(figures(client, n)))
+
+
+def lines(client: Any, n: int) -> list[str]:
+    """Every figure with its target."""
+    found = figures(client, n)
     grown = memory(client)
     problem = made_up(200_000)
     engine = DaskEngine.of(problem, client)
@@ -183,25 +205,21 @@ def figures(client: Any, n: int) -> list[str]:
     spread = task_spread(engine, 50_000)
     engine.close()
     return [
-        f"empty submit-and-gather {1e3 * trip:.2f} ms, a round of the engine {1e3 * step:.2f} ms: "
-        f"{step / trip:.2f} times (target 2)",
+        f"empty submit-and-gather {1e3 * found['empty']:.2f} ms, a round of the engine {1e3 * found['round']:.2f} ms: "
+        f"{found['round'] / found['empty']:.2f} times (target 2)",
         f"n = {n:,}: b = {found['b']:,.0f}, a step is {found['step'] / found['trip']:.1f} round trips (target 10)",
         f"a pass {found['dask']:.2f} s on the workers, {found['process']:.2f} s in one process with as many threads: "
         f"{found['dask'] / found['process']:.2f} times (target 1.3)",
         "memory after 1,000 rounds, MB more: " + ", ".join(f"{name} {mb:+.1f}" for name, mb in grown.items()),
-        simulated(trip, spread),
+        simulated(found["empty"], spread),
     ]
 
 
 def main() -> None:
     """Print the figures."""
-    from distributed import Client, LocalCluster
-
     n = int(float(sys.argv[1])) if len(sys.argv) > 1 else 2_000_000
-    free = {"dashboard_address": ":0"}
-    options: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-    with LocalCluster(**options, scheduler_kwargs=free) as cluster, Client(cluster) as client:  # type: ignore[no-untyped-call]
-        print("\n".join(figures(client, n)))
+    with two_workers() as client:
+        print("\n".join(lines(client, n)))
 
 
 if __name__ == "__main__":

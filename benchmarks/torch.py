@@ -28,8 +28,8 @@ class Plan:
     epochs: int | str = "auto"
     digit_seeds: tuple[int, ...] = (0, 1, 2)
     names: tuple[str, ...] | None = None
-    seeds: tuple[int, ...] = (0, 1)
-    table_rows: int = 1_500
+    seeds: tuple[int, ...] = (0,)
+    table_rows: int = 900
     repeats: int = 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from math import inf, nan
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ import pytest
 
 from benchmarks import floor, floor_cases, growth, rates, report, small
 from benchmarks.__main__ import main
-from benchmarks.common import Digits, Result, Table, Target, interleave, render, save
+from benchmarks.common import Digits, Part, Result, Table, Target, gather, interleave, render, save
 from trimlearn.smart import svrg
 
 
@@ -87,6 +88,27 @@ def test_verdict_is_computed(measured: float, limit: float, met: bool, tmp_path:
     text = render(found)
     assert text.splitlines()[-1].endswith("  met" if met else "not met")
     assert "never" in text  # inf, which JSON has not
+
+
+def test_parts_merge_into_the_file_there_is(tmp_path: Path) -> None:
+    def run(figures: dict[str, float]) -> dict[str, Any]:
+        def measure(name: str, figure: float) -> Part:
+            return Part([Table(name, ["a"], [[figure]])], [Target(name, figure, 1.0)])
+
+        result = gather("name", {name: partial(measure, name, x) for name, x in figures.items()}, {"k": len(figures)})
+        found: dict[str, Any] = json.loads(save(result, tmp_path, merge=True).read_text())
+        return found
+
+    run({"first": 0.5, "second": 0.25})
+    found = run({"second": 2.0, "third": 0.75})
+    assert [(target["what"], target["measured"]) for target in found["targets"]] == [
+        ("first", 0.5),
+        ("second", 2.0),
+        ("third", 0.75),
+    ]
+    assert [table["part"] for table in found["tables"]] == ["first", "second", "third"]
+    assert found["settings"] == {"parts": "first, second, third", "k": 2}
+    assert set(found["machines"]) == {"first", "second", "third"}
 
 
 def test_interleaved_ratios(monkeypatch: pytest.MonkeyPatch) -> None:

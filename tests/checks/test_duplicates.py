@@ -89,3 +89,11 @@ def test_copies_among_answers_are_found() -> None:
     X[290:] = X[:10]
     frame = pd.DataFrame(X, columns=[f"q{j}" for j in range(25)])
     assert kinds(frame) == {(k, 290 + k): "exact" for k in range(10)}
+
+
+def test_rows_that_hold_nothing_are_no_copies_of_each_other():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 4)).round(3), columns=list("abcd"))
+    frame.loc[[10, 20, 30]] = np.nan
+    frame.loc[59] = frame.loc[3]
+    assert [group.rows for group in find_duplicates(as_table(frame), frame)] == [(3, 59)]

@@ -145,6 +145,21 @@ def test_storage_in_bfloat16_rounds_the_data_and_nothing_else() -> None:
     np.testing.assert_allclose(there.x, here.x, rtol=1e-3, atol=1e-4)
 
 
+def test_losses_and_their_sum_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As large data in 16 bits have it."""
+    from trimlearn.engines.cuda.rows import TorchRows
+
+    monkeypatch.setattr(TorchRows, "evaluate", lambda self, X, c: pytest.fail("both at once"))
+    problem = Problem(Softmax(V, LABELS, intercept=True), CappedSimplex(0.8 * N), Ridge(1e-3))
+    engine = CudaEngine(problem, device="cpu")
+    engine._rows.apart = True
+    here, there = (
+        solve(problem, svrg(finish=False), engine=e, max_passes=8, tol=0.0) for e in (LocalEngine(problem), engine)
+    )
+    np.testing.assert_allclose(there.x, here.x, rtol=1e-7, atol=1e-9)
+    assert there.counts == here.counts
+
+
 # ---- stretches ----
 
 

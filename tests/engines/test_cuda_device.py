@@ -150,6 +150,45 @@ def test_sums_of_the_kernels_are_those_of_torch(layer: str) -> None:
         torch.testing.assert_close(columns / scale, target / scale, rtol=2e-4, atol=2e-4, check_dtype=False)
 
 
+@pytest.mark.parametrize("drawn", [700, 4500], ids=["few", "many"])
+@pytest.mark.parametrize(
+    ("dtype", "p", "layer"),
+    [
+        ("float32", 20, "plain"), ("float32", 784, "all"), ("float32", 1500, "intercept"), ("bfloat16", 37, "all"),
+        ("bfloat16", 300, "plain"), ("bfloat16", 784, "all"), ("uint8", 832, "intercept"), ("bfloat16", 1500, "plain"),
+    ],
+)  # fmt: skip
+def test_every_kernel_sums_as_torch_does(dtype: str, p: int, layer: str, drawn: int) -> None:
+    """All rows, and rows drawn, some twice and some of weight 0, for every way to go over them."""
+    draw = torch.Generator(device="cuda").manual_seed(p)
+    data = torch.rand((N, p), generator=draw, device="cuda")
+    stored = (data * 255).to(torch.uint8) if dtype == "uint8" else data.to(getattr(torch, dtype))
+    options = {name: a if isinstance(a, bool) else np.resize(a, p) for name, a in LAYERS[layer].items()}
+    engine = CudaEngine(Problem(Softmax(stored, LABELS, **options), CappedSimplex(N)))
+    fused = engine._rows
+    assert isinstance(fused, FusedRows)
+    plain = TorchRows(fused.loss, fused.layout)
+    size = 0.01 if dtype == "uint8" else 1.0
+    X, U = (size * 0.1 * torch.randn(fused.layout.shape, generator=draw, device="cuda") for _ in range(2))
+    c = torch.rand(N, generator=draw, device="cuda") * (torch.arange(N, device="cuda") % 3 > 0)
+    rows = torch.randint(0, N, (1, drawn), generator=draw, device="cuda", dtype=torch.int32)
+    pairs = [*zip(fused.evaluate(X, c), plain.evaluate(X, c), strict=True), (fused.table, plain.table)]
+    fused.table.zero_()
+    pairs += [(fused.refresh(X), plain.refresh(X)), (fused.table, plain.table)]
+    pairs += [(fused.pull(c), plain.pull(c)), (fused.curve(X, U, rows[0], c), plain.curve(X, U, rows[0], c))]
+    notes, stamps = torch.zeros(4, dtype=torch.int32, device="cuda"), torch.zeros(N, dtype=torch.int32, device="cuda")
+    factor, tag = torch.full((1,), 0.5, device="cuda"), torch.ones(1, dtype=torch.int32, device="cuda")
+    programs = fused.launch("subtract", U, U, c, c, drawn, rows, notes, factor, stamps, tag)
+    index = rows[0].long()
+    pairs.append((fused._summed(programs), plain.difference(U, index, 0.5 * c[index])[0]))
+    for found, expected in pairs:
+        if found.ndim == 2 and found.shape[1] > K:
+            found, expected = found[:, : fused.layout.size], expected[:, : fused.layout.size]
+        torch.testing.assert_close(found, expected, rtol=2e-4, atol=2e-4 * float(expected.abs().max()))
+    alive = index[c[index] > 0]
+    assert notes.tolist()[1:3] == [len(alive.unique()), len(alive)]
+
+
 @pytest.mark.parametrize("n", [1, 5, 1000, 70_001])
 @pytest.mark.parametrize("kind", ["numbers", "ties", "one value", "wide"])
 def test_the_smallest_are_found_by_counting_as_by_sorting(n: int, kind: str) -> None:

@@ -197,11 +197,18 @@ def test_collections_are_never_computed_in_silence(client: Any) -> None:
 # ---- the estimators ----
 
 
-@pytest.mark.parametrize("sampled", [10**6, 4 * 1000], ids=["all rows in the sample", "some"])
+def sample_of(monkeypatch: pytest.MonkeyPatch, m: int) -> None:
+    """Fits on Dask start from so many rows, and never from all."""
+    monkeypatch.setattr("trimlearn.estimators.on_dask.WHOLE", 0)
+    monkeypatch.setattr("trimlearn.estimators.on_dask.sample_size", lambda n, p: m)
+
+
+@pytest.mark.parametrize("sampled", [None, 1000], ids=["all rows in the sample", "some"])
 def test_linear_regression_of_dask_arrays_is_that_of_numpy_arrays(
-    client: Any, sampled: int, monkeypatch: pytest.MonkeyPatch
+    client: Any, sampled: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", sampled)
+    if sampled is not None:
+        sample_of(monkeypatch, sampled)
     V, t, bad = rows(3000)
     expected = TrimmedLinearRegression(contamination=0.2, random_state=0).fit(V, t)
     X = da.from_array(V, chunks=(700, 2))
@@ -235,6 +242,50 @@ def test_a_data_frame_keeps_its_names_and_weights_count_rows(client: Any) -> Non
     np.testing.assert_allclose(predicted, expected.predict(frame[["a", "b", "c", "d"]]), rtol=1e-8)
 
 
+def test_columns_of_a_frame_may_be_numbers_of_several_kinds(client: Any) -> None:
+    pd = pytest.importorskip("pandas")
+    dd = pytest.importorskip("dask.dataframe")
+    V, t, _ = rows(400, p=3)
+    frame = pd.DataFrame({"a": V[:, 0], "b": V[:, 1] > 3, "c": np.round(V[:, 2]).astype(int)})
+    frame["d"] = pd.array(V[:, 1], dtype="Float64")
+    expected = TrimmedLinearRegression(contamination=0.2, random_state=0).fit(frame.astype(float), t)
+    order = np.random.default_rng(0).permutation(400)  # an index without divisions
+
+    def lazy(table: Any) -> Any:
+        return dd.from_pandas(table.set_index(order), npartitions=3, sort=False)
+
+    y = lazy(pd.DataFrame({"t": t}))["t"]
+    with client.as_current():
+        model = TrimmedLinearRegression(contamination=0.2, random_state=0).fit(lazy(frame), y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=1e-6)
+        assert model.inlier_mask_.compute().tolist() == expected.inlier_mask_.tolist()
+        for value, message in (("x", "column 'd' of X holds"), (pd.NA, "X holds NaN or infinity in row 7")):
+            other = frame.copy()
+            other["d"] = other["d"].astype(object) if value == "x" else other["d"]
+            other.loc[7, "d"] = value
+            with pytest.raises(ValueError, match=message):
+                TrimmedLinearRegression().fit(lazy(other), y)
+
+
+def test_workers_that_die_over_the_same_rows_are_told() -> None:
+    """As they do where memory is short: the nanny starts a new one, and that dies too."""
+    import dask
+
+    with dask.config.set({"distributed.scheduler.allowed-failures": 0}):
+        options = {**CLUSTER, "n_workers": 1, "silence_logs": 50}
+        cluster = distributed.LocalCluster(**options)
+        with cluster, distributed.Client(cluster, set_as_default=False) as client:
+            workers = Workers(client)
+            with pytest.raises(RuntimeError, match=r"workers died again and again .* for want of memory: use more"):
+                workers.gather(workers.place(_dies, [(0,)], "rows"))
+
+
+def _dies(_: int) -> None:
+    import os
+
+    os._exit(1)
+
+
 def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     V, _, bad = rows(700)
     z = (V - 3.0) @ np.array([2.0, -3.0, 1.0, 2.0])
@@ -246,7 +297,7 @@ def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: p
     with client.as_current():
         few = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         np.testing.assert_array_equal(few.inlier_mask_.compute(), expected.inlier_mask_)
-        monkeypatch.setattr("trimlearn.estimators.on_dask.SAMPLED", 4 * 500)
+        sample_of(monkeypatch, 500)
         many = TrimmedLogisticRegression(random_state=0).fit(X, labels)
         right = ~bad[order]
         told = [np.mean(mask == right) for mask in (many.inlier_mask_.compute(), expected.inlier_mask_)]

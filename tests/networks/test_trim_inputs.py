@@ -19,6 +19,11 @@ X, Y = torch.arange(40.0).view(20, 2) / 40, torch.arange(20) % 2
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
 
 
+def SPREAD(output: Any, y: Any) -> Any:
+    """One number per row of what broadcasting makes of (m, 1) and (m,)."""
+    return ((output - y) ** 2).mean(1)
+
+
 def run(module: Any = None, loss: Any = CROSS_ENTROPY, dataset: Any = (X, Y), level: Any = 0.1, **options: Any) -> Any:
     torch.manual_seed(0)
     module = nn.Linear(2, 2) if module is None else module
@@ -44,6 +49,18 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"dataset": (X[:0], Y[:0])}, ValueError, "empty"),
     ({"dataset": []}, ValueError, "empty"),
     ({"dataset": (X, np.array(["a", "b"] * 10))}, TypeError, "number the classes from 0"),
+    ({"dataset": (X, ["a", "b"] * 10)}, TypeError, "return_inverse"),
+    ({"dataset": ([[1.0], [1.0, 2.0]], [0, 1])}, TypeError, "different lengths"),
+    ({"dataset": [(X[i], "ab"[i % 2]) for i in range(20)]}, ValueError, "a tensor .20, 2. of float32, and the"),
+    ({"dataset": [(X[i, : 1 + i % 2], 0) for i in range(20)]}, ValueError, "give collate_fn=, which pads"),
+    ({"dataset": [(X[i], i % 2, i) for i in range(20)]}, ValueError, "all parts of an example but the last"),
+    ({"dataset": [{"a": X[i], "b": X[i], "label": 0} for i in range(20)]}, ValueError, "entries a, b of an example"),
+    ({"dataset": (X.double(), Y)}, ValueError, "different types, torch.float64 and torch.float32"),
+    ({"dataset": (X[:, :1], Y)}, ValueError, "cannot be called with the inputs, a tensor"),
+    ({"dataset": (X, Y + 1)}, ValueError, "number the classes from 0"),
+    ({"dataset": (X, Y.float())}, ValueError, "loss_fn failed with the output, a tensor"),
+    ({"module": nn.Linear(2, 1), "loss": nn.L1Loss(reduction="none"), "dataset": (X, X[:, 0])}, ValueError, "view_as"),
+    ({"module": nn.Linear(2, 1), "loss": SPREAD, "dataset": (X, X[:, 0])}, ValueError, "with every target"),
     ({"module": lambda x: x}, TypeError, "must be a torch.nn.Module"),
     ({"module": nn.Identity()}, ValueError, "no parameters to fit"),
     ({"level": 1.0}, ValueError, "contamination must be"),
@@ -73,6 +90,7 @@ ERRORS: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("given", "error", "said"), ERRORS, ids=[case[2] for case in ERRORS])
+@pytest.mark.filterwarnings("ignore:Using a target size:UserWarning")  # PyTorch's own, of the same
 def test_what_cannot_be_used_is_named_with_its_fix(given: dict[str, Any], error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said) as raised:
         run(**given)

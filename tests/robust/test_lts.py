@@ -136,7 +136,8 @@ def test_an_exchange_lowers_the_objective_by_what_its_formula_says():
         return value(moved)
 
     best = min(exchanged(i, j) for i in np.flatnonzero(C > 0) for j in np.flatnonzero(C < m) if i != j)
-    moved = sample._best_exchange(sample._summed(C), Leverages(sample.Q))
+    end = sample._ended(np.zeros(sample.r), sample._summed(C), np.inf)
+    moved = sample._best_exchange(end, Leverages(sample.Q))
     assert best < value(C)
     assert value(moved) == pytest.approx(best, rel=1e-9)
 

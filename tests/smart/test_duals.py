@@ -92,9 +92,7 @@ def test_plain_minibatches_are_unbiased_too() -> None:
     x = point(engine.problem, 3)
     engine.evaluate(point(engine.problem, 4))
     chance = twin.s / twin.s.sum()
-    mean = sum(
-        prod(chance[list(J)]) * engine.difference(x, given(J), NOTHING)[0] for J in product(range(4), repeat=2)
-    )
+    mean = sum(prod(chance[list(J)]) * engine.difference(x, given(J), NOTHING)[0] for J in product(range(4), repeat=2))
     np.testing.assert_allclose(mean, twin.mean(twin.wG(to_numpy(engine.weights), x)), rtol=1e-12)
     assert not engine.keeps_duals
 

@@ -51,15 +51,17 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     found: list[Any] = [None] * len(todo)
     errors = np.geterr()
 
-    def work(first: int, step: int) -> None:
+    left = iter(range(len(todo)))  # who is ready takes the next: others may be held up
+
+    def work() -> None:
         with np.errstate(**errors):  # NumPy 1 keeps it by the thread, not in the context
-            for k in range(first, len(todo), step):
+            for k in left:
                 found[k] = task(todo[k])
 
     size = min(current.size, len(todo))
     # In a copy of the context, with no team in it: a task does not wait for others.
-    futures = [current.pool.submit(copy_context().run, _alone, work, first, size) for first in range(1, size)]
-    copy_context().run(_alone, work, 0, size)
+    futures = [current.pool.submit(copy_context().run, _alone, work) for _ in range(1, size)]
+    copy_context().run(_alone, work)
     for future in futures:
         future.result()
     return found
@@ -93,9 +95,9 @@ def total(task: Callable[[Item], Out], items: Iterable[Item], zero: Out) -> Out:
     return result  # type: ignore[no-any-return]
 
 
-def _alone(work: Callable[[int, int], None], first: int, step: int) -> None:
+def _alone(work: Callable[[], None]) -> None:
     _current.set(None)
-    work(first, step)
+    work()
 
 
 @contextmanager

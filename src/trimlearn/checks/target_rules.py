@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import final
 
@@ -29,6 +30,7 @@ BROKEN = (
 FAR, NEAR = 10.0, 1.0  # scores of targets that break a rule, at least, and that keep it, at most: sizes of errors
 TELLS = 0.98  # of the rows: a column from which as many labels can be read off is as good as a copy of them
 LEVELS = 3  # times as many values as there are classes, at most: with more they say less than a copy does
+TWO: dict[str, Callable[[Floats, Floats], Floats]] = {"+": np.add, "−": np.subtract, "×": np.multiply, "/": np.divide}
 DIGITS = 6  # decimals that a target is looked at for: beyond, numbers are not written by hand
 
 
@@ -100,15 +102,18 @@ def find_rule(y: Floats, columns: dict[str, Floats]) -> Rule | None:
     if np.subtract(*np.quantile(y[there], [0.75, 0.25])) < FINE * unit:
         return None
     best: Rule | None = None
-    for words, made in _candidates(columns):
+    first = {name: x[:FIRST] for name, x in columns.items()}
+    for words, make in _makers(columns):
+        with np.errstate(all="ignore"):  # a ratio with nothing below it is no number, and so is one of huge numbers
+            some = make(first)
+            told = there[:FIRST] & np.isfinite(some)
+            if _holds(y[:FIRST], some, unit).sum() < HOLDS / 2 * told.sum():
+                continue
+            made = make(columns)
         value = np.where(there & np.isfinite(made), made, np.nan)
-        some = _holds(y[:FIRST], value[:FIRST], unit)
-        if some.sum() < HOLDS / 2 * np.isfinite(value[:FIRST]).sum():
-            continue
         rule = Rule(words, value, _holds(y, value, unit), words in columns)
-        if rule.holds.sum() >= max(FEWEST, HOLDS * rule.known.sum()) and (
-            best is None or rule.holds.sum() > best.holds.sum()
-        ):
+        enough = rule.holds.sum() >= max(FEWEST, HOLDS * rule.known.sum())
+        if enough and (best is None or rule.holds.sum() > best.holds.sum()):
             best = rule
     return best
 
@@ -134,20 +139,29 @@ def follow_rule(found: TargetFindings, y: Floats, rule: Rule, settled: Flags) ->
     )
 
 
-def _candidates(columns: dict[str, Floats]) -> Iterator[tuple[str, Floats]]:
-    yield from columns.items()
+def _makers(columns: dict[str, Floats]) -> Iterator[tuple[str, Callable[[dict[str, Floats]], Floats]]]:
+    """What a target may be, in words, and how it is made from the columns."""
+    for name in columns:
+        yield name, partial(_one, name)
     if len(columns) > 2:
-        yield "the sum of all other numbers", np.sum(list(columns.values()), axis=0)
-    with np.errstate(all="ignore"):  # a ratio with nothing below it is no number, and so is one of huge numbers
-        for (a, x), (b, z) in combinations(list(columns.items())[:COLUMNS], 2):
-            yield from (
-                (f"{a} + {b}", x + z),
-                (f"{a} − {b}", x - z),
-                (f"{b} − {a}", z - x),
-                (f"{a} × {b}", x * z),
-                (f"{a} / {b}", x / z),
-                (f"{b} / {a}", z / x),
-            )
+        yield "the sum of all other numbers", _sum
+    for a, b in combinations(list(columns)[:COLUMNS], 2):
+        for sign, how in TWO.items():
+            yield f"{a} {sign} {b}", partial(_two, how, a, b)
+            if sign in "−/":
+                yield f"{b} {sign} {a}", partial(_two, how, b, a)
+
+
+def _one(name: str, columns: dict[str, Floats]) -> Floats:
+    return columns[name]
+
+
+def _two(how: Callable[[Floats, Floats], Floats], a: str, b: str, columns: dict[str, Floats]) -> Floats:
+    return how(columns[a], columns[b])
+
+
+def _sum(columns: dict[str, Floats]) -> Floats:
+    return np.asarray(np.sum(list(columns.values()), axis=0))
 
 
 def _holds(y: Floats, value: Floats, unit: float) -> Flags:

@@ -13,27 +13,27 @@ from trimlearn.smart.draws import drawn
 __all__ = ["Plan", "batch_size", "plan"]
 
 # Measured by `python -m benchmarks.scale_dask` on two cores at 2.5 GHz; every one can be given to `plan`.
-ROUND_TRIP = 0.01  # seconds of one empty task on every worker and back: 3 to 10 ms there, more over a network
+ROUND_TRIP = 0.01  # seconds of one empty task on every worker and back: 3 to 10 ms there, 20 ms on a busy machine
 ROW = 2e-7  # seconds a drawn row takes whatever it holds: to find it among the draws and to fetch it
 NUMBER = 4e-10  # seconds more for each of its p·K products, both ways
 READ = 5e-8  # seconds a row takes in a whole pass, in order
 DRAW = 1e-8  # seconds for each row number drawn: every worker draws all of them, and keeps its own
 SPREAD = 0.15  # standard deviation of the logarithm of a task's time: the slowest of all workers is waited for
 NETWORK = 1e9  # bytes a second between two machines: 10 Gbit/s, less what protocols take
-STEPS = 10  # round trips that a step must be worth: then waiting is a tenth of the time
+STEPS = 20  # round trips that a step must be worth: then waiting is a tenth of the time where they take 20 ms, too
 ROUNDS = 9  # of a w-step beside its evaluation: the threshold (6), the weights, and curvature (about 5), less what is 1
 SHARE = 0.5  # of the rows: a batch that is larger costs as much as all of them
 PASSES = 30.0  # over the data: what fits of ten million rows have taken, continuation included
 
 
 def batch_size(n: int, p: int, K: int, workers: int, *, round_trip: float = ROUND_TRIP) -> int:
-    """The rows b of a batch, such that a step takes the workers ten round trips at least.
+    """The rows b of a batch, such that a step takes the workers twenty round trips, and ten where those are slow.
 
     It is ⌈n^(2/3)⌉, the corollaries' b, where that is enough; never more than half of the rows. A function of its
     arguments alone, so that every run with the same seed takes the same steps.
 
     >>> batch_size(10**9, 1000, 1, workers=100), batch_size(1000, 5, 1, workers=2)
-    (6250000, 500)
+    (12500000, 500)
     """
     least: int = ceil(round(n ** (2 / 3), 9))
     worth = ceil(STEPS * round_trip / ((ROW + NUMBER * p * K) / workers + DRAW))

@@ -18,12 +18,13 @@ from trimlearn._utils.validation import is_collection, is_integer
 from trimlearn.engines.cluster.collections import place_collections
 from trimlearn.engines.cluster.rows import Block, Placed
 from trimlearn.engines.cluster.workers import Workers, check_client, local_cluster
-from trimlearn.estimators.streamed import MOST, PER_COLUMN, SAMPLED, labels_of
+from trimlearn.estimators.streamed import labels_of, sample_size
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, open_dataset
 
 __all__ = ["OnDask", "adopt", "column_names", "is_on_dask", "lazily", "on_dask", "placed_rows", "sample_fit"]
 
+WHOLE = 1 << 22  # numbers in X up to which all rows make the sample: a limit on what comes here, 34 MB in float64
 PER_ROW = ("weights_", "raw_weights_", "outlier_scores_", "outlier_probability_", "suggested_labels_")  # of a fit
 
 
@@ -145,14 +146,15 @@ def column_names(estimator: Any, X: Any, p: int) -> None:
 def sample_fit(estimator: Any, placed: Placed, seed: int) -> tuple[Any, Block]:
     """A clone of the estimator, fitted to a sample of the rows, which comes here; and the sample."""
     n, p = placed.n, placed.p
-    m = min(n, max(1, min(max(SAMPLED // p, PER_COLUMN * p), MOST // p)))
+    m = n if n * p <= WHOLE else sample_size(n, p)
     stage(f"fit to a sample of {m:,} of {n:,} rows")
     sample = placed.distinct_sample(m, seed)
     contamination = estimator.contamination
     if is_integer(contamination):
         contamination = float(contamination) / placed.mass
     alone = clone(estimator).set_params(contamination=contamination, random_state=seed, verbose=0)
-    return alone.fit(sample.V, sample.t, None if placed.counted else sample.s), sample
+    rows = sample.V if m == n else sample.V.astype(np.float64)  # in float32 steps never quite end
+    return alone.fit(rows, sample.t, None if placed.counted else sample.s), sample
 
 
 def adopt(estimator: Any, known: Any, placed: Placed) -> None:

@@ -27,6 +27,8 @@ __all__ = [
     "labels_of",
     "opened",
     "read_whole",
+    "refuse_choice",
+    "refuse_text",
     "sample_size",
 ]
 
@@ -65,6 +67,7 @@ def _can_stream(estimator: Any, p: int) -> bool:
     asked = estimator.get_params()
     plain = asked["penalty"] in (None, "l2") and asked["method"] is None and not asked["warm_start"] and p < FEW
     usual = asked.get("criterion", "lts") == "lts" and asked.get("loss") != "binomial"
+    usual = usual and "cv" not in asked
     return plain and usual and asked.get("class_weight") is None and not asked.get("balanced_trimming", False)
 
 
@@ -83,6 +86,25 @@ def labels_of(data: Dataset, t: np.ndarray) -> np.ndarray:
     if classes is not None:
         return np.asarray(classes)[t.astype(np.intp)]
     return t if written is None else t.astype(written)
+
+
+def refuse_choice(model: Any) -> None:
+    """ValueError for an estimator that chooses its penalty: that is done on arrays."""
+    if "cv" in model.get_params():
+        name = type(model).__name__
+        raise ValueError(
+            f"{name} chooses its penalty on arrays in memory: fit it to a sample of the rows, and then "
+            f"{name.removesuffix('CV')} with the penalty found to all of them."
+        )
+
+
+def refuse_text(estimator: Any, data: Dataset) -> None:
+    """ValueError where the target is text."""
+    if data.layout.classes is not None:
+        raise ValueError(
+            f"the target holds text ({', '.join(data.layout.classes[:3])}), and {type(estimator).__name__} predicts "
+            "numbers. For labels use TrimmedLogisticRegression."
+        )
 
 
 def column_names(estimator: Any, data: Dataset) -> None:

@@ -19,7 +19,7 @@ Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index
 
 # Limits on memory, for rows held at a time, by a thread.
 PIECE_BYTES = 1 << 20  # converted: 1 MB stays in the level-2 cache for the product that follows
-GATHER_BYTES = 5 << 18  # gathered by index: 1.3 MB
+GATHER_BYTES = 3 << 18  # gathered by index: 0.8 MB, for each thread; 250 rows of MNIST are enough for a product
 SQUARE_BYTES = 1 << 17  # squared: 0.1 MB, of which there are a few copies in float64
 ROUNDING = 1e-12  # share of a total that its rounding may be: √n·eps/2 at n = 10⁸ terms, and as much for the weights
 

@@ -5,35 +5,29 @@ Newton's steps: x is near its place already. Of each row its loss is kept, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from math import ceil, inf, prod
-from typing import Any, final
+from math import ceil, inf
+from typing import final
 
 import numpy as np
-from scipy.linalg import eigh
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.blocks import slices_apart
 from trimlearn._utils.digits import kth_by_digits
-from trimlearn._utils.threads import each, total
 from trimlearn.losses.base import PredictionLoss
-from trimlearn.losses.exact import solve_symmetric
+from trimlearn.robust.streamed_newton import (
+    Newton,
+    Weigh,
+    crossing_curvature,
+    evaluated,
+    value_gradient,
+    weighted_gradient,
+)
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["PER_PARAMETER", "SLICES", "Trimming", "kept_share", "newton_streamed", "trimmed_newton", "trimming"]
+__all__ = ["Trimming", "kept_share", "newton_streamed", "trimmed_newton", "trimming"]
 
-Weigh = Callable[[slice], Any]  # the weights of some rows, or one for all
-
-STEPS = 30  # at most, a limit on time: from the fit to a sample three to ten are made
 SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
 AHEAD = 1e-5  # the same for rows that go ahead: what is best for them differs from what is best for all by more
-LONGEST, SHORTEST = 10.0, 1e-3  # times Newton's step: limits for safety
-CURVED, PER_PARAMETER = 200_000, 100  # rows for the Hessian, and at least so many for each parameter: known to a tenth
-SLICES = 64  # that such rows lie in, at equal distances: of files in some order each holds its part
-NEAR = 0.1  # of the threshold: rows this near to it tell how many cross when it moves
-MOST = 0.9  # of the curvature that such rows may take away: a step is ten times longer at most, as LONGEST has it
-TINY = 1e-300  # in place of a 0 to divide by: a normal number, whose inverse is still finite
 PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory, 2 MB
 
 
@@ -83,22 +77,22 @@ def trimmed_newton(
     """min over x and w of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², Σ wᵢ = h, the intercept exempt: x, the losses there, and F
     after each step.
 
-    The best w for x, then a step of `_Newton` for this w, in turn. lead: the loss of some rows, held in memory, to
+    The best w for x, then a step of `Newton` for this w, in turn. lead: the loss of some rows, held in memory, to
     which all is done first, so that all rows are asked for one or two steps.
     """
-    newton = _Newton(loss, ridge, SETTLED)
+    newton = Newton(loss, ridge, SETTLED)
     if lead is not None:
-        before, h_lead = _Newton(lead, ridge, AHEAD), h * lead.n / loss.n
+        before, h_lead = Newton(lead, ridge, AHEAD), h * lead.n / loss.n
         x, f, _ = _alternate(before, x, h_lead)
         found = trimming(f, h_lead)
-        newton.go_on_from(before, x, _of(found, f), _crossing(lead, x, f, found.threshold))
+        newton.go_on_from(before, x, _of(found, f), crossing_curvature(lead, x, f, found.threshold))
     return _alternate(newton, x, h)
 
 
-def _alternate(newton: _Newton, x: Array, h: float) -> tuple[Array, np.ndarray, list[float]]:
+def _alternate(newton: Newton, x: Array, h: float) -> tuple[Array, np.ndarray, list[float]]:
     objectives = list[float]()
     while True:
-        f, r = _evaluated(newton.loss, x)
+        f, r = evaluated(newton.loss, x)
         found = trimming(f, h)
         value = found.value + newton.half_square(x)
         if newton.too_high(value):
@@ -106,7 +100,7 @@ def _alternate(newton: _Newton, x: Array, h: float) -> tuple[Array, np.ndarray, 
             continue
         objectives.append(value)
         weigh = _of(found, f)
-        there = newton.step(x, value, weigh, lambda weigh=weigh, r=r: _gradient(newton.loss, weigh, r))  # type: ignore[misc]
+        there = newton.step(x, value, weigh, lambda weigh=weigh, r=r: weighted_gradient(newton.loss, weigh, r))  # type: ignore[misc]
         if there is None:
             return x, f, objectives
         x = there
@@ -121,17 +115,17 @@ def newton_streamed(
 ) -> Array:
     """min over x of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², the intercept exempt, w as given. lead: as in `trimmed_newton`, with
     its own weights."""
-    newton = _Newton(loss, ridge, SETTLED)
+    newton = Newton(loss, ridge, SETTLED)
     if lead is not None:
-        before = _Newton(lead[0], ridge, AHEAD)
+        before = Newton(lead[0], ridge, AHEAD)
         x = _descend(before, x, lead[1])
         newton.go_on_from(before, x, lead[1], None)
     return _descend(newton, x, weigh)
 
 
-def _descend(newton: _Newton, x: Array, weigh: Weigh) -> Array:
+def _descend(newton: Newton, x: Array, weigh: Weigh) -> Array:
     while True:
-        value, gradient = _value_gradient(newton.loss, x, weigh)
+        value, gradient = value_gradient(newton.loss, x, weigh)
         value += newton.half_square(x)
         if newton.too_high(value):
             x = newton.shorter()
@@ -140,180 +134,3 @@ def _descend(newton: _Newton, x: Array, weigh: Weigh) -> Array:
         if there is None:
             return newton.last(x)
         x = there
-
-
-class _Newton:
-    """Newton's steps with one Hessian, found from some of the rows.
-
-    How much longer or shorter than that a step should be is read off two of them, as Barzilai and Borwein (1988) do in
-    the plain metric: rows that change sides as x moves take curvature away, for instance. A step that does not lower F
-    is made again, shorter.
-    """
-
-    def __init__(self, loss: PredictionLoss, ridge: float, settled: float) -> None:
-        self.loss, self.settled, self.penalty = loss, settled, _penalty(loss, ridge)
-        self._hessian: np.ndarray | None = None
-        self._best, self._from, self._step, self._left = inf, np.zeros(0), np.zeros(0), np.zeros(prod(loss.x_shape))
-        self._length, self._made = 1.0, 0
-
-    def go_on_from(self, before: _Newton, x: Array, weigh: Weigh, crossing: np.ndarray | None) -> None:
-        """Take over from steps on some of the rows, which ended at x with these weights. crossing: the curvature that
-        rows at the threshold take away; nine tenths of what there is at most."""
-        H = _hessian(before.loss, x, weigh) + np.diag(self.penalty)
-        if crossing is not None:
-            shares, U = eigh(crossing, H + TINY * np.eye(len(H)))
-            H = H - H @ (U * np.clip(shares, 0.0, MOST)) @ U.T @ H
-        self._hessian = H
-
-    def half_square(self, x: Array) -> float:
-        """½ Σ penalty x²."""
-        return 0.5 * float(self.penalty @ x.astype(np.float64).ravel() ** 2)
-
-    def too_high(self, value: float) -> bool:
-        """Whether the last step was too long, and another may be tried."""
-        return not value <= self._best * (1 + self.settled) and self._length > SHORTEST
-
-    def shorter(self) -> Array:
-        """x after a shorter step."""
-        self._length = min(1.0, self._length / 4)
-        return self._moved(self._from)
-
-    def step(self, x: Array, value: float, weigh: Weigh, slope: Callable[[], np.ndarray]) -> Array | None:
-        """x after the next step; None: it is where it should be. slope: gives the gradient of the mean loss."""
-        gradient = slope() + self.penalty * x.astype(np.float64).ravel()
-        if self._hessian is None:
-            self._hessian = _hessian(self.loss, x, weigh) + np.diag(self.penalty)
-        step = solve_symmetric(self._hessian, -gradient[:, None])[:, 0]
-        if self._made:
-            before = self._hessian @ self._step
-            left = float(before @ step) / max(float(before @ self._step), TINY)
-            self._length = min(max(self._length / max(1 - left, 1 / LONGEST), 1 / LONGEST), LONGEST)
-        gain, fell = -0.5 * float(gradient @ step), value < self._best * (1 - self.settled)
-        self._made += 1
-        self._left = step if gain <= self.settled * abs(value) else np.zeros_like(step)
-        if not gain > self.settled * abs(value) or not fell or self._made > STEPS:
-            return None
-        self._best, self._from, self._step = value, x, step
-        return self._moved(x)
-
-    def last(self, x: Array) -> Array:
-        """x after the step that was too small to be looked at again: with that, x is known to ten digits of F."""
-        return (x + self._left.reshape(x.shape)).astype(x.dtype)
-
-    def _moved(self, x: Array) -> Array:
-        return (x + self._length * self._step.reshape(x.shape)).astype(x.dtype)
-
-
-def _evaluated(loss: PredictionLoss, x: Array) -> tuple[np.ndarray, np.ndarray]:
-    """The losses of all rows, and their residuals (n, K)."""
-    f, r = np.empty(loss.n, loss.like.dtype), np.empty((loss.n, loss.K), loss.like.dtype)
-
-    def part(at: tuple[slice, Any]) -> None:
-        f[at[1]], r[at[1]] = loss.evaluate(loss.linear.predict(x, at[1]), at[1])
-
-    each(part, loss.linear.pieces())
-    return f, r
-
-
-def _gradient(loss: PredictionLoss, weigh: Weigh, r: np.ndarray) -> np.ndarray:
-    """1/n Σ wᵢAᵢᵀrᵢ as one vector; of rows of weight 0 nothing is added."""
-
-    def part(at: tuple[slice, Any]) -> np.ndarray:
-        return _weighted_sums(loss.linear.storage.fetch(at[1]), np.asarray(weigh(at[1]), r.dtype), r[at[1]])
-
-    return _as_gradient(loss, total(part, loss.linear.pieces(), np.zeros((loss.K, loss.linear.p + 1))))
-
-
-def _value_gradient(loss: PredictionLoss, x: Array, weigh: Weigh) -> tuple[float, np.ndarray]:
-    """1/n Σ wᵢfᵢ and its gradient, in one read of the rows; of rows of weight 0 nothing is added."""
-
-    def part(at: tuple[slice, Any]) -> np.ndarray:
-        f, r = loss.evaluate(loss.linear.predict(x, at[1]), at[1])
-        w = np.broadcast_to(np.asarray(weigh(at[1]), f.dtype), f.shape)
-        found = np.zeros((loss.K + 1, loss.linear.p + 1))
-        found[:-1] = _weighted_sums(loss.linear.storage.fetch(at[1]), w, r)
-        found[-1, 0] = np.sum(f * w, dtype=np.float64, where=w > 0)
-        return found
-
-    sums = total(part, loss.linear.pieces(), np.zeros((loss.K + 1, loss.linear.p + 1)))
-    return float(sums[-1, 0] / loss.n), _as_gradient(loss, sums[:-1])
-
-
-def _weighted_sums(V: Any, w: np.ndarray, r: np.ndarray) -> np.ndarray:
-    """Σ wᵢrᵢ(vᵢ, 1), (K, p + 1)."""
-    w = np.broadcast_to(w, (V.shape[0],))[:, None]
-    wr = np.where(w > 0, r, 0) * w
-    return np.column_stack([(wr.T @ V).astype(np.float64), wr.sum(axis=0, dtype=np.float64)])
-
-
-def _as_gradient(loss: PredictionLoss, sums: np.ndarray) -> np.ndarray:
-    return (_transform(loss) @ (sums / loss.n).T)[: loss.linear.p + loss.linear.intercept].ravel()
-
-
-def _hessian(loss: PredictionLoss, x: Array, weigh: Weigh) -> np.ndarray:
-    """1/m Σ wᵢAᵢᵀ∇²φᵢAᵢ over m rows, for x as one vector."""
-    K, p, linear = loss.K, loss.linear.p, loss.linear
-    pairs = [(k, m) for k in range(K) for m in range(k + 1)]
-    units = np.eye(K, dtype=loss.like.dtype)
-    m = min(loss.n, max(CURVED, PER_PARAMETER * prod(loss.x_shape)))
-
-    def part(at: tuple[slice, Any]) -> np.ndarray:
-        rows = at[1]
-        V, Z = linear.storage.fetch(rows), linear.predict(x, rows)
-        w = np.broadcast_to(np.asarray(weigh(rows), Z.dtype), (V.shape[0],))
-        curves = [loss.phi_hessp(Z, np.broadcast_to(unit, Z.shape), rows) for unit in units]
-        sums = np.empty((len(pairs), p + 1, p + 1))
-        for H, (k, j) in zip(sums, pairs, strict=True):
-            c = np.where(w > 0, curves[k][:, j], 0) * w
-            H[:p, :p], H[:p, p], H[p, p] = (V * c[:, None]).T @ V, c @ V, c.sum(dtype=np.float64)
-            H[p, :p] = H[:p, p]
-        return sums
-
-    some = slices_apart(loss.n, m, SLICES)
-    pieces = [piece for at in some for piece in linear.pieces(at)]
-    m = sum(at.stop - at.start for at in some)
-    sums = total(part, pieces, np.zeros((len(pairs), p + 1, p + 1))) / m
-    size, T = p + linear.intercept, _transform(loss)
-    hessian = np.zeros((size, K, size, K))
-    for H, (k, j) in zip(sums, pairs, strict=True):
-        block = (T @ H @ T.T)[:size, :size]
-        hessian[:, k, :, j], hessian[:, j, :, k] = block, block.T
-    return hessian.reshape(size * K, size * K)
-
-
-def _crossing(loss: PredictionLoss, x: Array, f: np.ndarray, threshold: float) -> np.ndarray | None:
-    """What rows that change sides as x moves take away from the Hessian of 1/n Σ wᵢfᵢ.
-
-    The gradient of its minimum over w is 1/n Σ wᵢ∇fᵢ, so that it is the density of f at the threshold, times the
-    covariance of ∇f there: from the rows near to it; None where there are none.
-    """
-    if not 0 < threshold < inf:
-        return None
-    near = np.flatnonzero(np.abs(f - threshold) < NEAR * threshold)
-    if len(near) < PER_PARAMETER:
-        return None
-    linear, V = loss.linear, np.asarray(loss.linear.storage.fetch(near), dtype=np.float64)
-    r = np.asarray(loss.evaluate(linear.predict(x, near), near)[1], dtype=np.float64)
-    A = (np.column_stack([V, np.ones(len(V))]) @ _transform(loss).T)[:, : linear.p + linear.intercept]
-    slopes = (A[:, :, None] * r[:, None, :]).reshape(len(A), -1)
-    slopes -= slopes.mean(axis=0)
-    return np.asarray(slopes.T @ slopes / (2 * NEAR * threshold * loss.n))
-
-
-def _transform(loss: PredictionLoss) -> np.ndarray:
-    """T with aᵢ = T(vᵢ, 1), for centre and scale."""
-    linear, p = loss.linear, loss.linear.p
-    T = np.eye(p + 1)
-    if linear.scale is not None:
-        T[:p, :p] = np.diag(1.0 / linear.scale.astype(np.float64))
-    if linear.center is not None:
-        T[:p, p] = -T[:p, :p] @ linear.center.astype(np.float64)
-    return T
-
-
-def _penalty(loss: PredictionLoss, ridge: float) -> np.ndarray:
-    """What stands before ½x² of every parameter."""
-    penalty = np.full(loss.x_shape, ridge)
-    if loss.intercept:
-        penalty[-1] = 0.0
-    return penalty.reshape(prod(loss.x_shape))

@@ -103,5 +103,5 @@ def _same(file: str, before: str, found: Any, first: Any) -> Any:
 
 def _some(pieces: list[Piece], files: Sequence[str]) -> list[Piece]:
     if not pieces:
-        raise ValueError(f"{files[0]}{' and the others' if len(files) > 1 else ''} have no rows.")
+        raise ValueError(f"{files[0]} {'and the others have' if len(files) > 1 else 'has'} no rows.")
     return pieces

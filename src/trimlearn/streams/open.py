@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.validation import as_numeric
+from trimlearn._utils.validation import as_numeric, is_sparse
 from trimlearn.streams.arrays import array_layout, npy_pieces, npz_pieces
 from trimlearn.streams.dataset import Dataset
 from trimlearn.streams.layout import Layout
@@ -83,6 +83,8 @@ def open_dataset(
     if isinstance(source, Dataset):
         return source
     given = _dtype(dtype)
+    if columns is not None:
+        columns = _column_list(columns)
     if not _is_path(source) and not isinstance(source, (list, tuple)) and not hasattr(source, "files"):
         return Dataset(*_of_array(source, target, columns, given), cache, in_memory)
     files = find_files(source)
@@ -99,7 +101,7 @@ def open_dataset(
 def find_files(source: Any) -> list[str]:
     """The files that a path, a pattern, a list of them or an Arrow dataset stand for, sorted unless listed."""
     if hasattr(source, "files"):  # a pyarrow dataset
-        return [str(file) for file in source.files]
+        return _files_of(source)
     if isinstance(source, (list, tuple)):
         if not source:
             raise ValueError("source is an empty list; give at least one file.")
@@ -117,10 +119,26 @@ def find_files(source: Any) -> list[str]:
         if not known:
             raise ValueError(f"{path} holds no .parquet, .arrow, .feather, .csv, .npy or .npz files.")
         return known
-    found = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else [path]
+    pattern = glob.has_magic(path) and not os.path.isfile(path)  # brackets may be part of a name
+    found = sorted(glob.glob(path, recursive=True)) if pattern else [path]
     if not found or not all(os.path.isfile(file) for file in found):
         raise FileNotFoundError(f"{path}: there is no such file.")
     return found
+
+
+def _files_of(dataset: Any) -> list[str]:
+    """The files of a pyarrow dataset; ValueError where it knows a column that they do not hold."""
+    files = [str(file) for file in dataset.files]
+    if not files:
+        raise ValueError("source is a dataset without files.")
+    inside = set(next(dataset.get_fragments()).physical_schema.names)
+    beside = [name for name in dataset.schema.names if name not in inside]
+    if beside:
+        raise ValueError(
+            f"the column {beside[0]!r} of the dataset is not in {files[0]} but in the names of folders: such columns "
+            "are not read. Write it into the files, or list the files to do without it."
+        )
+    return files
 
 
 def _is_hidden(file: Path, folder: str) -> bool:
@@ -155,8 +173,21 @@ def _dtype(dtype: Any) -> np.dtype[Any] | None:
     return found
 
 
+def _column_list(columns: Any) -> list[Any]:
+    """The columns as a list; ValueError unless it is one, and names each of them once."""
+    if isinstance(columns, (str, bytes)) or not hasattr(columns, "__iter__"):
+        raise ValueError(f"columns must be a list of names or numbers, got {columns!r}.")
+    found = list(columns)
+    twice = [column for k, column in enumerate(found) if column in found[:k]]
+    if twice:
+        raise ValueError(f"columns names {twice[0]!r} twice: name it once.")
+    return found
+
+
 def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], Layout]:
     """The pieces of an array or a memory map."""
+    if is_sparse(source):
+        raise ValueError("source is a sparse matrix: give it to fit as X, with y beside it; it is not streamed.")
     A = as_numeric(source, "source")
     if not isinstance(A, np.ndarray) or A.ndim != 2 or 0 in A.shape:
         raise ValueError(f"source must be paths, or a NumPy array of rows and columns, got {type(source).__name__}.")

@@ -14,6 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
+from trimlearn.streams.csv import CsvForm
 from trimlearn.streams.layout import Layout
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "Piece",
     "TablePiece",
 ]
+
+BUFFER = 1 << 20  # bytes of a column of Parquet that are held: else all of it in a row group, which may be the file
 
 Block = tuple[np.ndarray, np.ndarray | None]  # rows of X, and their targets
 
@@ -222,7 +225,7 @@ class ParquetPiece(TablePiece):
     def batches(self, columns: list[str], size: int) -> Iterator[Any]:
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.file) as opened:
+        with pq.ParquetFile(self.file, buffer_size=BUFFER) as opened:
             yield from opened.iter_batches(size, row_groups=[self.group], columns=columns)
 
     def schema(self) -> Any:
@@ -265,17 +268,15 @@ class CsvPiece(TablePiece):
     file: str
     rows: int
     kinds: Any
+    form: CsvForm
 
     @property
     def place(self) -> str:
         return self.file
 
     def batches(self, columns: list[str], size: int) -> Iterator[Any]:
-        import pyarrow.csv as csv
-
         types = {name: self.kinds.field(name).type for name in columns}
-        options = csv.ConvertOptions(column_types=types, include_columns=columns)
-        with csv.open_csv(self.file, convert_options=options) as reader:
+        with self.form.opened(self.file, types) as reader:
             yield from reader
 
     def schema(self) -> Any:

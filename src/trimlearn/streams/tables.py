@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn.streams.arrays import target_dtype, whole, working_dtype
+from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
 from trimlearn.streams.layout import Feature, Layout, categories_in, is_categorical
 from trimlearn.streams.pieces import ArrowPiece, CsvPiece, ParquetPiece, TablePiece, naming
 
@@ -23,9 +24,11 @@ def table_pieces(
     files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: Layout | None
 ) -> tuple[list[TablePiece], Layout]:
     """The pieces of tables with the same columns, and their layout; ``like``: one that is known."""
-    pieces = [piece for file in files for piece in _pieces(file, kind, files[0])]
+    with naming(files[0]):
+        written = csv_kinds(files[0]) if kind == ".csv" else None
+    pieces = [piece for file in files for piece in _pieces(file, kind, files[0], written)]
     if not pieces:
-        raise ValueError(f"{files[0]}{' and the others' if len(files) > 1 else ''} have no rows.")
+        raise ValueError(f"{files[0]} {'and the others have' if len(files) > 1 else 'has'} no rows.")
     schema = pieces[0].schema()
     if like is not None:
         layout = like
@@ -39,7 +42,7 @@ def table_pieces(
     return pieces, layout
 
 
-def _pieces(file: str, kind: str, first: str) -> list[TablePiece]:
+def _pieces(file: str, kind: str, first: str, written: tuple[Any, CsvForm] | None) -> list[TablePiece]:
     with naming(file):
         if kind == ".parquet":
             import pyarrow.parquet as pq
@@ -47,8 +50,8 @@ def _pieces(file: str, kind: str, first: str) -> list[TablePiece]:
             with pq.ParquetFile(file) as opened:
                 groups = [opened.metadata.row_group(g).num_rows for g in range(opened.metadata.num_row_groups)]
             return [ParquetPiece(file, g, rows) for g, rows in enumerate(groups) if rows]
-        if kind == ".csv":
-            return _csv_pieces(file, first)
+        if written is not None:
+            return _csv_pieces(file, first, *written)
         import pyarrow as pa
 
         with pa.memory_map(file) as mapped:
@@ -57,33 +60,24 @@ def _pieces(file: str, kind: str, first: str) -> list[TablePiece]:
         return [ArrowPiece(file, k, rows) for k, rows in enumerate(batches) if rows]
 
 
-def _csv_pieces(file: str, first: str) -> list[TablePiece]:
-    """One for a file, whose rows are counted. Whole numbers may go on as others: all numbers are float64."""
+def _csv_pieces(file: str, first: str, kinds: Any, form: CsvForm) -> list[TablePiece]:
+    """One for a file, whose rows are counted."""
     import pyarrow as pa
-    import pyarrow.csv as csv
 
-    def known(name: str) -> Any:
-        with csv.open_csv(name) as reader:
-            fields = [
-                pa.field(field.name, pa.float64() if pa.types.is_integer(field.type) else field.type)
-                for field in reader.schema
-            ]
-        return pa.schema(fields)
-
-    kinds, own = known(first), known(file)
-    if own.names != kinds.names:
-        raise ValueError(f"{file} has the columns {own.names}, and {first} has {kinds.names}: write them alike.")
-    options = csv.ConvertOptions(include_columns=own.names[:1], column_types={own.names[0]: pa.string()})
-    with csv.open_csv(file, convert_options=options) as reader:
+    own = csv_names(file, form)
+    if sorted(own) != sorted(kinds.names):
+        raise ValueError(f"{file} has the columns {own}, and {first} has {kinds.names}: write them alike.")
+    with form.opened(file, {own[0]: pa.string()}) as reader:
         rows = sum(batch.num_rows for batch in reader)
-    return [CsvPiece(file, rows, kinds)] if rows else []
+    return [CsvPiece(file, rows, kinds, form)] if rows else []
 
 
 def _wanted(schema: Any, file: str, target: Any, columns: Any) -> list[str]:
     """The names of the columns to read, the target's last."""
     if target is not None and not isinstance(target, str):
         raise ValueError(f"target must be the name of a column of {file}, got {target!r}.")
-    features = [name for name in schema.names if name != target] if columns is None else list(columns)
+    features = [name for name in schema.names if name != target and not _is_index(name)]
+    features = features if columns is None else list(columns)
     if not features:
         raise ValueError(f"{file} has no columns but the target; X must have at least one.")
     wanted = features + ([] if target is None else [target])
@@ -96,6 +90,11 @@ def _wanted(schema: Any, file: str, target: Any, columns: Any) -> list[str]:
     if target is not None and target in features:
         raise ValueError(f"columns names the target {target!r}: leave it out.")
     return wanted
+
+
+def _is_index(name: str) -> bool:
+    """Whether a column is what pandas writes of an index without a name: row numbers, as a rule, and no feature."""
+    return name == "" or (name.startswith("__index_level_") and name.endswith("__"))
 
 
 def _check_alike(pieces: Sequence[TablePiece], schema: Any, wanted: list[str], every: bool) -> None:

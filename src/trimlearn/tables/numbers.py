@@ -30,6 +30,7 @@ GROUPED = re.compile(rf"\d{{1,3}}(?:[{SPACES}]\d{{3}})+(?:[.,]\d+)?")
 POINTS = re.compile(r"\d{1,3}(?:,\d{3})+\.\d*|\d{1,3}(?:,\d{3}){2,}|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d*)?|\d*\.\d*")
 COMMAS = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d*,\d+")
 EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand or three decimals
+EITHERS = ("either point", "either comma")  # the forms of those
 INFINITE = re.compile(r"[-+−]?(inf|infinity|∞)", re.I)
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "mio": 1e6, "B": 1e9, "bn": 1e9, "b": 1e9}  # short scale
 OWN_UNIT = frozenset("mb")  # metres and bits unless other factors stand beside them
@@ -175,7 +176,7 @@ def _spaced(cells: Sequence[str], parsed: Sequence[_Parsed | None]) -> bool:
 
 
 def _how(decimal: Decimal, mark: str, unit: str, factors: bool, spaced: bool, parsed: Sequence[_Parsed | None]) -> str:
-    some = [one.digits for one in parsed if one is not None][:1000]
+    some = [one.digits for one in parsed if one is not None and one.form in (decimal, "whole", *EITHERS)][:1000]
     commas, points = any("," in digits for digits in some), any("." in digits for digits in some)
     parts = [mark] if mark else []
     if factors:

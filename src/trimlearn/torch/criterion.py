@@ -58,7 +58,8 @@ class Criterion:
                     "all but the first dimension, as in lambda out, y: mse(out, y).flatten(1).mean(1)."
                 )
             f = f.reshape(n)
-        return f
+        losses: Tensor = f
+        return losses
 
     def class_losses(self, output: Tensor, values: Tensor, like: Tensor) -> Tensor:
         """The loss that each example would have with each of the labels, (n, K)."""

@@ -73,7 +73,8 @@ class Recipe:
         if not isinstance(optimizer, Optimizer):
             made = [p for p in module.parameters() if p.requires_grad]
             if optimizer is None:
-                optimizer = Adam(made, RATE, fused=all(p.is_cuda for p in made))  # one kernel, not one per parameter
+                fused = all(p.device.type in ("cpu", "cuda") for p in made)  # one kernel, not a dozen per parameter
+                optimizer = Adam(made, RATE, fused=fused)
                 if scheduler is None:
                     scheduler, every_batch, pace = CosineAnnealingLR(optimizer, max(1, steps)), True, 1.0
             else:

@@ -27,6 +27,9 @@ FALLING = 0.5  # of the epochs, in which h falls to its target: then as many are
 # Standard errors, and the share, by which models must explain examples better. A tenth of the rows shifted makes it
 # dozens and a half; errors whose size depends on x, nothing being bad, make it 2 to 5 and a few per cent.
 SIGNIFICANT, SHARE = 4.0, 0.05
+# The share from which on it is clear. Below, what is flagged must lie apart as well: without the end of a skewed tail a
+# model moves towards the median, and errors that follow an exponential law are 5 % smaller from there.
+CLEAR = 0.15  # a choice, between these 5 % and the half that a tenth of shifted rows makes
 APART = 1.5  # times the cut-off: half of an exponential tail ends at 1.2 times, and Cauchy's at 2
 HALF = 0.5  # of the examples that a wary model trusts: most are good, or nothing can be done
 
@@ -96,22 +99,25 @@ def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossS
     1. Models that trust all examples, and models that trust the better half of them. Those are asked that explain the
        examples left out better.
     2. Models fitted to what they call good. Where these explain the examples left out better than those that trust all,
-       their judgement counts. Else an example is wrong only where models that learnt from others like it do not explain
-       it either, by far, and where the good ones are explained no worse without it; the others are hard, not wrong.
+       their judgement counts, if they do so by far or what they flag lies apart. Else an example is wrong only where
+       models that learnt from others like it do not explain it either, by far, and where the good ones are explained no
+       worse without it; the others are hard, not wrong.
     """
     epochs, count = halves.run.epochs, halves.count
     trusting = halves.evaluate(halves.train("judge {} of 2", Trimming(epochs, objective, 1.0, count).plan)).losses
     wary = halves.evaluate(halves.train("judge {} of 2, wary", Trimming(epochs, objective, HALF, count).plan)).losses
-    losses = wary if _explains_better(wary, trusting) else trusting
+    losses = wary if _gain(wary, trusting) else trusting
     verdict, scale = judge_losses(losses)
     if not np.all(verdict.inliers):
         good = np.zeros(epochs.examples.n)
         good[halves.rows] = verdict.inliers
         again = halves.evaluate(halves.train("judge {} of 2, of the good", _kept(epochs, objective, good))).losses
-        if _explains_better(again, trusting):
-            return *judge_losses(again), again
+        if gain := _gain(again, trusting):
+            verdict, scale = judge_losses(again)
+            if gain >= CLEAR or _apart(verdict, scale.scores(again)):
+                return verdict, scale, again
         verdict, scale = judge_losses(trusting)
-        worse = _explains_better(trusting[verdict.inliers], again[verdict.inliers])
+        worse = _gain(trusting[verdict.inliers], again[verdict.inliers]) > 0
         if _apart(verdict, scale.scores(trusting)) and not worse:
             return verdict, scale, trusting
         if verdict.contamination >= MATERIAL:
@@ -141,16 +147,16 @@ def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
     return planner
 
 
-def _explains_better(f: np.ndarray, g: np.ndarray) -> bool:
-    """Whether losses f are smaller than g, by the mean of their roots, by more than chance and more than a little.
+def _gain(f: np.ndarray, g: np.ndarray) -> float:
+    """The share by which losses f are smaller than g, by the mean of their roots; 0 where that may be chance.
 
     A root grows like a distance: a bad example does not decide alone, and a hard one that only g explains counts.
     """
     low = min(0.0, float(np.nanmin(f)), float(np.nanmin(g)))
     both = np.isfinite(f) & np.isfinite(g)
     gain = np.sqrt(g[both] - low) - np.sqrt(f[both] - low)
-    enough = float(gain.mean()) >= SHARE * float(np.mean(np.sqrt(g[both] - low)))
-    return enough and significant(gain, np.ones(len(gain)), SIGNIFICANT)
+    share = float(gain.mean()) / max(float(np.mean(np.sqrt(g[both] - low))), 1e-300)
+    return share if share >= SHARE and significant(gain, np.ones(len(gain)), SIGNIFICANT) else 0.0
 
 
 def warn_of_invalid(invalid: int, n: int, trimmed: float) -> None:

@@ -100,8 +100,18 @@ def assemble(V: list[Any], t: list[Any], s: list[Any] | None) -> Block:
 
 
 def _numbers(piece: Any) -> np.ndarray:
-    """An array, or a data frame, as a matrix: of a frame's columns the common dtype."""
-    return np.asarray(piece)
+    """An array, or a data frame, as a matrix: of a frame's columns the common dtype, missing entries as NaN."""
+    if not hasattr(piece, "dtypes") or not hasattr(piece, "columns"):
+        return np.asarray(piece)
+    kinds = []
+    for name, kind in piece.dtypes.items():
+        plain = getattr(kind, "numpy_dtype", kind)  # that of pandas' own types for numbers that may be missing
+        if not isinstance(plain, np.dtype) or plain.kind not in "biuf":
+            raise ValueError(f"column {name!r} of X holds {kind}, not numbers: encode it first, or leave it out.")
+        missing = plain is not kind and bool(piece[name].isna().any())
+        kinds.append(np.dtype(np.float64) if missing else plain)
+    dtype = np.result_type(*kinds) if kinds else np.dtype(np.float64)
+    return np.asarray(piece.to_numpy(dtype=np.uint8 if dtype.kind == "b" else dtype, na_value=np.nan))
 
 
 def _column(pieces: list[Any], kept: list[int]) -> np.ndarray:

@@ -132,7 +132,8 @@ class Workers:
         alone = 0.0 if living else alone + PATIENCE
         if alone >= GRACE:
             raise RuntimeError(
-                f"the cluster has had no worker for {alone:.0f} seconds; start some, and go on from the checkpoint."
+                f"all workers were lost, and none has come back for {alone:.0f} seconds. If memory was short, use more "
+                "workers, more memory for each, or float32; then fit again, `solve` from its checkpoint."
             )
         late = [i for i, future in enumerate(leaves) if future.status == "pending"]
         if not living:

@@ -27,7 +27,7 @@ class Evaluation:
         self.w, self.s, self.f = w, s, torch.zeros_like(w)
         self._sum = w.new_zeros(rows.layout.shape)  # Σ cᵢAᵢᵀ∇φᵢ there,
         self._counted = torch.zeros_like(w)  # with these c
-        self._current = False  # whether the table is still that of this x
+        self._current = False  # whether that sum is known, and the table still that of this x
         self._evaluate = Replay(Evaluation._at_x, self, w.device)
         self._whole = Replay(Evaluation._pulled, self, w.device)
         self._corrected = Replay(Evaluation._pulled_where_changed, self, w.device)
@@ -39,7 +39,7 @@ class Evaluation:
     def take(self, x: Array) -> float:
         """f and the table ← those at x; 1/S Σ sᵢwᵢfᵢ."""
         self._exchange.send(x)
-        self._current = True
+        self._current = not self._rows.apart
         return float(self._evaluate()) / self._S
 
     def mean(self) -> Array:
@@ -55,10 +55,13 @@ class Evaluation:
         self._current = False
 
     def _at_x(self) -> Tensor:
-        self._counted.copy_(self.shares())
-        f, gradient = self._rows.evaluate(self._exchange.x, self._counted)
+        if self._rows.apart:
+            f = self._rows.refresh(self._exchange.x)
+        else:
+            self._counted.copy_(self.shares())
+            f, gradient = self._rows.evaluate(self._exchange.x, self._counted)
+            self._sum.copy_(gradient)
         self.f.copy_(f)
-        self._sum.copy_(gradient)
         return weighted(f, self.w if self.s is None else self.w * self.s).sum(dtype=torch.float64)
 
     def _pulled(self) -> Tensor:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.util import find_spec
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
 
 from trimlearn.engines.cuda.drawing import Drawing, KernelDrawing
 from trimlearn.engines.cuda.kernels.drawing import draw_kernel
+from trimlearn.engines.cuda.kernels.few import few_kernel
+from trimlearn.engines.cuda.kernels.fold import fold_kernel
 from trimlearn.engines.cuda.kernels.moments import largest_kernel, moments_kernel
 from trimlearn.engines.cuda.kernels.moving import move_kernel
-from trimlearn.engines.cuda.kernels.rows import rows_kernel
+from trimlearn.engines.cuda.kernels.sweep import sweep_kernel
 from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.phis import Phi, phi_of
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.select import CountedSelection, Selection
+from trimlearn.engines.cuda.shapes import FOLDED, LATENCY, shape_of
 from trimlearn.engines.cuda.steps import Steps
-from trimlearn.losses import compiled
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
 
@@ -39,41 +40,6 @@ Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which
 def has_triton() -> bool:
     """Whether the kernels can be compiled: torch brings Triton along on Linux."""
     return find_spec("triton") is not None
-
-
-@final
-@dataclass(frozen=True)
-class Phi:
-    """What a kernel has to know of φ: its name, a tensor or two of numbers for each row, two numbers."""
-
-    name: str
-    T: Tensor
-    A: Tensor
-    a: float = 0.0
-    b: float = 0.0
-
-
-PHIS: dict[type, Callable[[Any], Phi]] = {  # by what `trimlearn.losses.compiled` calls them
-    compiled.LabelRows: lambda rows: Phi("labels", rows.t, rows.t),
-    compiled.SoftLabelRows: lambda rows: Phi("soft", rows.t, rows.saturated),
-    compiled.MislabelledRows: lambda rows: Phi("mislabelled", rows.t, rows.log_T.contiguous()),
-    compiled.LogisticRows: lambda rows: Phi("logistic", rows.t, rows.saturated),
-    compiled.CountRows: lambda rows: Phi("counts", rows.t, torch.stack([rows.log_t, rows.constant], 1), rows.cap),
-    compiled.AmountRows: lambda rows: Phi("amounts", rows.t, torch.stack([rows.log_t, rows.constant], 1), rows.cap),
-    compiled.SquareRows: lambda rows: Phi("squares", rows.t, rows.t),
-    compiled.HuberRows: lambda rows: Phi("huber", rows.t, rows.t, rows.delta),
-    compiled.StudentRows: lambda rows: Phi("student", rows.t, rows.t, rows.nu, rows.width),
-    compiled.SmoothRows: lambda rows: Phi("smooth", rows.t, rows.t, rows.eps),
-}
-
-
-def phi_of(loss: PredictionLoss) -> Phi | None:
-    """φ as the kernels know it; None where they do not."""
-    rows = loss.compiled()
-    if isinstance(rows, compiled.MislabelledRows) and loss.linear.K is None:  # two classes that share a prediction
-        return None
-    make = PHIS.get(type(rows))
-    return None if make is None else make(rows)
 
 
 def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
@@ -102,25 +68,6 @@ def fused_selection(f: Tensor, w: Tensor, s: Tensor | None, S: float) -> Selecti
     return CountedSelection(f, w, S) if fits else Selection(f, w, s, S)
 
 
-@final
-@dataclass(frozen=True)
-class Shape:
-    """How a kernel goes over rows: rows and columns of a tile, slices of columns, warps, stages, programs at most."""
-
-    rows: int
-    columns: int
-    slices: int
-    warps: int
-    stages: int
-    programs: int
-
-
-FEW = Shape(16, 128, 4, 4, 1, 528)  # measured on an H200: 19 µs a step of 1,533 × 784, K = 10
-MANY = Shape(64, 64, 1, 4, 4, 264)  # likewise: 0.22 ms for 60,000
-EXACTLY = Shape(256, 64, 1, 4, 3, 264)  # the same where V is stored in 8 or 16 bits
-LATENCY = 4096  # rows up to which a step waits for its programs, and not for memory
-
-
 class FusedRows(TorchRows):
     """Sums over rows by the kernels."""
 
@@ -134,10 +81,27 @@ class FusedRows(TorchRows):
         self.padded = max(16, 1 << (loss.K - 1).bit_length())
         self._scratch: dict[int, tuple[Tensor, Tensor]] = {}
         self._nobody = torch.zeros(4, dtype=torch.int32, device=self.V.device)
+        self._exact = self.V.dtype in EXACT
+        self.apart = self._exact and self.n > LATENCY
+        self._transform = {
+            "INTERCEPT": linear.intercept,
+            "CENTER": linear.center is not None,
+            "SCALE": linear.scale is not None,
+        }
+        size = -(-self.p // FOLDED) * FOLDED, self.padded * (2 if self._exact else 1)
+        dtype = torch.bfloat16 if self._exact else torch.float32
+        self._models = [
+            (torch.zeros(size, dtype=dtype, device=self.V.device), self.like.new_zeros(self.padded)) for _ in range(2)
+        ]
 
     def evaluate(self, X: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         f = self.like.new_empty((self.n,))
         return f, self._all("write", X, c, f)
+
+    def refresh(self, X: Tensor) -> Tensor:
+        f = self.like.new_empty((self.n,))
+        self.launch("predict", X, X, f, f, self.n)
+        return f
 
     def pull(self, c: Tensor) -> Tensor:
         return self._all("read", self._empty, c, self._empty)
@@ -168,13 +132,13 @@ class FusedRows(TorchRows):
         )  # fmt: skip
 
     def _all(self, table: str, X: Tensor, c: Tensor, f: Tensor) -> Tensor:
-        return self._summed(self.launch(self.shape(self.n), table, X, X, c, f, self.n))
+        return self._summed(self.launch(table, X, X, c, f, self.n))
 
     def curve(self, X: Tensor, U: Tensor, rows: Tensor, w: Tensor) -> Tensor:
         m = rows.shape[0]
         share = self.like.new_full((1,), 1.0 / m)
         drawn = (rows, self._nobody, share, self._nobody, self._nobody)
-        return self._summed(self.launch(self.shape(m), "curve", X, U, w, self._empty, m, *drawn))
+        return self._summed(self.launch("curve", X, U, w, self._empty, m, *drawn))
 
     def _summed(self, programs: int) -> Tensor:
         gradient = self.like.new_zeros(self.layout.shape)
@@ -182,45 +146,56 @@ class FusedRows(TorchRows):
         self.add_up(programs, gradient, *[empty] * 8, self._nobody, self._nobody, MOVE=False)
         return gradient
 
-    def shape(self, m: int) -> Shape:
-        """How to go over m rows."""
-        if m <= LATENCY:
-            return FEW
-        return EXACTLY if self.V.dtype in EXACT else MANY
-
-    def launch(
-        self, shape: Shape, table: str, X: Tensor, U: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor
-    ) -> int:
+    def launch(self, table: str, X: Tensor, U: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor) -> int:
         """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
+        shape, phi = shape_of(m, self.p, table, self._exact), self.phi
         tiles: int = -(-m // shape.rows)
-        sum_bytes = 4 * self.layout.K * self.layout.width
-        programs: int = max(1, min(tiles, shape.programs, SCRATCH // sum_bytes))
+        programs: int = max(1, min(tiles, shape.programs, SCRATCH // (4 * self.layout.K * self.layout.width)))
         parts, sums = self._scratch_of(programs)
-        if programs < tiles:
+        again = programs < tiles and table != "predict"
+        if again:
             parts.zero_()
             sums.zero_()
-        linear, phi = self.loss.linear, self.phi
-        nobody = self._nobody
-        rows_kernel[(programs,)](
-            self.V, X, U, self.center, self.scale, phi.T, phi.A, phi.a, phi.b, self.table, c, f,
-            *(drawn or (nobody, nobody, nobody, nobody, nobody)), parts, sums,
-            m, self.p, self.layout.width, tiles, programs,
-            K=self.layout.K, KP=self.padded, PHI=phi.name, EXACT=self.V.dtype in EXACT, INTERCEPT=linear.intercept,
-            CENTER=linear.center is not None, SCALE=linear.scale is not None, DRAWN=bool(drawn), TABLE=table,
-            BM=shape.rows, BP=shape.columns, S=shape.slices, AGAIN=programs < tiles, STAGES=shape.stages,
-            num_warps=shape.warps, num_stages=shape.stages,
+        rows = (
+            self.V, phi.T, phi.A, phi.a, phi.b, self.table, c, f, *(drawn or [self._nobody] * 5), parts, sums,
+            m, self.p, self.layout.width,
         )  # fmt: skip
+        options: dict[str, Any] = {
+            "K": self.layout.K, "KP": self.padded, "PHI": phi.name, "EXACT": self._exact, "DRAWN": bool(drawn),
+            "TABLE": table, "BM": shape.rows, "BP": shape.columns, "num_warps": shape.warps,
+            "num_stages": shape.stages,
+        }  # fmt: skip
+        if shape.kind == "few":
+            few_kernel[(programs,)](
+                X, U, self.center, self.scale, *rows, tiles, programs, **options, **self._transform,
+                S=shape.slices, AGAIN=again,
+            )  # fmt: skip
+        else:
+            model = self._models[0] if table == "read" else self._folded(X, 0)
+            direction = self._folded(U, 1) if table == "curve" else model
+            sweep_kernel[(programs,)](
+                *model, *direction, *rows, tiles, programs, **options,
+                WIDTH=self._models[0][0].shape[1], AGAIN=again, STAGES=shape.stages,
+            )  # fmt: skip
         return programs
+
+    def _folded(self, X: Tensor, slot: int) -> tuple[Tensor, Tensor]:
+        """A model as the kernels for many rows take it, written to one of two places."""
+        folded, base = self._models[slot]
+        fold_kernel[(self.padded,)](
+            X, self.center, self.scale, folded, base, self.p, self.layout.width,
+            K=self.layout.K, KP=self.padded, EXACT=self._exact, **self._transform, BLOCK=1024,
+        )  # fmt: skip
+        return folded, base
 
     def add_up(self, programs: int, gradient: Tensor, *rest: Tensor, MOVE: bool) -> None:
         """Run the second kernel; ``rest``: see there."""
         parts, sums = self._scratch_of(programs)
-        linear, columns = self.loss.linear, 32
+        columns = 32
         move_kernel[(-(-self.layout.width // columns), self.layout.K)](
             parts, sums, self.center, self.scale, gradient, *rest,
             self.p, self.layout.width, programs,
-            KP=self.padded, INTERCEPT=linear.intercept, CENTER=linear.center is not None,
-            SCALE=linear.scale is not None, MOVE=MOVE, BN=128, BJ=columns, K=self.layout.K, num_warps=4,
+            KP=self.padded, **self._transform, MOVE=MOVE, BN=128, BJ=columns, K=self.layout.K, num_warps=4,
         )  # fmt: skip
 
     def _scratch_of(self, programs: int) -> tuple[Tensor, Tensor]:
@@ -244,7 +219,7 @@ class FusedSteps(Steps):
     def step(self) -> None:
         rows = self.rows
         drawn = (self.drawn, self.notes, self.factor, self._stamps, self._tag)
-        programs = rows.launch(rows.shape(self.b), "subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
+        programs = rows.launch("subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
         rows.add_up(
             programs, self.X, self.X, self.before, self.mean, self.inverse, self.l1, self.l2, self.gamma, self.momentum,
             self.notes, self._tag, MOVE=True,

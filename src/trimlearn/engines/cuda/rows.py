@@ -29,6 +29,14 @@ class TorchRows:
         self.loss, self.layout = loss, layout
         self.n, self.p, self.like = loss.n, loss.linear.p, loss.like
         self.table: Tensor = self.like.new_zeros((loss.n, loss.K))
+        self.apart = False  # whether `refresh`, and `pull` when weights are known, are faster than `evaluate`
+
+    def refresh(self, X: Tensor) -> Tensor:
+        """φᵢ of every row; the table ← ∇φᵢ."""
+        f, storage = self.like.new_empty((self.n,)), self.loss.linear.storage
+        for at in self._pieces(slice(0, self.n)):
+            f[at], self.table[at] = self.loss.evaluate(self._predict(storage.fetch(at), X), at)
+        return f
 
     def evaluate(self, X: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
         """φᵢ of every row, and Σ cᵢAᵢᵀ∇φᵢ; the table ← ∇φᵢ."""

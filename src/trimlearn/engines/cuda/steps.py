@@ -140,11 +140,9 @@ class Steps:
                 self._blocks[size]()
                 left -= size
         self._host[:2].copy_(self.box[:2], non_blocking=True)
-        self._read.copy_(self.notes, non_blocking=True)
         if self.run.rule.automatic:  # the device is busy: what the next w-step asks for first
             normals(self.run.seed, state.k + count, Stream.PROBE, 0, self.run.problem.loss.x_shape)
-        if self.w.device.type == "cuda":
-            torch.cuda.current_stream(self.w.device).synchronize()
+        self._read.copy_(self.notes)  # this waits for the device
         _, evaluated, alive, spoilt = self._read.tolist()
         if spoilt and self.run.rule.guards:
             return None

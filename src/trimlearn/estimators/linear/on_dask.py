@@ -19,6 +19,7 @@ from trimlearn.estimators.linear.doubts import warn_of_exact_fit
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed import FinalFit, final_fit, judged_rows
 from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
+from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
@@ -41,7 +42,7 @@ TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose invers
 @final
 @dataclass(frozen=True, eq=False)
 class ClusterRows:
-    """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed.RowsElsewhere`: what stands for
+    """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed_rows.RowsElsewhere`: what stands for
     residuals is the coefficients u that they belong to."""
 
     engine: DaskEngine
@@ -108,6 +109,7 @@ class ClusterRows:
 
 def fit_linear_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit ``model`` to rows on a cluster: as `fit_linear_stream` does, but that each worker holds its rows."""
+    refuse_choice(model)
     if model.penalty not in (None, "l2") or model.criterion != "lts":
         raise ValueError(
             "rows on a cluster are fitted by criterion='lts' with penalty=None or 'l2'; fit other models to a sample."

@@ -12,21 +12,15 @@ from scipy.special import stdtr
 from trimlearn._utils.digits import summarised
 from trimlearn._utils.threads import each, team
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
-from trimlearn.estimators.streamed import StreamedData, column_names
+from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice, refuse_text
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.mm import Lqq
-from trimlearn.robust.regression.streamed import (
-    Concentrated,
-    RowMetric,
-    RowsElsewhere,
-    StreamedRows,
-    all_of_them,
-    concentrated,
-    smoothed,
-)
+from trimlearn.robust.regression.streamed_lts import Concentrated, concentrated
+from trimlearn.robust.regression.streamed_mm import RowMetric, all_of_them, smoothed
+from trimlearn.robust.regression.streamed_rows import RowsElsewhere, StreamedRows
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record
@@ -63,6 +57,8 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
             f"data larger than memory are fitted by criterion='lts' with penalty=None or 'l2' and fewer than {COLUMNS} "
             "columns; fit other models to a sample of the rows."
         )
+    refuse_choice(model)
+    refuse_text(model, data)
     streamed = StreamedData(data, model._seed())
     known = streamed.fitted_to_sample(model)
     rows = _rows(model, streamed)

@@ -12,12 +12,12 @@ from trimlearn._utils.digits import summarised
 from trimlearn._utils.threads import each, team
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
-from trimlearn.estimators.streamed import StreamedData, column_names
+from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice, refuse_text
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
-from trimlearn.robust.regression.streamed import all_of_them
+from trimlearn.robust.regression.streamed_mm import all_of_them
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.streamed import newton_streamed, trimmed_newton, trimming
 from trimlearn.robust.verdict import Verdict
@@ -44,6 +44,8 @@ def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
             f"data larger than memory are fitted with penalty=None or 'l2' and at most {FEW} coefficients; fit other "
             "models to a sample of the rows."
         )
+    refuse_choice(model)
+    refuse_text(model, data)
     streamed = StreamedData(data, model._seed())
     rows = _Rows(model, streamed)
     known = streamed.fitted_to_sample(model)

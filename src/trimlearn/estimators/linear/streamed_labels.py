@@ -3,50 +3,40 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
-from math import inf, nan, prod
+from math import inf, nan
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from trimlearn._utils.arrays import Array
-from trimlearn._utils.blocks import slices_apart, taken
-from trimlearn._utils.threads import each, team, total
-from trimlearn._utils.warn import warn
-from trimlearn.estimators.inputs import places
-from trimlearn.estimators.streamed import StreamedData, column_names, labels_of
-from trimlearn.losses import Logistic, Softmax
-from trimlearn.losses.storage import Storage, open_storage
-from trimlearn.problem import Problem
+from trimlearn._utils.threads import each, team
+from trimlearn.estimators.linear.streamed_label_fits import (
+    LabelFits,
+    StreamedLabels,
+    label_pieces,
+    score_quantile,
+)
+from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice
 from trimlearn.progress import stage
-from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import Judged
-from trimlearn.robust.labels.noise import LabelNoise, two_columns
+from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict
-from trimlearn.robust.streamed import PER_PARAMETER, SLICES, newton_streamed, trimmed_newton, trimming
-from trimlearn.smart import svrg
+from trimlearn.robust.streamed import trimming
 from trimlearn.smart.method import Record
 from trimlearn.smart.sizes import FEW
-from trimlearn.solve import solve
 from trimlearn.streams import Dataset
-from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["fit_logistic_stream"]
-
-PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
-FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
-LEAD, LEAST = 1 << 24, 8  # numbers in the rows that go ahead, a limit on memory, 67 MB; at most an eighth of all rows
-TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
-ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 
 
 def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     """Fit ``model`` to the dataset, keeping h; None: find out.
 
-    The fit to a sample, with all that a fit to arrays does, says whether labels are wrong and which for which; all rows
-    say how many (one step of EM), and decide the trimmed fit and the final one.
+    The fit to a sample, with all that a fit to arrays does, says whether labels are wrong and which for which. As many
+    rows as memory holds give the model that judges all labels, by a likelihood that allows for this noise; all rows say
+    how many are wrong (EM), and decide the trimmed fit and the final one.
     """
+    refuse_choice(model)
     if model.penalty not in (None, "l2") or model.class_weight is not None or model.balanced_trimming:
         raise ValueError(
             "data larger than memory are fitted with penalty=None or 'l2', without class_weight and balanced_trimming; "
@@ -54,10 +44,10 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
         )
     q = data.p + bool(model.fit_intercept)
     streamed = StreamedData(data, model._seed(), shuffled=q > FEW)
-    labels = _Labels(streamed)
+    labels = StreamedLabels(streamed)
     if len(labels.classes) > 2 and not streamed.shuffled and q * len(labels.classes) > FEW:  # which nobody could know
         streamed = replace(streamed, shuffled=True)
-        labels = _Labels(streamed)
+        labels = StreamedLabels(streamed)
     known = streamed.fitted_to_sample(model, labels.written)
     if len(known.classes_) < len(labels.classes):
         raise ValueError(
@@ -69,19 +59,21 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     vars(model).pop("_training", None)
     model._bounds, n = known._bounds, data.n
     ridge = 0.0 if model.penalty is None else 1 / (model.C * n)
-    fits = _Fits(model, streamed.X, labels, ridge)
+    fits = LabelFits(model, streamed.X, labels, ridge)
     with team():
         verdict = known._judged.verdict
-        noise = _as_it_is(verdict.noise)
+        noise, start = _as_it_is(verdict.noise), known._x
         if h is None and not verdict.clean:
             stage("how many labels are wrong")
-            noise = fits.renewed(noise, known)
+            known = fits.judge(known, noise)
+            if len(streamed.sample[1]) < n:  # else it is known already
+                noise = fits.renewed(noise, known)
         share = 1 - noise.epsilon if h is None else h / n
         stage(f"trimmed fit, keeping {share * n:.0f} of {n} rows")
-        raw, f, objectives = fits.trimmed(known._x, share * n)
+        raw, f, objectives = fits.trimmed(start, share * n)
         found = trimming(f, share * n)
         w = np.empty_like(f)
-        for at in _pieces(n):
+        for at in label_pieces(n):
             w[at] = found.of(f[at])
         del f
         fits.warn_of_lost_classes(w)
@@ -101,185 +93,12 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
         _keep_rows(model, streamed, fits, noise, None if h is None else share)
 
 
-class _Labels:
-    """The labels of all rows, in the order of the copy."""
-
-    def __init__(self, streamed: StreamedData) -> None:
-        t = streamed.t
-        self.data = streamed.data
-        values = np.unique(np.concatenate([_distinct(t[at]) for at in _pieces(len(t))]))
-        self.classes = np.unique(self.written(values))
-        if len(self.classes) < 2:
-            raise ValueError(f"y holds one class only, {self.classes[0]}; a classifier needs two at least.")
-        if len(values) > len(t) ** 0.5 + 1 and self.classes.dtype.kind == "f":
-            raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
-        self._t = t
-        self._plain = len(values) == 2 and list(values) == [0, 1] and t.dtype == streamed.copy.X.dtype
-
-    def written(self, t: np.ndarray) -> np.ndarray:
-        """Labels as the files have them."""
-        return labels_of(self.data, t)
-
-    def codes(self, at: slice) -> np.ndarray:
-        """The numbers of the classes of some rows."""
-        t = self._t[at]
-        return t.astype(np.int64) if self._plain else places(self.written(t), self.classes)
-
-    def target(self) -> np.ndarray:
-        """The target that a loss takes: the mapped numbers themselves where they are 0 and 1."""
-        if self._plain:
-            return self._t
-        return np.concatenate([self.codes(at) for at in _pieces(len(self._t))])
-
-
-class _Fits:
-    """The fits to all rows, which some of them, held in memory, go ahead of."""
-
-    def __init__(self, model: Any, X: np.ndarray, labels: _Labels, ridge: float) -> None:
-        self.model, self.X, self.labels, self.ridge = model, X, labels, ridge
-        self.n, self.K = len(X), len(labels.classes)
-        self.some = slices_apart(self.n, max(1, min(LEAD // X.shape[1], self.n // LEAST)), SLICES)
-        self.storage = open_storage(X)
-        self._opinion: np.ndarray | None = None  # predictions of two classes by the sample's model
-
-    @cached_property
-    def lead(self) -> Storage:
-        """The rows that go ahead, in memory."""
-        return open_storage(taken(self.X, self.some))
-
-    def loss(self, t: np.ndarray, storage: Storage) -> Logistic | Softmax:
-        if self.K == 2:
-            return Logistic(storage, t, intercept=self.model.fit_intercept, part=True)
-        return Softmax(storage, t, self.K, intercept=self.model.fit_intercept)
-
-    def losses(self, t: np.ndarray) -> tuple[Logistic | Softmax, Logistic | Softmax | None]:
-        """That of all rows, and that of those which go ahead; None where they would be too few."""
-        loss = self.loss(t, self.storage)
-        rows, parameters = sum(at.stop - at.start for at in self.some), prod(loss.x_shape)
-        ahead = PER_PARAMETER * parameters <= rows and parameters <= FEW
-        return loss, self.loss(taken(t, self.some), self.lead) if ahead else None
-
-    def trimmed(self, x: Array, h: float) -> tuple[Array, np.ndarray, list[float]]:
-        """The trimmed fit that keeps h, from x; the losses of all rows, and F after each step."""
-        loss, lead = self.losses(self.labels.target())
-        x = x.astype(loss.like.dtype)
-        if prod(loss.x_shape) <= FEW:
-            return trimmed_newton(loss, x, h, self.ridge, lead)
-        problem = Problem(loss, CappedSimplex(h), Ridge(self.ridge))
-        found = solve(problem, self._method, x0=x, max_passes=self._passes, tol=1e-3, seed=self.model._seed())
-        return found.x, np.asarray(found.losses), [record.objective for record in found.history]
-
-    def corrected(self, noise: LabelNoise, known: Any, share: float | None) -> Array:
-        """The fit to the classes that rows have by their labels and by the sample's model; or to the best ``share``."""
-        x = (known._judged.x if share is not None else _as_x(known)).astype(self.storage.like.dtype)
-        if share is None:
-            P = np.empty((self.n, 1 if self.K == 2 else self.K), self.storage.like.dtype)
-
-            def note(at: slice) -> None:
-                P[at] = self.classes(known, noise, at)[:, -P.shape[1] :]
-
-            each(note, _pieces(self.n))
-            self._opinion = None
-            return self._fit(P[:, 0] if self.K == 2 else P, x, None)
-        scores, _ = self.scores(known, noise)
-        return self._fit(self.labels.target(), x, scores <= max(0.0, _quantile(scores, share)))
-
-    def _fit(self, t: np.ndarray, x: Array, w: np.ndarray | None) -> Array:
-        loss, lead = self.losses(t)
-        if prod(loss.x_shape) <= FEW:
-            if w is None:
-                return newton_streamed(loss, x, _all, self.ridge, None if lead is None else (lead, _all))
-            ahead = None if lead is None else (lead, taken(w, self.some).__getitem__)
-            return newton_streamed(loss, x, w.__getitem__, self.ridge, ahead)
-        if w is not None:
-            raise ValueError("contamination must be 'auto' for so many columns and classes, or reweight=False.")
-        problem = Problem(loss, AllOnes(), Ridge(self.ridge))
-        return solve(problem, self._method, x0=x, max_passes=self._passes, tol=1e-3, seed=self.model._seed()).x
-
-    @property
-    def _method(self) -> Any:
-        return svrg(sampling="blocks") if self.model.method is None else self.model.method
-
-    @property
-    def _passes(self) -> float:
-        return ENOUGH if self.model.max_passes is None else float(self.model.max_passes)
-
-    def renewed(self, noise: LabelNoise, known: Any) -> LabelNoise:
-        """The noise model after a step of EM over all rows: T, and the share of wrong labels."""
-        K = self.K
-        if K == 2:
-            self._opinion = np.empty((self.n, 1), self.X.dtype)
-
-        def counted(at: slice) -> np.ndarray:
-            if self._opinion is not None:
-                self._opinion[at] = self._predicted(known, at)
-            P, codes = self.classes(known, noise, at), self.labels.codes(at)
-            return np.stack([np.bincount(codes, column, K) for column in P.T])
-
-        N = total(counted, _pieces(self.n), np.zeros((K, K)))
-        T = N / np.maximum(N.sum(axis=1, keepdims=True), 1e-300)
-        return replace(noise, T=T, epsilon=float(1 - np.trace(N) / self.n))
-
-    def scored(self, z: np.ndarray, noise: LabelNoise, at: slice) -> tuple[np.ndarray, np.ndarray]:
-        """The log-odds that the labels of some rows are wrong, by predictions z for them, and the classes suggested."""
-        codes = self.labels.codes(at)
-        if self.K > 2:
-            verdict = LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes)))
-            return verdict.scores, verdict.suggested
-        # The same in fewer steps, for two classes: P(other class)T[other, label] over P(class)T[class, label].
-        p, T = expit(np.where(codes == 1, -z[:, 0], z[:, 0]).astype(np.float64)), noise.bounded
-        odds = (p * (1 - 2 * noise.floor) + noise.floor) / ((1 - p) * (1 - 2 * noise.floor) + noise.floor)
-        scores = np.log(np.maximum(odds, TINY)) + np.log([T[1, 0] / T[0, 0], T[0, 1] / T[1, 1]])[codes]
-        return scores, codes if noise.epsilon == 0 else np.where(scores <= 0, codes, 1 - codes)
-
-    def opinion(self, known: Any, at: slice) -> np.ndarray:
-        """Predictions for some rows by the sample's model; those of two classes are made once."""
-        if self._opinion is not None:
-            return self._opinion[at]
-        return np.asarray(self._predicted(known, at))
-
-    def _predicted(self, fitted: Any, at: slice) -> np.ndarray:
-        coef = fitted.coef_.T.astype(self.X.dtype)
-        return np.asarray(self.X[at] @ coef + fitted.intercept_.astype(self.X.dtype))
-
-    def classes(self, known: Any, noise: LabelNoise, at: slice) -> np.ndarray:
-        """P(class | x, label) of some rows, (m, K)."""
-        z, codes = self.opinion(known, at), self.labels.codes(at)
-        if self.K > 2:
-            return LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes))).classes
-        wrong = expit(self.scored(z, noise, at)[0])
-        first = np.where(codes == 1, wrong, 1 - wrong)
-        return np.column_stack([first, 1 - first])
-
-    def scores(self, fitted: Any, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:
-        """The log-odds that labels are wrong, and the numbers of the classes suggested."""
-        scores = np.empty(self.n, np.float32)
-        suggested = np.empty(self.n, np.int8 if self.K <= np.iinfo(np.int8).max else np.int32)
-
-        def note(at: slice) -> None:
-            scores[at], suggested[at] = self.scored(self._predicted(fitted, at), noise, at)
-
-        each(note, _pieces(self.n))
-        return scores, suggested
-
-    def warn_of_lost_classes(self, w: np.ndarray) -> None:
-        kept = np.zeros(self.K)
-        for at in _pieces(self.n):
-            kept += np.bincount(self.labels.codes(at), w[at], self.K)
-        lost = self.labels.classes[np.asarray(kept) == 0]
-        if len(lost):
-            warn(
-                f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
-                "has. Lower contamination.",
-            )
-
-
-def _keep_rows(model: Any, streamed: StreamedData, fits: _Fits, noise: LabelNoise, share: float | None) -> None:
+def _keep_rows(model: Any, streamed: StreamedData, fits: LabelFits, noise: LabelNoise, share: float | None) -> None:
     """What is known of every row by the final model, in the order of the files."""
     n, restored = streamed.data.n, streamed.copy.restored
     scores, suggested = fits.scores(model, noise)
     clean = share is None and noise.epsilon == 0
-    model.threshold_ = (inf if clean else 0.0) if share is None else max(0.0, _quantile(scores, share))
+    model.threshold_ = (inf if clean else 0.0) if share is None else max(0.0, score_quantile(scores, share))
     model.suggested_labels_ = model.classes_[restored(suggested)]
     del suggested
     model.outlier_scores_ = restored(scores)
@@ -292,35 +111,9 @@ def _keep_rows(model: Any, streamed: StreamedData, fits: _Fits, noise: LabelNois
         if model.reweight:
             model.weights_[at] = model.outlier_scores_[at] <= model.threshold_
 
-    each(part, _pieces(n))
+    each(part, label_pieces(n))
 
 
 def _as_it_is(noise: LabelNoise) -> LabelNoise:
     """The same for predictions of a model that is as sure of itself as it is."""
     return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
-
-
-def _as_x(fitted: Any) -> Array:
-    """The parameters of a fitted model, as a loss takes them."""
-    x = fitted.coef_.T
-    x = np.vstack([x, fitted.intercept_]) if fitted.fit_intercept else x
-    return x[:, 0] if len(fitted.classes_) == 2 else x
-
-
-def _all(at: slice) -> float:
-    """Every row counts once."""
-    return 1.0
-
-
-def _distinct(t: np.ndarray) -> np.ndarray:
-    """The different labels among t; quickly where these are a few of the first."""
-    few = np.unique(t[:FEW_LABELS])
-    return few if len(few) < FEW_LABELS // 2 and np.isin(t, few).all() else np.unique(t)
-
-
-def _quantile(scores: np.ndarray, share: float) -> float:
-    return float(np.partition(scores, min(len(scores) - 1, int(share * len(scores))))[int(share * len(scores)) - 1])
-
-
-def _pieces(n: int) -> list[slice]:
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]

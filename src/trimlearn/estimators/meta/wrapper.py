@@ -19,7 +19,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, row_names
-from trimlearn.estimators.inputs import check_counts, check_labels_known, numbers, places
+from trimlearn.estimators.inputs import check_counts, check_labels_known, numbers, places, refuse_collections
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.networks import check_no_module, is_net
@@ -183,6 +183,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit; X goes to the estimator as it is. sample_weight: 2 is the row twice, 0 its removal."""
+        refuse_collections(self, X, y)
         with intact(self):
             rows = self._validate(X, y, sample_weight, reset=True)
             self._row_names = row_names(X)

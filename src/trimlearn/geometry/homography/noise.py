@@ -51,10 +51,13 @@ class MatchNoise(NamedTuple):
         return max(1.0 - within, 0.0)
 
 
-def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None) -> MatchNoise:
+def noise_of(
+    e2: Floats, chance: Chance, start: MatchNoise | None = None, limit: float | None = None
+) -> MatchNoise:
     """Maximum likelihood by EM among errors below WIDE, where e² is exponential for inliers and uniform for others.
 
-    It starts from the median of the errors that chance explains worst, or from the noise given. A homography takes
+    It starts from the median of the errors that chance explains worst, those up to ``limit`` where that is known, or
+    from the noise given. A homography takes
     eight degrees of freedom from the 2k of k matches: the four smallest errors may be 0 and do not count for the
     median, and E e² is Σe²/(k − 4). Of many matches, which are in lexicographic order, every few are enough.
     """
@@ -62,7 +65,7 @@ def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None) -> Mat
         e2, chance = e2[::step], chance.thinned(step)
     wide, least = (WIDE * chance.side) ** 2, (EXACT * chance.side) ** 2
     near = e2[e2 < wide]
-    v = 2.0 * start.scale**2 if start is not None else _first(near, chance.best(e2).e2)  # the mean of e²
+    v = 2.0 * start.scale**2 if start is not None else _first(near, limit or chance.best(e2).e2)  # the mean of e²
     if v is None:
         return MatchNoise(least**0.5)
     v, share, total = max(v, 2.0 * least), 0.5, 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -116,9 +117,10 @@ class PointPairs:
 
 
 def check_points(points: Any, name: str) -> Floats:
-    """Points (n, 2), finite, in float64; OpenCV's (n, 1, 2) will do."""
+    """Points (n, 2), finite, in float64; OpenCV's (n, 1, 2) and lists of KeyPoint will do."""
     if is_sparse(points):
         raise ValueError(f"{name} is a sparse matrix; give a dense array of shape (n, 2).")
+    points = _of_opencv(points, name)
     if np.shape(points)[1:] == (1, 2):
         points = np.asarray(points)[:, 0]
     found = np.asarray(to_numpy(check_matrix(points, name)), dtype=np.float64)
@@ -127,6 +129,19 @@ def check_points(points: Any, name: str) -> Floats:
     if np.abs(found).max() > HUGE:
         raise ValueError(f"{name} holds coordinates beyond {HUGE:g}, which no image has; give pixels.")
     return found
+
+
+def _of_opencv(points: Any, name: str) -> Any:
+    """The pixels of a list of OpenCV's KeyPoint; anything else as it is, but a list of DMatch is refused."""
+    cv2: Any = sys.modules.get("cv2")  # whoever has such objects has imported it
+    if cv2 is None or not isinstance(points, list | tuple) or not points:
+        return points
+    if isinstance(points[0], cv2.DMatch):
+        raise ValueError(
+            f"{name} is a list of DMatch; give the points that they name, src = [kp1[m.queryIdx].pt for m in matches] "
+            "and dst = [kp2[m.trainIdx].pt for m in matches]."
+        )
+    return [k.pt for k in points] if all(isinstance(k, cv2.KeyPoint) for k in points) else points
 
 
 def check_pairs(src: Any, dst: Any, scores: Any = None) -> PointPairs:
@@ -190,7 +205,7 @@ def check_spread(pairs: PointPairs) -> None:
         if count < 4 and (count := len(distinct_rows(points)[0])) < 4:
             have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
-        if np.abs(np.median(points, axis=0)).max() > FAR * extent.max():
+        if np.abs(np.median(points[:: max(1, len(points) // ENOUGH)], axis=0)).max() > FAR * extent.max():
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
         if _narrowness(points) <= FLAT:
             raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
@@ -220,10 +235,18 @@ def _inverse(T: Floats) -> Floats:
 
 
 def _extent(points: Floats) -> Floats:
-    """Width and height of what the points cover."""
-    low, high = np.quantile(points, CORE, axis=0)
+    """Width and height of what the points cover: the quantiles of CORE, without np.quantile's many calls."""
+    ordered = np.sort(points[:: max(1, len(points) // ENOUGH)], axis=0)
+    low, high = (_between(ordered, share * (len(ordered) - 1)) for share in CORE)
     side = (high - low) / (CORE[1] - CORE[0])
     return np.asarray(np.where(side > 0, side, np.maximum(np.ptp(points, axis=0), np.finfo(np.float64).tiny)))
+
+
+def _between(ordered: Floats, place: float) -> Floats:
+    """The row at a place between two."""
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return np.asarray(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
 
 
 def _frame(points: Floats, s: Floats) -> Floats:

@@ -23,7 +23,7 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
-SETTLED = (1e-7, 1e-6)  # a step of x, of norm 1, that is none: 10⁻⁴ and 10⁻³ pixels in an image of 1000
+SETTLED = 1e-7  # a step of x, of norm 1, that is none: 10⁻⁴ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
 MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
@@ -33,12 +33,12 @@ def refined(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | Non
     """The H (pixels) near this one at which Σ wᵢJᵢᵀMᵢ⁻¹rᵢ = 0 for its own weights w; r and M as in `squared_errors`."""
     step = len(pairs) // FEW
     if step > 1:
-        H = _settled(H, pairs[::step], chance.thinned(step), threshold, ROUNDS[0], SETTLED[0])
-    return _settled(H, pairs, chance, threshold, ROUNDS[step > 1], SETTLED[step > 1])
+        H = _settled(H, pairs[::step], chance.thinned(step), threshold, ROUNDS[0])
+    return _settled(H, pairs, chance, threshold, ROUNDS[step > 1])
 
 
 def _settled(
-    H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, rounds: int, least: float
+    H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, rounds: int
 ) -> Floats:
     x, points = pairs.to_normalised(H), pairs.normalised
     squares, noise, mixing = _products(points.both), None, _Mixing()
@@ -56,7 +56,7 @@ def _settled(
         if not w[near] @ after.e2[near] <= WORSE * (w[near] @ at.e2[near]):
             break
         x, at = new, after
-        if np.abs(step).max() <= least:
+        if np.abs(step).max() <= SETTLED:
             break
     return pairs.to_pixels(x)
 

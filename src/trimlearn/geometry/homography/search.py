@@ -21,16 +21,18 @@ from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_er
 __all__ = ["CERTAIN", "FIRST", "Candidate", "SampleSearch", "samples_needed", "some_of"]
 
 CERTAIN = 0.01  # homographies as good by chance, expected: of a hundred sets of random matches one is fitted, at most
-# Samples at a time: limits on time. Half of the matches wrong need 143 samples for 99.99 %, fewer than the first batch;
-# the following double. One of 8192 leaves some 1,200 homographies, as one sample in seven keeps its orientation.
-FIRST, BATCH = 256, 8192
+# Samples at a time: limits on time. A third of the matches wrong need 42 samples for 99.99 %, fewer than the first
+# batch, half of them 143, fewer than both of the first two; each following one is GROWTH times what was drawn before.
+# One of 8192 leaves some 1,200 homographies, as one sample in seven keeps its orientation.
+FIRST, GROWTH, BATCH = 64, 3, 8192
 FIFTH = 5  # the share of a batch's homographies that a glance leaves: some 1,200 / SIGHTED
 GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
 SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
-SURVIVORS = 16  # of a batch, which all matches score: a limit on time
+SURVIVORS = 16  # of a batch, which all matches score: a limit on time. Of the first, those that are polished
 POLISHED = (4, 2)  # of these, in the first batch and in the others: limits on time
 ROUNDS = 10  # of concentration at most: a limit on time; in random scenes four of five candidates stop by themselves
-SETTLED = 1e-3  # relative gain of such a round that is not worth another: the refinement follows anyway
+# Relative gain of such a round that is not worth another, at first and in a closer look: the refinement follows anyway.
+SETTLED, CLOSELY = 0.01, 1e-3
 ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
@@ -42,9 +44,9 @@ SAME = 0.9  # of the matches that either explains, both do: noise moves no more,
 CLEAR, CLOSER, INNER = 200, 4, 512
 SHARP = 0.5  # of the noise's variance: that of H at any match, if no closer look is needed (a choice: less than one)
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
-# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves. With
-# more of them, that chance explains all of them together is what the test for chance has refuted.
-LINE = 0.2
+# Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves: those on
+# it agree whatever H does elsewhere, and with a fifth of strangers among them 5 of 60 lines were taken for planes.
+LINE = 0.5
 
 
 @final
@@ -115,7 +117,7 @@ class SampleSearch:
             self._try(samples, EXTREME)
             return self.best
         while self.drawn < limit and not self._enough(probability):
-            count = min(max(self.drawn, FIRST), BATCH, limit - self.drawn)
+            count = min(max(GROWTH * self.drawn, FIRST), BATCH, limit - self.drawn)
             self._try(self._draw(count, limit), THIN)
         self._look_closer()
         return self.best
@@ -135,9 +137,9 @@ class SampleSearch:
             samples = rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T]
             H = four_point(self.pairs.normalised, samples, EXTREME)
             if len(H):
-                for i in _top(self._worth(H, self.pairs, squared_errors), POLISHED[0]):
+                for i in _top(self._worth(H, self.pairs, one_way_errors), POLISHED[1]):
                     self._polish(H[i], to_the_top=True)
-            if self.best.score - before <= SETTLED * abs(before):
+            if self.best.score - before <= CLOSELY * abs(before):
                 return
 
     def _draw(self, count: int, limit: int) -> Ints:
@@ -177,8 +179,9 @@ class SampleSearch:
         if len(H) > SURVIVORS:
             kept = min(max(len(H) // FIFTH, SURVIVORS), SIGHTED)
             H = H[_top(self._worth(H, self._glance, one_way_errors), kept)]
-        if len(H) > SURVIVORS:
-            H = H[_top(self._worth(H, self._subset, squared_errors), SURVIVORS)]
+        survivors = SURVIVORS if self.drawn > FIRST else POLISHED[0]
+        if len(H) > survivors:
+            H = H[_top(self._worth(H, self._subset, squared_errors), survivors)]
         if len(H):
             for i in _top(self._worth(H, self.pairs, squared_errors), POLISHED[self.best is not None]):
                 self._polish(H[i])
@@ -198,7 +201,7 @@ class SampleSearch:
         for _ in range(ROUNDS):
             x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
             after, better = self._scored(x)
-            gain, enough = better - score, SETTLED * abs(score)
+            gain, enough = better - score, (CLOSELY if to_the_top else SETTLED) * abs(score)
             if gain > 0:
                 H, e2, score = x, after, better
             if gain <= enough or (not to_the_top and self.best is not None and self.best.agrees(e2, self.chance.s)):
@@ -227,7 +230,7 @@ class SampleSearch:
         if self.chance.n <= 4.5 or log_nfa > log(CERTAIN):  # four fit always; chance is judged elsewhere
             return True
         H, limit = self.pairs.to_pixels(found.H), found.significance.e2
-        width = 0.5**0.5 * noise_of(found.e2, self.chance).threshold
+        width = 0.5**0.5 * noise_of(found.e2, self.chance, limit=limit).threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
             own = width * np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
             off = self.chance.off_a_line(found.e2 <= limit, limit, points, own)

@@ -134,9 +134,9 @@ def _decode(path: Path, name: str) -> NDArray[Any]:
     except OSError as error:
         raise ValueError(f"{name} cannot be read as an image: {error.strerror}.") from error
     decoded = _imdecode(raw, cv2.IMREAD_ANYDEPTH | cv2.IMREAD_COLOR)  # applies the EXIF orientation, drops alpha
+    _check_whole(raw.tobytes(), name)
     if decoded is None:
         raise ValueError(f"{name} is not an image that can be read ({raw.size} bytes); use JPEG, PNG or TIFF.")
-    _check_whole(raw.tobytes(), name)
     if bytes(raw[:2]) != JPEG:
         whole = _imdecode(raw, cv2.IMREAD_UNCHANGED)
         if whole is not None and whole.ndim == 3 and whole.shape[2] == 4 and whole.shape[:2] == decoded.shape[:2]:

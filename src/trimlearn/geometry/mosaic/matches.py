@@ -194,7 +194,12 @@ def _nearest(a: Descriptors, b: Descriptors, points: Floats) -> tuple[Ints, Ints
     there, first, second = there[here], first[here], np.empty(len(here), np.float32)
     for block, cosines in _cosines(a[here], b):  # once more, as few are left
         second[block] = _elsewhere(cosines, there[block], points)
-    return here, there, *(np.maximum(2.0 - 2.0 * c.astype(np.float64), 0.0) for c in (first, second))
+    return here, there, _squared(first), _squared(second)
+
+
+def _squared(cosines: Descriptors) -> Floats:
+    """The squared distances of unit vectors."""
+    return np.maximum(2.0 - 2.0 * cosines.astype(np.float64), 0.0)
 
 
 def _cosines(a: Descriptors, b: Descriptors) -> Iterator[tuple[slice, Descriptors]]:

@@ -55,9 +55,7 @@ def flexible_predictions(V: Any, labels: Labels, s: Floats, seed: int = 0, n_job
     return [np.log(np.maximum((trust * P + prior) / (trust + 1), LEAST)) for P, trust in found]
 
 
-def _forest(
-    F: Floats, seen: Labels, labels: Labels, s: Floats, K: int, seed: int, n_jobs: Any
-) -> tuple[Floats, float]:
+def _forest(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int, seed: int, n_jobs: Any) -> tuple[Floats, float]:
     """P(class) of every row, by trees that have not seen it, and how many there are."""
     forest = RandomForestClassifier(TREES, oob_score=True, random_state=seed, n_jobs=n_jobs)
     weight = None if np.all(s[seen] == 1) else s[seen]
