@@ -61,3 +61,12 @@ def test_shortest_interval(rows, h):
     lengths = written_out[h - 1 :] - written_out[: len(written_out) - h + 1]
     assert high - low == lengths.min()
     assert s[(values >= low) & (values <= high)].sum() >= h
+
+
+@pytest.mark.parametrize("weight", [0.5, 2.0, 3.0])
+def test_weights_that_are_all_the_same_need_not_be_one(weight):
+    """h is a weight, not a number of rows: two rows of weight 2 hold 4."""
+    F, s = np.array([[3.0, 1.0, 2.0, 7.0]]), np.full(4, weight)
+    assert_array_equal(hth_smallest(F, s, 2 * weight), [[2.0]])
+    assert_array_equal(keep_smallest(F, s, 2 * weight), [[0.0, weight, weight, 0.0]])
+    assert_allclose(keep_smallest(F, s, 2.5 * weight), [[0.5 * weight, weight, weight, 0.0]])
