@@ -27,7 +27,7 @@ from trimlearn.smart.algorithm import Algorithm1
 
 __all__ = ["fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
 
-MOST_CLASSES = 64  # predictions of a row that a kernel holds: more do not fit beside it into registers
+MOST_CLASSES = 16  # predictions of a row that the kernels were tried with on a device
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
 COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
