@@ -182,9 +182,11 @@ def test_files_that_are_no_images(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.jpg does not exist"):
         match_images(tmp_path / "nowhere.jpg", np.zeros((40, 40), np.uint8))
     raw = cv2.imencode(".png", photo(look(0)))[1].tobytes()
-    for name, content in (("text.jpg", b"not a picture"), ("empty.png", b""), ("cut.png", raw[:60])):
+    for name, content in (("text.jpg", b"not a picture"), ("empty.png", b"")):
         with pytest.raises(ValueError, match=rf"{name} is not an image that can be read"):
             detect(_written(tmp_path / name, content))
+    with pytest.raises(ValueError, match=r"cut\.png is damaged: its 60 bytes end before the picture does"):
+        detect(_written(tmp_path / "cut.png", raw[:60]))
     with pytest.raises(ValueError, match="cannot be read as an image"):
         detect(tmp_path)
 

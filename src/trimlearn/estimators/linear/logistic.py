@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -36,7 +35,7 @@ from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.crossfit import Judged, judge_labels
-from trimlearn.robust.labels.judges import MEDIUM
+from trimlearn.robust.labels.judges import is_large
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
@@ -278,8 +277,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self._training = data
         distinct = Distinct.of(data)
         rows = self._drawn_in(distinct.rows)
-        many = rows.n * prod(self._loss(rows).x_shape) > MEDIUM
-        solver = self._solver(self._seed(), ENOUGH_OF_MANY if many else ENOUGH)
+        solver = self._solver(self._seed(), ENOUGH_OF_MANY if is_large(self._loss(rows)) else ENOUGH)
         warm = warm and self._x.shape == self._loss(rows).x_shape
         known = warm and len(self._judged.verdict.labels) == rows.n
         judged = self._judged if known else self._judge(rows, h, solver.seed)

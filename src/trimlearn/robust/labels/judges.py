@@ -28,7 +28,7 @@ from trimlearn.smart.sizes import SMALL
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["MEDIUM", "SAMPLE", "Judges", "Rows", "Start"]
+__all__ = ["SAMPLE", "Judges", "Rows", "Start", "is_large"]
 
 Start = tuple[float, bool]  # the share of its rows that a model trusts, and whether that is the share of every class
 Rows = NDArray[np.int64]
@@ -36,6 +36,11 @@ Rows = NDArray[np.int64]
 COPIED = 1 << 28  # bytes of V that are taken out of it for one fit, a limit on memory: 85,000 rows of MNIST
 MEDIUM = 20 * SMALL  # n·dim(x) up to which a fit of 40 passes takes a second: a limit on time
 SAMPLE = 8_000  # rows that a fit to many begins with, a limit on time: a seventh of MNIST
+
+
+def is_large(loss: PredictionLoss) -> bool:
+    """Whether a pass takes long, and is many steps: of few rows with many parameters it is few."""
+    return loss.n > 2 * SAMPLE and loss.n * prod(loss.x_shape) > MEDIUM
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,7 @@ class Judges:
     def _passes(self) -> _Passes:
         if self.small:
             return SMALL_PASSES
-        return MEDIUM_PASSES if self.loss.n * prod(self.loss.x_shape) <= MEDIUM else LARGE_PASSES
+        return LARGE_PASSES if is_large(self.loss) else MEDIUM_PASSES
 
     def _chosen(self, loss: PredictionLoss) -> Method | None:
         """How to fit: None leaves it to `trimlearn.solve`, which would take few rows of many for a small problem."""
