@@ -108,7 +108,7 @@ def test_a_known_level_trims_as_many_examples() -> None:
 def test_every_group_keeps_its_share() -> None:
     x, y, off = curve()
     groups = np.where(np.arange(300) % 3 == 0, "a", "b")
-    result = run(network(1, 1), squares, (x, y), 0.2, groups=groups)
+    result = run(network(1, 1), squares, (x, y), 0.2, groups=groups, epochs=40)
     assert np.isclose(result.weights_[groups == "a"].sum(), 80) and np.isclose(result.weights_.sum(), 240)
     assert (~result.inlier_mask_)[off].all()
 
@@ -361,6 +361,17 @@ def test_a_network_that_has_not_learnt_yet_says_so(epochs: int, said: bool) -> N
         result = trim(nn.Linear(4, 1), squares, data, epochs=epochs, progress=False)
     assert any("still falling" in str(warning.message) for warning in seen) is said
     assert np.mean(~result.inlier_mask_[:200]) == 0 if said else np.mean(~result.inlier_mask_[:200]) > 0.95
+
+
+@pytest.mark.parametrize(("epochs", "said"), [(4, True), (30, False)])
+def test_what_a_network_trims_that_has_not_learnt_is_doubtful(epochs: int, said: bool) -> None:
+    """A fifth of the labels are wrong, and known to be; four epochs of some steps are too few to learn the others."""
+    x, y, _, _ = blobs(n=300)
+    torch.manual_seed(0)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        trim(network(3, 3), CROSS_ENTROPY, (x, y), 0.2, epochs=epochs, progress=False)
+    assert any("has not learnt yet" in str(warning.message) for warning in seen) is said
 
 
 @pytest.mark.parametrize("curved", [True, False])

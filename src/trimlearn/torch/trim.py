@@ -45,6 +45,10 @@ UNTRAINED = (
     "no example was found to be wrong, but the loss was still falling when the epochs ended: a network that has not "
     "learnt yet cannot tell; use more epochs or a larger learning rate."
 )
+UNLEARNT = (
+    "the loss was still falling when the epochs ended: what was trimmed may be what the network has not learnt yet, "
+    "rather than wrong; use more epochs or a larger learning rate."
+)
 
 
 def trim(
@@ -194,6 +198,7 @@ class _Fit:
         labels = self.epochs.labels
         fitted = self._labels(run, labels) if labels is not None else self._numbers(run)
         weights, scores, threshold, level, measure = fitted
+        self._warn_if_untrained(run, weights)
         verdict = measure.verdict if isinstance(measure, LabelMeasure) else None
         suggested = None
         if verdict is not None and labels is not None:
@@ -217,6 +222,15 @@ class _Fit:
             _measure=measure,
             _epochs_of=epochs_of,
         )
+
+    def _warn_if_untrained(self, run: Run, weights: np.ndarray) -> None:
+        """UserWarning where the module has learnt too little to tell what is wrong."""
+        if run.stopped or self.share == 1 or not still_falling(run.history):
+            return
+        if self.share is not None:
+            warn(UNLEARNT)
+        elif np.all(weights > 0):
+            warn(UNTRAINED)
 
     # -- labels -------------------------------------------------------------------------------------------------------
 
@@ -260,8 +274,6 @@ class _Fit:
             weights = verdict.inliers.astype(np.float64)
             self._fit(run, self._plan(weights, self._given))
             scores = scale.scores(losses)
-            if np.all(weights > 0) and not run.stopped and still_falling(run.history):
-                warn(UNTRAINED)
             self._warn_of_misfit(scores, verdict)
             return weights, scores, verdict.cutoff, verdict.contamination, LossMeasure(scale)
         if self.share < 1:
