@@ -30,6 +30,7 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks trust      # more than half an hour: never silently worse than the plain model?
     python -m benchmarks dirty      # more than five minutes: are wrong targets found in tables full of other errors?
     python -m benchmarks torch      # some seven minutes on a GPU, half an hour without: networks on wrong labels
+    python -m benchmarks scale      # two minutes, 7 GB of disk: files larger than memory, and Dask's overhead
     python -m benchmarks walk       # seconds: how many files and functions a fit visits
     python -m benchmarks report     # this page
 
@@ -226,6 +227,21 @@ How to read it:
 - *Tables.* Those of tabular/ and four of scikit-learn's, two thirds of at most 900 rows to train on, test labels right.
 - *Seconds.* Beside a loop of Adam as people write it, as many epochs of the same batches.
 - *A pass.* Value and gradient of a softmax by `TorchLoss`, in units of the core's own on NumPy, one thread.
+""",
+    "scale": """## Scale: files larger than memory, and Dask
+
+Linear and logistic regression at default from Parquet files, each in a process of its own; then SMART on two Dask workers
+(docs/scale.md, docs/dask.md).
+
+How to read it:
+
+- *Reading.* What pyarrow takes to read the files once, the median of three readings; a fit is judged by how many of
+  these it takes, its copy of the rows included. MiB are what the process holds beside the system's cache of files, in
+  which all of them lie. The rows of four files are made up, the other twelve are their copies.
+- *Pass.* Over the copy: losses and gradient of all rows.
+- *Dask.* An empty submit-and-gather beside a round of the engine; b is the engine's own choice for that round trip, and
+  serves the pass in one process too.
+- *The same fit.* From Parquet, a memory map and arrays of the same rows: linear regression.
 """,
     "walk": """## The walk: how far a reader goes
 

@@ -34,7 +34,7 @@ __all__ = ["LabelFits", "StreamedLabels", "label_pieces", "score_quantile"]
 
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
-LEAD = 1 << 24  # numbers in the rows that go ahead: a limit on memory, 67 MB in float32
+LEAD = 1 << 23  # numbers in the rows that go ahead: a limit on time and on memory, 34 MB in float32
 STEPS = 2  # of EM for the share of wrong labels: each leaves a fifth of the error of a sample's, 0.3 points
 TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
