@@ -230,8 +230,8 @@ How to read it:
 """,
     "scale": """## Scale: files larger than memory, and Dask
 
-Linear and logistic regression at default from Parquet files, each in a process of its own; then SMART on two Dask workers
-(docs/scale.md, docs/dask.md).
+Linear and logistic regression at default from Parquet files, each in a process of its own; then SMART on two Dask
+workers (docs/scale.md, docs/dask.md).
 
 How to read it:
 
