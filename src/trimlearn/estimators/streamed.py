@@ -45,12 +45,16 @@ MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
 def opened(X: Any, y: Any, sample_weight: Any = None, fit_of: Any = None) -> Dataset | None:
     """The dataset meant by X and y; None where they are arrays for memory.
 
-    A path takes the name of its target as y. A large array is streamed too in a ``fit_of`` an estimator that can, so
-    that the same rows give the same fit whatever they lie in.
+    A path, a list of them or a table takes the name of its target as y. A large array is streamed too in a ``fit_of``
+    an estimator that can, so that the same rows give the same fit whatever they lie in.
     """
-    if isinstance(X, (str, os.PathLike)):
+    several = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (str, os.PathLike))
+    if several or isinstance(X, (str, os.PathLike)) or hasattr(X, "files"):
         if not isinstance(y, str) and not is_integer(y):
-            raise ValueError(f"y must name the column of {X} that holds the target, got {type(y).__name__}.")
+            named = "the files" if several or hasattr(X, "files") else X
+            raise ValueError(f"y must name the column of {named} that holds the target, got {type(y).__name__}.")
+        X, y = open_dataset(X, y), None
+    elif isinstance(y, str) and X is not None and not isinstance(X, Dataset):
         X, y = open_dataset(X, y), None
     if isinstance(X, Dataset):
         if y is not None:
