@@ -13,7 +13,7 @@ import numpy as np
 from trimlearn._utils.validation import as_numeric, is_sparse
 from trimlearn.streams.arrays import array_layout, npy_pieces, npz_pieces
 from trimlearn.streams.dataset import Dataset
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Piece
 from trimlearn.streams.tables import TABLES, table_pieces
 
@@ -184,7 +184,7 @@ def _column_list(columns: Any) -> list[Any]:
     return found
 
 
-def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], Layout]:
+def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], MatrixColumns]:
     """The pieces of an array or a memory map."""
     if is_sparse(source):
         raise ValueError("source is a sparse matrix: give it to fit as X, with y beside it; it is not streamed.")

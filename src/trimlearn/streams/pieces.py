@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn.streams.csv import CsvForm
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 
 __all__ = [
     "ArrayPiece",
@@ -45,11 +45,11 @@ class Piece(ABC):
         """Where it lies, in words for an error."""
 
     @abstractmethod
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         """Its rows in order, ``size`` at a time at most."""
 
     @final
-    def read(self, layout: Layout) -> Block:
+    def read(self, layout: MatrixColumns) -> Block:
         """All its rows."""
         found = list(self.blocks(layout, max(1, self.rows)))
         if len(found) == 1:
@@ -92,7 +92,7 @@ class ArrayPiece(Piece):
     def place(self) -> str:
         return f"X, rows {self.start} to {self.stop - 1}"
 
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         for i in range(self.start, self.stop, size):
             at = slice(i, min(i + size, self.stop))
             yield layout.of_array(self.A[at], None if self.t is None else self.t[at], self.place, i)
@@ -110,7 +110,7 @@ class NpyPiece(Piece):
     def place(self) -> str:
         return self.file
 
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         with naming(self.place):
             A = np.load(self.file, mmap_mode="r", allow_pickle=False)
             for i in range(0, self.rows, size):
@@ -131,7 +131,7 @@ class NpzPiece(Piece):
     def place(self) -> str:
         return self.file
 
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         with naming(self.place):
             targets: Iterator[Any] = iter(lambda: None, 0) if self.y is None else npz_rows(self.file, self.y, size)
             first = 0
@@ -197,7 +197,7 @@ class TablePiece(Piece):
         """The columns of the file, and their types."""
 
     @final
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         first = 0
         with naming(self.place):
             for batch in self.batches(layout.columns, size):

@@ -34,7 +34,7 @@ from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.column_bounds import column_bounds
-from trimlearn.robust.labels.crossfit import Judged, judge_labels
+from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.labels.judges import is_large
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
@@ -146,7 +146,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     _takes_dask = True
     _x: Array  # of the trimmed fit
-    _judged: Judged
+    _judged: JudgedLabels
 
     def __init__(
         self,
@@ -345,7 +345,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             return rows
         return replace(rows, X=self._bounds.clip(rows.X))
 
-    def _judge(self, rows: Examples, h: float | None, seed: int) -> Judged:
+    def _judge(self, rows: Examples, h: float | None, seed: int) -> JudgedLabels:
         stage("labels judged out of sample")
         return judge_labels(
             self._loss(rows),

@@ -18,7 +18,7 @@ from trimlearn.estimators.linear.streamed_label_fits import (
 )
 from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import Judged
+from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.streamed import trimming
@@ -89,7 +89,7 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
         model.raw_coef_, model.raw_intercept_ = model._parts(raw)
         model.coef_, model.intercept_ = model._parts(x)
         model.contamination_, model.noise_matrix_ = 1 - share, noise.T
-        model._judged = Judged(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
+        model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
         _keep_rows(model, streamed, fits, noise, None if h is None else share)
 
 

@@ -34,7 +34,7 @@ from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.method import Method
 
-__all__ = ["Judged", "judge_labels"]
+__all__ = ["JudgedLabels", "judge_labels"]
 
 TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are right, or nothing can be done
 TRUSTING: Start = (1.0, False)  # by definition: every row, whatever its class
@@ -44,7 +44,7 @@ FOLDS, FOLDS_OF_MANY = 5, 2  # of small data, where passes cost next to nothing;
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedLabels:
     """The verdict on all labels, and x, the mean of the models: where to start a fit to all rows."""
 
     verdict: LabelVerdict
@@ -62,7 +62,7 @@ def judge_labels(
     seed: int = 0,
     tol: float = 1e-4,
     n_jobs: Any = None,
-) -> Judged:
+) -> JudgedLabels:
     """Judge the labels of ``loss`` by models that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖².
 
     s: sample weights. trusted: the share of rows that the first models trust, where it is known. balanced: they
@@ -156,7 +156,7 @@ class _CrossFit:
             first = start if significant(gain, self.judges.s[rows], SIGNIFICANT) else first
         yield from sorted(STARTS, key=lambda start: start != first)
 
-    def judged_from(self, start: Start, to_beat: Floats | None = None) -> Judged:
+    def judged_from(self, start: Start, to_beat: Floats | None = None) -> JudgedLabels:
         """The verdict by models that begin so. Those that trust half of some rows are fitted to all only with the
         noise allowed for; or where there turns out to be none."""
         first = self.begin([(start, g) for g in range(self.folds)])
@@ -166,7 +166,7 @@ class _CrossFit:
                 return judged
         return self.judge(jobs(lambda at: self._further(start, *at), enumerate(first), self.n_jobs), to_beat)
 
-    def judge(self, models: list[Array], to_beat: Floats | None = None) -> Judged:
+    def judge(self, models: list[Array], to_beat: Floats | None = None) -> JudgedLabels:
         """The verdict by these models and by flexible ones."""
         models, judges = list(models), self.judges
 
@@ -175,7 +175,7 @@ class _CrossFit:
             return self.predict(models)
 
         verdict = label_verdict([self.predict(models), *self.flexible], judges.labels, judges.s, corrected, to_beat)
-        return Judged(verdict, sum(models) / len(models))
+        return JudgedLabels(verdict, sum(models) / len(models))
 
     def predict(self, models: list[Array]) -> Floats:
         """Predictions (n, K), each by the model of its fold."""
