@@ -79,8 +79,9 @@ def judge_labels(
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
-    labels, hashes = to_numpy(loss.t).astype(np.int64), row_hashes(loss.linear.storage.V)
+    labels = to_numpy(loss.t).astype(np.int64)
     judges = Judges.of(loss, labels, weights, C, method, seed, tol)
+    hashes = row_hashes(judges.V)
     fold = _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY)
     crossfit = _CrossFit(judges, hashes, fold, int(fold.max()) + 1, n_jobs)
     starts = crossfit.starts() if trusted is None else iter([(trusted, balanced)])
