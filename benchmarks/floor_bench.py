@@ -11,7 +11,7 @@ from trimlearn import Problem
 from trimlearn._utils.threads import team
 from trimlearn.engines import LocalEngine
 from trimlearn.smart import SMART
-from trimlearn.smart.draws import Coin, Given, Recipe
+from trimlearn.smart.draws import Coin, GivenRows, Recipe
 from trimlearn.smart.method import State
 
 __all__ = ["Bench"]
@@ -73,7 +73,7 @@ class Bench:
 
     def _step(self, state: State, k: int, rows: np.ndarray | None = None) -> None:
         draws = self.engine.draws(0, k)
-        batch = draws.recipe(self.algorithm.batch) if rows is None else Recipe(Given(rows))
+        batch = draws.recipe(self.algorithm.batch) if rows is None else Recipe(GivenRows(rows))
         self.algorithm.x_step(self.engine, state, batch, draws.recipe(self.algorithm.refresh, batch))
 
     @team()

@@ -18,7 +18,7 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Loss, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, NonNegative, Regularizer, Ridge, Sphere, Zero
-from trimlearn.smart.draws import Draws, Given, Recipe
+from trimlearn.smart.draws import Draws, GivenRows, Recipe
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
@@ -196,7 +196,7 @@ def assert_same(ours: Iterates, theirs: Iterates, steps: int, rtol: float = 1e-1
 
 def given(rows: Any) -> Recipe:
     """A recipe for these rows, whatever the seed."""
-    return Recipe(Given(np.asarray(rows)))
+    return Recipe(GivenRows(np.asarray(rows)))
 
 
 # ---- the methods ----

@@ -29,7 +29,7 @@ torch = pytest.importorskip("torch")
 from trimlearn.engines.cuda import CudaEngine, place  # noqa: E402
 from trimlearn.engines.cuda import engine as engine_module  # noqa: E402
 from trimlearn.engines.cuda.coins import first_uniforms  # noqa: E402
-from trimlearn.engines.cuda.layout import Layout  # noqa: E402
+from trimlearn.engines.cuda.layout import MatrixLayout  # noqa: E402
 from trimlearn.engines.cuda.select import Selection  # noqa: E402
 from trimlearn.engines.cuda.steps import Steps, penalties  # noqa: E402
 
@@ -247,7 +247,7 @@ def test_penalties_are_those_of_r2() -> None:
 @pytest.mark.parametrize("make", [lambda: Softmax(V, LABELS, intercept=True), lambda: Logistic(V, LABELS > 0)])
 def test_x_goes_there_and_back(make: Callable[[], Any]) -> None:
     loss = make()
-    layout, x = Layout(loss.linear), loss.generic()
+    layout, x = MatrixLayout(loss.linear), loss.generic()
     matrix = np.zeros(layout.shape)
     layout.put(x, matrix)
     np.testing.assert_array_equal(layout.x(matrix), x)

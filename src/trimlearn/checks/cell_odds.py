@@ -70,7 +70,7 @@ class CellOdds:
 
 @final
 @dataclass(frozen=True)
-class _Suspects:
+class _SuspectCells:
     """The cells of a column that may be wrong, (m,), and the candidates for what they were, (c, m)."""
 
     rows: Ints
@@ -88,7 +88,7 @@ class _Suspects:
     unusual: Flags  # (m,): written with more decimals than others
 
     @classmethod
-    def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int, writing: Writing) -> _Suspects:
+    def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int, writing: Writing) -> _SuspectCells:
         """Of column j, with the values x."""
         column, law = model.columns[j], model.model.laws[j]
         known = np.isfinite(x) & (x != model.common[j])
@@ -146,7 +146,7 @@ class _Suspects:
 def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequence[Writing]) -> CellOdds:
     """Which cells of X (n, p), judged as ``cells``, are wrong; ``writings``: how the columns are written."""
     p = X.shape[1]
-    suspects = [_Suspects.of(model, X[:, j], cells, j, writings[j]) for j in range(p)]
+    suspects = [_SuspectCells.of(model, X[:, j], cells, j, writings[j]) for j in range(p)]
     known = np.isfinite(X) & (X != model.common)
     Z = [column.into(X[known[:, j], j]) for j, column in enumerate(model.columns)]
     wrong = np.zeros(X.shape)
@@ -204,7 +204,7 @@ class _Shares:
         return shares
 
 
-def _named(suspects: list[_Suspects], row: Ints, column: Ints, joint: Floats) -> CellOdds:
+def _named(suspects: list[_SuspectCells], row: Ints, column: Ints, joint: Floats) -> CellOdds:
     """Who is wrong, and by which rule."""
     probability = joint[2:].sum(axis=0)
     best = [s.best() for s in suspects]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trimlearn.checks.findings import WrongCell
 
-__all__ = ["MISSING", "RULES", "UNUSUAL", "Origins", "Writing", "origins", "typical_errors"]
+__all__ = ["MISSING", "RULES", "UNUSUAL", "ErrorOrigins", "Writing", "origins", "typical_errors"]
 
 # What a value was multiplied by, and what that is called. A slip of the comma, or grams for kilograms.
 FACTORS = {
@@ -107,7 +107,7 @@ def _on_grid(x: Floats, step: float) -> Flags:
 
 @final
 @dataclass(frozen=True)
-class Origins:
+class ErrorOrigins:
     """What values were before an error. ``truths`` and ``weights``: (candidates, n); ``rules``: a rule per candidate.
 
     A weight is the probability of the written value given the truth, beside how much likelier one value is than its
@@ -120,7 +120,7 @@ class Origins:
     weights: Floats
 
 
-def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Origins:
+def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> ErrorOrigins:
     """What each of the values x, finite ones, may have been.
 
     Parameters
@@ -134,7 +134,7 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
 
     Returns
     -------
-    Origins
+    ErrorOrigins
         One candidate for each factor and each place at which two digits may have been swapped.
 
     Examples
@@ -146,7 +146,7 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
     """
     if writing.date:
         truth = _other_month(x)
-        return Origins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
+        return ErrorOrigins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
     rules, truths, weights = [], [], []
     for rule, factor in enumerate(FACTORS.values()):
         truth = x / factor
@@ -157,7 +157,7 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
         rules.append(len(FACTORS))
         truths.append(truth)
         weights.append(weight)
-    return Origins(tuple(rules), np.array(truths), np.array(weights))
+    return ErrorOrigins(tuple(rules), np.array(truths), np.array(weights))
 
 
 def _other_month(x: Floats) -> Floats:

@@ -50,12 +50,12 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
     prox = _prox(run.problem.r2, size)
     if prox is None:
         return None
-    from trimlearn.kernels.stretch import Model
+    from trimlearn.kernels.stretch import MovingPoint
 
     threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
     previous = x if state.previous is None else state.previous
     p, dtype = linear.p, x.dtype
-    return Model(
+    return MovingPoint(
         x=_flat(x, linear),
         previous=_flat(previous, linear),
         mean=_flat(state.y_mean, linear),

@@ -16,7 +16,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.inference.table import Origins
+from trimlearn.inference.table import ColumnOrigins
 
 __all__ = ["FormulaModel", "from_formula"]
 
@@ -109,7 +109,7 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
     estimator_: Any
     rows_: NDArray[np.int64]
     _spec: Any
-    _origins: Origins
+    _origins: ColumnOrigins
 
     def __init__(self, formula: str, estimator: Any = None) -> None:
         self.formula = formula
@@ -375,7 +375,7 @@ def _target(left: Any, table: Any) -> Any:
     return found.iloc[:, 0]
 
 
-def _origins(spec: Any, columns: list[str]) -> Origins:
+def _origins(spec: Any, columns: list[str]) -> ColumnOrigins:
     """For each column of the model matrix the variable of the table that it is made of; an interaction is its own."""
     of = {}
     for term, where in spec.term_slices.items():
@@ -383,4 +383,4 @@ def _origins(spec: Any, columns: list[str]) -> Origins:
         for column in spec.column_names[where]:
             of[column] = variables[0] if len(variables) == 1 else str(term)
     names = tuple(dict.fromkeys(of[column] for column in columns))
-    return Origins(names, np.array([names.index(of[column]) for column in columns], dtype=np.int64))
+    return ColumnOrigins(names, np.array([names.index(of[column]) for column in columns], dtype=np.int64))

@@ -26,7 +26,7 @@ __all__ = [
     "Draws",
     "Every",
     "Everything",
-    "Given",
+    "GivenRows",
     "Independent",
     "JLaw",
     "Move",
@@ -330,7 +330,7 @@ ALL = Recipe(Everything())  # every row
 
 @final
 @dataclass(frozen=True, eq=False)
-class Given(RowLaw):
+class GivenRows(RowLaw):
     """The rows given, in every iteration: for trials and timings."""
 
     given: np.ndarray

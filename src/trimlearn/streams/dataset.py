@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn.streams.copy import OrderedCopy, ShuffledCopy, fingerprint, ordered_copy, shuffled_copy
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Block, Piece
 from trimlearn.streams.shuffle import Deal, deal_for
 
@@ -28,7 +28,7 @@ class Dataset:
     ----------
     pieces : sequence of Piece
         What can be read alone, in order: row groups, batches, shards.
-    layout : Layout
+    layout : MatrixColumns
         How they become a matrix and a target.
     cache : path, optional
         The folder to keep shuffled copies in; None: an unnamed temporary file.
@@ -57,7 +57,7 @@ class Dataset:
     ((3, 2), [3])
     """
 
-    def __init__(self, pieces: Any, layout: Layout, cache: Any = None, in_memory: bool | None = None) -> None:
+    def __init__(self, pieces: Any, layout: MatrixColumns, cache: Any = None, in_memory: bool | None = None) -> None:
         self.pieces: tuple[Piece, ...] = tuple(pieces)
         self.layout, self.in_memory = layout, in_memory
         self.cache = None if cache is None else Path(os.fspath(cache))

@@ -12,7 +12,7 @@ from trimlearn._utils.validation import as_numeric, is_collection, is_sparse
 from trimlearn.streams.arrays import array_layout, npy_pieces, npz_pieces
 from trimlearn.streams.dataset import Dataset
 from trimlearn.streams.files import find_files, is_path, kind_of
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Piece
 from trimlearn.streams.tables import TABLES, held_pieces, table_pieces
 
@@ -139,7 +139,7 @@ def _as_table(source: Any, target: Any) -> Any:
     return pa.table(source)
 
 
-def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], Layout]:
+def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], MatrixColumns]:
     """The pieces of an array or a memory map."""
     if is_sparse(source):
         raise ValueError("source is a sparse matrix: give it to fit as X, with y beside it; it is not streamed.")

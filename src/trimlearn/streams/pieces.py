@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 
 __all__ = ["ArrayPiece", "Block", "NpyPiece", "NpzPiece", "Piece", "naming"]
 
@@ -32,11 +32,11 @@ class Piece(ABC):
         """Where it lies, in words for an error."""
 
     @abstractmethod
-    def _blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         """Its rows in order, ``size`` at a time at most."""
 
     @final
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         """Its rows in order, ``size`` at a time at most; ValueError where there are not as many as there were."""
         found = 0
         with naming(self.place):
@@ -49,7 +49,7 @@ class Piece(ABC):
                 raise ValueError(f"it has {found} rows now and had {self.rows} when it was opened")
 
     @final
-    def read(self, layout: Layout) -> Block:
+    def read(self, layout: MatrixColumns) -> Block:
         """All its rows."""
         found = list(self.blocks(layout, max(1, self.rows)))
         if len(found) == 1:
@@ -92,7 +92,7 @@ class ArrayPiece(Piece):
     def place(self) -> str:
         return f"X, rows {self.start} to {self.stop - 1}"
 
-    def _blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         for i in range(self.start, self.stop, size):
             at = slice(i, min(i + size, self.stop))
             yield layout.of_array(self.A[at], None if self.t is None else self.t[at], self.place, i)
@@ -110,7 +110,7 @@ class NpyPiece(Piece):
     def place(self) -> str:
         return self.file
 
-    def _blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         A = np.load(self.file, mmap_mode="r", allow_pickle=False)
         for i in range(0, len(A), size):
             yield layout.of_array(A[i : i + size], None, self.place, i)
@@ -130,7 +130,7 @@ class NpzPiece(Piece):
     def place(self) -> str:
         return self.file
 
-    def _blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         targets: Iterator[Any] = iter(lambda: None, 0) if self.y is None else npz_rows(self.file, self.y, size)
         first = 0
         for A, t in zip(npz_rows(self.file, self.X, size), targets, strict=False):

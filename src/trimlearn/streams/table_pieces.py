@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from trimlearn.streams.csv import CsvForm
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Block, Piece
 
 __all__ = ["ArrowPiece", "ArrowStreamPiece", "CsvPiece", "HeldPiece", "ParquetPiece", "TablePiece", "arrow_stream"]
@@ -30,7 +30,7 @@ class TablePiece(Piece):
         """The columns of the file, and their types."""
 
     @final
-    def _blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         first = 0
         for batch in self.batches(layout.columns, size):
             for start in range(0, batch.num_rows, size):

@@ -10,7 +10,7 @@ import numpy as np
 
 from trimlearn.streams.arrays import target_dtype, whole, working_dtype
 from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
-from trimlearn.streams.layout import Feature, Layout, categories_in, is_categorical
+from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical
 from trimlearn.streams.pieces import Piece, naming
 from trimlearn.streams.table_pieces import (
     ArrowPiece,
@@ -31,8 +31,8 @@ SCANNED = 1 << 16  # rows at a time when categories are looked for: a limit on m
 
 
 def table_pieces(
-    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: Layout | None
-) -> tuple[list[TablePiece], Layout]:
+    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: MatrixColumns | None
+) -> tuple[list[TablePiece], MatrixColumns]:
     """The pieces of tables with the same columns, and their layout; ``like``: one that is known."""
     written = _written(files) if kind == ".csv" else None
     pieces: list[TablePiece] = [piece for file in files for piece in _pieces(file, kind, files[0], written)]
@@ -41,7 +41,7 @@ def table_pieces(
     return pieces, _layout_of(pieces, target, columns, dtype, like)
 
 
-def held_pieces(table: Any, target: Any, columns: Any, dtype: Any, like: Layout | None) -> tuple[list[Piece], Layout]:
+def held_pieces(table: Any, target: Any, columns: Any, dtype: Any, like: MatrixColumns | None) -> tuple[list[Piece], MatrixColumns]:
     """The same of a table that is in memory."""
     if not table.num_rows:
         raise ValueError("source is a table without rows.")
@@ -49,7 +49,7 @@ def held_pieces(table: Any, target: Any, columns: Any, dtype: Any, like: Layout 
     return [*pieces], _layout_of(pieces, target, columns, dtype, like)
 
 
-def _layout_of(pieces: Sequence[TablePiece], target: Any, columns: Any, dtype: Any, like: Layout | None) -> Layout:
+def _layout_of(pieces: Sequence[TablePiece], target: Any, columns: Any, dtype: Any, like: MatrixColumns | None) -> MatrixColumns:
     schema = pieces[0].schema()
     if like is not None:
         layout = like
@@ -154,7 +154,7 @@ def _check_alike(pieces: Sequence[TablePiece], schema: Any, wanted: list[str], e
             )
 
 
-def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list[str], dtype: Any) -> Layout:
+def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list[str], dtype: Any) -> MatrixColumns:
     text = [name for name in wanted if is_categorical(schema.field(name).type)]
     found: dict[str, set[Any]] = {name: set() for name in text}
     for piece in pieces if text else ():
@@ -167,13 +167,13 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
                     "group them."
                 )
     known = {name: tuple(sorted(values)) for name, values in found.items()}
-    features = tuple(Feature(name, known.get(name)) for name in wanted if name != target)
+    features = tuple(SourceColumn(name, known.get(name)) for name in wanted if name != target)
     kinds = [np.dtype(np.int8) if f.column in known else _kind(schema, str(f.column), pieces[0].file) for f in features]
     dtype = working_dtype(kinds) if dtype is None else dtype
     classes = known.get(target)
     of_target = np.dtype(np.int8) if classes is not None or target is None else _kind(schema, target, pieces[0].file)
     written = None if classes is not None or target is None else whole(of_target)
-    return Layout(features, target, classes, dtype, target_dtype(of_target, dtype), named=True, written=written)
+    return MatrixColumns(features, target, classes, dtype, target_dtype(of_target, dtype), named=True, written=written)
 
 
 def _kind(schema: Any, name: str, file: str) -> np.dtype[Any]:

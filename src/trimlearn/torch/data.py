@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 
 from trimlearn._utils.validation import is_integer
 
-__all__ = ["Batch", "Examples", "examples_of", "to_device"]
+__all__ = ["Batch", "NumberedExamples", "examples_of", "to_device"]
 
 RESIDENT = 0.25  # of the device's free memory: tensors up to this share are moved there once, the rest is the network's
 NARROW = (torch.int8, torch.int16, torch.int32)  # types of targets that PyTorch's losses do not take: int64 instead
@@ -33,7 +33,7 @@ class Batch:
     y: Any
 
 
-class Examples(ABC):
+class NumberedExamples(ABC):
     """A dataset of n examples that can be read by number, in any order and more than once."""
 
     def __init__(self, n: int, device: torch.device) -> None:
@@ -59,7 +59,7 @@ class Examples(ABC):
 
 
 @final
-class TensorExamples(Examples):
+class TensorExamples(NumberedExamples):
     """Tensors of n rows each: a batch is an index into them, on the device where there is room."""
 
     def __init__(self, tensors: Sequence[Tensor], device: torch.device) -> None:
@@ -86,7 +86,7 @@ class TensorExamples(Examples):
 
 
 @final
-class LoadedExamples(Examples):
+class LoadedExamples(NumberedExamples):
     """Any map-style dataset, read by a DataLoader with as many workers as wanted."""
 
     def __init__(
@@ -136,7 +136,7 @@ def examples_of(
     device: torch.device,
     num_workers: int = 0,
     collate_fn: Callable[[list[Any]], Any] | None = None,
-) -> Examples:
+) -> NumberedExamples:
     """The examples of a dataset: a map-style Dataset, one tensor, or a tuple of tensors or arrays, the target last."""
     if isinstance(dataset, (Tensor, np.ndarray)):
         dataset = (dataset,)

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from trimlearn.torch.criterion import Criterion, forward
-from trimlearn.torch.data import Batch, Examples
+from trimlearn.torch.data import Batch, NumberedExamples
 from trimlearn.torch.recipe import Learner
 from trimlearn.torch.targets import Labels
 
-__all__ = ["Epochs", "Evaluation", "Objective", "seeded"]
+__all__ = ["Epochs", "Objective", "RowLosses", "seeded"]
 
 Objective = Callable[[Any, Batch], Tensor]  # (output, batch) -> one loss per example, to be minimised
 
@@ -26,7 +26,7 @@ WIDER = 4  # times the batch of a step: evaluation keeps no graph, which takes m
 
 @final
 @dataclass(frozen=True)
-class Evaluation:
+class RowLosses:
     """Of the rows asked for: their losses (m,), and with labels those of every class (m, K)."""
 
     losses: np.ndarray
@@ -38,7 +38,7 @@ class Evaluation:
 class Epochs:
     """How batches are made and passed through a module."""
 
-    examples: Examples
+    examples: NumberedExamples
     criterion: Criterion
     labels: Labels | None
     batch_size: int
@@ -101,7 +101,7 @@ class Epochs:
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, module: nn.Module, rows: Tensor) -> Evaluation:
+    def evaluate(self, module: nn.Module, rows: Tensor) -> RowLosses:
         """The losses of the rows in evaluation mode: no dropout, and batch norm by its running averages."""
         was, found, classes = module.training, [], []
         module.eval()
@@ -117,9 +117,9 @@ class Epochs:
         finally:
             module.train(was)
         if self.labels is None:
-            return Evaluation(torch.cat(found).cpu().numpy(), None)
+            return RowLosses(torch.cat(found).cpu().numpy(), None)
         table = torch.cat(classes).cpu().numpy()
-        return Evaluation(table[np.arange(len(table)), self.labels.codes[rows.numpy()]], table)
+        return RowLosses(table[np.arange(len(table)), self.labels.codes[rows.numpy()]], table)
 
     # -- precision ----------------------------------------------------------------------------------------------------
 

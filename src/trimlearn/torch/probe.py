@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from trimlearn._utils.warn import warn
 from trimlearn.torch.criterion import Criterion, forward
-from trimlearn.torch.data import Batch, Examples
+from trimlearn.torch.data import Batch, NumberedExamples
 from trimlearn.torch.targets import Labels, find_labels
 
 __all__ = ["try_examples"]
@@ -18,7 +18,9 @@ __all__ = ["try_examples"]
 PROBE = 32  # examples on which module and loss are tried out
 
 
-def try_examples(module: nn.Module, criterion: Criterion, examples: Examples, wanted: bool | None) -> Labels | None:
+def try_examples(
+    module: nn.Module, criterion: Criterion, examples: NumberedExamples, wanted: bool | None
+) -> Labels | None:
     """ValueError where the first examples do not go through; else what labels there are (`find_labels`)."""
     batch = _first(examples)
     was = module.training
@@ -35,7 +37,7 @@ def try_examples(module: nn.Module, criterion: Criterion, examples: Examples, wa
     return labels
 
 
-def _first(examples: Examples) -> Batch:
+def _first(examples: NumberedExamples) -> Batch:
     try:
         return next(examples.batches([torch.arange(min(PROBE, examples.n))]))
     except (RuntimeError, TypeError, ValueError) as error:

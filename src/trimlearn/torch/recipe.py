@@ -12,7 +12,7 @@ from torch import nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnPlateau
 
-__all__ = ["Learner", "Recipe"]
+__all__ = ["Learner", "LearnerRecipe"]
 
 ROUNDING = 1e-6  # of a count of steps: a third of them three times is one
 RATE = 1e-3  # Adam's own default (Kingma and Ba 2015)
@@ -44,7 +44,7 @@ class Learner:
 
 
 @final
-class Recipe:
+class LearnerRecipe:
     """Makes learners. ``optimizer``: None for Adam whose rate falls to 0 along a cosine, a function of the parameters,
     or an Optimizer of the module's own parameters; ``scheduler``: a function of the optimizer, or one of that
     Optimizer."""

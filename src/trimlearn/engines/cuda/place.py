@@ -79,7 +79,7 @@ def on_device(loss: PredictionLoss, device: Any, storage: str | None = None) -> 
         raise ValueError(f"storage must name a torch dtype, such as 'bfloat16', or be None, got {storage!r}.")
     if is_torch_array(home.V) and home.V.device != device and home.V.device.type != "cpu":
         raise ValueError(f"V lies on {home.V.device} and the engine was made for {device}; move one of them.")
-    if isinstance(home, Elsewhere) and home.V.device == device and storage is None and home.V.is_contiguous():
+    if isinstance(home, DeviceStorage) and home.V.device == device and storage is None and home.V.is_contiguous():
         return home.loss  # they have never left
     like = torch.empty(0, dtype=getattr(torch, str(np.dtype(_dtype(loss.like)))), device=device)
     n, p = home.V.shape
@@ -98,7 +98,7 @@ def hosted(problem: Problem) -> Problem:
     assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
     if is_numpy_array(problem.loss.like):
         return problem
-    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss), to_numpy)
+    other, loss = copy(problem), _moved(problem.loss, DeviceStorage(problem.loss), to_numpy)
     if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
         loss.begin_at(to_numpy(problem.loss.start()))
     other.loss = loss
@@ -109,7 +109,7 @@ def hosted(problem: Problem) -> Problem:
 def rows_like(loss: PredictionLoss) -> Array:
     """An empty array of the kind that arrays with an entry per row are in: where the rows are, though x is hosted."""
     home = loss.linear.storage
-    return home.loss.like if isinstance(home, Elsewhere) else loss.like
+    return home.loss.like if isinstance(home, DeviceStorage) else loss.like
 
 
 def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Array]) -> PredictionLoss:
@@ -125,7 +125,7 @@ def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Ar
 
 
 @final
-class Elsewhere(Storage):
+class DeviceStorage(Storage):
     """The rows of a loss that lie on a device, for the few who ask for them in the host's memory: they are fetched."""
 
     def __init__(self, loss: PredictionLoss) -> None:

@@ -26,7 +26,7 @@ from trimlearn.estimators.streamed import (
     sample_size,
 )
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import Judged
+from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
@@ -41,6 +41,7 @@ HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB 
 # Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
 # asked of all, however long that takes. Where classes are linear it is 0.1 to 0.5 %; where they are not, 6 to 10 %.
 MATTERS = 0.02
+BOTH = 3  # by definition: the linear model, a forest and the neighbours, beyond which boosting is one of the models
 
 
 def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
@@ -77,7 +78,7 @@ def fit_logistic_rows(model: Any, data: Examples, h: float | None) -> bool:
         return False
     streamed = StreamedData(open_dataset(np.ascontiguousarray(data.X), data.t), seed)
     fits, noise = _fit(model, streamed, StreamedLabels(streamed), h)
-    model._training, model._judged = data, Judged(fits.verdict(noise), model._x)
+    model._training, model._judged = data, JudgedLabels(fits.verdict(noise), model._x)
     return True
 
 
@@ -132,7 +133,7 @@ def _fit(model: Any, streamed: StreamedData, labels: StreamedLabels, h: float | 
         model.raw_coef_, model.raw_intercept_ = model._parts(raw)
         model.coef_, model.intercept_ = model._parts(x)
         model.contamination_, model.noise_matrix_ = 1 - share, noise.T
-        model._judged = Judged(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
+        model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
         if flexible is not None and not fits.asked:
             fits.ask(flexible, model.coef_, model.intercept_, verdict.noise)
         _keep_rows(model, streamed, fits, noise, None if h is None else share)
@@ -152,14 +153,15 @@ def _flexible(
     """The flexible models of the sample, where they are to be asked about all rows: always where rows fit in memory;
     beyond, where the linear model alone, with such noise, judges the sample's labels otherwise than all models do."""
     (n, p), K = streamed.data.shape, len(model.classes_)
-    if len(known._judged.verdict.predictions) == 1 or n * K > HELD:
+    models = len(known._judged.verdict.predictions)
+    if models == 1 or n * K > HELD:
         return None
     X, codes = streamed.sample[0], known._codes(labels.written(streamed.sample[1]))
     if not fits_in_memory(n, p):
         alone = LabelVerdict(noise, [two_columns(X @ known.coef_.T + known.intercept_)], codes, np.ones(len(codes)))
         if np.mean((alone.scores > 0) != (known.outlier_scores_ > 0)) < MATTERS:
             return None
-    return FlexibleModels.of(X, codes, K, streamed.seed)
+    return FlexibleModels.of(X, codes, K, streamed.seed, boosted=models > BOTH)
 
 
 def _keep_rows(model: Any, streamed: StreamedData, fits: LabelFits, noise: LabelNoise, share: float | None) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trimlearn.robust.cells.fit import CellModel, fit_cells
 from trimlearn.robust.cells.tails import adaptive_level
-from trimlearn.robust.cells.transform import Column
+from trimlearn.robust.cells.transform import ColumnTransform
 from trimlearn.robust.scale import Chi
 
 __all__ = ["TableCells", "TableModel", "common_value", "why_left_out"]
@@ -51,7 +51,7 @@ class TableModel:
     was fitted to.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnTransform, ...]
     common: Floats
     model: CellModel
     level: float
@@ -66,7 +66,7 @@ class TableModel:
         common = np.array([common_value(x) for x in X.T])
         X = _sample(X)
         known = np.isfinite(X) & (X != common)
-        columns = tuple(Column.of(x[there], transform) for x, there in zip(X.T, known.T, strict=True))
+        columns = tuple(ColumnTransform.of(x[there], transform) for x, there in zip(X.T, known.T, strict=True))
         Z = _transformed(columns, np.where(known, X, np.nan))
         model, settled = fit_cells(Z)
         if level is None:
@@ -161,5 +161,5 @@ def _sample(X: Floats) -> Floats:
     return X[np.sort(np.random.Generator(np.random.Philox(key=0)).choice(n, rows, replace=False))]
 
 
-def _transformed(columns: tuple[Column, ...], X: Floats) -> Floats:
+def _transformed(columns: tuple[ColumnTransform, ...], X: Floats) -> Floats:
     return np.column_stack([column.into(x) for column, x in zip(columns, X.T, strict=True)])

@@ -1,6 +1,7 @@
 """Flexible classifiers of a sample that are asked about other rows, which come in blocks, from a disk or elsewhere.
 
-They are those of `trimlearn.robust.labels.flexible`: a forest and the nearest neighbours. A row that they have seen is
+They are those of `trimlearn.robust.labels.flexible`, a forest and the nearest neighbours, and where boosting was asked
+about the sample, it. A row that they have seen is
 known by its contents, so that no number of it has to travel, and is predicted without itself.
 """
 
@@ -14,6 +15,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.extmath import randomized_svd
 
 from trimlearn.robust.distinct import Hashes, row_hashes
+from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.column_bounds import ColumnBounds, column_bounds
 from trimlearn.robust.labels.flexible import DRAWN, FEATURES, LEAST, NEIGHBOURS, POWERS, ROWS, TREES_OF_MANY
 from trimlearn.robust.labels.neighbours import neighbour_votes
@@ -40,10 +42,12 @@ class FlexibleModels:
     prior: Floats
     hashes: Hashes
     own: tuple[Floats, Floats]
+    boosted: BoostedOpinion | None = None
 
     @classmethod
-    def of(cls, V: np.ndarray, labels: Labels, K: int, seed: int = 0) -> Self:
-        """The models of a sample V (n, p) with labels in 0..K−1: of `ROWS` of its rows at most.
+    def of(cls, V: np.ndarray, labels: Labels, K: int, seed: int = 0, *, boosted: bool = False) -> Self:
+        """The models of a sample V (n, p) with labels in 0..K−1: of `ROWS` of its rows at most. boosted: boosting is
+        one of them.
 
         >>> rng = np.random.default_rng(0)
         >>> ring = rng.uniform(0, 7, 800)
@@ -71,7 +75,10 @@ class FlexibleModels:
         by_trees[:, forest.classes_] = np.nan_to_num(forest.oob_decision_function_)
         prior = np.bincount(labels, minlength=K) / len(labels)
         own = by_trees, _shares(neighbour_votes(F, np.arange(len(F)), votes, _neighbours(votes)))
-        return cls(bounds, directions, forest, F, votes, prior, hashes[seen], own)
+        more = BoostedOpinion(V, labels, np.ones(len(labels)), seed, hashes) if boosted else None
+        if more is not None:
+            more.fit()  # here, not in several threads at once
+        return cls(bounds, directions, forest, F, votes, prior, hashes[seen], own, more)
 
     def predictions(self, V: np.ndarray) -> list[Floats]:
         """log-probabilities (m, K) of the classes of rows V by each of them, without the rows themselves."""
@@ -90,7 +97,7 @@ class FlexibleModels:
         for P, own, trust in zip((by_trees, by_neighbours), self.own, trusts, strict=True):
             P[known] = own[place[known]]
             found.append(np.log(np.maximum((trust * P + self.prior) / (trust + 1), LEAST)))
-        return found
+        return found if self.boosted is None else [*found, self.boosted.of_others(V)]
 
 
 def calibrated(noise: LabelNoise, predictions: list[Floats]) -> Floats:
