@@ -41,7 +41,9 @@ def table_pieces(
     return pieces, _layout_of(pieces, target, columns, dtype, like)
 
 
-def held_pieces(table: Any, target: Any, columns: Any, dtype: Any, like: MatrixColumns | None) -> tuple[list[Piece], MatrixColumns]:
+def held_pieces(
+    table: Any, target: Any, columns: Any, dtype: Any, like: MatrixColumns | None
+) -> tuple[list[Piece], MatrixColumns]:
     """The same of a table that is in memory."""
     if not table.num_rows:
         raise ValueError("source is a table without rows.")
@@ -49,7 +51,9 @@ def held_pieces(table: Any, target: Any, columns: Any, dtype: Any, like: MatrixC
     return [*pieces], _layout_of(pieces, target, columns, dtype, like)
 
 
-def _layout_of(pieces: Sequence[TablePiece], target: Any, columns: Any, dtype: Any, like: MatrixColumns | None) -> MatrixColumns:
+def _layout_of(
+    pieces: Sequence[TablePiece], target: Any, columns: Any, dtype: Any, like: MatrixColumns | None
+) -> MatrixColumns:
     schema = pieces[0].schema()
     if like is not None:
         layout = like
