@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, libdevice, tl
 
-__all__ = ["phi_hessp", "phi"]
+__all__ = ["phi", "phi_hessp"]
 
 
 @jit

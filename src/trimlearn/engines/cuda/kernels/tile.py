@@ -8,7 +8,7 @@ TABLE says what the d in Σ cᵢ Aᵢᵀ dᵢ is. "subtract": ∇φ(z) − table
 from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
-from trimlearn.engines.cuda.kernels.losses import phi_hessp, phi
+from trimlearn.engines.cuda.kernels.losses import phi, phi_hessp
 
 __all__ = ["chosen", "count_draws", "differences", "remembered", "split"]
 
