@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.residence import on_host
+from trimlearn._utils.residence import floating_copy, on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -290,7 +290,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self._warn_of_lost_classes(rows, raw.w)
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
-            weights = verdict.keep(None if h is None else share).astype(rows.X.dtype)
+            weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
             if h is None:  # what the labels should have been, as far as is known: probabilities given all opinions
                 P = verdict.classes
                 rows = replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
@@ -338,12 +338,13 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         return Softmax(rows.X, rows.t, len(self.classes_), intercept=self.fit_intercept)
 
     def _drawn_in(self, rows: Examples) -> Examples:
-        """The rows with wild cells drawn in, so that they steer no model. Only where there are any is X copied, and
-        what lies on a disk never is."""
-        self._bounds = column_bounds(rows.X)
-        if isinstance(rows.X, np.memmap) or not self._bounds.rows_beyond(rows.X).any():
+        """The rows with wild cells drawn in, so that they steer no model, on the device where the fit takes place on
+        one. Only where there are any is X copied, and what lies on a disk never is."""
+        X = floating_copy(rows.X)
+        self._bounds = column_bounds(X)
+        if isinstance(X, np.memmap) or not self._bounds.rows_beyond(X).any():
             return rows
-        return replace(rows, X=self._bounds.clip(rows.X))
+        return replace(rows, X=self._bounds.clip(X))
 
     def _judge(self, rows: Examples, h: float | None, seed: int) -> JudgedLabels:
         stage("labels judged out of sample")
