@@ -20,7 +20,8 @@ from trimlearn.engines.local import EVERY, LocalEngine
 from trimlearn.engines.weighing import Weighing
 from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import Draws, Everything, GivenRows, Nothing, Recipe, WithReplacement
+from trimlearn.smart.draws import Draws
+from trimlearn.smart.row_laws import Everything, GivenRows, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes
 
 __all__ = ["Reply", "Shard", "Standing", "answer", "part"]

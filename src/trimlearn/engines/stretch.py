@@ -10,9 +10,10 @@ import numpy as np
 from trimlearn.losses.linear import Linear
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Coin, Nothing, WithReplacement
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
+from trimlearn.smart.move_laws import Coin
+from trimlearn.smart.row_laws import Nothing, WithReplacement
 from trimlearn.smart.steps import Auto, Fixed
 
 if TYPE_CHECKING:

@@ -35,8 +35,8 @@ from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Everything, Nothing, Recipe
 from trimlearn.smart.method import Reweighed, State
+from trimlearn.smart.row_laws import Everything, Nothing, Recipe
 from trimlearn.smart.w_step import gap, reweigh
 
 __all__ = ["CudaEngine"]

@@ -62,7 +62,9 @@ class Distinct:
         kept, s, where = distinct_rows(np.column_stack([data.X, data.t]), data.s)
         counts = None if np.all(s == 1) else s.astype(data.X.dtype)
         gone = where < 0
-        return cls(Examples(data.X[kept], data.t[kept], counts), where, Examples(data.X[gone], data.t[gone]))
+        return cls(
+            Examples(data.X.take(kept, axis=0), data.t[kept], counts), where, Examples(data.X[gone], data.t[gone])
+        )
 
     def spread(self, *columns: tuple[np.ndarray, Any]) -> list[np.ndarray]:
         """One entry for each given row, from pairs: the entries of the distinct rows, and of those that are gone."""
