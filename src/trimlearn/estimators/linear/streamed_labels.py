@@ -149,8 +149,8 @@ def _judge_ridge(model: Any, streamed: StreamedData, verdict: LabelVerdict) -> f
     the sample, that of the sample's judges; else next to none, for one that is shrunk is less sure than it could be."""
     n, m = streamed.data.n, len(streamed.sample[1])
     if len(verdict.predictions) > 1 and _asks_all(model, streamed):
-        return 1 / (model.C * OTHERS * m)
-    return 0.0 if model.penalty is None else 1 / (max(SURE, model.C) * n)
+        return 1 / (float(model.C) * OTHERS * m)
+    return 0.0 if model.penalty is None else 1 / (max(SURE, float(model.C)) * n)
 
 
 def _asks_all(model: Any, streamed: StreamedData) -> bool:
