@@ -26,6 +26,8 @@ __all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device", "rows_l
 # What helps where a device is full, for the errors that say so: each of these takes less memory there, or none.
 INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
 
+LARGE = 1 << 22  # bytes that take as long to copy, 3 ms, as it takes to ask for such pages
+
 
 def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
     """Whether `trimlearn.solve` puts the rows on a CUDA device for these arguments, or finds them there: with "auto"
@@ -98,12 +100,22 @@ def hosted(problem: Problem) -> Problem:
     assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
     if is_numpy_array(problem.loss.like):
         return problem
-    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss), to_numpy)
+    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss), _fetched)
     if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
         loss.begin_at(to_numpy(problem.loss.start()))
     other.loss = loss
     other.s = None if problem.s is None else to_numpy(problem.s)
     return other
+
+
+def _fetched(a: Array) -> np.ndarray:
+    """An array in the host's memory; a large one in pages that stay put, to which a device copies ten times as fast and
+    which torch keeps for the next time."""
+    if not (is_torch_array(a) and a.device.type == "cuda" and a.nbytes > LARGE):
+        return to_numpy(a)
+    import torch
+
+    return np.asarray(torch.empty(a.shape, dtype=a.dtype, pin_memory=True).copy_(a).numpy())
 
 
 def rows_like(loss: PredictionLoss) -> Array:
