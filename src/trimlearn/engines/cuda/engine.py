@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import Array, asarray_like, sum64, zeros
+from trimlearn._utils.device_memory import explained
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
@@ -25,7 +26,7 @@ from trimlearn.engines.cuda.exchange import Exchange
 from trimlearn.engines.cuda.fused import fused_drawing, fused_selection, fused_steps
 from trimlearn.engines.cuda.held import rows_on_device
 from trimlearn.engines.cuda.layout import Layout
-from trimlearn.engines.cuda.place import explained, on_device, open_device, rows_like
+from trimlearn.engines.cuda.place import on_device, open_device, rows_like
 from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.singly import Active, active, refreshed

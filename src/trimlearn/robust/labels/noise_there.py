@@ -23,7 +23,7 @@ class NoiseRows:
     """
 
     def __init__(self, z: Array, labels: NDArray[Any], s: Floats) -> None:
-        from trimlearn.engines.cuda.graphs import Replay  # it imports torch, which whoever has tensors has
+        from trimlearn._utils.graphs import Replay  # it imports torch, which whoever has tensors has
 
         xp, (m, _, K) = namespace(z), z.shape
         self._z, self._labels, self._s = z, index_like(labels, z), asarray_like(s, z)
