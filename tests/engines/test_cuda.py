@@ -473,8 +473,6 @@ def test_out_of_memory_says_how_much_was_needed(monkeypatch: pytest.MonkeyPatch)
     assert str(found.value).startswith(
         "V, 9 rows, needs 5.0 GB, and 3.0 GB of the device's memory is free: store V as "
     )
-    with (
-        pytest.raises(MemoryError, match=r"Residuals, does not fit into the 3\.0 GB"),
-        device_memory.explained(0, "residuals"),
-    ):
+    fits_not = r"Residuals, does not fit into the 3\.0 GB"
+    with pytest.raises(MemoryError, match=fits_not), device_memory.explained(0, "residuals"):
         raise full

@@ -22,9 +22,10 @@ Tensor = Any  # a torch.Tensor
 HOPPER = (9, 0)  # the compute capability that copies of whole rows into shared memory came with
 MODES = {"write": 0, "subtract": 1, "read": 2}  # the numbers of MODE in held.cu
 CLASSES = 16  # predictions that a tensor core makes at a time
+LEAST = 512  # columns: on an H200 a tenth faster than Triton's kernels with so many, a third with 784, slower with 256
 CHUNK = 2048  # rows of which those that count are listed at a time: 16 KB of shared memory
 ASKING = 32  # threads that ask for rows: a warp
-WARPS = 8  # at most: each keeps its columns of the model and of the sums in its registers
+WARPS = 7  # at most: with the one that asks they are two for each quarter of a multiprocessor, and its registers
 STEPS = 8  # of 16 columns that a warp may have: 64 numbers of the model and 64 sums fill its registers
 ROWS, HELD = (48, 32, 16), 2  # of a tile, the most that fit, and tiles held: best of four shapes on an H200
 
@@ -53,7 +54,7 @@ class Tile:
         fits = V.dtype == torch.bfloat16 and rows.phi.name == "labels" and rows.padded == CLASSES and rows.n > LATENCY
         if not (fits and has_compiler() and torch.cuda.get_device_capability(V.device) >= HOPPER):
             return None
-        if rows.p % 8 or V.data_ptr() % 16:  # rows are copied 16 bytes at a time
+        if rows.p < LEAST or rows.p % 8 or V.data_ptr() % 16:  # rows are copied 16 bytes at a time
             return None
         properties: Any = torch.cuda.get_device_properties(V.device)  # torch's types leave out what is asked for
         return cls.fitting(rows.p, properties.shared_memory_per_block_optin)
@@ -77,7 +78,7 @@ class Tile:
     def shared(self) -> int:
         """Bytes of shared memory: rows, predictions of each warp, residuals, the list of rows, and what is left."""
         row = (2 * -(-self.columns // 16) + 1) * 16
-        return self.rows * (HELD * row + self.threads // 32 * 80 + 96) + 8 * CHUNK + 128
+        return self.rows * (HELD * row + self.threads // 32 * 80 + 96) + 8 * CHUNK + 256
 
 
 @final

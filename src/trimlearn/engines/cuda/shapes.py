@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import final
 
 __all__ = ["FOLDED", "LATENCY", "Shape", "shape_of"]
@@ -30,6 +31,7 @@ LATENCY = 4096  # rows up to which a step waits for its programs, and not for me
 FOLDED = 256  # a multiple of the columns of any tile: so many rows a model ends at, with zeros
 
 
+@cache
 def shape_of(m: int, p: int, padded: int, table: str, exact: bool) -> Shape:
     """The shape for m rows of p columns and ``padded`` predictions, 16 or 32 or 64; ``table``: what is done with them,
     see `trimlearn.engines.cuda.kernels.tile`; ``exact``: whether bfloat16 holds the data.

@@ -4,8 +4,9 @@
 // both products: predictions V·model, of which each warp has its own KW steps of 16 columns, and the sums dᵀV, which
 // stay in the warps' registers from tile to tile. The other factor of a product is split into two bfloat16 numbers, so
 // that it keeps 17 bits. Partial sums of each program are added up elsewhere in a fixed order: the same bits on every
-// run. One more warp does nothing but ask for rows, as soon as a tile's memory is free. MODE is what d is, as in trimlearn.engines.cuda.kernels.tile: 0 "write", 1 "subtract" (of rows drawn), 2 "read".
+// run. One more warp does nothing but ask for rows, as soon as a tile's memory is free.
 //
+// MODE is what d is, as in trimlearn.engines.cuda.kernels.tile: 0 "write", 1 "subtract" (of rows drawn), 2 "read".
 // Macros: P columns, K classes (16 at most), MODE, BM, ST, CH the most rows that are listed at a time.
 
 typedef unsigned int u32;
@@ -13,7 +14,7 @@ typedef unsigned long long u64;
 typedef unsigned short bf16;
 
 #define KS ((P + 15) / 16)          // steps of 16 columns
-#define KW ((KS + 7) / 8)           // of each warp
+#define KW ((KS + 6) / 7)           // of each warp
 #define NW ((KS + KW - 1) / KW)     // warps
 #define NT (NW * 32)                // threads that compute
 #define ALL (NT + 32)               // and those that ask for rows
@@ -72,7 +73,7 @@ extern "C" __global__ void __launch_bounds__(ALL, 1) held(
   float* listed_c = (float*)(list + (LISTED ? CH : 0));          // CH
   u64* full = (u64*)(listed_c + (LISTED ? CH : 0));              // ST: whether a tile has arrived
   u64* empty = full + ST;                                        // ST: whether nobody needs a tile any more
-  int* counts = (int*)(empty + ST);                              // NW + 1
+  int* counts = (int*)(empty + ST);                              // 2 × (NW + 1)
   const int tid = threadIdx.x, lane = tid & 31, w = tid >> 5, pid = blockIdx.x, programs = gridDim.x;
   const int mine_of = tid >> 2, q = tid & 3;  // four threads have a row of a tile, each four classes of it
   const bool owner = tid < BM * 4;
@@ -127,32 +128,44 @@ extern "C" __global__ void __launch_bounds__(ALL, 1) held(
   const int chunks = (m + chunk - 1) / chunk, whole = (m + BM - 1) / BM;
   for (int ch = pid; LISTED ? ch < chunks : ch == pid; ch += programs) {
     int count = 0;
-    if (LISTED) {  // the rows of this chunk that count, in order
+    if (LISTED) {  // the rows of this chunk that count, in order; a thread asks for two, and waits for both at once
       const int end = min(m, (ch + 1) * chunk);
-      for (int at = ch * chunk; at < end; at += ALL) {
-        const int i = at + tid;
-        int row = 0;
-        float c = 0.f;
-        if (i < end) {
-          row = MODE == 1 ? rows_of[(long long)step * m + i] : i;
-          c = C[row] * share;
-        }
-        const bool alive = c != 0.f;
-        const u32 votes = __ballot_sync(0xffffffffu, alive);
-        if (lane == 0) counts[w] = __popc(votes);
-        __syncthreads();
-        int before = count, all = 0;
+      for (int at = ch * chunk; at < end; at += 2 * ALL) {
+        int row[2] = {0, 0};
+        float c[2] = {0.f, 0.f};
 #pragma unroll
-        for (int o = 0; o <= NW; o++) {
-          if (o < w) before += counts[o];
-          all += counts[o];
+        for (int e = 0; e < 2; e++) {
+          const int i = at + e * ALL + tid;
+          if (i < end) row[e] = MODE == 1 ? rows_of[(long long)step * m + i] : i;
         }
-        if (alive) {
-          const int to = before + __popc(votes & ((1u << lane) - 1));
-          list[to] = row;
-          listed_c[to] = c;
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+          if (at + e * ALL + tid < end) c[e] = C[row[e]] * share;
+        u32 votes[2];
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+          votes[e] = __ballot_sync(0xffffffffu, c[e] != 0.f);
+          if (lane == 0) counts[e * (NW + 1) + w] = __popc(votes[e]);
         }
-        count += all;
+        __syncthreads();
+        int before[2] = {count, 0}, all[2] = {0, 0};
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+#pragma unroll
+          for (int o = 0; o < NW + 1; o++) {
+            const int some = counts[e * (NW + 1) + o];
+            if (o < w) before[e] += some;
+            all[e] += some;
+          }
+        before[1] += count + all[0];
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+          if (c[e] != 0.f) {
+            const int to = before[e] + __popc(votes[e] & ((1u << lane) - 1));
+            list[to] = row[e];
+            listed_c[to] = c[e];
+          }
+        count += all[0] + all[1];
         __syncthreads();
       }
     } else {
@@ -237,10 +250,12 @@ extern "C" __global__ void __launch_bounds__(ALL, 1) held(
       const int label = next_label;
       const long long row = next_row;
       const bool mine = next_mine;
+      const int valid = valid_of(t);
       wait_for(shared_of(full + s), (it / ST) & 1);
       if (MODE != 2) {
 #pragma unroll
         for (int mt = 0; mt < BM / 16; mt++) {
+          if (mt * 16 >= valid) break;
           float z[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}}, rest[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
           u32 a[KW][4];
 #pragma unroll
@@ -319,6 +334,7 @@ extern "C" __global__ void __launch_bounds__(ALL, 1) held(
       together();
 #pragma unroll
       for (int kt = 0; kt < BM / 16; kt++) {
+        if (kt * 16 >= valid) break;
         u32 ah[4], al[4], b[KW][4];
         const u32 at = (kt * 16 + (lane & 7) + (lane >> 4) * 8) * DB + ((lane >> 3) & 1) * 16;
         load_transposed(ah, shared_of(high) + at);
