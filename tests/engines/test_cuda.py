@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from trimlearn import Problem, solve
+from trimlearn._utils import device_memory
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
@@ -466,11 +467,14 @@ def test_out_of_memory_says_how_much_was_needed(monkeypatch: pytest.MonkeyPatch)
     full = torch.cuda.OutOfMemoryError("CUDA out of memory")
     with (
         pytest.raises(MemoryError, match=r"use engine='local'\.$") as found,
-        place.explained(5_000_000_000, "V, 9 rows"),
+        device_memory.explained(5_000_000_000, "V, 9 rows"),
     ):
         raise full
     assert str(found.value).startswith(
         "V, 9 rows, needs 5.0 GB, and 3.0 GB of the device's memory is free: store V as "
     )
-    with pytest.raises(MemoryError, match=r"Residuals, does not fit into the 3\.0 GB"), place.explained(0, "residuals"):
+    with (
+        pytest.raises(MemoryError, match=r"Residuals, does not fit into the 3\.0 GB"),
+        device_memory.explained(0, "residuals"),
+    ):
         raise full

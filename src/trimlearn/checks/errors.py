@@ -69,7 +69,7 @@ class Writing:
         """
         x = x[:: max(1, len(x) // SOME)]
         some = x[x != 0]
-        step = next((step for step in STEPS if len(some) and np.mean(_on_grid(some, step)) >= MOST), None)
+        step = next((step for step in STEPS if len(some) and _mostly_on_grid(some, step)), None)
         values, counts = np.unique(x, return_counts=True)
         again = counts >= max(AGAIN, OFTEN * len(x))
         return cls(step, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE), date)
@@ -96,8 +96,18 @@ class Writing:
         from a value that occurs again and again."""
         if self.step is not None or self.date:
             return ~self.usual(x)
+        if not len(self.repeated):
+            return np.zeros(x.shape, dtype=bool)
         near = np.max([self.count(x / factor) for factor in FACTORS.values()], axis=0)
         return np.asarray((near > 1) & (self.count(x) <= 1) & (x != 0))
+
+
+def _mostly_on_grid(x: Floats, step: float) -> bool:
+    """Whether MOST of the values are multiples. Where a third of them say no, the others are not asked."""
+    first = _on_grid(x[: len(x) // 3], step)
+    if np.count_nonzero(~first) > (1.0 - MOST) * len(x) + 1:
+        return False
+    return bool(np.mean(_on_grid(x, step)) >= MOST)
 
 
 def _on_grid(x: Floats, step: float) -> Flags:

@@ -34,12 +34,14 @@ def distinct_rows(A: np.ndarray, s: np.ndarray | None = None) -> tuple[np.ndarra
     (array([1, 0]), array([1., 2.]), array([1, 0, 1]))
     """
     present = np.arange(len(A)) if s is None else np.flatnonzero(s > 0)
-    B = A[present]
-    order = np.argsort(B[:, 0], kind="stable")
-    if np.any(np.diff(B[order, 0]) == 0):  # else the first column decides, in a fraction of the time
+    B = A if s is None else A.take(present, axis=0)
+    first = np.ascontiguousarray(B[:, 0])
+    order = np.argsort(first)
+    first, new = first[order], np.ones(len(B), dtype=bool)
+    if np.any(first[1:] == first[:-1]):  # else the first column decides, in a fraction of the time
         order = np.lexsort(B.T[::-1])
-    B = B[order]
-    new = np.append(True, np.any(B[1:] != B[:-1], axis=1)) if len(B) else np.empty(0, dtype=bool)
+        B = B.take(order, axis=0)
+        new[1:] = np.any(B[1:] != B[:-1], axis=1)
     place = np.cumsum(new) - 1
     where = np.full(len(A), -1)
     where[present[order]] = place

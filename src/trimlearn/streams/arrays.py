@@ -78,7 +78,7 @@ def array_layout(
 
 def working_dtype(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """float32 where that holds every number of these types, as `trimlearn.losses.Linear` has it, else float64."""
-    single = all(kind.itemsize <= 2 or kind == np.float32 for kind in kinds)
+    single = all(kind.itemsize <= 2 or kind.newbyteorder("=") == np.float32 for kind in kinds)
     return np.dtype(np.float32 if single else np.float64)
 
 

@@ -136,14 +136,18 @@ def examples_of(
     device: torch.device,
     num_workers: int = 0,
     collate_fn: Callable[[list[Any]], Any] | None = None,
+    dtype: torch.dtype | None = None,
 ) -> NumberedExamples:
-    """The examples of a dataset: a map-style Dataset, one tensor, or a tuple of tensors or arrays, the target last."""
+    """The examples of a dataset: a map-style Dataset, one tensor, or a tuple of tensors or arrays, the target last.
+
+    dtype: what arrays of float64 become; None: PyTorch's default.
+    """
     if isinstance(dataset, (Tensor, np.ndarray)):
         dataset = (dataset,)
     if isinstance(dataset, TensorDataset):
         dataset = dataset.tensors
     if _is_columns(dataset):
-        tensors = [_as_tensor(a) for a in dataset]
+        tensors = [_as_tensor(a, dtype or torch.get_default_dtype()) for a in dataset]
         if len(tensors) > 1 and tensors[-1].dtype in NARROW:
             tensors[-1] = tensors[-1].long()
         lengths = [len(tensor) if tensor.ndim else 0 for tensor in tensors]
@@ -152,6 +156,11 @@ def examples_of(
         if lengths[0] < 1:
             raise ValueError("dataset is empty: there is nothing to fit.")
         return TensorExamples(tensors, device)
+    if isinstance(dataset, Mapping):
+        raise TypeError(
+            "dataset must be a tuple of tensors or a Dataset, not a dict: give (dataset['x'], dataset['y']), say, the "
+            "target last."
+        )
     if isinstance(dataset, DataLoader):
         raise TypeError("dataset must be the dataset itself, not a DataLoader: give loader.dataset, and batch_size=.")
     if isinstance(dataset, IterableDataset) or not _has_length(dataset):
@@ -204,8 +213,8 @@ def _is_frame(a: Any) -> bool:
     return not isinstance(a, (str, bytes, np.generic)) and callable(getattr(type(a), "__array__", None))
 
 
-def _as_tensor(a: Any) -> Tensor:
-    """The tensor, or the array as one; float64 arrays become float32, which modules are made of."""
+def _as_tensor(a: Any, dtype: torch.dtype) -> Tensor:
+    """The tensor, or the array as one; float64, which arrays have for no reason, becomes what modules are made of."""
     if isinstance(a, Tensor):
         return a.detach()
     try:
@@ -218,7 +227,7 @@ def _as_tensor(a: Any) -> Tensor:
             "np.unique(y, return_inverse=True)[1], say."
         )
     tensor = torch.as_tensor(np.require(a, requirements=("C", "W")))
-    return tensor.to(torch.get_default_dtype()) if tensor.dtype == torch.float64 else tensor
+    return tensor.to(dtype) if tensor.dtype == torch.float64 else tensor
 
 
 def _fits(tensors: Sequence[Tensor], device: torch.device) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, final
 
 from torch import nn
@@ -79,6 +80,7 @@ class LearnerRecipe:
                     scheduler, every_batch, pace = CosineAnnealingLR(optimizer, max(1, steps)), True, 1.0
             else:
                 optimizer = optimizer(made)
+                _check_step(optimizer)
         if scheduler is not None and not isinstance(scheduler, LRScheduler) and not _steps(scheduler):
             scheduler = scheduler(optimizer)
         return Learner(module, optimizer, scheduler, every_batch, pace)
@@ -101,6 +103,18 @@ def _steps(scheduler: Any) -> bool:
     return callable(getattr(scheduler, "step", None))
 
 
+def _check_step(optimizer: Any) -> None:
+    """TypeError for what is no optimizer, and for one whose steps evaluate the loss themselves."""
+    if not _steps(optimizer):
+        raise TypeError(f"optimizer must make a torch Optimizer of the parameters, got a {type(optimizer).__name__}.")
+    closure = signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is Parameter.empty:
+        raise TypeError(
+            f"optimizer must make its steps of gradients alone, and {type(optimizer).__name__} evaluates the loss "
+            "several times a step: use Adam or SGD, or trimlearn.torch.TorchLoss with trimlearn.solve."
+        )
+
+
 def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
@@ -115,6 +129,7 @@ def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
             raise ValueError("optimizer holds parameters that are not the module's: make it of module.parameters().")
         if isinstance(scheduler, LRScheduler) and scheduler.optimizer is not optimizer:
             raise ValueError("scheduler is of another optimizer than the one given.")
+        _check_step(optimizer)
     elif optimizer is not None and not callable(optimizer):
         raise TypeError(
             "optimizer must be a torch Optimizer or a function of the parameters, such as "

@@ -22,7 +22,7 @@ from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.saved import EVERY, SavedRun
 from trimlearn.torch.targets import Labels
 
-__all__ = ["Settings", "module_device"]
+__all__ = ["Settings", "dtype_of", "module_device"]
 
 BATCHES = 128  # of an epoch: with as many, its steps see the data often enough, and a batch is large enough to average
 BATCH = (16, 256)  # the least and the most examples of a batch: smaller ones waste time, larger ones steps
@@ -143,6 +143,11 @@ def module_device(module: nn.Module, device: Any, dataset: Any) -> torch.device:
             f"module is on {where} and the data on {there.pop()}: give device=, or bring them together by module.to()."
         )
     return where
+
+
+def dtype_of(module: nn.Module) -> torch.dtype:
+    """The type in which the module computes: that of its first parameters."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.get_default_dtype())
 
 
 def _noise_of(module: nn.Module, examples: NumberedExamples) -> str:

@@ -21,15 +21,16 @@ from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.criterion import Criterion
-from trimlearn.torch.data import Batch, examples_of
-from trimlearn.torch.epochs import Epochs, Objective
+from trimlearn.torch.data import Batch, NumberedExamples, examples_of
+from trimlearn.torch.epochs import Epochs, Objective, seeded
 from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
 from trimlearn.torch.level import LossScale
+from trimlearn.torch.modes import training
 from trimlearn.torch.probe import try_examples
 from trimlearn.torch.recipe import LearnerRecipe
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
-from trimlearn.torch.settings import Settings, module_device
+from trimlearn.torch.settings import Settings, dtype_of, module_device
 from trimlearn.torch.stages import EpochPlan, EpochRecord, Stage, TrainingRun, still_falling
 from trimlearn.torch.targets import Labels
 from trimlearn.torch.trimming import TrimmedEpochs, judge_examples, warn_of_invalid, weight_set
@@ -104,7 +105,7 @@ def trim(
         Passes over the examples that count. Where the level is to be estimated, judges take as many again, and half
         as many more without labels; where it is known, three or four tenths. On small data they take more.
     batch_size : int or "auto", default="auto"
-        Examples of a batch.
+        NumberedExamples of a batch.
     accumulate : int, default=1
         Batches whose gradients are added up to one step.
     gradient : {"plain", "variance-reduced"}, default="plain"
@@ -168,15 +169,17 @@ def trim(
     settings = Settings(contamination, epochs, batch_size, accumulate, gradient, precision, scheduler_every, seed)
     where = module_device(module, device, dataset)
     module.to(where)
-    examples = examples_of(dataset, where, num_workers, collate_fn)
-    criterion = Criterion(loss_fn)
-    found = try_examples(module, criterion, examples, labels)
-    passes = settings.epochs_on(examples, criterion, found, module)
-    recipe = LearnerRecipe(module, optimizer, scheduler, scheduler_every == "batch")
-    fit = _Fit(passes, recipe, settings, groups, examples.n)
-    saved = settings.saved_run(checkpoint, resume, module, examples)
-    with watching(progress, "trim"):
-        return fit.run(TrainingRun(passes, callback, saved), partial(_epochs_of, passes, num_workers, collate_fn))
+    again = partial(examples_of, device=where, num_workers=num_workers, collate_fn=collate_fn, dtype=dtype_of(module))
+    # What is drawn beside the epochs, by a dataset that augments or a loader, is no more the user's than they are.
+    with training(module), seeded(where, seed):
+        examples, criterion = again(dataset), Criterion(loss_fn)
+        found = try_examples(module, criterion, examples, labels)
+        passes = settings.epochs_on(examples, criterion, found, module)
+        recipe = LearnerRecipe(module, optimizer, scheduler, scheduler_every == "batch")
+        fit = _Fit(passes, recipe, settings, groups, examples.n)
+        saved = settings.saved_run(checkpoint, resume, module, examples)
+        with watching(progress, "trim"):
+            return fit.run(TrainingRun(passes, callback, saved), partial(_epochs_of, passes, again))
 
 
 class _Fit:
@@ -192,6 +195,8 @@ class _Fit:
         self.rows = np.flatnonzero(np.isfinite(first))
         self.invalid = n - len(self.rows)
         warn_of_invalid(self.invalid, n, n if self.level is None else n * self.level)
+        if len(self.rows) < FOLDS and self.level != 0:
+            raise ValueError("one example alone cannot be judged by others: give two at least, or contamination=0.")
         # Of those that are left; what has no finite loss is among the trimmed.
         self.share = None if self.level is None else min(1.0, n * (1 - self.level) / len(self.rows))
 
@@ -344,9 +349,9 @@ class _Fit:
         return whole
 
 
-def _epochs_of(epochs: Epochs, num_workers: int, collate_fn: Any, dataset: Any) -> Epochs:
+def _epochs_of(epochs: Epochs, examples_of: Callable[[Any], NumberedExamples], dataset: Any) -> Epochs:
     """The same passes over other examples."""
-    examples = examples_of(dataset, epochs.examples.device, num_workers, collate_fn)
+    examples = examples_of(dataset)
     labels = epochs.labels
     if labels is not None:
         labels = Labels(labels.codes_of(examples.targets()), labels.values)

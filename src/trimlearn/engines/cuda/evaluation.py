@@ -8,8 +8,8 @@ from typing import Any, final
 import torch
 
 from trimlearn._utils.arrays import Array, sum64
+from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.losses.base import weighted
 

@@ -27,7 +27,7 @@ from trimlearn.smart.algorithm import Algorithm1
 
 __all__ = ["fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
 
-MOST_CLASSES = 16  # predictions of a row that the kernels were tried with on a device
+MOST_CLASSES = 64  # predictions of a row that the kernels were tried with on a device
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
 COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
@@ -148,7 +148,7 @@ class FusedRows(TorchRows):
 
     def launch(self, table: str, X: Tensor, U: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor) -> int:
         """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
-        shape, phi = shape_of(m, self.p, table, self._exact), self.phi
+        shape, phi = shape_of(m, self.p, self.padded, table, self._exact), self.phi
         tiles: int = -(-m // shape.rows)
         programs: int = max(1, min(tiles, shape.programs, SCRATCH // (4 * self.layout.K * self.layout.width)))
         parts, sums = self._scratch_of(programs)

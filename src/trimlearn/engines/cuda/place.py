@@ -6,8 +6,7 @@ device, where all sums over rows are taken. Whichever the user has made, the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from typing import Any, final
 
@@ -15,16 +14,16 @@ import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.device_memory import explained
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
 
-__all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device", "rows_like"]
+__all__ = ["hosted", "on_cuda", "on_device", "open_device", "rows_like"]
 
-# What helps where a device is full, for the errors that say so: each of these takes less memory there, or none.
-INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
+LARGE = 1 << 22  # bytes that take as long to copy, 3 ms, as it takes to ask for such pages
 
 
 def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
@@ -98,12 +97,22 @@ def hosted(problem: Problem) -> Problem:
     assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
     if is_numpy_array(problem.loss.like):
         return problem
-    other, loss = copy(problem), _moved(problem.loss, DeviceStorage(problem.loss), to_numpy)
+    other, loss = copy(problem), _moved(problem.loss, DeviceStorage(problem.loss), _fetched)
     if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
         loss.begin_at(to_numpy(problem.loss.start()))
     other.loss = loss
     other.s = None if problem.s is None else to_numpy(problem.s)
     return other
+
+
+def _fetched(a: Array) -> np.ndarray:
+    """An array in the host's memory; a large one in pages that stay put, to which a device copies ten times as fast and
+    which torch keeps for the next time."""
+    if not (is_torch_array(a) and a.device.type == "cuda" and a.nbytes > LARGE):
+        return to_numpy(a)
+    import torch
+
+    return np.asarray(torch.empty(a.shape, dtype=a.dtype, pin_memory=True).copy_(a).numpy())
 
 
 def rows_like(loss: PredictionLoss) -> Array:
@@ -153,25 +162,6 @@ class DeviceStorage(Storage):
     @property
     def row_bytes(self) -> int:
         return int(self.p * self.like.itemsize)
-
-
-@contextmanager
-def explained(size: int, what: str) -> Iterator[None]:
-    """Out of memory inside: an error that says how much was needed for ``what``, and what to do."""
-    import torch
-
-    try:
-        yield
-    except torch.cuda.OutOfMemoryError as error:
-        free = torch.cuda.mem_get_info()[0]
-        needed = f"needs {_gigabytes(size)}, and {_gigabytes(free)} of the device's memory is free" if size else (
-            f"does not fit into the {_gigabytes(free)} of the device's memory that is free"
-        )  # fmt: skip
-        raise MemoryError(f"{what[0].upper()}{what[1:]}, {needed}: {INSTEAD}.") from error
-
-
-def _gigabytes(size: float) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
 
 
 def _plain(V: np.ndarray) -> np.ndarray:

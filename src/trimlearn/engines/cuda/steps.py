@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import asarray_like, to_numpy
+from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.drawing import Drawing
-from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero

@@ -242,7 +242,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
         resumes = warm and self._x.shape == (self._parameters,)
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
-        verdict = judged(raw.x)
+        ended = h is not None and not self.reweight  # the trimmed fit is the final one
+        verdict = judged(raw.x, half if ended else keep)
         by_chance = h is None and self._found_by_chance(rows, half, verdict, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
@@ -260,7 +261,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
             self._noise, self._bread = smooth.noise, smooth.bread
 
-        final = judged(x, half) if smooth is None else smooth.verdict
+        final = smooth.verdict if smooth is not None else verdict if ended else judged(x, half)
         share = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         before, after = self._residuals(rows, raw.x), self._residuals(rows, x)
         threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff

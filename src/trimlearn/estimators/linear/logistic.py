@@ -24,7 +24,7 @@ from trimlearn.estimators.linear.explain import fitted_model
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
-from trimlearn.estimators.linear.streamed_labels import fit_logistic_stream
+from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.fitted import Fitted
@@ -195,7 +195,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
                 return self
             stream = opened(X, y, sample_weight, fit_of=self)
             if stream is not None:
-                whole = read_whole(stream)
+                whole = read_whole(stream, labels=True)
                 if whole is None:
                     check_positive(self.C, "C")
                     fit_logistic_stream(self, stream, self._h(self.contamination, stream.n))
@@ -204,7 +204,10 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             data = self._validate(X, y, sample_weight, reset=True)
             if stream is not None:
                 column_names(self, stream)
-            return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+            h = self._h(self.contamination, data.S)
+            if fit_logistic_rows(self, data, h):
+                return self
+            return self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""

@@ -157,7 +157,8 @@ def _power(base: ColumnTransform, x: Floats) -> float:
 
     1 is asked first. Wild values on both sides look like a tail that a logarithm would tame, and 1 calls them wild.
     """
-    for power in (1.0, min(POWERS, key=lambda power: _misfit(base, x, float(power)))):
+    for asked in (1.0, None):  # the second is sought only where it is needed: 21 fits
+        power = min(POWERS, key=lambda power: _misfit(base, x, float(power))) if asked is None else asked
         for _ in range(3):
             curve = base._settled(x, float(power))
             bulk = x[np.abs(curve.into(x)) <= (WIDER if power == 1.0 else BULK)]

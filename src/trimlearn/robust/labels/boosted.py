@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from trimlearn._utils.arrays import index_like, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.distinct import Hashes, content_folds
+from trimlearn.robust.distinct import Hashes, content_folds, row_hashes
 from trimlearn.robust.labels.flexible import LEAST, ROWS
 from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import MATERIAL, ONE_SIDED, LabelVerdict, significant
@@ -81,10 +81,26 @@ class BoostedOpinion:
     @cached_property
     def predictions(self) -> Floats:
         """log-probabilities (n, K) of all rows, each by the model of the half in which it is not."""
-        z = np.empty((len(self.labels), int(self.labels.max()) + 1))
+        z = np.empty((len(self.labels), self._K))
         for half in (0, 1):
             asked = np.flatnonzero(self._half != half)
             z[asked] = self._predicted(half, asked)
+        return z
+
+    def fit(self) -> None:
+        """Fit both models now, if they are not yet."""
+        for half in (0, 1):
+            self._answered(half, self._taken(self._rows(half)[:1]))
+
+    def of_others(self, V: Floats) -> Floats:
+        """The same of rows V from elsewhere: those that are among these are known by their contents."""
+        hashes, order = row_hashes(V), np.argsort(self.hashes, kind="stable")
+        place = order[np.minimum(np.searchsorted(self.hashes[order], hashes), len(order) - 1)]
+        half = np.where(self.hashes[place] == hashes, self._half[place], hashes % np.uint64(2)).astype(np.int64)
+        z = np.empty((len(V), self._K))
+        for g in (0, 1):
+            if np.any(half != g):
+                z[half != g] = self._answered(g, np.asarray(V[half != g], dtype=np.float64))
         return z
 
     @cached_property
@@ -101,6 +117,11 @@ class BoostedOpinion:
         return {}
 
     def _predicted(self, half: int, asked: Rows) -> Floats:
+        blocks = [asked[i : i + ROWS] for i in range(0, len(asked), ROWS)]
+        return np.concatenate([np.empty((0, self._K)), *(self._answered(half, self._taken(rows)) for rows in blocks)])
+
+    def _answered(self, half: int, A: Floats) -> Floats:
+        """log-probabilities of rows A by the model of a half, fitted when first asked."""
         if half not in self._models:
             rows = self._rows(half)
             model = HistGradientBoostingClassifier(
@@ -109,10 +130,13 @@ class BoostedOpinion:
             weight = None if np.all(self.s[rows] == 1) else self.s[rows]
             self._models[half] = model.fit(self._taken(rows), self.labels[rows], sample_weight=weight)
         model = self._models[half]
-        P = np.zeros((len(asked), int(self.labels.max()) + 1))
-        for i in range(0, len(asked), ROWS):
-            P[i : i + ROWS, model.classes_] = model.predict_proba(self._taken(asked[i : i + ROWS]))
+        P = np.zeros((len(A), self._K))
+        P[:, model.classes_] = model.predict_proba(A)
         return np.log(np.maximum(P, LEAST))
+
+    @property
+    def _K(self) -> int:
+        return int(self.labels.max()) + 1
 
     def _taken(self, rows: Rows) -> Floats:
         if is_sparse(self.V):

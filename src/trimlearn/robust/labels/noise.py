@@ -334,7 +334,7 @@ class _NoiseFit:
     def _there(self) -> NoiseRows | None:
         """The rows on a device, where the fit takes place on one."""
         z = sent(self.z)
-        return None if is_numpy_array(z) else NoiseRows.of(z, self.labels, self.s)
+        return None if is_numpy_array(z) else NoiseRows(z, self.labels, self.s)
 
     def search(self) -> _State:
         """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""

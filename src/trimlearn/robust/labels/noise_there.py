@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
@@ -16,49 +15,54 @@ Floats = NDArray[np.float64]
 
 
 @final
-@dataclass(frozen=True)
 class NoiseRows:
-    """Predictions (m, n, K), labels and sample weights on a device; ``given`` (n, K) is s at the label, else 0."""
+    """Predictions (m, n, K), labels and sample weights on a device, and the sums that EM needs of them.
 
-    z: Array
-    labels: Array
-    s: Array
-    given: Array
+    A step is some thirty small kernels. They read the model from a buffer that stays where it is, so that they can be
+    captured as one CUDA graph.
+    """
 
-    @classmethod
-    def of(cls, z: Array, labels: NDArray[Any], s: Floats) -> NoiseRows:
-        there, weights = index_like(labels, z), asarray_like(s, z)
-        xp = namespace(z)
-        given = xp.where(there[:, None] == xp.arange(z.shape[2], device=z.device), weights[:, None], 0.0)
-        return cls(z, there, weights, given)
+    def __init__(self, z: Array, labels: NDArray[Any], s: Floats) -> None:
+        from trimlearn._utils.graphs import Replay  # it imports torch, which whoever has tensors has
+
+        xp, (m, _, K) = namespace(z), z.shape
+        self._z, self._labels, self._s = z, index_like(labels, z), asarray_like(s, z)
+        hit = self._labels[:, None] == xp.arange(K, device=z.device)
+        self._given = xp.where(hit, self._s[:, None], 0.0)  # s at the label
+        self._model, self._tiny = asarray_like(np.zeros(m + K + K * K), z), asarray_like(TINY, z)
+        self._replay = Replay(NoiseRows._at_model, self, z.device)
 
     def sums(self, beta: Floats, b: Floats, T: Floats) -> tuple[Floats, Floats, Floats, float]:
         """As `trimlearn.robust.labels.noise` asks for them; nobody waits until all are there."""
-        xp, z, s, (m, n, K) = namespace(self.z), self.z, self.s[:, None], self.z.shape
-        model = asarray_like(np.concatenate([beta, b, T.T.ravel()]), z)
-        a = xp.tensordot(model[:m], z, axes=1) + model[m : m + K]
+        m, K = len(beta), len(b)
+        self._model[:] = asarray_like(np.concatenate([beta, b, T.T.ravel()]), self._model)
+        ends = np.cumsum([K * K, m * m, m * K, K, K * K, m + K])
+        N, by_beta, across, weight, by_b, slope, likelihood = np.split(to_numpy(self._replay()), ends)
+        H = np.empty((m + K, m + K))
+        H[:m, :m], H[:m, m:] = by_beta.reshape(m, m), across.reshape(m, K)
+        H[m:, :m], H[m:, m:] = across.reshape(m, K).T, np.diag(weight) - by_b.reshape(K, K)
+        return N.reshape(K, K), H, slope, float(likelihood[0])
+
+    def _at_model(self) -> Array:
+        """All sums at the model that is there, one behind the other."""
+        xp, z, s, (m, n, K) = namespace(self._z), self._z, self._s[:, None], self._z.shape
+        beta, b, T = self._model[:m], self._model[m : m + K], self._model[m + K :]
+        a = xp.tensordot(beta, z, axes=1) + b
         p = xp.exp(a - xp.max(a, axis=1, keepdims=True))
         p = p / xp.sum(p, axis=1, keepdims=True)
-        joint = p * xp.take(xp.reshape(model[m + K :], (K, K)), self.labels, axis=0)
-        seen = xp.clip(xp.sum(joint, axis=1), TINY, None)
+        joint = p * xp.take(xp.reshape(T, (K, K)), self._labels, axis=0)
+        seen = xp.maximum(xp.sum(joint, axis=1), self._tiny)
         r, weighted = joint / seen[:, None], p * s
-        parts = weighted * z
-        means = xp.sum(p * z, axis=2)
+        parts, means = weighted * z, xp.sum(p * z, axis=2)
         flat, off = xp.reshape(z, (m, n * K)), (r - p) * s
         sums = [
-            r.T @ self.given,
-            xp.reshape(parts, (m, n * K)) @ flat.T - (means * self.s) @ means.T,
+            r.T @ self._given,
+            xp.reshape(parts, (m, n * K)) @ flat.T - (means * self._s) @ means.T,
             xp.sum(parts, axis=1) - means @ weighted,
             xp.sum(weighted, axis=0),
             weighted.T @ p,
             flat @ xp.reshape(off, (n * K,)),
             xp.sum(off, axis=0),
-            xp.sum(self.s * xp.log(seen))[None],
+            xp.sum(self._s * xp.log(seen))[None],
         ]
-        found = to_numpy(xp.concat([xp.reshape(part, (-1,)) for part in sums]))
-        ends = np.cumsum([K * K, m * m, m * K, K, K * K, m + K])
-        N, by_beta, across, weight, by_b, slope, likelihood = np.split(found, ends)
-        H = np.empty((m + K, m + K))
-        H[:m, :m], H[:m, m:] = by_beta.reshape(m, m), across.reshape(m, K)
-        H[m:, :m], H[m:, m:] = across.reshape(m, K).T, np.diag(weight) - by_b.reshape(K, K)
-        return N.reshape(K, K), H, slope, float(likelihood[0])
+        return xp.concat([xp.reshape(part, (-1,)) for part in sums])
