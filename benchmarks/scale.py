@@ -27,17 +27,19 @@ MODELS = {"linear": "y", "logistic": "label"}  # and the columns of their target
 
 @dataclass(frozen=True)
 class Plan:
-    """n × p float32 in so many files, in row groups of so many rows; for the comparison of sources, so many rows."""
+    """n × p float32 in so many files, in row groups of so many rows; for the comparison of sources so many rows, and so
+    many with labels, which are judged by a sample of them where there are more than 2²² numbers."""
 
     n: int = 20_000_000
     p: int = 20
     files: int = 16
     group: int = 250_000
     same: int = 20_000
+    same_labels: int = 240_000
 
 
 FULL = Plan()
-QUICK = Plan(60_000, 5, 2, 10_000, 3000)
+QUICK = Plan(60_000, 5, 2, 10_000, 3000, 3000)
 
 
 def run(plan: Plan = FULL) -> Result:
@@ -63,9 +65,11 @@ def run(plan: Plan = FULL) -> Result:
         Target(f"Dask: a round trip / a step, b = {on_dask['b']:,.0f}", on_dask["trip"] / on_dask["step"], TRIP),
         Target(f"Dask: a pass / that of one process, {plan.n:,} rows", on_dask["dask"] / on_dask["process"], DASK),
     ]
-    objective, outliers = same_fit(plan.same, plan.p)
-    targets.append(Target("F from Parquet, a memory map and NumPy: largest relative difference", objective, AGREES))
-    targets.append(Target("rows flagged by one of them and not by another", float(outliers), 0.0))
+    for model, n, which in (("linear", plan.same, ""), ("logistic", plan.same_labels, ", labels")):
+        objective, outliers = same_fit(model, n, plan.p)
+        sources = f"F from Parquet, a memory map and NumPy{which}"
+        targets.append(Target(f"{sources}: largest relative difference", objective, AGREES))
+        targets.append(Target(f"rows flagged by one of them and not by another{which}", float(outliers), 0.0))
     names = ["model", *COLUMNS, "fit / reading"]
     return Result(
         benchmark="scale",
@@ -188,21 +192,22 @@ def _pass(copy: Any) -> float:
     return perf_counter() - begin
 
 
-def same_fit(n: int, p: int) -> tuple[float, int]:
+def same_fit(model: str, n: int, p: int) -> tuple[float, int]:
     """The largest relative difference of F, and the rows on which they disagree, of fits from three sources, streamed
     and in memory."""
-    from trimlearn import TrimmedLinearRegression, open_dataset
+    from trimlearn import TrimmedLinearRegression, TrimmedLogisticRegression, open_dataset
 
+    kind, target = {"linear": TrimmedLinearRegression, "logistic": TrimmedLogisticRegression}[model], MODELS[model]
     with TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder, Plan(n, p, 2, n, n))
+        write(folder, Plan(n, p, 2, n))
         columns = [f"x{j}" for j in range(p)]
-        X, y = open_dataset(folder, "y", columns=columns).load()
+        X, y = open_dataset(folder, target, columns=columns).load()
         np.save(folder / "X", X)
         mapped = np.load(folder / "X.npy", mmap_mode="r")
         parquet = sorted(folder.glob("*.parquet"))
         sources = [(X, y), (mapped, y)]
-        sources += [(open_dataset(parquet, "y", columns=columns, in_memory=held), None) for held in (True, False)]
-        fits = [TrimmedLinearRegression(random_state=0).fit(*source) for source in sources]
+        sources += [(open_dataset(parquet, target, columns=columns, in_memory=held), None) for held in (True, False)]
+        fits: list[Any] = [kind(random_state=0).fit(*source) for source in sources]
     values, masks = [fit.objective_ for fit in fits], np.array([fit.inlier_mask_ for fit in fits])
     return float(np.ptp(values) / min(values)), int(np.count_nonzero(np.ptp(masks.astype(np.int8), axis=0)))

@@ -29,10 +29,11 @@ LEVELS = (0.0, 0.04, 0.1, 0.2)
 EDGES = (0.05, 0.2, 0.4, 0.6, 0.8, 1.0)
 MOST = 200  # rows of a table
 TRIED: dict[str, tuple[Any, ...]] = {
-    "CLEAN": (0.1, 0.3, 0.5),
+    "CLEAN": (0.3, 0.65, 0.8),
+    "DOUBT": (0.05, 0.07, 0.1, 1e9),
     "PRIOR": ((1.0, 1.0), (2.0, 10.0), (4.0, 16.0)),
     "PRICE": (0.0, 0.25, 0.5),
-    "LEARNT": (0.0, 0.2, 0.4, 0.8),
+    "LEARNT": ((0.0, 0.0), (0.25, 1.75), (0.4, 0.0), (0.1, 4.0)),
 }
 Case = tuple[list[np.ndarray], np.ndarray, np.ndarray]  # opinions, labels, who is wrong
 

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import log_softmax
 
 from trimlearn.checks.findings import RIGHT_ANYWAY
-from trimlearn.checks.target_labels import judge_labels
+from trimlearn.checks.target_labels import judge_labels, level_weights
+from trimlearn.robust.labels.noise import LabelNoise, NoiseLevel, noise_levels
 
 
 def case(level: float, seed: int, n: int = 250, K: int = 2) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
@@ -43,3 +44,31 @@ def test_right_labels_are_not_accused() -> None:
     found = judge_labels(opinions, labels)
     assert not found.flagged.any()
     assert found.contamination < 0.01
+
+
+def level(epsilon: float, log_posterior: float, doubt: float = 0.1, entries: int = 0, K: int = 10) -> NoiseLevel:
+    noise = LabelNoise(np.eye(K), np.ones(1), np.zeros(K), epsilon)
+    return NoiseLevel(noise, log_posterior, doubt, entries=entries)
+
+
+def test_a_pattern_costs_what_it_has_of_free_numbers() -> None:
+    """Each of ten classes taken for its neighbour is ten numbers, not the ninety that there might be."""
+    random = [level(0.0, -70.0), level(0.1, -65.0), level(0.2, -60.0)]
+    neighbours, anything = (level_weights([*random, level(0.2, 0.0, entries=k)], 300) for k in (10, 80))
+    assert neighbours[-1] > 0.9
+    assert anything[-1] < 0.01
+
+
+def test_clear_classes_are_more_likely_than_blurred_ones() -> None:
+    weights = level_weights([level(0.0, 0.0, 0.3), level(0.1, 0.0, 0.2), level(0.2, 0.0, 0.05)], 300)
+    blurred = level_weights([level(0.0, 0.0, 0.3), level(0.1, 0.0, 0.3), level(0.2, 0.0, 0.3)], 300)
+    assert weights[2] > blurred[2] and weights[0] < blurred[0]
+
+
+def test_the_entries_of_a_pattern_are_counted() -> None:
+    truth = np.arange(300) % 5
+    labels = np.where(np.random.default_rng(0).random(300) < 0.25, (truth + 1) % 5, truth)
+    found = noise_levels([8.0 * np.eye(5)[truth]], labels)
+    assert found[0].at_random and found[0].noise.epsilon == 0
+    assert found[-1].entries == 5 and found[-1].rates <= 5
+    assert found[-1].doubt < 0.05

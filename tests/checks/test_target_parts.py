@@ -129,3 +129,13 @@ def test_the_features_that_tell_most_are_kept() -> None:
     target = Target("y", "regression", np.arange(300), X[:, 77] + X[:, 240], (), no, no)
     kept = telling(X, target)
     assert len(kept) == FEATURES and {77, 240} <= set(kept)
+
+
+def test_many_rows_tell_the_size_of_errors_as_a_forest_does() -> None:
+    rng = np.random.default_rng(4)
+    X, n = rng.normal(size=(4000, 3)), 4000
+    r = np.exp(X[:, 0]) * rng.normal(size=n)
+    size = error_sizes(np.zeros(n), r, 0.0, X)
+    assert np.corrcoef(np.log(size), X[:, 0])[0, 1] > 0.95
+    even = rng.normal(size=n)
+    assert np.array_equal(error_sizes(np.zeros(n), even, 0.0, X), local_scale(np.zeros(n), even, 0.0))

@@ -111,3 +111,41 @@ def test_columns_from_which_labels_can_be_read_off_are_told() -> None:
     assert say_copies(labels, {"some": some, "row": every}, "colour") == []
     (said,) = say_copies(labels, {"code": code, "number": labels.astype(float).astype(object)}, "colour")
     assert said.startswith("code and number tell colour in nearly all rows: if they are copies of it")
+
+
+@pytest.mark.parametrize(
+    ("words", "make"),
+    [
+        ("2 × qty + price", lambda c: 2 * c["qty"] + c["price"]),
+        ("1.8 × price + 32", lambda c: 1.8 * c["price"] + 32),
+        ("0.5 × qty + 1.19 × price − tax", lambda c: 0.5 * c["qty"] + 1.19 * c["price"] - c["tax"]),
+        ("−qty + 3 × tax", lambda c: 3 * c["tax"] - c["qty"]),
+    ],
+)
+def test_a_sum_of_multiples_is_found_and_who_breaks_it(numbers, words, make) -> None:
+    y = make(numbers).round(2)
+    y[[3, 50]] += 17.0
+    rule = find_rule(y, numbers)
+    assert rule is not None and rule.accuses
+    assert (rule.words, np.flatnonzero(rule.broken).tolist()) == (words, [3, 50])
+
+
+def test_a_sum_of_multiples_with_gaps_and_wild_cells(numbers) -> None:
+    y = 2 * numbers["qty"] + numbers["tax"]
+    numbers["tax"][:5] = np.nan
+    numbers["qty"][10:14] *= 100
+    rule = find_rule(y.round(2), numbers)
+    assert rule is not None and np.flatnonzero(rule.broken).tolist() == [10, 11, 12, 13]
+    assert not rule.known[:5].any()
+
+
+@pytest.mark.parametrize("noise", [0.02, 1.0])
+def test_what_is_nearly_a_sum_is_none(numbers, noise: float) -> None:
+    y = 2 * numbers["qty"] + numbers["price"] + noise * np.random.default_rng(1).normal(size=N)
+    assert find_rule(y.round(2), numbers) is None
+
+
+def test_few_rows_with_many_columns_make_no_rule() -> None:
+    rng = np.random.default_rng(0)
+    columns = {f"c{j}": rng.integers(0, 9, 30).astype(float) for j in range(12)}
+    assert find_rule(rng.integers(0, 99, 30).astype(float), columns) is None

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks import target, target_labels, target_learners, target_linear
+from trimlearn.checks import target, target_labels, target_learners, target_linear, target_threads
 from trimlearn.checks.target import judge_target
 from trimlearn.checks.target_threads import TOGETHER, threads_for
 from trimlearn.tables.table import Column, Table
@@ -88,6 +88,49 @@ def test_small_tables_and_busy_machines_use_one_thread(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "getloadavg", lambda: (0.2, 0.2, 0.2), raising=False)
     assert threads_for(TOGETHER - 1) == 1 and threads_for(TOGETHER) is None
     monkeypatch.setattr(os, "getloadavg", lambda: (7.0, 0.2, 0.2), raising=False)
+    monkeypatch.setattr(target_threads, "running_now", lambda: 9.0)
     assert threads_for(TOGETHER) == 1
+    monkeypatch.setattr(target_threads, "running_now", lambda: 0.0)  # what ran in the last minute has ended
+    assert threads_for(TOGETHER) is None
     monkeypatch.delattr(os, "getloadavg")
     assert threads_for(TOGETHER) is None
+
+
+def test_where_nothing_is_wrong_boosting_is_not_asked_again(few: None) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(N, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=N)
+    learners = target_learners.Learners(X, X, [False, False], y, 0, 0)
+    everybody = np.ones(N, dtype=bool)
+    first = learners.opinions(everybody)
+    second = learners.again(everybody, first)
+    assert second.opinions is first and second.asked.all()
+    kept = np.arange(N) > 5
+    assert not np.array_equal(learners.again(kept, first).opinions[0], first[0])
+
+
+def test_rare_classes_do_not_wreck_boosting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target_learners, "SMALL", 500)
+    rng = np.random.default_rng(0)
+    sizes = np.array([3, 4, 6, 9, *(190,) * 8])
+    y = rng.permutation(np.repeat(np.arange(12), sizes))
+    X = (1.2 * rng.normal(size=(12, 6)))[y] + rng.normal(size=(len(y), 6))
+    learners = target_learners.Learners(X, X, [False] * 6, y, 12, 0)
+    assert learners.new_boosting(0).l2_regularization == target_learners.DAMPED
+    often = target_learners.Learners(X, X, [False] * 6, np.arange(len(y)) % 12, 12, 0)
+    assert often.new_boosting(0).l2_regularization == 0
+    model = learners.new_boosting(0).fit(X[::2], y[::2])
+    assert np.mean(model.predict(X[1::2]) == y[1::2]) > 0.6
+
+
+def test_many_classes_are_asked_again_of_some_rows() -> None:
+    rng = np.random.default_rng(1)
+    y = np.arange(400) % 25
+    X = np.column_stack([y % 5, y // 5]) + 0.1 * rng.normal(size=(400, 2))
+    learners = target_learners.Learners(X, X, [False, False], y, 25, 0)
+    assert learners.plan.folds == target_learners.MANY_FOLDS
+    first = [np.zeros((400, 25))]
+    second = learners.again(np.ones(400, dtype=bool), first)
+    assert 100 < second.asked.sum() < 200
+    assert np.mean(second.opinions[0][second.asked].argmax(axis=1) == y[second.asked]) > 0.6
+    assert not second.opinions[0][~second.asked].any()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trimlearn.tables import read_table, write_csv
-from trimlearn.tables.write import harmless
+from trimlearn.tables.write import _plain_numbers, harmless
 
 
 @pytest.mark.parametrize(
@@ -79,3 +81,18 @@ def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
     with pytest.raises(OSError):
         write_csv(pd.DataFrame({"a": [1]}), tmp_path / "none" / "t.csv")
+
+
+@given(st.lists(st.text(alphabet='0123456789.-eE+,"= a\n', max_size=6), min_size=1, max_size=6))
+def test_columns_of_numbers_are_written_as_pandas_writes_them(cells: list[str]) -> None:
+    frame = pd.DataFrame({"a": pd.array(cells, dtype="str"), "b": pd.array(["1"] * len(cells), dtype="str")})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "t.csv"
+        write_csv(frame, path)
+        written = path.read_bytes().decode()
+    assert written == frame.assign(a=[harmless(cell) for cell in cells]).to_csv(index=False, lineterminator="\n")
+
+
+@given(st.lists(st.from_regex(r"\A-?[0-9]{1,3}(\.[0-9]{1,3})?(e-[0-9]{2})?\Z"), min_size=1, max_size=6))
+def test_plain_numbers_are_seen_at_once(cells: list[str]) -> None:
+    assert _plain_numbers(pa.array(cells, type=pa.large_string()))

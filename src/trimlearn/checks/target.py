@@ -141,7 +141,7 @@ class _Judge:
             self.tell("the same, without targets that are probably wrong")
             second = learners.again(kept, first)
             opinions = second.opinions if self.numeric else first
-            judged = self._judged(opinions) if self.numeric else judged
+            judged = self._judged(opinions) if self.numeric and opinions is not first else judged
             by_boosting = self._verdict(opinions[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
@@ -161,8 +161,6 @@ class _Judge:
                 "design": self.designs[0],
                 "link": self._link,
                 "rows": self.target.rows[linear.rows],
-                "boosting": second.boosting,
-                "boosting_design": self.designs[1],
                 "history": list(linear.trimmed.history_),
                 "predicted": self._predicted(n, opinions),
             },

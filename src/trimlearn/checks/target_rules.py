@@ -12,6 +12,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import Flags, Floats, TargetFindings
+from trimlearn.checks.linear_rule import linear_rule
 from trimlearn.checks.why import and_list
 
 __all__ = ["Rule", "find_rule", "follow_rule", "say_copies"]
@@ -86,7 +87,9 @@ class Rule:
 
 
 def find_rule(y: Floats, columns: dict[str, Floats]) -> Rule | None:
-    """The rule that most targets follow, if at least four of five do: a copy, or a sum, difference, product or ratio.
+    """The rule that most targets follow, if at least four of five do.
+
+    A copy; a sum, difference, product or ratio of two columns; or a sum of multiples of several.
 
     >>> rng = np.random.default_rng(0)
     >>> q, p = rng.integers(1, 20, 50).astype(float), rng.uniform(1, 9, 50).round(2)
@@ -113,10 +116,24 @@ def find_rule(y: Floats, columns: dict[str, Floats]) -> Rule | None:
             made = make(columns)
         value = np.where(there & np.isfinite(made), made, np.nan)
         rule = Rule(words, value, _holds(y, value, unit), words in columns)
-        enough = rule.holds.sum() >= max(FEWEST, HOLDS * rule.known.sum())
-        if enough and (best is None or rule.holds.sum() > best.holds.sum()):
+        if _enough(rule) and (best is None or rule.holds.sum() > best.holds.sum()):
             best = rule
-    return best
+    return best or _weighted_sum(np.where(there, y, np.nan), columns, unit)
+
+
+def _enough(rule: Rule) -> bool:
+    return bool(rule.holds.sum() >= max(FEWEST, HOLDS * rule.known.sum()))
+
+
+def _weighted_sum(y: Floats, columns: dict[str, Floats], unit: float) -> Rule | None:
+    """A sum of multiples of columns, if the target is one."""
+    found = linear_rule(y, columns, unit, lambda value: _holds(y, value, unit), HOLDS)
+    if found is None:
+        return None
+    words, made = found
+    value = np.where(np.isfinite(y) & np.isfinite(made), made, np.nan)
+    rule = Rule(words, value, _holds(y, value, unit))
+    return rule if _enough(rule) else None
 
 
 def follow_rule(found: TargetFindings, y: Floats, rule: Rule, settled: Flags) -> TargetFindings:

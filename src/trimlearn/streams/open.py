@@ -49,7 +49,7 @@ def open_dataset(
         A folder in which the shuffled copy is kept, for the next fit to the same files. None: it lies in an unnamed
         file of the folder for temporary files (``TMPDIR``), which is gone when it is no longer needed.
     in_memory : bool, optional
-        Whether a fit may read all rows into memory, where it is that of arrays. None: up to 2²⁶ numbers.
+        Whether a fit may read all rows into memory. None: up to 2²⁶ numbers. The fit is the same (docs/scale.md).
     like : Dataset, optional
         Another one whose columns, categories and types these files have: to predict for new files.
 

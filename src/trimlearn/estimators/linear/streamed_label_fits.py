@@ -111,7 +111,7 @@ class LabelFits:
     def _passes(self) -> float:
         return ENOUGH if self.model.max_passes is None else float(self.model.max_passes)
 
-    def judge(self, known: Any, noise: LabelNoise) -> Any:
+    def judge(self, known: Any, noise: LabelNoise, ridge: float) -> Any:
         """The sample's model, fitted to the rows that go ahead, labels being mistaken as the noise says."""
         codes = np.concatenate([self.labels.codes(at) for at in self.some])
         loss = Mislabelled(self.lead, codes, noise.bounded, intercept=self.model.fit_intercept)
@@ -119,7 +119,7 @@ class LabelFits:
         if prod(loss.x_shape) > FEW:
             return known
         found = copy(known)
-        found.coef_, found.intercept_ = self.model._parts(newton_streamed(loss, x, _all, self.ridge))
+        found.coef_, found.intercept_ = self.model._parts(newton_streamed(loss, x, _all, ridge))
         return found
 
     def ask(self, flexible: FlexibleModels, coef: np.ndarray, intercept: np.ndarray, noise: LabelNoise) -> None:

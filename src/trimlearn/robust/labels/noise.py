@@ -29,7 +29,16 @@ from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, 
 from trimlearn._utils.residence import sent
 from trimlearn.robust.labels.noise_there import NoiseRows
 
-__all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "estimate_noise", "noise_levels", "two_columns"]
+__all__ = [
+    "Floats",
+    "LabelNoise",
+    "Labels",
+    "NoiseLevel",
+    "Predictions",
+    "estimate_noise",
+    "noise_levels",
+    "two_columns",
+]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -201,6 +210,12 @@ class _Matrix:
     def T(self) -> Floats:
         return self.pattern + self.random
 
+    @property
+    def free(self) -> tuple[int, int]:
+        """How many classes err at random, and how many entries the pattern has."""
+        off = ~np.eye(len(self.pattern), dtype=bool)
+        return int(np.count_nonzero(np.any(off & (self.random > 0), axis=1))), int(np.count_nonzero(self.pattern[off]))
+
     def loosened(self) -> _Matrix:
         """A little of every entry: what the rows seen so far have ruled out, others may show."""
         start = _Matrix.start(len(self.pattern))
@@ -256,16 +271,34 @@ def _at_levels(em: _NoiseFit, clean: _State, shape: _State) -> dict[float, _Stat
     return states
 
 
-def noise_levels(predictions: Predictions, labels: Labels) -> list[tuple[LabelNoise, float, bool]]:
-    """What the labels say of each level of noise: the model, its log-posterior, and whether its errors are at random.
+@dataclass(frozen=True)
+class NoiseLevel:
+    """What the labels say of one level of noise: the model, its log-posterior, and how often the class of a row is not
+    its most likely one there. ``rates``, ``entries``: classes with a rate of random errors of their own, and entries of
+    the pattern; both 0 where errors are at random, at one rate."""
+
+    noise: LabelNoise
+    log_posterior: float
+    doubt: float
+    rates: int = 0
+    entries: int = 0
+
+    @property
+    def at_random(self) -> bool:
+        """Whether errors are at random, at one rate for all classes."""
+        return self.rates + self.entries == 0
+
+
+def noise_levels(predictions: Predictions, labels: Labels) -> list[NoiseLevel]:
+    """What the labels say of each level of noise.
 
     Errors at random first, then those of the shape that EM finds, where it finds any; each from 0 on, a point apart
     near the best and a few elsewhere.
 
     >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
     >>> found = noise_levels([z], np.where(np.arange(200) % 10 == 0, 0, np.repeat([0, 1], 100)))
-    >>> best = max(found, key=lambda level: level[1])
-    >>> round(best[0].epsilon, 2), found[0][0].epsilon, found[0][2]
+    >>> best = max(found, key=lambda level: level.log_posterior)
+    >>> round(best.noise.epsilon, 2), found[0].noise.epsilon, found[0].at_random
     (0.05, 0.0, True)
     """
     z = np.stack([_centred(prediction) for prediction in predictions])
@@ -284,7 +317,11 @@ def noise_levels(predictions: Predictions, labels: Labels) -> list[tuple[LabelNo
             for a, b in zip(known[max(best - 1, 0) : best + 1], known[max(best, 1) : best + 2], strict=False):
                 middle = (a + b) / 2
                 states[middle] = em.maximise(replace(states[known[best]], matrix=unit.scaled(middle)), None)
-        levels += [(em.model(states[level]), states[level].posterior, shape is not found) for level in sorted(states)]
+        free = shape.matrix.free if shape is found else (0, 0)
+        for level in sorted(states):
+            noise = em.model(states[level])
+            doubt = float(noise.doubt(predictions).mean())
+            levels.append(NoiseLevel(noise, states[level].posterior, doubt, *free))
     return levels
 
 
