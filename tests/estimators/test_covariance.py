@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from trimlearn.datasets import load_classic
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.robust.order import weighted_medians
-from trimlearn.robust.scatter.factors import consistency, small_sample
+from trimlearn.robust.scatter.factors import consistency, small_sample_scatter
 from trimlearn.robust.scatter.judge import left_out, scores_inside, scores_outside
 from trimlearn.robust.scatter.mcd import default_h, mcd
 from trimlearn.robust.scatter.steps import DeterminantProblem, exchanges
@@ -159,7 +159,7 @@ def test_factors_are_those_of_robustbase() -> None:
     for p, n, alpha, factor, c in [(1, 30, 0.6, 1.146468, 4.65997), (2, 40, 0.875, 1.031488, 1.422603),
                                    (3, 75, 0.6, 1.100531, 2.056804), (8, 120, 0.95, 1.019609, 1.073)]:  # fmt: skip
         half = (n + p + 1) // 2
-        assert small_sample(half + (2 * alpha - 1) * (n - half), n, p) == pytest.approx(factor, abs=1e-6)
+        assert small_sample_scatter(half + (2 * alpha - 1) * (n - half), n, p) == pytest.approx(factor, abs=1e-6)
         assert consistency(alpha, p) == pytest.approx(c, abs=1e-5)
 
 

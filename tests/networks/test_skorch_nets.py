@@ -53,7 +53,7 @@ def made_up() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return X, labels, numbers
 
 
-def test_wrong_labels_of_a_net_are_found(quick_fits: None) -> None:
+def test_wrong_labels_of_a_net_are_found() -> None:
     X, y, _ = made_up()
     model = TrimmedEstimator(classifier(), random_state=0, max_iter=3).fit(X, y)
     assert (~model.inlier_mask_[:WRONG]).mean() > 0.7 and model.inlier_mask_[WRONG:].mean() > 0.97

@@ -19,7 +19,7 @@ from trimlearn import TrimmedLinearRegression, TrimmedPCA
 from trimlearn._utils.palette import DARK, LIGHT
 from trimlearn.plots import plot_coefficients, plot_outlier_map, plot_scores
 from trimlearn.plots.canvas import colours, wide
-from trimlearn.plots.names import chosen_rows, name_points
+from trimlearn.plots.names import labelled_rows, name_points
 
 LONG = "a name that goes on and on and on"
 ODD_NAMES = ["a$b$_c", "x_1^2", r"$\frac{1}{0}$", "<b>bold</b>", "two\nlines", LONG, "שלום"]
@@ -84,17 +84,17 @@ def test_names_of_features_are_shown_as_they_are() -> None:
 
 def test_labels_are_numbers_names_or_none() -> None:
     scores, names = np.array([1.0, np.nan, 3.0, 2.0]), ["a", "b", "c", "d"]
-    assert chosen_rows(2, scores, names).tolist() == [2, 3]
-    assert chosen_rows(99, scores, names).tolist() == [2, 3, 0, 1]
-    assert chosen_rows(["b", -1], scores, names).tolist() == [1, 3]
-    assert chosen_rows(None, scores, names).tolist() == chosen_rows(0, scores, None).tolist() == []
+    assert labelled_rows(2, scores, names).tolist() == [2, 3]
+    assert labelled_rows(99, scores, names).tolist() == [2, 3, 0, 1]
+    assert labelled_rows(["b", -1], scores, names).tolist() == [1, 3]
+    assert labelled_rows(None, scores, names).tolist() == labelled_rows(0, scores, None).tolist() == []
     for wrong in (-1, True, "a", 1.5):
         with pytest.raises(ValueError, match="how many rows"):
-            chosen_rows(wrong, scores, names)
+            labelled_rows(wrong, scores, names)
     with pytest.raises(ValueError, match="no row is called so"):
-        chosen_rows(["z"], scores, names)
+        labelled_rows(["z"], scores, names)
     with pytest.raises(ValueError, match="there are 4 rows"):
-        chosen_rows([4], scores, names)
+        labelled_rows([4], scores, names)
 
 
 def test_an_axis_is_logarithmic_only_where_the_range_asks_for_it() -> None:

@@ -66,7 +66,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _check(images: list[Path], out: Path) -> None:
     """Raise where the command line cannot be right, before any photograph is looked at."""
-    from trimlearn.geometry.mosaic.mosaic import check_target
+    from trimlearn.geometry.mosaic.mosaic import check_picture_path
 
     if len(images) < 2:
         raise UsageError(f"IMG must be two photographs or more, got {images[0]} alone")
@@ -78,7 +78,7 @@ def _check(images: list[Path], out: Path) -> None:
         if image.exists() and out.exists() and image.samefile(out):
             raise UsageError(f"--out {out} is one of the photographs: give the mosaic a name of its own")
     try:
-        check_target(out)
+        check_picture_path(out)
     except ValueError as error:
         raise UsageError(f"--out {error}") from error
 

@@ -14,7 +14,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.smart.method import Record
 
-__all__ = ["Detector", "concentration_records", "warn_of_doubt", "warn_of_exact_subspace"]
+__all__ = ["Detector", "concentration_records", "warn_of_doubtful_rows", "warn_of_exact_subspace"]
 
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
@@ -93,7 +93,9 @@ def concentration_records(objectives: Sequence[float], h: float) -> list[Record]
     return [Record(k, 2.0 * k + 1, F, nan, nan, h, nan) for k, F in enumerate(objectives)]
 
 
-def warn_of_doubt(contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray) -> None:
+def warn_of_doubtful_rows(
+    contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray
+) -> None:
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail; or
     where so many rows are ``off``, by such different scores, that they may be groups of their own."""
     if len(np.unique(scores[s > 0])) < FEW:

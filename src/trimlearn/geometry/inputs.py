@@ -14,7 +14,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.images import ImageLike
 
-__all__ = ["check_flag", "check_images", "check_index", "check_inside", "check_seed", "check_sizes", "refuse_weights"]
+__all__ = ["check_flag", "check_images", "check_index", "check_inside", "check_sizes", "refuse_weights", "seed_of"]
 
 MARGIN = 0.1  # of the longer side: how far outside points may be without a warning; a choice, for images cut afterwards
 SEEDS = np.iinfo(np.int32).max  # the largest that RandomState draws on every platform
@@ -27,10 +27,10 @@ def check_flag(value: Any, name: str) -> bool:
     return bool(value)
 
 
-def check_seed(random_state: Any) -> int:
+def seed_of(random_state: Any) -> int:
     """An integer for random numbers: the one given, or one drawn from a RandomState, a Generator, or chance (None).
 
-    >>> check_seed(7)
+    >>> seed_of(7)
     7
     """
     if _whole(random_state) and 0 <= int(random_state) < 1 << 32:

@@ -178,7 +178,7 @@ class Fused:
 
         zero = _GradientSums(np.zeros((), linear.like.dtype), np.zeros(self._loss.K))
         found = total(piece, self._cut(m), zero)
-        return linear.unfold_sums(found.G.T if self._sparse else found.G, found.r)
+        return linear.unfold(found.G.T if self._sparse else found.G, found.r)
 
 
 def _on_disk(kernel: Any, types: tuple[Any, ...]) -> bool:

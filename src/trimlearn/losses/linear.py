@@ -207,14 +207,9 @@ class Linear:
             offset = -shift if offset is None else offset - shift
         return W, offset
 
-    def unfold(self, G: Array, r: Array) -> Array:
-        """Σ Aᵢᵀ rᵢ from G = rᵀV (K, p): the adjoint of `fold`."""
-        xp = namespace(self.like)
-        needed = self.intercept or self.center is not None
-        return self.unfold_sums(G, xp.sum(r, axis=0, dtype=xp.float64) if needed else None)
-
-    def unfold_sums(self, G: Array, total: Array | None) -> Array:
-        """The same from Σ rᵢ (K,), in float64, which only a centre or an intercept asks for."""
+    def unfold(self, G: Array, total: Array | None) -> Array:
+        """Σ Aᵢᵀ rᵢ from G = rᵀV (K, p): the adjoint of `fold`. ``total``: Σ rᵢ (K,), in float64, which only a centre or
+        an intercept asks for."""
         xp = namespace(self.like)
         column = None if total is None else xp.astype(total, self.like.dtype)[:, None]
         if self.center is not None:
@@ -299,13 +294,15 @@ class Block:
         K = self.linear.K or 1
         if tuple(r.shape) != (self.m, K):
             raise ValueError(f"r must have shape {(self.m, K)}, got {tuple(r.shape)}.")
-        r = namespace(self.linear.like).astype(r, self.linear.like.dtype, copy=False)
+        xp = namespace(self.linear.like)
+        r = xp.astype(r, self.linear.like.dtype, copy=False)
         G, start = 0.0, 0
         for B in self._matrices():
             stop = start + B.shape[0]
             G = r[start:stop].T @ B + G
             start = stop
-        return self.linear.unfold(G, r)
+        asked_for = self.linear.intercept or self.linear.center is not None
+        return self.linear.unfold(G, xp.sum(r, axis=0, dtype=xp.float64) if asked_for else None)
 
     def _matrices(self) -> Iterator[Array]:
         """The rows, piece by piece. One piece was kept from the start; more would not fit and are read again."""

@@ -10,7 +10,7 @@ from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.forward_search import ForwardSearch
 from trimlearn.estimators.path import TrimPath, trim_path
 from trimlearn.plots.canvas import colours, describe, even_axis, panels, short, wide
-from trimlearn.plots.names import chosen_rows, name_points, row_text
+from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.subject import check_picture, subject
 
 __all__ = ["plot_forward_search", "plot_trim_path"]
@@ -109,7 +109,7 @@ def plot_forward_search(search: ForwardSearch, *, label: Any = 8, ax: Any = None
     odd = search.outliers if len(search.outliers) else np.argsort(-search.entry, kind="stable")[:3]
     rank = np.full(n, -np.inf)
     rank[odd] = -np.arange(len(odd), dtype=np.float64)
-    rows = chosen_rows(min(label, len(odd)) if isinstance(label, int) else label, rank, search.names)
+    rows = labelled_rows(min(label, len(odd)) if isinstance(label, int) else label, rank, search.names)
     red = np.isin(np.arange(n), [*odd, *rows])
     many = n > 500  # lines are drawn as pixels then, in a file of lines as well
     lines.plot(search.monitored, search.residuals[:, ~red], color=ink.accent, linewidth=0.5, alpha=0.4, rasterized=many)
@@ -170,6 +170,6 @@ def _draw_leaving(ax: Any, path: TrimPath, label: Any) -> None:
     height[gone] = np.arange(1, len(gone) + 1)
     ax.plot(at[gone], height[gone], linestyle="none", marker="_", color=ink.bad)
     ax.margins(0.12)
-    rows = chosen_rows(label, -at, path.names)
+    rows = labelled_rows(label, -at, path.names)
     rows = rows[np.isfinite(at[rows])]
     name_points(ax, at, height, rows, [row_text(row, path.names) for row in rows.tolist()], np.isfinite(at))

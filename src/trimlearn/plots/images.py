@@ -13,7 +13,7 @@ from trimlearn.estimators.wrong_labels import LabelErrors
 from trimlearn.geometry.mosaic.images import read_image
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.plots.canvas import axes, colours, describe, legend, short
-from trimlearn.plots.names import chosen_rows, name_points, row_text
+from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.regression import dense
 from trimlearn.plots.subject import Subject, subject
 
@@ -63,7 +63,7 @@ def plot_gallery(
     (6, ' → ')
     """
     of = subject("plot_gallery", estimator, X, y)
-    rows = chosen_rows(label, of.scores, of.names)
+    rows = labelled_rows(label, of.scores, of.names)
     if not len(rows):
         raise ValueError("label names no row: a gallery shows one at least.")
     seen = _images(of, images, rows)
@@ -152,7 +152,7 @@ def plot_matches(
     ax.set_ylim(max(h1, h2), -1.0)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    rows = chosen_rows(label, of.scores[these], None)
+    rows = labelled_rows(label, of.scores[these], None)
     name_points(ax, src[:, 0], src[:, 1], rows, [str(row) for row in rows], ~kept)
     count = f"{int((~kept).sum()):,} of {len(kept):,} matches flagged"
     some = f" ({drawn} drawn)" if drawn < len(kept) else ""

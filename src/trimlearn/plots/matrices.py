@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.plots.canvas import axes, colours, describe, short, tick_text
-from trimlearn.plots.names import chosen_rows, row_text
+from trimlearn.plots.names import labelled_rows, row_text
 from trimlearn.plots.subject import subject
 
 __all__ = ["plot_cell_map", "plot_noise_matrix"]
@@ -77,7 +77,7 @@ def plot_cell_map(
     shown = strong[chosen][:, used]
     ax.imshow(shown, cmap=_shades(ink.accent, ink.raised, ink.bad), vmin=-1.0, vmax=1.0, aspect="auto")
     _ticks(ax, "x", [short(names[j]) for j in used], turned=True)
-    named = chosen if label is None else chosen_rows(label, worst, of.names)
+    named = chosen if label is None else labelled_rows(label, worst, of.names)
     _ticks(ax, "y", [row_text(int(row), of.names) if row in named else "" for row in chosen], every=label is not None)
     _grid(ax, shown.shape, ink.paper)
     count, total = int(mask.sum()), mask[:, used].size
@@ -131,7 +131,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, label: in
     if label is None:
         numbered = np.full((K, K), K <= MOST_NUMBERS)
     else:
-        numbered = np.isin(np.arange(K * K), chosen_rows(label, wrong.ravel(), None)).reshape(K, K)
+        numbered = np.isin(np.arange(K * K), labelled_rows(label, wrong.ravel(), None)).reshape(K, K)
     for k, j in np.argwhere(numbered).tolist():
         if T[k, j] >= 0.0005:
             color = ink.muted if k == j else ink.raised if wrong[k, j] > DARK_CELL * top else ink.ink

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from trimlearn.plots.canvas import axes, colours, describe, legend, short, tick_text
-from trimlearn.plots.names import chosen_rows, name_points
+from trimlearn.plots.names import labelled_rows, name_points
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import dense, nameless
 from trimlearn.plots.subject import Subject, subject
@@ -69,7 +69,7 @@ def plot_coefficients(
     spread = _spread(data.X)
     before, after = (np.atleast_2d(fit.coef_) * spread for fit in (plain, model))
     names = _coefficient_names(of, after.shape)
-    shown = np.sort(chosen_rows(label, np.abs(after - before).ravel(), names))
+    shown = np.sort(labelled_rows(label, np.abs(after - before).ravel(), names))
     if not len(shown):
         raise ValueError("label names no coefficient: a picture shows one at least.")
     place = np.arange(len(shown))[::-1]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trimlearn.inference.outlier_table import written
 from trimlearn.plots.canvas import colours, short
 
-__all__ = ["chosen_rows", "name_points", "row_text"]
+__all__ = ["labelled_rows", "name_points", "row_text"]
 
 Floats = NDArray[np.float64]
 
@@ -32,12 +32,12 @@ STEP = 4.0  # points between the places along a line: half a letter
 GAP = 1.0  # points between two names: they read as two
 
 
-def chosen_rows(label: Any, scores: Floats, names: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.int64]:
+def labelled_rows(label: Any, scores: Floats, names: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.int64]:
     """The rows to name: so many of the worst, or those that were asked for, by number or by name.
 
-    >>> chosen_rows(2, np.array([1.0, 9.0, np.inf]), None)
+    >>> labelled_rows(2, np.array([1.0, 9.0, np.inf]), None)
     array([2, 1])
-    >>> chosen_rows(["Ann", 0], np.array([1.0, 9.0]), ["Bob", "Ann"])
+    >>> labelled_rows(["Ann", 0], np.array([1.0, 9.0]), ["Bob", "Ann"])
     array([1, 0])
     """
     n = len(scores)

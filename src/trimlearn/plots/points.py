@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.plots.canvas import colours, drawn, wide
-from trimlearn.plots.names import chosen_rows, name_points, row_text
+from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.subject import Subject
 
 __all__ = ["draw_rows"]
@@ -35,7 +35,7 @@ def draw_rows(
     some times the median.
     ``together``: both axes are logarithmic if one has to be. ``avoid``: places that no name shall cover."""
     scores, kept = of.scores, of.kept
-    rows = chosen_rows(label, scores, of.names)
+    rows = labelled_rows(label, scores, of.names)
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     (x, off_x), (y, off_y) = (drawn(v, unit or 1.0) for v, unit in zip((x, y), units, strict=True))
     beyond = off_x | off_y

@@ -190,7 +190,7 @@ def check_alpha(alpha: Any) -> None:
         raise ValueError(f"alpha must be finite and >= 0 (0 switches the penalty off), got {alpha!r}.")
 
 
-def check_matrix(x: Array, term: str) -> None:
+def check_is_matrix(x: Array, term: str) -> None:
     """A 2-D x."""
     if x.ndim != 2:
         raise ValueError(f"{term} needs a 2-D x, got shape {tuple(x.shape)}; reshape x to (rows, columns).")

@@ -10,7 +10,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_count
-from trimlearn.regularizers.base import Indicator, check_matrix, rounding
+from trimlearn.regularizers.base import Indicator, check_is_matrix, rounding
 
 
 def _thin_svd(x: Array) -> Any:
@@ -88,14 +88,14 @@ class Rank(Indicator):
         check_count(self.k, "k")
 
     def contains(self, x: Array) -> bool:
-        check_matrix(x, "Rank")
+        check_is_matrix(x, "Rank")
         if self.k >= min(x.shape):
             return True
         s = _thin_svd(x)[1]
         return float(s[self.k]) <= rounding(x) * float(s[0])
 
     def feasible(self, x: Array) -> Array:
-        check_matrix(x, "Rank")
+        check_is_matrix(x, "Rank")
         if self.k >= min(x.shape):
             return x
         u, s, vt = _thin_svd(x)
@@ -104,6 +104,6 @@ class Rank(Indicator):
 
 
 def _check_tall(x: Array) -> None:
-    check_matrix(x, "Stiefel")
+    check_is_matrix(x, "Stiefel")
     if x.shape[0] < x.shape[1]:
         raise ValueError(f"Stiefel needs at least as many rows as columns in x, got {tuple(x.shape)}; transpose x.")

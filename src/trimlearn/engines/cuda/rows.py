@@ -126,7 +126,7 @@ class TorchRows:
             r = residuals(B, at)
             G, total = r.T @ B + G, r.sum(0, dtype=torch.float64) + total
         out = self.like.new_zeros(self.layout.shape)
-        self.layout.x(out).copy_(linear.unfold_sums(G, total))
+        self.layout.x(out).copy_(linear.unfold(G, total))
         return out
 
     def _pieces(self, rows: Piece) -> Iterator[Piece]:

@@ -12,7 +12,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
-from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubt
+from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.parts import distance_cells
@@ -159,7 +159,7 @@ class TrimmedScatter(Detector):
         singular = isinstance(final.model, ScatterFit) and final.model.rank < len(self.location_)  # said already
         if h is None and not singular:
             off = self.outlier_scores_ > self.threshold_
-            warn_of_doubt(self.contamination_, final.normal_contamination, self.outlier_scores_, off, data.s)
+            warn_of_doubtful_rows(self.contamination_, final.normal_contamination, self.outlier_scores_, off, data.s)
 
     def _scores(self, data: FeatureRows) -> np.ndarray:
         return np.asarray(np.sqrt(self._model.squared_distances(data.X)))

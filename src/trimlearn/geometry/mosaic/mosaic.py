@@ -15,7 +15,7 @@ from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.images import Deep, eight_bits, full, opencv
 from trimlearn.geometry.panorama.pairs import Pairs
 
-__all__ = ["Mosaic", "check_target"]
+__all__ = ["Mosaic", "check_picture_path"]
 
 WITH_ALPHA = (".png", ".tif", ".tiff", ".webp")
 SIXTEEN = (".png", ".tif", ".tiff", ".ppm")
@@ -99,7 +99,7 @@ class Mosaic:
         Path
             The file written.
         """
-        cv2, path = opencv(), check_target(path)
+        cv2, path = opencv(), check_picture_path(path)
         pixels = self.image if path.suffix.lower() in SIXTEEN else eight_bits(self.image)
         if path.suffix.lower() in WITH_ALPHA and not self.mask.all():
             pixels = np.dstack([pixels, self.mask.astype(pixels.dtype) * full(pixels)])
@@ -125,10 +125,10 @@ def _options(path: Path, quality: int) -> list[int]:
     return [] if key is None else [key, int(quality)]
 
 
-def check_target(path: str | os.PathLike[str]) -> Path:
+def check_picture_path(path: str | os.PathLike[str]) -> Path:
     """The path, where a picture can be written there; a ValueError or FileNotFoundError otherwise.
 
-    >>> check_target("pano.doc")
+    >>> check_picture_path("pano.doc")
     Traceback (most recent call last):
         ...
     ValueError: pano.doc: no picture format is called '.doc'; use one of .jpg .jpeg .bmp .ppm .png .tif .tiff .webp.

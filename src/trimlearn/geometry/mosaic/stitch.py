@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.inputs import check_flag, check_images, check_seed
+from trimlearn.geometry.inputs import check_flag, check_images, seed_of
 from trimlearn.geometry.mosaic.blend import BLENDERS
 from trimlearn.geometry.mosaic.compose import compose
 from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
 from trimlearn.geometry.mosaic.images import SMALLEST, Deep, ImageLike, name_of, read_deep, sixteen_bits
 from trimlearn.geometry.mosaic.layout import CanvasLayout
-from trimlearn.geometry.mosaic.mosaic import Mosaic, check_target
+from trimlearn.geometry.mosaic.mosaic import Mosaic, check_picture_path
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
 from trimlearn.geometry.mosaic.surfaces import PlaneSurface, Window
 from trimlearn.geometry.panorama.pairs import Pairs, match_pairs
@@ -105,7 +105,7 @@ def stitch(
         raise ValueError(f"max_pixels must be at least {SMALLEST**2}, got {max_pixels!r}.")
     for flag, name in ((equalise, "equalise"), (crop, "crop"), (progress, "progress")):
         check_flag(flag, name)
-    seed = check_seed(random_state)
+    seed = seed_of(random_state)
     say: Callable[[str], None] = partial(print, file=sys.stderr) if progress else (lambda line: None)
     pixels, names = _read(images, say)
     # in an order of their own, so that the mosaic is the same for any order that they come in
@@ -125,7 +125,7 @@ def stitch(
 
 def stitch_files(paths: Iterable[ImageLike], out: str | os.PathLike[str], **options: Any) -> Mosaic:
     """`stitch`, and the picture written to ``out``: checked before the work, written whole or not at all."""
-    target = check_target(out)
+    target = check_picture_path(out)
     mosaic = stitch(paths, **options)
     mosaic.save(target)
     return mosaic

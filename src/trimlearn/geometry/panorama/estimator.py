@@ -14,7 +14,7 @@ from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.inputs import check_index, check_seed, refuse_weights
+from trimlearn.geometry.inputs import check_index, refuse_weights, seed_of
 from trimlearn.geometry.panorama.beginning import Beginning, begin, met, verified
 from trimlearn.geometry.panorama.distortion import check_distortion, without_lens
 from trimlearn.geometry.panorama.doubts import loose_ends, pair_reports, strains
@@ -292,7 +292,7 @@ class TrimmedPanorama(Trimmed):
     # ---- the parts of a fit ----
 
     def _drawn_seed(self) -> int:
-        return int(check_random_state(check_seed(self.random_state)).randint(np.iinfo(np.int32).max))
+        return int(check_random_state(seed_of(self.random_state)).randint(np.iinfo(np.int32).max))
 
     def _present(self, scene: Scene) -> ModelStart:
         """The model around what was fitted."""

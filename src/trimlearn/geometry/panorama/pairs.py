@@ -14,7 +14,7 @@ from trimlearn._utils.threads import each, team
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.homography.points import Floats, check_pairs
 from trimlearn.geometry.homography.transfer import transform
-from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_seed, check_sizes
+from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_sizes, seed_of
 from trimlearn.geometry.mosaic.images import ImageLike, name_of
 from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match
 from trimlearn.geometry.panorama.trees import Edge, components
@@ -168,7 +168,7 @@ def match_pairs(
     >>> [(p.i, p.j) for p in pairs.pairs], pairs.components
     ([(0, 1)], [[0, 1], [2]])
     """
-    shown, seed = check_images(images), check_seed(random_state)
+    shown, seed = check_images(images), seed_of(random_state)
     names = [name_of(image, k) for k, image in enumerate(shown)]
     with team():
         features = each(lambda image: detect(image, max_features=max_features), shown)
@@ -191,7 +191,7 @@ def make_pairs(
     >>> pairs.pairs[0].homography.round(3)[:, 2]
     array([100.,  20.,   1.])
     """
-    sides, seed = check_sizes(sizes), check_seed(random_state)
+    sides, seed = check_sizes(sizes), seed_of(random_state)
     m = len(sides)
     names = [f"image {k}" for k in range(m)] if names is None else list(names)
     if len(names) != m:

@@ -10,7 +10,7 @@ from scipy.special import chdtri, gammainc
 
 from trimlearn.robust.small_sample import curve_through
 
-__all__ = ["chi2_quantile", "consistency", "small_sample"]
+__all__ = ["chi2_quantile", "consistency", "small_sample_scatter"]
 
 
 def chi2_quantile(probability: float, p: int) -> float:
@@ -46,10 +46,10 @@ MANY: Final = (  # from the same table
 )
 
 
-def small_sample(h: float, n: float, p: int) -> float:
+def small_sample_scatter(h: float, n: float, p: int) -> float:
     """By what the raw MCD of h of n clean rows is to be multiplied, besides `consistency`.
 
-    >>> round(small_sample(39, 75, 3), 4), small_sample(75, 75, 3)
+    >>> round(small_sample_scatter(39, 75, 3), 4), small_sample_scatter(75, 75, 3)
     (1.1279, 1.0)
     """
     n = max(n, 2.0 * p)  # where the curves were fitted

@@ -19,7 +19,7 @@ from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri
 
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, judge
-from trimlearn.robust.scatter.factors import consistency, small_sample
+from trimlearn.robust.scatter.factors import consistency, small_sample_scatter
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.steps import FLOOR
 from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances, spread_freedom
@@ -265,7 +265,7 @@ def _consistent(fit: ScatterFit, h: float, total: float, contamination: float) -
     if fit.shrinkage.rho:
         return 1.0
     clean, p = max(h, total * (1.0 - contamination)), fit.moments.mu.shape[1]
-    return consistency(h / clean, p) * small_sample(h, clean, p)
+    return consistency(h / clean, p) * small_sample_scatter(h, clean, p)
 
 
 def _regular(fit: ScatterFit, m: float) -> bool:

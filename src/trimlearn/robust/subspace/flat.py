@@ -14,7 +14,7 @@ from trimlearn._utils.threads import each, total
 from trimlearn._utils.validation import is_sparse
 from trimlearn.losses.storage import Csr, Storage, open_storage
 
-__all__ = ["Flat", "Points", "explained", "spectrum"]
+__all__ = ["Flat", "Points", "dimensions_for", "spectrum"]
 
 PIECE: Final = 1 << 19  # entries of X written out in float64 at a time, a limit on memory: 4 MiB
 
@@ -150,7 +150,7 @@ def spectrum(M: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(values[::-1], 0.0), vectors[:, ::-1]
 
 
-def explained(variances: np.ndarray, share: float) -> int:
+def dimensions_for(variances: np.ndarray, share: float) -> int:
     """How many of the variances, the largest first, make up ``share`` of their sum; of zeros, one."""
     parts = np.cumsum(variances) / max(float(variances.sum()), float(np.finfo(np.float64).tiny))
     return max(1, min(len(parts), 1 + int(np.searchsorted(parts, share, side="right"))))

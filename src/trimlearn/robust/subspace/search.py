@@ -19,7 +19,7 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.subspace.concentrate import STEPS, FlatProblem, TrimmedFlat, best_flat
-from trimlearn.robust.subspace.flat import Flat, Points, explained, spectrum
+from trimlearn.robust.subspace.flat import Flat, Points, dimensions_for, spectrum
 from trimlearn.robust.subspace.span import Span, sample
 from trimlearn.robust.subspace.starts import least_outlying, minima
 from trimlearn.smart import svrg
@@ -146,12 +146,12 @@ class FlatSearch:
         c = least_outlying(span.D, span.s, self.seed)
         m = np.average(span.D, axis=0, weights=c) if self.free else np.zeros(span.D.shape[1])
         values = np.linalg.svd(np.sqrt(c)[:, None] * (span.D - m), compute_uv=False) ** 2
-        return int(max(0, min(explained(values, enough), MOST, self.points.p - 1, len(span.s) // 2 - 2)))
+        return int(max(0, min(dimensions_for(values, enough), MOST, self.points.p - 1, len(span.s) // 2 - 2)))
 
     def axes(self, c: np.ndarray, flat: Flat, share: float) -> int:
         """How many axes explain ``share`` of the variance of the rows weighted by c."""
         z = self.points.scores(self.settle(c, flat, self.dimensions()))
-        return explained(spectrum((z * c[:, None]).T @ z, z.shape[1])[0], share)
+        return dimensions_for(spectrum((z * c[:, None]).T @ z, z.shape[1])[0], share)
 
     def refine(self, flats: list[Flat], h: float) -> TrimmedFlat:
         """From the best of some flats to a minimum."""
