@@ -9,16 +9,14 @@ from typing import Any
 import numpy as np
 
 import trimlearn.estimators.on_dask
-from trimlearn import Checkpoint, TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
+from trimlearn import Checkpoint, TrimmedLinearRegression
 from trimlearn.checkpoint.fit import FitCheckpoint
-from trimlearn.smart import alternating
 
 __all__ = ["MODELS", "rows"]
 
 MODELS: dict[str, Any] = {
     "linear": TrimmedLinearRegression(0.1, efficiency="reweight", random_state=0),
-    "logistic": TrimmedLogisticRegression(0.1, random_state=0),
-    "poisson": TrimmedGLM("poisson", 0.1, method=alternating(), tol=1e-5, random_state=0),
+    "lasso": TrimmedLinearRegression(0.1, penalty="l1", alpha=0.01, random_state=0),
 }
 
 
@@ -27,7 +25,7 @@ def rows(name: str, n: int = 900) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(n, 3))
     z, bad = X @ [1.0, -0.5, 0.25], rng.random(n) < 0.1
-    if name == "linear":
+    if name in MODELS:
         return X, z + 0.1 * rng.normal(size=n) + 5 * bad
     if name == "poisson":
         return X, rng.poisson(np.exp(1 + z / 2)) + 60.0 * bad

@@ -17,7 +17,7 @@ from trimlearn._utils.arrays import Array, asarray_like, to_numpy
 from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
-from trimlearn.checkpoint import Checkpoint, Clock, SavedRun
+from trimlearn.checkpoint import Checkpoint, Clock, RunFile
 from trimlearn.checkpoint.fit import part_of_fit
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.place import hosted, on_cuda
@@ -144,7 +144,7 @@ def solve(
             raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
-        saved: SavedRun | None = checkpoint
+        saved: RunFile | None = checkpoint
         if checkpoint is None and run.renews:  # inside a fit that is saved, a part of it
             saved, resume = part_of_fit(run, here), True
         if start == "continuation" and isinstance(chosen, Continuation) and isinstance(run, Finished):
@@ -191,7 +191,7 @@ class _Driver:
     limits: _Limits
     seed: int
     callback: Callback | None
-    checkpoint: SavedRun | None
+    checkpoint: RunFile | None
     history: list[Record] = field(default_factory=list)
     began: float = field(default_factory=perf_counter)
     spent: float = 0.0  # passes that the start has made

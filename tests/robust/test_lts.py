@@ -16,7 +16,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from trimlearn.datasets import load_classic
 from trimlearn.datasets.locate import find_folder
+from trimlearn.robust.regression import lts
 from trimlearn.robust.regression.elemental import RegressionSample
+from trimlearn.robust.regression.exchange import End, exchanged
 from trimlearn.robust.regression.leverage import Leverages
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.weights import CappedSimplex
@@ -130,14 +132,15 @@ def test_an_exchange_lowers_the_objective_by_what_its_formula_says():
         root = np.sqrt(c)
         return residual_sum(Q * root[:, None], t * root)
 
-    def exchanged(i, j):
+    def after(i, j):
         moved, delta = C.copy(), min(C[i], (m - C)[j])
         moved[i], moved[j] = moved[i] - delta, moved[j] + delta
         return value(moved)
 
-    best = min(exchanged(i, j) for i in np.flatnonzero(C > 0) for j in np.flatnonzero(C < m) if i != j)
-    end = sample._ended(np.zeros(sample.r), sample._summed(C), np.inf)
-    moved = sample._best_exchange(end, Leverages(sample.Q))
+    best = min(after(i, j) for i in np.flatnonzero(C > 0) for j in np.flatnonzero(C < m) if i != j)
+    kept = sample.summed(C)
+    end = End(np.zeros(sample.r), kept, np.inf, None, sample.solved(kept.M[None])[0])
+    moved = exchanged(sample, end, Leverages(sample.Q))
     assert best < value(C)
     assert value(moved) == pytest.approx(best, rel=1e-9)
 
@@ -145,12 +148,12 @@ def test_an_exchange_lowers_the_objective_by_what_its_formula_says():
 def test_moments_by_what_changed_are_those_of_a_sum_over_all_rows():
     rng = np.random.default_rng(1)
     sample = RegressionSample(rng.standard_normal((400, 5)), rng.standard_normal(400), rng.uniform(0.5, 2, 400), 210.0)
-    last = sample._summed(sample.trim(rng.random((1, 400)))[0])
+    last = sample.summed(sample.trim(rng.random((1, 400)))[0])
     for changes in (0, 1, 2, 10, 40, 200):
         c = last.c.copy()
         rows = rng.choice(400, changes, replace=False)
         c[rows] = np.where(c[rows] > 0, 0.0, sample.m[rows])
-        last = sample._moved(c, last)
+        last = sample.moved(c, last)
         assert_allclose(last.M, (sample._Z * c[:, None]).T @ sample._Z, rtol=0, atol=1e-11)
         assert_array_equal(last.c, c)
 
@@ -162,11 +165,11 @@ def test_rows_far_out_leave_no_rounding_behind_when_they_go():
     t[0] = 1e100
     sample = RegressionSample(Q, t, None, 210.0)
     c = np.append(np.ones(250), np.zeros(150))
-    last = sample._summed(c)
+    last = sample.summed(c)
     for row in range(40):  # one at a time: each is a change of few rows
         c = c.copy()
         c[row] = 0.0
-        last = sample._moved(c, last)
+        last = sample.moved(c, last)
     assert_allclose(last.M, sample._moment(c), rtol=0, atol=1e-9)
 
 
@@ -174,11 +177,11 @@ def test_exchanges_grow_fewer_with_the_rows_and_end_nowhere_at_once(monkeypatch)
     """A limit on the rows, beyond which none were made, tripled the time from one size to the next."""
     rounds = {}
 
-    def exchange(self, u, at_most):
-        rounds[self.n] = at_most
+    def exchange(sample, u, at_most):
+        rounds[sample.n] = at_most
         return u, 0.0
 
-    monkeypatch.setattr(RegressionSample, "exchange", exchange)
+    monkeypatch.setattr(lts, "exchange", exchange)
     for n in (300, 5_000, 5_001, 7_000, 15_000, 40_000):
         least_trimmed_squares(*problem(n, 1, 0), (n + 3) // 2, starts=20)
     assert rounds == {300: 50, 5_000: 50, 5_001: 49, 7_000: 25, 15_000: 5}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from trimlearn.checkpoint.run import UNREADABLE, Checkpoint, Clock, SavedRun, packed, read_archive, unpacked
+from trimlearn.checkpoint.run import UNREADABLE, Checkpoint, Clock, RunFile, packed, read_archive, unpacked
 from trimlearn.engines.base import Engine
 from trimlearn.smart.method import Record, Run, State
 
@@ -26,7 +26,7 @@ EVEN = "even."  # before the name of an array whose entries are all the same: on
 
 @final
 @dataclass(frozen=True, eq=False)
-class Part:
+class KnownPart:
     """What is known of one solve, or of one answer."""
 
     name: str
@@ -46,7 +46,7 @@ class FitCheckpoint:
         self.file, self.settings, self.resume = file, settings, resume
         self.data: str | None = None  # what tells data apart, once they are known
         self.thread = get_ident()  # parts that other threads solve come in any order, and are not kept
-        self._parts: list[Part] = []
+        self._parts: list[KnownPart] = []
         self._next = 0
 
     def begin(self, data: str) -> None:
@@ -64,11 +64,11 @@ class FitCheckpoint:
             del self._parts[at:]
         return at
 
-    def known(self, at: int) -> Part | None:
+    def known(self, at: int) -> KnownPart | None:
         """What is known of part number ``at``."""
         return self._parts[at] if at < len(self._parts) else None
 
-    def keep(self, at: int, part: Part) -> None:
+    def keep(self, at: int, part: KnownPart) -> None:
         """This is known of part number ``at``, and nothing of later ones; written if it is time."""
         self._parts[at:] = [part]
         if self.file.due():
@@ -86,7 +86,7 @@ class FitCheckpoint:
         try:
             meta, arrays = read_archive(self.file.file, FORMAT)
             settings, data = dict(meta["settings"]), meta["data"]
-            parts = [Part(str(part["name"]), dict(part["meta"]), {}) for part in meta["parts"]]
+            parts = [KnownPart(str(part["name"]), dict(part["meta"]), {}) for part in meta["parts"]]
             for key, a in arrays.items():
                 at, _, own = key.partition(".")
                 parts[int(at)].arrays[own] = a
@@ -150,22 +150,22 @@ def remembered(name: str, answer: Callable[[], tuple[np.ndarray, ...]]) -> tuple
     at = fit.part(name)
     part = fit.known(at)
     if part is None:
-        part = Part(name, {}, {str(i): np.asarray(a) for i, a in enumerate(answer())})
+        part = KnownPart(name, {}, {str(i): np.asarray(a) for i, a in enumerate(answer())})
         fit.keep(at, part)
     return tuple(part.arrays[str(i)] for i in range(len(part.arrays)))
 
 
-def part_of_fit(run: Run, problem: Problem) -> SavedRun | None:
+def part_of_fit(run: Run, problem: Problem) -> RunFile | None:
     """Where a run is saved that is made inside of a fit; None: nowhere."""
     fit = _fit()
     if fit is None or fit.data is None:
         return None
     name = f"{run!r}, {type(problem.loss).__name__}, n={problem.n}, x={problem.loss.x_shape}, h={problem.r1.h:.9g}"
-    return _Part(fit, fit.part(name), name)
+    return SavedPart(fit, fit.part(name), name)
 
 
 @final
-class _Part(SavedRun):
+class SavedPart(RunFile):
     """A run that is one part of a fit. The fit knows the data: a part is told by its number and its settings."""
 
     def __init__(self, fit: FitCheckpoint, at: int, name: str) -> None:
@@ -195,7 +195,7 @@ class _Part(SavedRun):
 
     def _keep(self, run: tuple[dict[str, Any], dict[str, np.ndarray]], ended: str) -> None:
         meta, arrays = run
-        self.fit.keep(self.at, Part(self.name, {**meta, "ended": ended}, _folded(arrays)))
+        self.fit.keep(self.at, KnownPart(self.name, {**meta, "ended": ended}, _folded(arrays)))
 
     def load(self, run: Callable[[], str], engine: Engine) -> tuple[State, list[Record], Clock]:
         part = self.fit.known(self.at)

@@ -23,7 +23,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.engines.base import Counts, Engine
 from trimlearn.smart.method import MetricMemory, Record, State
 
-__all__ = ["UNREADABLE", "Checkpoint", "Clock", "SavedRun", "packed", "read_archive", "unpacked"]
+__all__ = ["UNREADABLE", "Checkpoint", "Clock", "RunFile", "packed", "read_archive", "unpacked"]
 
 FORMAT = "trimlearn checkpoint 2"  # what a file must say it is
 METRIC = "metric."  # before the names of the arrays that a metric has learned
@@ -39,7 +39,7 @@ class Clock:
     start_passes: float
 
 
-class SavedRun(ABC):
+class RunFile(ABC):
     """Where a run of the driver is saved: in a file of its own, or as a part of a fit's."""
 
     @property
@@ -74,7 +74,7 @@ class SavedRun(ABC):
 
 
 @dataclass
-class Checkpoint(SavedRun):
+class Checkpoint(RunFile):
     """Where and how often to save a run, which resumes from the file if it is there, and only if it is the same run.
 
     A run is saved right after a w-step: f and y are then functions of (w, x) and need no space. For the same number of

@@ -30,7 +30,7 @@ def leverages(A: Matrix, c: NDArray[np.float64]) -> NDArray[np.float64]:
     root = A * np.sqrt(c)[:, None]
     unit = np.linalg.norm(root, axis=0)
     unit = np.where(unit > 0, unit, 1.0)
-    _, d, Vt = np.linalg.svd(root / unit, full_matrices=False)
+    _, d, Vt = np.linalg.svd(np.linalg.qr(root / unit, mode="r"), full_matrices=False)
     real = d > NEGLIGIBLE * d.max(initial=0.0)
     return np.asarray(np.sum(((A / unit) @ Vt[real].T / d[real]) ** 2, axis=1))
 

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 
 from trimlearn.weights.simplex import ROUNDING
 
-__all__ = ["hth_smallest", "keep_smallest", "shortest_interval", "weighted_medians", "weighted_quantile"]
+__all__ = [
+    "hth_smallest",
+    "keep_smallest",
+    "keep_up_to",
+    "shortest_interval",
+    "weighted_medians",
+    "weighted_quantile",
+]
 
 Floats = NDArray[np.float64]
 
@@ -71,7 +78,15 @@ def keep_smallest(F: Floats, s: Floats, h: float) -> Floats:
     """
     if h >= s.sum() * (1 - ROUNDING):
         return np.broadcast_to(s, F.shape)
-    threshold = hth_smallest(F, s, h)
+    return keep_up_to(F, s, h, hth_smallest(F, s, h))
+
+
+def keep_up_to(F: Floats, s: Floats, h: float, threshold: Floats) -> Floats:
+    """The same where the h-th smallest of each row is known, as a column (K, 1).
+
+    >>> keep_up_to(np.array([[3.0, 1.0, 2.0, 2.0]]), np.ones(4), 2.0, np.array([[2.0]]))
+    array([[0. , 1. , 0.5, 0.5]])
+    """
     kept = s * (F <= threshold)
     beyond = kept.sum(axis=1) - h
     if not beyond.any():  # h ends with a row, as it does without weights and ties: done in half the time

@@ -221,9 +221,8 @@ class _SortedResiduals:
         a = np.abs(np.asarray(r, dtype=np.float64))
         if a.ndim != 1 or not a.size:
             raise ValueError(f"residuals must be a vector of at least one entry, got shape {a.shape}.")
-        weight = np.ones(a.shape) if s is None else np.asarray(s, dtype=np.float64)
-        distinct, index = np.unique(np.where(np.isnan(a), inf, a)[weight > 0], return_inverse=True)
-        mass = np.bincount(index, weight[weight > 0], minlength=distinct.size)
+        weight = None if s is None else np.asarray(s, dtype=np.float64)
+        distinct, mass = _distinct(np.where(np.isnan(a), inf, a), weight)
         with np.errstate(over="ignore"):  # outliers beyond 1e154 have energy inf, which is only summed beyond them
             return cls(distinct, np.cumsum(mass), np.cumsum(mass * distinct**2))
 
@@ -249,6 +248,17 @@ class _SortedResiduals:
     def _reach(self, h: float) -> int:
         """The first distinct value up to which the weight is h or more."""
         return min(int(np.searchsorted(self.weight, h - ROUNDING * self.total)), self.r.size - 1)
+
+
+def _distinct(a: Vector, s: Vector | None) -> tuple[Vector, Vector]:
+    """The distinct values of a that have a weight, in increasing order, and the weight of each."""
+    if s is None:
+        a = np.sort(a)
+    else:
+        order = np.argsort(a[s > 0], kind="stable")
+        a, s = a[s > 0][order], s[s > 0][order]
+    first = np.flatnonzero(np.append(True, a[1:] != a[:-1])[: a.size])
+    return a[first], np.diff(first, append=a.size).astype(np.float64) if s is None else np.add.reduceat(s, first)
 
 
 def _scores(r: ArrayLike, scale: float) -> Vector:
@@ -310,6 +320,12 @@ def _cutoff(
     return max(usual, last) if kept.size < t.size else max(last, usual, law.upper(clear / rows.total))
 
 
+def _counted(u: Vector, edges: Vector, c: Vector) -> Vector:
+    """The weight c of the rows between two edges each, as `numpy.histogram` has it: the last edge is inside."""
+    beyond = [float(c @ (u >= edge)) for edge in edges[:-1]] + [float(c @ (u > edges[-1]))]
+    return -np.diff(beyond)
+
+
 def _tail_rows(r: ArrayLike, s: ArrayLike | None, scale: float, t: Vector) -> Vector:
     """How many rows of either side are expected beyond t, if tails go on as they begin.
 
@@ -325,7 +341,7 @@ def _tail_rows(r: ArrayLike, s: ArrayLike | None, scale: float, t: Vector) -> Ve
     n, expected = float(c.sum()), np.zeros(t.shape)
     normal = np.log(n) + log_ndtr(-t)
     for side in (u, -u):
-        counts = np.histogram(side, edges, weights=c)[0]
+        counts = _counted(side, edges, c)
         first, second = counts + PRIOR * body
         d = float(np.clip(second / first * (1 - DOUBT * sqrt(1 / first + 1 / second)), RATIOS[0], MOST))
         geometric = np.log(max(counts[1], TINY) * d / (1 - d)) + (t - BODY[-1]) * np.log(d)

@@ -8,7 +8,7 @@ from zlib import crc32
 import numpy as np
 
 from trimlearn._utils.validation import is_sparse
-from trimlearn.engines.cluster.rows import Block
+from trimlearn.engines.cluster.rows import ShardRows
 
 __all__ = ["digest"]
 
@@ -17,7 +17,7 @@ STEP, FIRST, SECOND = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B
 PIECE = 1 << 16  # numbers looked at in one go: half a MB stays in a level-2 cache
 
 
-def digest(block: Block, lo: int) -> int:
+def digest(block: ShardRows, lo: int) -> int:
     """The sum of a number for each row of the block, before which ``lo`` others stand, modulo 2⁶⁴."""
     n, p = block.V.shape
     own = _mixed(_columns(block.t) + np.uint64(1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -61,7 +62,9 @@ class Distinct:
         kept, s, where = distinct_rows(np.column_stack([data.X, data.t]), data.s)
         counts = None if np.all(s == 1) else s.astype(data.X.dtype)
         gone = where < 0
-        return cls(Examples(data.X[kept], data.t[kept], counts), where, Examples(data.X[gone], data.t[gone]))
+        return cls(
+            Examples(data.X.take(kept, axis=0), data.t[kept], counts), where, Examples(data.X[gone], data.t[gone])
+        )
 
     def spread(self, *columns: tuple[np.ndarray, Any]) -> list[np.ndarray]:
         """One entry for each given row, from pairs: the entries of the distinct rows, and of those that are gone."""
@@ -106,4 +109,6 @@ def training_data(
 def check_features(estimator: Any, X: Any) -> Any:
     """Rows to be predicted by a fitted model."""
     check_is_fitted(estimator, "coef_")
+    if isinstance(X, (str, os.PathLike)):
+        raise ValueError(f"X is the path {X}: open it by open_dataset(path, like=the dataset of the fit).")
     return check_data(estimator, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))

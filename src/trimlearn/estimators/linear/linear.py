@@ -226,7 +226,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
         self._check(data)
         self._training, self._covariance, self._noise, self._bread = data, None, None, 1.0
-        if is_selective(self, data):
+        if self.penalty is not None and is_selective(self, data):
             fit_sparse(self, data, h, warm)
             return self
         distinct = Distinct.of(data)
@@ -246,7 +246,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
 
         resumes = warm and self._x.shape == (self._parameters,)
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
-        verdict = judged(raw.x)
+        ended = h is not None and not self.reweight  # the trimmed fit is the final one
+        verdict = judged(raw.x, half if ended else keep)
         by_chance = h is None and self._found_by_chance(rows, half, verdict, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
@@ -264,19 +265,19 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
             self._noise, self._bread = smooth.noise, smooth.bread
 
-        final = judged(x, half) if smooth is None else smooth.verdict
+        final = smooth.verdict if smooth is not None else verdict if ended else judged(x, half)
         share = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         before, after = self._residuals(rows, raw.x), self._residuals(rows, x)
         threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
         parts = self._parts(raw.x), self._parts(x)
         found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts)
-        if h is None:
-            warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         publish(self, NORMAL, data, distinct, found)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
+            if h is None:
+                warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
-            warn_of_doubt(rows, after / final.scale, weights <= 0, final)
+            warn_of_doubt(rows, half, self._parameters, after, weights, final)
         return self
 
     def _check(self, data: Examples) -> None:

@@ -29,6 +29,7 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.regression.mm import Lqq
+from trimlearn.robust.regression.streamed_rows import StandardisedRows
 from trimlearn.robust.scale import raw_scale, rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.solve import solve
@@ -43,7 +44,7 @@ TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose invers
 
 @final
 @dataclass(frozen=True, eq=False)
-class ClusterRows:
+class ClusterRows(StandardisedRows):
     """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed_rows.RowsElsewhere`: what stands for
     residuals is the coefficients u that they belong to."""
 
@@ -57,20 +58,6 @@ class ClusterRows:
     @property
     def n(self) -> int:
         return round(self.engine.problem.S)
-
-    @property
-    def q(self) -> int:
-        return len(self.center) + self.intercept
-
-    def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
-        """Coefficients of the columns as they are, in units of the standardised ones."""
-        u = np.asarray(coef, np.float64) * self.scale
-        return np.append(u, intercept + float(coef @ self.center)) if self.intercept else u
-
-    def plain(self, u: np.ndarray) -> np.ndarray:
-        """The way back: coefficients, and the intercept last if there is one."""
-        coef = u[: len(self.center)] / self.scale
-        return np.append(coef, u[-1] - coef @ self.center) if self.intercept else coef
 
     def x(self, u: np.ndarray) -> np.ndarray:
         """u in the dtype of the rows."""

@@ -9,7 +9,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.losses import LossOf, loss_of
-from trimlearn.engines.cluster.rows import Block, Placed
+from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels
 from trimlearn.estimators.linear.on_dask_regression import RegressionRows, publish_on_dask
@@ -39,7 +39,7 @@ def fit_glm_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
         _fit(rows, known._x, h)
 
 
-def _rows(model: Any, placed: Placed, sample: Block, known: Any, seed: int) -> RegressionRows:
+def _rows(model: Any, placed: Placed, sample: ShardRows, known: Any, seed: int) -> RegressionRows:
     """All rows, and their loss. The unit of a robust one is the scale of least trimmed squares, as for arrays."""
     law, q = model._law, placed.p + bool(model.fit_intercept)
     options = {"intercept": bool(model.fit_intercept)}
@@ -76,11 +76,11 @@ def _half(rows: RegressionRows) -> float:
     return max(rows.half, rows.placed.mass - float(positive) // 2)
 
 
-def _positive(block: Block) -> float:
+def _positive(block: ShardRows) -> float:
     """How many rows do not count 0."""
     return float(np.sum((block.t > 0) if block.s is None else block.s[block.t > 0], dtype=np.float64))
 
 
-def _checked(block: Block, law: RegressionLaw) -> None:
+def _checked(block: ShardRows, law: RegressionLaw) -> None:
     """ValueError where the law knows no such targets."""
     law.check(Examples(block.V, block.t))

@@ -13,7 +13,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
-from trimlearn.engines.cluster.rows import Block, Placed
+from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
 from trimlearn.estimators.linear.on_dask_fits import solved_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
@@ -26,14 +26,14 @@ from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["Law", "RegressionRows", "publish_on_dask", "tallied"]
+__all__ = ["ErrorLaw", "RegressionRows", "publish_on_dask", "tallied"]
 
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
 TINY = 1e-300  # stands for p-values of 0: the smallest power of ten whose inverse is finite, and some room
 
 
-class Law(Protocol):
+class ErrorLaw(Protocol):
     """How targets spread about what a linear model predicts."""
 
     @property
@@ -46,23 +46,23 @@ class Law(Protocol):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Judge:
+class FittedJudge:
     """A fitted model, as workers get it: they judge rows by it."""
 
     coef: np.ndarray
     intercept: float
-    law: Law
+    law: ErrorLaw
 
-    def residuals(self, block: Block) -> np.ndarray:
+    def residuals(self, block: ShardRows) -> np.ndarray:
         """Of the rows of a block."""
         return np.asarray(self.law.residuals(block.t, self._linear(block)), dtype=np.float64)
 
-    def p_values(self, block: Block, scale: float) -> np.ndarray:
+    def p_values(self, block: ShardRows, scale: float) -> np.ndarray:
         """Of the rows of a block, by the law itself."""
         mean = self.law.family.mean(self._linear(block).astype(np.float64))
         return np.asarray(self.law.family.p_values(block.t.astype(np.float64), mean, scale))
 
-    def _linear(self, block: Block) -> np.ndarray:
+    def _linear(self, block: ShardRows) -> np.ndarray:
         return np.asarray(block.V @ self.coef + self.intercept)
 
 
@@ -74,7 +74,7 @@ class RegressionRows:
 
     model: Any
     placed: Placed
-    law: Law
+    law: ErrorLaw
     loss: LossOf
     q: int
     floor: float
@@ -91,10 +91,10 @@ class RegressionRows:
         """Whether residuals are looked at as they are."""
         return self.placed.n <= EXACT
 
-    def judge(self, x: Array) -> Judge:
+    def judge(self, x: Array) -> FittedJudge:
         """The model x."""
         coef, intercept = self.model._parts(np.asarray(x, np.float64))
-        return Judge(coef, intercept, self.law)
+        return FittedJudge(coef, intercept, self.law)
 
     def summary(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
         """Values that stand for the residuals, and how many rows each stands for."""
@@ -112,11 +112,11 @@ class RegressionRows:
         stage(f"trimmed fit, keeping {h:.0f} of {self.placed.mass:.0f} rows")
         return self._solved(self.placed, CappedSimplex(h), h / self.placed.mass, x)
 
-    def explained(self, x: Array, verdict: Verdict, h: float) -> tuple[Array, Verdict, Kept]:
+    def explained(self, x: Array, verdict: Verdict, h: float) -> tuple[Array, Verdict, ExplainedRows]:
         """The model of the rows that x explains by the verdict, and those that this explains, until these are about
         the same; with the verdict by it, and the rows it was fitted to."""
         for _ in range(ROUNDS):
-            kept = Kept(self.judge(x), verdict.cutoff * verdict.scale)
+            kept = ExplainedRows(self.judge(x), verdict.cutoff * verdict.scale)
             rows = self.placed.mapped(_explained, kept)
             stage(f"fit to the {rows.mass:.0f} rows explained")
             x = self._solved(rows, AllOnes(), 1.0, x).x
@@ -134,13 +134,13 @@ class RegressionRows:
 
 @final
 @dataclass(frozen=True, eq=False)
-class Kept:
+class ExplainedRows:
     """The rows whose residuals by a model are at most ``cut``."""
 
-    judge: Judge
+    judge: FittedJudge
     cut: float
 
-    def weights(self, block: Block) -> np.ndarray:
+    def weights(self, block: ShardRows) -> np.ndarray:
         """1 for each of them in a block, 0 for the others."""
         return np.asarray(np.abs(self.judge.residuals(block)) <= self.cut, dtype=np.float64)
 
@@ -159,7 +159,13 @@ def tallied(placed: Placed, name: str, task: Callable[..., Tally], *args: Any) -
 
 
 def publish_on_dask(
-    rows: RegressionRows, raw: LinearFit, keep: float, x: Array, final: Verdict, share: float, kept: Kept | None
+    rows: RegressionRows,
+    raw: LinearFit,
+    keep: float,
+    x: Array,
+    final: Verdict,
+    share: float,
+    kept: ExplainedRows | None,
 ) -> None:
     """Set what all regressions have. raw: the trimmed fit, which kept ``keep``; x, final: the last one and the verdict
     by it; share: of bad rows; kept: the rows that x was fitted to, None for those of the trimmed fit."""
@@ -181,31 +187,31 @@ def publish_on_dask(
         warn_of_exact_fit(np.asarray(model.weights_))
 
 
-def _residual_tally(block: Block, judge: Judge, exact: bool) -> Tally:
+def _residual_tally(block: ShardRows, judge: FittedJudge, exact: bool) -> Tally:
     return tally_of(judge.residuals(block), block.s, exact)
 
 
-def _p_value_tally(block: Block, judge: Judge, scale: float, exact: bool) -> Tally:
+def _p_value_tally(block: ShardRows, judge: FittedJudge, scale: float, exact: bool) -> Tally:
     return tally_of(_log_p(block, judge, scale), block.s, exact)
 
 
-def _log_p(block: Block, judge: Judge, scale: float) -> np.ndarray:
+def _log_p(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
     return np.asarray(np.log(np.maximum(judge.p_values(block, scale), TINY)))
 
 
-def _explained(block: Block, kept: Kept) -> Block:
+def _explained(block: ShardRows, kept: ExplainedRows) -> ShardRows:
     """The same rows, of which those that are not explained count for nothing."""
     w = kept.weights(block)
-    return Block(block.V, block.t, w if block.s is None else w * block.s)
+    return ShardRows(block.V, block.t, w if block.s is None else w * block.s)
 
 
-def _scores(block: Block, judge: Judge, scale: float) -> np.ndarray:
+def _scores(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
     return np.asarray(np.abs(judge.residuals(block)) / scale)
 
 
-def _chances(block: Block, judge: Judge, scale: float, values: np.ndarray, chance: np.ndarray) -> np.ndarray:
+def _chances(block: ShardRows, judge: FittedJudge, scale: float, values: np.ndarray, chance: np.ndarray) -> np.ndarray:
     return np.asarray(np.interp(_log_p(block, judge, scale), values, chance))
 
 
-def _weights(block: Block, kept: Kept) -> np.ndarray:
+def _weights(block: ShardRows, kept: ExplainedRows) -> np.ndarray:
     return kept.weights(block)

@@ -33,22 +33,23 @@ class DistinctRows:
         self.t, self.m, self.total = t[rows], m, float(m.sum())
         self._back, self._null = self._coordinates()
         self.r = self._back.shape[1]
-        self.Q = np.concatenate([A[piece] @ self._back for piece in self._pieces(rows)])
+        self.Q = np.concatenate([A.take(piece, axis=0) @ self._back for piece in self._pieces(rows)])
         self._base, self._scale = self._standard()
 
     @classmethod
     def distinct(cls, A: np.ndarray, t: np.ndarray, s: np.ndarray | None) -> DistinctRows:
         """Rows of positive weight, each once, in an order that depends on their content alone."""
         present = np.arange(len(t)) if s is None else np.flatnonzero(s > 0)
-        order = present[np.argsort(t[present], kind="stable")]
-        if np.any(np.diff(t[order]) == 0):
-            order = present[np.lexsort((row_hashes(A[present]), t[present]))]
-            new = np.append(True, (np.diff(t[order]) != 0) | np.any(A[order[1:]] != A[order[:-1]], axis=1))
-        else:
-            new = np.ones(len(order), dtype=bool)
-        of = np.full(len(t), -1)
+        order = np.argsort(t) if s is None else present[np.argsort(t[present])]
+        of, weights = np.full(len(t), -1), np.ones(len(order))
+        sorted_t = t[order]
+        if np.all(sorted_t[1:] != sorted_t[:-1]):
+            of[order] = present if s is None else np.arange(len(order))
+            return cls(A, t, order, weights if s is None else s[order], of)
+        order = present[np.lexsort((row_hashes(A[present]), t[present]))]
+        new = np.append(True, (np.diff(t[order]) != 0) | np.any(A[order[1:]] != A[order[:-1]], axis=1))
         of[order] = np.cumsum(new) - 1
-        weights = np.ones(len(order)) if s is None else s[order]
+        weights = weights if s is None else s[order]
         return cls(A, t, order[new], np.add.reduceat(weights, np.flatnonzero(new)), of)
 
     def _pieces(self, rows: np.ndarray) -> Iterator[np.ndarray]:
@@ -76,12 +77,13 @@ class DistinctRows:
 
     def _standard(self) -> tuple[np.ndarray, float]:
         """A fit to the central rows, and the typical size of what it leaves: targets are taken from there."""
-        lengths = np.einsum("ij,ij->i", self.Q, self.Q)
-        central = self.m * (lengths <= np.median(lengths))
-        size = _typical(np.abs(self.t))
-        everything = RegressionSample(self.Q, np.clip(self.t / size, -HUGE, HUGE), self.m, self.total)
-        u = size * everything.fit(central[None])[0]
-        return u, _typical(np.abs(self.t - self.Q @ u))
+        some = slice(None, None, -(-len(self.t) // SOME))
+        Q, t, m = self.Q[some], self.t[some], self.m[some]
+        lengths = np.einsum("ij,ij->i", Q, Q)
+        central = m * (lengths <= np.median(lengths))
+        size = _typical(np.abs(t))
+        u = size * RegressionSample(Q, np.clip(t / size, -HUGE, HUGE), m, self.total).fit(central[None])[0]
+        return u, _typical(np.abs(t - Q @ u))
 
     def sample(self, size: int | None, h: float, rng: np.random.Generator | None = None) -> RegressionSample:
         """``size`` random rows (all by default), of which the share that h is of all is kept."""
@@ -89,15 +91,19 @@ class DistinctRows:
         if size is None or rng is None:
             return RegressionSample(self.Q, t, self.m, h)
         rows = np.sort(rng.choice(len(t), size, replace=False))
-        return RegressionSample(self.Q[rows], t[rows], self.m[rows], h / self.total * float(self.m[rows].sum()))
+        m = self.m[rows]
+        return RegressionSample(self.Q.take(rows, axis=0), t[rows], m, h / self.total * float(m.sum()))
 
     def losses(self, x: np.ndarray) -> np.ndarray:
         """(tᵢ − Aᵢx)², with 0 for what is rounding."""
         e = np.empty_like(self.t)
         for piece, at in zip(self._pieces(self._rows), self._pieces(np.arange(len(self.t))), strict=True):
-            A = self._A[piece]
+            A = self._A.take(piece, axis=0)
             e[at] = self.t[at] - A @ x
-            e[at] *= np.abs(e[at]) > ROUNDING * (np.abs(self.t[at]) + np.abs(A) @ np.abs(x))
+            most = np.abs(self.t[at]) + np.abs(A).max(initial=0.0) * np.abs(x).sum()
+            small = np.flatnonzero(np.abs(e[at]) <= ROUNDING * most)  # as a rule none, so that only these are looked at
+            size = np.abs(self.t[at][small]) + np.abs(A[small]) @ np.abs(x)
+            e[at[small]] *= np.abs(e[at[small]]) > ROUNDING * size
         return np.asarray(np.clip(e, -HUGE, HUGE) ** 2)
 
     def coef(self, u: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Many fits to one small sample at once: batched least squares, trimming, concentration steps and exchanges.
+"""Many fits to one small sample at once: batched least squares, and trimming.
 
 A batch of B starts is a matrix of masses C (B, n), C[b, i] = sᵢwᵢ, or of coefficients U (B, r).
 """
@@ -14,23 +14,16 @@ from typing import final
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from trimlearn._utils.threads import each
-from trimlearn.robust.order import keep_smallest
-from trimlearn.robust.regression.leverage import Leverages
+from trimlearn.robust.order import hth_smallest, keep_smallest, keep_up_to
 
-__all__ = ["RegressionSample", "ridged"]
+__all__ = ["RegressionSample", "Sum", "ridged"]
 
-ENTRIES = 1_000_000  # of the largest array held at a time, a limit on memory: 8 MB
-PRODUCTS = 4_000_000  # entries of all zᵢzᵢᵀ up to which they are held, a limit on memory: 32 MB
+PRODUCTS = 500_000  # entries of all zᵢzᵢᵀ up to which they are held: 4 MB, beyond which sums by rows are as fast
 PIECE = 400_000  # entries of the rows gathered at a time: 3 MB stay in the cache
-PAIRED = 300  # rows on either side of the threshold tried in pairs: see python -m benchmarks.calibration lts
-SETTLED = 100  # concentration steps after an exchange at most, a limit on time: a few are enough
-EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact: (4,500 eps)²
-CONVERGED = 1e-12  # relative decrease that is none: a sum of 4,500 squares is rounded by as much
 RIDGE = 1e-12  # share of the mean curvature that is added, 4,500 eps, so that a singular subset has a fit too
 FEW = 4  # times the rows that changed are at most as many as there are: then changes are the shorter sum, gathered too
+BRACKET = 0.1  # of the last threshold: within it lie a tenth of the rows, and as a rule the next threshold
 SINGLE = 1  # systems up to the number of their unknowns are solved one by one: a call costs a microsecond
-GAIN = 1e-10  # relative decrease of an exchange that counts: a hundred times CONVERGED, for it is a difference of sums
 
 
 @final
@@ -41,6 +34,7 @@ class RegressionSample:
         self.Q, self.t, self.h = Q, t, h
         self.n, self.r = Q.shape
         self.m = np.ones(self.n) if m is None else m
+        self._ones = bool(np.all(self.m == 1))
         self._Z = np.column_stack([Q, t])
         self._energy = np.einsum("ij,ij->i", self._Z, self._Z)
         self._left, self._right = np.triu_indices(self.r + 1)
@@ -49,9 +43,9 @@ class RegressionSample:
 
     def fit(self, C: np.ndarray) -> np.ndarray:
         """argmin_u Σᵢ C[b, i](tᵢ − Qᵢu)² for every b, by the normal equations."""
-        return self._solved(self._moments(C))
+        return self.solved(self.moments(C))
 
-    def _solved(self, M: np.ndarray) -> np.ndarray:
+    def solved(self, M: np.ndarray) -> np.ndarray:
         """The coefficients of least squares for each of the moments M (B, r + 1, r + 1)."""
         return _solve(M[:, : self.r, : self.r], M[:, : self.r, self.r])
 
@@ -60,7 +54,7 @@ class RegressionSample:
         """Whether there are too many rows for the products of all to be held."""
         return bool(self.n * len(self._left) > PRODUCTS)
 
-    def _moments(self, C: np.ndarray) -> np.ndarray:
+    def moments(self, C: np.ndarray) -> np.ndarray:
         """Σᵢ C[b, i] zᵢzᵢᵀ for zᵢ = (Qᵢ, tᵢ) and every b."""
         if self.many:
             return np.stack([self._moment(c) for c in C])
@@ -81,17 +75,18 @@ class RegressionSample:
         step = max(1, PIECE // (self.r + 1))
         for first in range(0, len(rows), step):
             piece = rows[first : first + step]
-            Z, mass = self._Z[piece], c[piece]
+            Z, mass = self._Z.take(piece, axis=0), c[piece]  # a fifth of the time of self._Z[piece]
             if np.any(mass != 1):
                 Z *= np.sqrt(mass)[:, None]
             M += Z.T @ Z  # of one matrix: BLAS computes half of it
         return M
 
-    def _summed(self, c: np.ndarray) -> _Sum:
+    def summed(self, c: np.ndarray) -> Sum:
+        """The moments of masses c."""
         M = self._moment(c)
-        return _Sum(c, M, float(np.trace(M)))
+        return Sum(c, M, float(np.trace(M)))
 
-    def _moved(self, c: np.ndarray, last: _Sum) -> _Sum:
+    def moved(self, c: np.ndarray, last: Sum) -> Sum:
         """The moments of masses c from the last ones: by the rows that came and went, if these are few.
 
         Not where less stays than went since all rows were summed, as with one far out: a small difference of large sums
@@ -102,57 +97,41 @@ class RegressionSample:
         change, energy = change[rows], self._energy[rows]
         largest = max(last.largest, float(np.trace(last.M) + np.maximum(change, 0) @ energy))
         if FEW * len(rows) > np.count_nonzero(c) or not float(np.trace(last.M) + change @ energy) >= largest / 2:
-            return self._summed(c)
-        Z = self._Z[rows]
-        return _Sum(c, last.M + (Z * change[:, None]).T @ Z, largest)
+            return self.summed(c)
+        Z = self._Z.take(rows, axis=0)
+        return Sum(c, last.M + (Z * change[:, None]).T @ Z, largest)
 
     def losses(self, U: np.ndarray) -> np.ndarray:
         """(tᵢ − Qᵢu)² for every u of the batch and every row."""
         F = self.t - U @ self.Q.T
         return np.asarray(F * F)
 
+    def loss(self, u: np.ndarray) -> np.ndarray:
+        """The same for one u, in one array: a page of fresh memory costs as much as the sums in it."""
+        e = self.Q @ u
+        np.subtract(self.t, e, out=e)
+        return np.asarray(np.multiply(e, e, out=e))
+
     def trim(self, F: np.ndarray) -> np.ndarray:
         """The masses C = m·w of the best w for the losses of every start."""
         return keep_smallest(F, self.m, self.h)
 
-    def concentrate(self, U: np.ndarray, steps: int, stretch: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-        """At most ``steps`` concentration steps for every u, in chunks: (U, objectives).
+    def kept(self, F: np.ndarray, near: float | None = None) -> tuple[np.ndarray, float]:
+        """The same for one start, with losses F (n,), and the largest loss that is kept. near: where that may be."""
+        if near is None or self.h >= self.m.sum():
+            level = float(hth_smallest(F[None], self.m, self.h)[0, 0])
+        else:
+            level = self._level(F, near)
+        return keep_up_to(F[None], self.m, self.h, np.array([[level]]))[0], level
 
-        With ``stretch`` > 0 a step goes on as much farther in its direction, and back where that is no better:
-        concentration errs on the short side, by about half on large data, since it holds w while it moves u.
-        """
-        chunk = min(max(1, ENTRIES // self.n), 128)
-        parts = each(lambda b: self._concentrate(U[b : b + chunk], steps, stretch), range(0, len(U), chunk))
-        return np.concatenate([U for U, _ in parts]), np.concatenate([value for _, value in parts])
-
-    def _concentrate(self, U: np.ndarray, steps: int, stretch: float) -> tuple[np.ndarray, np.ndarray]:
-        best, value = U.copy(), np.full(len(U), np.inf)
-        plain, ahead = U.copy(), np.zeros(len(U), dtype=bool)  # the step as it is, and who stands beyond it
-        held: dict[int, _Sum] = {}
-        active, U = np.arange(len(U)), U.copy()
-        for step in range(steps + 1):
-            F = self.losses(U[active])
-            C = self.trim(F)
-            found = np.einsum("bi,bi->b", C, F)
-            better = found < value[active] * (1 - CONVERGED)
-            gone, back = active[better], active[~better & ahead[active]]
-            best[gone], value[gone] = U[gone], found[better]
-            if step == steps or not len(gone) + len(back):
-                break
-            if len(gone):
-                plain[gone] = self._refit(C[better], gone, held)
-                U[gone], ahead[gone] = plain[gone] + stretch * (plain[gone] - U[gone]), stretch > 0
-            U[back], ahead[back] = plain[back], False
-            active = np.concatenate([gone, back])
-        return best, value
-
-    def _refit(self, C: np.ndarray, starts: np.ndarray, held: dict[int, _Sum]) -> np.ndarray:
-        """`fit` for these starts; of many rows by what changed since the moments that are ``held``."""
-        if not self.many:
-            return self.fit(C)
-        for c, start in zip(C, starts.tolist(), strict=True):
-            held[start] = self._moved(c.copy(), held[start]) if start in held else self._summed(c.copy())
-        return self._solved(np.stack([held[start].M for start in starts.tolist()]))
+    def _level(self, F: np.ndarray, near: float) -> float:
+        """The largest loss that is kept, from the rows about ``near`` if it is there: ten times as fast."""
+        below, beyond = F < near * (1 - BRACKET), F > near * (1 + BRACKET)
+        rows = np.flatnonzero(~(below | beyond))
+        left = self.h - (float(np.count_nonzero(below)) if self._ones else float(self.m @ below))
+        if not 0 < left <= self.m[rows].sum():
+            return float(hth_smallest(F[None], self.m, self.h)[0, 0])
+        return float(hth_smallest(F[None, rows], self.m[rows], left)[0, 0])
 
     # --- subsets ------------------------------------------------------------------------------------------------------
 
@@ -176,110 +155,15 @@ class RegressionSample:
         """Σ cᵢqᵢqᵢᵀ."""
         return self._moment(c)[: self.r, : self.r]
 
-    # --- one start ----------------------------------------------------------------------------------------------------
-
-    def exchange(self, u: np.ndarray, rounds: int) -> tuple[np.ndarray, float]:
-        """Leave fixed points of concentration: the best exchange of mass between two rows, then concentration again.
-
-        Hawkins (1994), the feasible solution algorithm. With residuals e, G = Σ cᵢqᵢqᵢᵀ and hᵢⱼ = qᵢᵀG⁻¹qⱼ, moving mass
-        δ from row i to row j lowers the minimum over u by
-        [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
-        """
-        end = self._settled(self._summed(self.trim(self.losses(u[None]))[0]))
-        leverages = Leverages(self.Q)
-        for _ in range(rounds):
-            moved = self._best_exchange(end, leverages) if end.value > EXACT * self.h else None
-            if moved is None:
-                break
-            found = self._settled(self._moved(moved, end.kept))
-            if not found.value < end.value * (1 - GAIN):
-                break
-            end = found
-        return end.u, end.value
-
-    def _settled(self, kept: _Sum) -> _End:
-        """Where concentration ends from the rows that are kept first."""
-        best = self._ended(np.zeros(self.r), kept, np.inf)
-        for _ in range(SETTLED):
-            u = best.refit
-            F = self.losses(u[None])
-            c = self.trim(F)[0]
-            value = float(c @ F[0])
-            if not value < best.value * (1 - CONVERGED):
-                break
-            best = self._ended(u, self._moved(c, best.kept), value)
-        return best
-
-    def _ended(self, u: np.ndarray, kept: _Sum, value: float) -> _End:
-        return _End(u, kept, value, self._solved(kept.M[None])[0])
-
-    def _best_exchange(self, end: _End, leverages: Leverages) -> np.ndarray | None:
-        """The masses after the exchange that lowers the objective most; None where none does."""
-        C, M = end.kept.c, end.kept.M
-        e = self.t - self.Q @ end.refit
-        inverse, lever = leverages.at(C, ridged(M[: self.r, : self.r]))
-        give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
-        take = _first(np.where(C < self.m, e**2 / (1 + self.m * lever), np.inf))
-        if not len(take):
-            return None
-        a, b, delta, gain = self._best_pair(C, e, lever, inverse, give, take)
-        if not gain > GAIN * float(C @ e**2):
-            return None
-        moved = C.copy()
-        moved[a] -= delta
-        moved[b] += delta
-        return moved
-
-    def _best_pair(
-        self, C: np.ndarray, e: np.ndarray, lever: np.ndarray, inverse: np.ndarray, give: np.ndarray, take: np.ndarray
-    ) -> tuple[int, int, float, float]:
-        """The rows i and j, the mass δ that goes from one to the other, and what that lowers the minimum by."""
-        free = (self.m - C)[take]
-        whole = bool(np.all(C[give] == C[give[0]]) and np.all(free == C[give[0]]))  # as without sample weights and ties
-        delta = C[give[:1], None] if whole else np.minimum.outer(C[give], free)
-        per = 1.0 / delta
-        cross = (self.Q[give] @ inverse) @ self.Q[take].T
-        out, into, least = per - lever[give, None], per + lever[take], GAIN * per
-        gain = into * (e[give] ** 2)[:, None]
-        gain -= out * e[take] ** 2
-        each_other = 2 * cross  # in place from here on: these are the largest arrays
-        each_other *= e[give, None]
-        each_other *= e[take]
-        gain -= each_other
-        cross *= cross
-        cross += np.maximum(out, least) * into
-        gain /= cross
-        np.copyto(gain, -np.inf, where=~(out > least))
-        a, b = np.unravel_index(int(np.argmax(gain)), gain.shape)
-        moves = delta[0, 0] if whole else delta[a, b]
-        return int(give[a]), int(take[b]), float(moves), float(gain[a, b])
-
 
 @final
 @dataclass(frozen=True)
-class _Sum:
+class Sum:
     """Masses c, the moments M = Σ cᵢzᵢzᵢᵀ, and the largest trace of moments since all rows were summed."""
 
     c: np.ndarray
     M: np.ndarray
     largest: float
-
-
-@final
-@dataclass(frozen=True)
-class _End:
-    """Where concentration ended: coefficients u, the rows that they keep, the objective."""
-
-    u: np.ndarray
-    kept: _Sum
-    value: float
-    refit: np.ndarray  # the coefficients of least squares on those rows
-
-
-def _first(key: np.ndarray) -> np.ndarray:
-    """The rows of the least finite keys, at most PAIRED of them."""
-    rows = np.argpartition(key, PAIRED)[:PAIRED] if len(key) > PAIRED else np.arange(len(key))
-    return np.asarray(rows[np.isfinite(key[rows])])
 
 
 def ridged(G: np.ndarray) -> np.ndarray:

@@ -1,0 +1,121 @@
+"""Exchanges of single rows, which take a trimmed fit off the fixed points of concentration.
+
+D. Hawkins (1994), The feasible solution algorithm for least trimmed squares regression, CSDA 17.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from trimlearn.robust.regression.concentration import CONVERGED
+from trimlearn.robust.regression.elemental import RegressionSample, Sum, ridged
+from trimlearn.robust.regression.leverage import Leverages
+
+__all__ = ["End", "exchange", "exchanged", "settled"]
+
+PAIRED = 300  # rows on either side of the threshold tried in pairs: see python -m benchmarks.calibration lts
+SETTLED = 100  # concentration steps after an exchange at most, a limit on time: a few are enough
+EXACT = 1e-24  # mean squared residual, for targets of scale 1, below which a fit is exact: (4,500 eps)²
+GAIN = 1e-10  # relative decrease of an exchange that counts: a hundred times CONVERGED, for it is a difference of sums
+
+
+@final
+@dataclass(frozen=True)
+class End:
+    """Where concentration ended: coefficients u, the rows that they keep, the objective, the threshold of losses."""
+
+    u: np.ndarray
+    kept: Sum
+    value: float
+    level: float | None
+    refit: np.ndarray  # the coefficients of least squares on those rows
+
+
+def exchange(sample: RegressionSample, u: np.ndarray, rounds: int) -> tuple[np.ndarray, float]:
+    """Leave fixed points of concentration: the best exchange of mass between two rows, then concentration again.
+
+    With residuals e, G = Σ cᵢqᵢqᵢᵀ and hᵢⱼ = qᵢᵀG⁻¹qⱼ, moving mass δ from row i to row j lowers the minimum over u by
+    [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
+    """
+    c, level = sample.kept(sample.loss(u))
+    end = settled(sample, sample.summed(c), level)
+    leverages = Leverages(sample.Q)
+    for _ in range(rounds):
+        moved = exchanged(sample, end, leverages) if end.value > EXACT * sample.h else None
+        if moved is None:
+            break
+        found = settled(sample, sample.moved(moved, end.kept), end.level)
+        if not found.value < end.value * (1 - GAIN):
+            break
+        end = found
+    return end.u, end.value
+
+
+def settled(sample: RegressionSample, kept: Sum, level: float | None = None) -> End:
+    """Where concentration ends from the rows that are kept first. level: a threshold that is near."""
+    best = End(np.zeros(sample.r), kept, np.inf, level, sample.solved(kept.M[None])[0])
+    for _ in range(SETTLED):
+        u = best.refit
+        F = sample.loss(u)
+        c, level = sample.kept(F, level)
+        value = float(c @ F)
+        if not value < best.value * (1 - CONVERGED):
+            break
+        kept = sample.moved(c, best.kept)
+        best = End(u, kept, value, level, sample.solved(kept.M[None])[0])
+    return best
+
+
+def exchanged(sample: RegressionSample, end: End, leverages: Leverages) -> np.ndarray | None:
+    """The masses after the exchange that lowers the objective most; None where none does."""
+    C, M = end.kept.c, end.kept.M
+    e = sample.t - sample.Q @ end.refit
+    inverse, lever = leverages.at(C, ridged(M[: sample.r, : sample.r]))
+    give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
+    take = _first(np.where(C < sample.m, e**2 / (1 + sample.m * lever), np.inf))
+    if not len(take):
+        return None
+    cross = (sample.Q[give] @ inverse) @ sample.Q[take].T
+    a, b, delta, gain = _best_pair(cross, (C[give], e[give], lever[give]), ((sample.m - C)[take], e[take], lever[take]))
+    if not gain > GAIN * float(C @ e**2):
+        return None
+    moved = C.copy()
+    moved[give[a]] -= delta
+    moved[take[b]] += delta
+    return moved
+
+
+Side = tuple[np.ndarray, np.ndarray, np.ndarray]  # of rows: the mass each may move, its residual, its leverage
+
+
+def _best_pair(cross: np.ndarray, give: Side, take: Side) -> tuple[int, int, float, float]:
+    """The numbers of two rows, the mass δ that goes from one to the other, and what that lowers the minimum by.
+
+    cross: hᵢⱼ of the rows that give and those that take, which is overwritten.
+    """
+    (mass, e, lever), (free, other, theirs) = give, take
+    whole = bool(np.all(mass == mass[0]) and np.all(free == mass[0]))  # as without sample weights and ties
+    delta = mass[:1, None] if whole else np.minimum.outer(mass, free)
+    per = 1.0 / delta
+    out, into, least = per - lever[:, None], per + theirs, GAIN * per
+    gain = into * (e**2)[:, None]
+    gain -= out * other**2
+    each_other = 2 * cross  # in place from here on: these are the largest arrays
+    each_other *= e[:, None]
+    each_other *= other
+    gain -= each_other
+    cross *= cross
+    cross += np.maximum(out, least) * into
+    gain /= cross
+    np.copyto(gain, -np.inf, where=~(out > least))
+    a, b = np.unravel_index(int(np.argmax(gain)), gain.shape)
+    return int(a), int(b), float(delta[0, 0] if whole else delta[a, b]), float(gain[a, b])
+
+
+def _first(key: np.ndarray) -> np.ndarray:
+    """The rows of the least finite keys, at most PAIRED of them."""
+    rows = np.argpartition(key, PAIRED)[:PAIRED] if len(key) > PAIRED else np.arange(len(key))
+    return np.asarray(rows[np.isfinite(key[rows])])
