@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import trimlearn.checkpoint
+import trimlearn.checkpoint.run
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
 from trimlearn._utils.arrays import to_numpy
-from trimlearn.checkpoint import FORMAT
+from trimlearn.checkpoint.run import FORMAT
 from trimlearn.losses import Huber, LeastSquares, Logistic, Softmax
 from trimlearn.regularizers import L1, ElasticNet, Ridge
 from trimlearn.smart import alternating, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg
@@ -251,7 +251,7 @@ def test_the_file_is_replaced_as_a_whole(tmp_path: Path, monkeypatch: pytest.Mon
         real(file, x=np.zeros(3))
         raise OSError("disk full")
 
-    monkeypatch.setattr(trimlearn.checkpoint.np, "savez", torn)
+    monkeypatch.setattr(trimlearn.checkpoint.run.np, "savez", torn)
     with pytest.warns(UserWarning, match="could not be written .*disk full") as caught:
         found = solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), **KW)
     assert len(caught) == 1  # though every save failed
@@ -269,7 +269,7 @@ def test_a_disk_that_has_room_again_is_written_to(tmp_path: Path, monkeypatch: p
             raise failures.pop()
         real(*args, **arrays)
 
-    monkeypatch.setattr(trimlearn.checkpoint.np, "savez", torn)
+    monkeypatch.setattr(trimlearn.checkpoint.run.np, "savez", torn)
     with pytest.warns(UserWarning, match="could not be written"):
         found = solve(PROBLEM, svrg(), checkpoint=Checkpoint(path, 0.0), **KW)
     assert_same(solve(PROBLEM, svrg(), checkpoint=path, **KW), found)
@@ -320,7 +320,7 @@ def test_a_file_that_another_run_put_there_is_left_alone(
     """Two runs that begin at once, or where locks are not to be had: the one that comes second says so."""
     path = tmp_path / "run.npz"
     if not locks:
-        monkeypatch.setattr(trimlearn.checkpoint, "lock", lambda path: None)
+        monkeypatch.setattr(trimlearn.checkpoint.run, "lock", lambda path: None)
 
     def intrude(record: Record) -> None:
         elsewhere = tmp_path / "elsewhere.npz"

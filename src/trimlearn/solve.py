@@ -17,7 +17,8 @@ from trimlearn._utils.arrays import Array, asarray_like, to_numpy
 from trimlearn._utils.residence import lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
-from trimlearn.checkpoint import Checkpoint, Clock
+from trimlearn.checkpoint import Checkpoint, Clock, RunFile
+from trimlearn.checkpoint.fit import part_of_fit
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.place import hosted, on_cuda
 from trimlearn.engines.local import LocalEngine
@@ -143,13 +144,16 @@ def solve(
             raise ValueError("checkpoint needs a method that renews its duals now and then, as prox_svrg does.")
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             checkpoint = Checkpoint(checkpoint)
+        saved: RunFile | None = checkpoint
+        if checkpoint is None and run.renews:  # inside a fit that is saved, a part of it
+            saved, resume = part_of_fit(run, here), True
         if start == "continuation" and isinstance(chosen, Continuation) and isinstance(run, Finished):
             chosen = Continuation(sample=True)
         chosen = chosen.carried(problem, centred)
-        driver = _Driver(run, chosen, where, limits, int(seed), callback, checkpoint)
+        driver = _Driver(run, chosen, where, limits, int(seed), callback, saved)
         # A step that overflows is taken back: no reason to warn.
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-        held = nullcontext() if checkpoint is None else checkpoint.claimed()
+        held = nullcontext() if saved is None else saved.claimed()
         threads = where.on_threads and not (small(problem) or lies_on_device(problem.loss.like))
         slow = why_not(problem.loss) if where.on_threads else None
         with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
@@ -187,7 +191,7 @@ class _Driver:
     limits: _Limits
     seed: int
     callback: Callback | None
-    checkpoint: Checkpoint | None
+    checkpoint: RunFile | None
     history: list[Record] = field(default_factory=list)
     began: float = field(default_factory=perf_counter)
     spent: float = 0.0  # passes that the start has made
@@ -196,8 +200,10 @@ class _Driver:
 
     def solve(self, resume: bool, show: Show) -> Solution:
         self.engine.reset()
-        if self.checkpoint is not None and resume and self.checkpoint.file.exists():
+        if self.checkpoint is not None and resume and self.checkpoint.there:
             state = self._resume()
+            if self.checkpoint.ended is not None:
+                return self._solution(state, Status[self.checkpoint.ended])
         else:
             x = self.start.place(self.engine, self.seed)
             self.spent = self.engine.passes
@@ -219,6 +225,8 @@ class _Driver:
         self._finish(state, show)
         if status is not Status.DIVERGED and self._stationary(self.history[-1]):
             status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
+        if self.checkpoint is not None:
+            self.checkpoint.end(self.engine, state, self.history, self._clock, status.name)
         return self._solution(state, status)
 
     def _without_nan(self, x: Array) -> State:
@@ -239,7 +247,7 @@ class _Driver:
 
     def _resume(self) -> State:
         assert self.checkpoint is not None
-        state, self.history, clock = self.checkpoint.load(self._identity, self.engine)
+        state, self.history, clock = self.checkpoint.load(lambda: self._identity, self.engine)
         counts = replace(self.engine.counts)
         self.run.prepare(self.engine)
         self.engine.evaluate(state.x)  # f and y are left out of a checkpoint: they are found as they were at first
@@ -259,7 +267,11 @@ class _Driver:
 
     def _save(self, state: State) -> None:
         assert self.checkpoint is not None
-        self.checkpoint.save(self._identity, self.engine, state, self.history, Clock(self._seconds(), self.spent))
+        self.checkpoint.save(lambda: self._identity, self.engine, state, self.history, self._clock)
+
+    @property
+    def _clock(self) -> Clock:
+        return Clock(self._seconds(), self.spent)
 
     def _note(self, state: State, show: Show) -> None:
         assert state.record is not None

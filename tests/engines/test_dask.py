@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
+import killed_driver
 from contract import PROBLEMS, hold, table
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression, TrimmedPCA, on_dask, solve
 from trimlearn.checkpoint import Checkpoint
@@ -23,7 +27,7 @@ from trimlearn.engines.cluster.workers import Workers
 from trimlearn.losses import LeastSquares, Subspace
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
-from trimlearn.smart import saga, svrg
+from trimlearn.smart import alternating, saga, svrg
 from trimlearn.smart.method import Record
 from trimlearn.weights import CappedSimplex
 
@@ -186,9 +190,8 @@ def test_shards_that_do_not_agree_are_named(client: Any, change: Any, message: s
 def test_collections_are_never_computed_in_silence(client: Any) -> None:
     V, t, _ = rows(60)
     X, y = da.from_array(V, chunks=20), da.from_array(t, chunks=20)
-    for estimator in (TrimmedPCA(), TrimmedGLM()):
-        with pytest.raises(ValueError, match=r"takes arrays in memory here, got Array of Dask: call compute\(\)"):
-            estimator.fit(X, y)
+    with pytest.raises(ValueError, match=r"takes arrays in memory here, got Array of Dask: call compute\(\)"):
+        TrimmedPCA().fit(X, y)
     with client.as_current(), pytest.raises(ValueError, match="y has 59 rows and X 60"):
         TrimmedLinearRegression().fit(X, y[:-1])
     with pytest.raises(ValueError, match="y must be a Dask collection"), client.as_current():
@@ -311,6 +314,59 @@ def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: p
         assert set(many.suggested_labels_.compute()) == {"yes", "no"}
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        TrimmedGLM("poisson", 0.1, random_state=0, method=alternating()),
+        TrimmedGLM("huber", 0.1, random_state=0, method=alternating(), tol=1e-5),
+        TrimmedLinearRegression(0.1, penalty="elasticnet", alpha=0.05, random_state=0),
+    ],
+    ids=["poisson", "huber", "elastic net"],
+)
+def test_models_without_a_closed_form_are_those_of_numpy_arrays(
+    client: Any, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_of(monkeypatch, 400)
+    counts = isinstance(model, TrimmedGLM) and model.loss == "poisson"
+    V, t = killed_driver.rows("poisson" if counts else "linear")
+    expected = clone(model).fit(V, t)
+    X, y = da.from_array(V, chunks=(250, 3)), da.from_array(t, chunks=250)
+    with client.as_current():
+        found = clone(model).fit(X, y)
+        # The unit of a robust loss is the scale of least trimmed squares, which has many minima that are about as good.
+        unit = 1 if counts or isinstance(model, TrimmedLinearRegression) else expected._unit / found._unit
+        assert unit == pytest.approx(1, abs=0.03)
+        assert found.objective_ == pytest.approx(expected.objective_, rel=1e-5 if unit == 1 else 0.06)
+        np.testing.assert_allclose(found.coef_, expected.coef_, atol=1e-5 if unit == 1 else 1e-2)
+        np.testing.assert_array_equal(found.inlier_mask_.compute(), expected.inlier_mask_)
+        np.testing.assert_allclose(found.predict(X).compute(), found.predict(V))
+        np.testing.assert_allclose(found.outlier_score(X, y).compute(), found.outlier_scores_.compute(), rtol=1e-6)
+        assert np.abs(found.outlier_probability_.compute() - expected.outlier_probability_).max() < 0.15
+
+
+def test_penalties_of_labels_and_what_is_no_count(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample_of(monkeypatch, 400)
+    V, t = killed_driver.rows("logistic")
+    X, y = da.from_array(V, chunks=(250, 3)), da.from_array(t, chunks=250)
+    options: dict[str, Any] = {"penalty": "l1", "C": 0.05, "random_state": 0}
+    with client.as_current():
+        found = TrimmedLogisticRegression(0.1, **options).fit(X, y)
+        expected = TrimmedLogisticRegression(0.1, **options).fit(V, t)
+        assert found.objective_ <= expected.objective_ * (1 + 1e-5)  # there are several minima
+        assert np.mean(found.inlier_mask_.compute() != expected.inlier_mask_) < 0.02
+        with pytest.raises(ValueError, match="penalty must be"):
+            TrimmedLogisticRegression(penalty="mcp").fit(X, y)
+        with pytest.raises(ValueError, match="without class_weight and balanced_trimming; give sample_weight"):
+            TrimmedLogisticRegression(class_weight="balanced").fit(X, y)
+        with pytest.raises(ValueError, match="labels 0 and 1 in large data are for TrimmedLogisticRegression"):
+            TrimmedGLM("binomial", 0.1, random_state=0).fit(X, y)
+        counts = killed_driver.rows("poisson")[1]
+        counts[850] = -1.0  # not in the sample
+        with pytest.raises(ValueError, match="out of the valid range of loss='poisson': counts >= 0") as error:
+            TrimmedGLM("poisson", 0.1, method=alternating(), random_state=0).fit(X, da.from_array(counts, chunks=250))
+        assert "\n" not in str(error.value)
+
+
 def test_files_are_read_by_the_workers(client: Any, tmp_path: Path) -> None:
     V, t, _ = rows(900)
     for i in range(3):
@@ -354,3 +410,41 @@ def test_without_a_client_a_cluster_is_started_and_closed() -> None:
     assert isinstance(found.w, np.ndarray)
     with pytest.raises(ValueError, match="No clients"):
         distributed.default_client()
+
+
+@pytest.mark.timeout(300)  # five processes, where machines are busy
+def test_a_fit_whose_driver_is_killed_goes_on(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the middle of a solve over all rows, and in the rounds after it."""
+    cases = [("lasso", "3"), ("lasso", "9")]
+    victims = {}
+    for case in cases:
+        command = [
+            sys.executable,
+            killed_driver.__file__,
+            client.scheduler.address,
+            str(tmp_path / "-".join(case)),
+            *case,
+        ]
+        victims[case] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for victim in victims.values():
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "ready\n"
+        victim.send_signal(signal.SIGKILL)
+        assert victim.wait() == -signal.SIGKILL
+        victim.stdout.close()
+    sample_of(monkeypatch, 300)
+    expected: dict[str, Any] = {}
+    with client.as_current():
+        for name, writes in cases:
+            X, y = (da.from_array(a, chunks=200) for a in killed_driver.rows(name))
+            file = str(tmp_path / f"{name}-{writes}")
+            found = clone(killed_driver.MODELS[name]).fit(X, y, checkpoint=file)
+            if name not in expected:
+                expected[name] = clone(killed_driver.MODELS[name]).fit(X, y)
+                with pytest.raises(ValueError, match="belongs to a fit to other data"):
+                    clone(killed_driver.MODELS[name]).fit(X, y[::-1], checkpoint=file)
+            for attribute in ("coef_", "intercept_", "objective_", "contamination_"):
+                np.testing.assert_array_equal(getattr(found, attribute), getattr(expected[name], attribute))
+            for attribute in ("weights_", "raw_weights_", "outlier_scores_"):
+                one, other = (getattr(model, attribute).compute() for model in (found, expected[name]))
+                np.testing.assert_array_equal(one, other)

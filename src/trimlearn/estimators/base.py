@@ -19,6 +19,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
+from trimlearn.checkpoint.fit import remembered
 from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.notebook import Notebook, NotebookVerdict, share
 from trimlearn.inference.outlier_table import OutlierTable
@@ -242,7 +243,9 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
             return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        generator = check_random_state(self.random_state)
+        (seed,) = remembered("seed", lambda: (np.array(generator.randint(np.iinfo(np.int32).max)),))
+        return int(seed)
 
 
 def _answered_there(method: Callable[..., Any]) -> Callable[..., Any]:

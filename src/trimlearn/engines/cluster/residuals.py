@@ -11,7 +11,9 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.shard import Shard
 
-__all__ = ["KEPT", "Tally", "moments", "residuals", "tally"]
+__all__ = ["EXACT", "KEPT", "Tally", "edge", "moments", "residuals", "tally", "tally_of"]
+
+EXACT = 200_000  # rows up to which residuals come here as they are: a limit on what travels, 3 MB a round
 
 KEPT = 12  # bits of a fraction that a tally of many rows keeps: residuals are known to one part in 4,096
 
@@ -42,14 +44,23 @@ def residuals(shard: Shard, x: Array) -> np.ndarray:
 
 
 def tally(shard: Shard, x: Array, exact: bool) -> tuple[Tally]:
-    """Its residuals at x as they are, or to one part in 4,096. NaN counts as infinity."""
-    r = residuals(shard, x)
+    """Its residuals at x, tallied."""
+    return (tally_of(residuals(shard, x), shard.engine.problem.s, exact),)
+
+
+def tally_of(r: np.ndarray, s: np.ndarray | None, exact: bool) -> Tally:
+    """Numbers as they are, or to one part in 4,096. NaN counts as infinity."""
     r = np.where(np.isnan(r), np.inf, r).astype(np.float64)
     if not exact:
         scale = np.exp2(np.frexp(r)[1] - (KEPT + 1.0))
         with np.errstate(invalid="ignore"):
             r = np.where(np.isfinite(r), np.round(r / scale) * scale, r)
-    return (Tally.of(r, shard.engine.problem.s),)
+    return Tally.of(r, s)
+
+
+def edge(value: float, exact: bool) -> float:
+    """The largest number that a value of a tally may stand for."""
+    return value if exact else value * (1 + 0.5**KEPT)
 
 
 def moments(shard: Shard, x: Array, weigh: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, float]:

@@ -11,14 +11,17 @@ from sklearn.base import RegressorMixin
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, training_data
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
+from trimlearn.estimators.linear.on_dask_glm import fit_glm_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed_glm import fit_glm_stream
+from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import IntervalMixin
@@ -129,6 +132,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
     (array([1.]), array([3, 9]))
     """
 
+    _takes_dask = True
     _x: Array  # of the trimmed fit
     _unit: float  # of the residuals of a robust loss
 
@@ -165,20 +169,28 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
+    ) -> Self:
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
 
         X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
-        docs/scale.md.
+        docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
+        checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
         """
-        with self._fitting(X):
+        with self._fitting(X), checkpointed(self, checkpoint, resume, X, y, sample_weight):
+            if is_on_dask(X):
+                fit_glm_on_dask(self, X, y, sample_weight)
+                return self
             data = training_data(self, X, y, sample_weight, fit_glm_stream)
             if data is not None:
                 self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """The mean of y for every row of X, which may be a dataset."""
+        """The mean of y for every row of X, which may be a dataset, or Dask's."""
+        if is_on_dask(X):
+            return lazily(self, X, "predict", self.coef_.dtype)
         if isinstance(X, Dataset):
             return by_blocks(self, X, lambda rows, _: self._law.family.mean(rows @ self.coef_ + self.intercept_))
         return np.asarray(self._law.family.mean(check_features(self, X) @ self.coef_ + self.intercept_))
@@ -186,6 +198,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
     def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """|deviance residual|/scale_ for rows seen or unseen: by how many standard deviations they are off. Larger is
         worse."""
+        if is_on_dask(X):
+            return lazily(self, X, "outlier_score", self.coef_.dtype, y=y)
         if (stream := opened(X, y)) is not None:
             return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, t)))
         z = np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)

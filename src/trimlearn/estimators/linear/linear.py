@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, training_data
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
@@ -176,13 +177,16 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
+    ) -> Self:
         """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
 
         X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
         docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
+        checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
         """
-        with self._fitting(X):
+        with self._fitting(X), checkpointed(self, checkpoint, resume, X, y, sample_weight):
             if is_on_dask(X):
                 fit_linear_on_dask(self, X, y, sample_weight)
                 return self

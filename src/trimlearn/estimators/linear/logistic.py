@@ -17,6 +17,7 @@ from trimlearn._utils.residence import floating_copy, on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import check_labels_known, places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
@@ -183,13 +184,16 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
+    ) -> Self:
         """Fit to X (n, p), dense or CSR, and labels y (n,); sample_weight: 2 is the row twice, 0 its removal.
 
         X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
         docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
+        checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
         """
-        with self._fitting(X):
+        with self._fitting(X), checkpointed(self, checkpoint, resume, X, y, sample_weight):
             if is_on_dask(X):
                 fit_logistic_on_dask(self, X, y, sample_weight)
                 return self

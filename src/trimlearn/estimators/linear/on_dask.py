@@ -10,12 +10,15 @@ from typing import Any, final
 import numpy as np
 from scipy.special import stdtr
 
+from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf
-from trimlearn.engines.cluster.residuals import KEPT, moments, residuals, tally
+from trimlearn.engines.cluster.residuals import EXACT, edge, moments, residuals, tally
 from trimlearn.engines.cluster.rows import Placed
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
+from trimlearn.estimators.linear.on_dask_sparse import fit_sparse_on_dask
+from trimlearn.estimators.linear.penalties import SELECTING
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed import FinalFit, final_fit, judged_rows
 from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
@@ -26,6 +29,7 @@ from trimlearn.losses.exact import COLUMNS
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.regression.mm import Lqq
+from trimlearn.robust.regression.streamed_rows import StandardisedRows
 from trimlearn.robust.scale import raw_scale, rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.solve import solve
@@ -33,7 +37,6 @@ from trimlearn.weights import CappedSimplex
 
 __all__ = ["fit_linear_on_dask"]
 
-EXACT = 200_000  # rows up to which residuals come here as they are: a limit on what travels, 3 MB a round
 PASSES = 300.0  # a limit on time, as in TrimmedLinearRegression: concentration steps end by themselves
 TOL = 1e-9  # the same: their last digits are free
 TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose inverse is finite, and some room
@@ -41,7 +44,7 @@ TINY = 1e-300  # stands for a scale of 0: the smallest power of ten whose invers
 
 @final
 @dataclass(frozen=True, eq=False)
-class ClusterRows:
+class ClusterRows(StandardisedRows):
     """Rows on a cluster, standardised, as `trimlearn.robust.regression.streamed_rows.RowsElsewhere`: what stands for
     residuals is the coefficients u that they belong to."""
 
@@ -56,20 +59,6 @@ class ClusterRows:
     def n(self) -> int:
         return round(self.engine.problem.S)
 
-    @property
-    def q(self) -> int:
-        return len(self.center) + self.intercept
-
-    def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
-        """Coefficients of the columns as they are, in units of the standardised ones."""
-        u = np.asarray(coef, np.float64) * self.scale
-        return np.append(u, intercept + float(coef @ self.center)) if self.intercept else u
-
-    def plain(self, u: np.ndarray) -> np.ndarray:
-        """The way back: coefficients, and the intercept last if there is one."""
-        coef = u[: len(self.center)] / self.scale
-        return np.append(coef, u[-1] - coef @ self.center) if self.intercept else coef
-
     def x(self, u: np.ndarray) -> np.ndarray:
         """u in the dtype of the rows."""
         return u.astype(self.engine.problem.loss.like.dtype)
@@ -78,12 +67,16 @@ class ClusterRows:
         return u
 
     def summary(self, r: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
-        (found,) = self.engine.ask(tally, self.x(r), self.n <= EXACT)
+        values, counts = remembered("residuals", lambda: self._tally(r))
         far = 1e30 * unit
-        return np.clip(found.values, -far, far), found.counts
+        return np.clip(values, -far, far), counts
+
+    def _tally(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        (found,) = self.engine.ask(tally, self.x(u), self.n <= EXACT)
+        return found.values, found.counts
 
     def edge(self, value: float, unit: float) -> float:
-        return value if self.n <= EXACT else value * (1 + 0.5**KEPT)
+        return edge(value, self.n <= EXACT)
 
     def flagged(self, r: np.ndarray, cut: float) -> int:
         values, counts = self.summary(r, cut)
@@ -103,28 +96,32 @@ class ClusterRows:
     def moments(
         self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        H, g, _ = self.engine.ask(moments, self.x(u), weigh)
+        H, g = remembered("moments", lambda: self.engine.ask(moments, self.x(u), weigh)[:2])
         return H + np.diag(self.penalty), g - self.penalty * u
 
 
 def fit_linear_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit ``model`` to rows on a cluster: as `fit_linear_stream` does, but that each worker holds its rows."""
     refuse_choice(model)
-    if model.penalty not in (None, "l2") or model.criterion != "lts":
-        raise ValueError(
-            "rows on a cluster are fitted by criterion='lts' with penalty=None or 'l2'; fit other models to a sample."
-        )
+    if model.criterion != "lts":
+        raise ValueError("rows on a cluster are fitted by criterion='lts'; fit other models to a sample of them.")
     with placed_rows(X, y, sample_weight) as placed:
-        if placed.p >= COLUMNS:
-            raise ValueError(f"X has {placed.p} columns; on a cluster linear regression takes up to {COLUMNS - 1}.")
+        if placed.p >= COLUMNS and model.penalty not in SELECTING:
+            raise ValueError(
+                f"X has {placed.p} columns; on a cluster linear regression takes up to {COLUMNS - 1}, or more with a "
+                "penalty that selects some, such as 'l1'."
+            )
         h, seed = model._h(model.contamination, placed.mass), model._seed()
         known, sample = sample_fit(model, placed, seed)
         column_names(model, X, placed.p)
         if len(sample.t) == placed.n:  # all rows were in it: there is nothing left to find out
             adopt(model, known, placed)
             return
-        rows = _rows(model, placed, sample.V, rounding_floor(np.asarray(sample.t, np.float64)))
-        _fit(model, rows, known, h, seed)
+        floor = rounding_floor(np.asarray(sample.t, np.float64))
+        if model.penalty in SELECTING:
+            fit_sparse_on_dask(model, placed, known, h, floor, seed)
+        else:
+            _fit(model, _rows(model, placed, sample.V, floor), known, h, seed)
 
 
 def _rows(model: Any, placed: Placed, V: Any, floor: float) -> ClusterRows:

@@ -11,31 +11,33 @@ import numpy as np
 from scipy.special import expit
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.validation import check_positive
+from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.engines.cluster.engine import DaskEngine
+from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.residuals import Tally
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.inputs import places
-from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.on_dask_fits import solved_on_dask
+from trimlearn.estimators.linear.on_dask_regression import tallied
+from trimlearn.estimators.linear.penalties import make_penalty
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.progress import stage
-from trimlearn.regularizers import Ridge
+from trimlearn.regularizers import Regularizer, Ridge
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
-from trimlearn.smart import alternating, svrg
 from trimlearn.smart.sizes import FEW
-from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
 __all__ = ["fit_logistic_on_dask"]
 
-ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
-PASSES, TOL = 200.0, 1e-7  # limits on time where Newton's steps converge quadratically: ten or twenty passes are made
+# C of the model that judges labels: one that is shrunk is less sure than it could be. Of 900 rows with 10 % wrong
+# labels, fitted with C = 0.05, 98.6 % were told rightly with 100, 96.7 % with 1 and 91.8 % with C itself.
+SURE = 100.0
 STEPS = 2  # of EM for the share of wrong labels: each leaves a fifth of the error of a sample's, 0.3 points
 MANY_LABELS = 1000  # different labels from which on they are taken for numbers: more classes than a softmax is for
 
@@ -66,10 +68,12 @@ def fit_logistic_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None
     """Fit ``model`` to rows on a cluster: as `fit_logistic_stream` does, but that each worker holds its rows."""
     refuse_choice(model)
     check_positive(model.C, "C")
-    if model.penalty not in (None, "l2") or model.class_weight is not None or model.balanced_trimming:
+    if model.penalty is not None:
+        check_choice(model.penalty, ("l2", "l1", "elasticnet"), "penalty")
+    if model.class_weight is not None or model.balanced_trimming:
         raise ValueError(
-            "rows on a cluster are fitted with penalty=None or 'l2', without class_weight and balanced_trimming; fit "
-            "other models to a sample of the rows."
+            "rows on a cluster are fitted without class_weight and balanced_trimming; give sample_weight, or fit such "
+            "models to a sample of the rows."
         )
     with placed_rows(X, y, sample_weight) as placed:
         h, seed = model._h(model.contamination, placed.mass), model._seed()
@@ -92,10 +96,13 @@ def fit_logistic_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None
 def _fit(model: Any, placed: Placed, known: Any, h: float | None, seed: int) -> None:
     verdict, n, fits = known._judged.verdict, placed.mass, _Fits(model, placed, seed)
     noise, start = _as_it_is(verdict.noise), known._x
-    if h is None and not verdict.clean:
+    unsure = h is None and not verdict.clean
+    by_all = (unsure or h is not None) and _as_x(known).size <= FEW
+    if by_all:
+        stage("a model that allows for wrong labels")
+        known = fits.judge(known, noise)
+    if unsure:
         stage("how many labels are wrong")
-        if _as_x(known).size <= FEW:
-            known = fits.judge(known, noise)
         for _ in range(STEPS):
             noise = _renewed(noise, placed, Judge.of(known, noise, model.classes_))
     share = 1 - noise.epsilon if h is None else h / n
@@ -116,7 +123,8 @@ def _fit(model: Any, placed: Placed, known: Any, h: float | None, seed: int) -> 
     model.coef_, model.intercept_ = model._parts(x)
     model.contamination_, model.noise_matrix_ = 1 - share, noise.T
     model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
-    _keep_rows(model, placed, Judge.of(model, noise, model.classes_), None if h is None else share)
+    by = known if by_all else model
+    _keep_rows(model, placed, Judge.of(by, noise, model.classes_), None if h is None else share)
 
 
 @final
@@ -146,29 +154,12 @@ class _Fits:
         kind, more = (Logistic, {}) if K == 2 else (Softmax, {"n_classes": K})
         kind, more = (kind, more) if T is None else (Mislabelled, {"T": T})
         loss = LossOf(kind, {"intercept": bool(model.fit_intercept), **more}, classes)
-        r2 = None if model.penalty is None else Ridge(1 / (model.C * self.placed.mass))
-        if isinstance(r1, AllOnes) and placed.mass < self.placed.mass and r2 is not None:
-            r2 = Ridge(1 / (model.C * placed.mass))  # beside a mean over the rows that are left
-        engine = DaskEngine(placed, loss, r1, r2)
-        few = x.size <= FEW
-        method = model.method or (alternating(inner="newton") if few else svrg(b=engine.batch_size()))
-        passes, tol = (PASSES, TOL) if few else (ENOUGH, 1e-3)
-        x0 = engine.given.carried(np.asarray(x, engine.problem.loss.like.dtype), engine.problem)
-        found = solve(
-            engine.problem,
-            method,
-            x0=x0,
-            engine=engine,
-            max_passes=passes if model.max_passes is None else model.max_passes,
-            tol=tol if model.tol is None else model.tol,
-            seed=self.seed,
-        )
-        fit = LinearFit(
-            engine.problem.carried(found.x, engine.given), found.w, found.objective, found.history, found.status
-        )
-        Solver(type(model).__name__, method, model.max_passes, model.tol, self.seed).warn_if_short(fit)
-        engine.close()
-        return fit
+        # The penalty stands beside a sum: of all rows, or of those that are left.
+        mass = placed.mass if isinstance(r1, AllOnes) else self.placed.mass
+        r2: Regularizer | None = Ridge(1 / (max(SURE, model.C) * mass)) if model.penalty is not None else None
+        if T is None and model.penalty is not None:
+            r2 = make_penalty(model.penalty, 1.0, model.l1_ratio, 1 / (model.C * mass))
+        return solved_on_dask(model, placed, loss, r1, r2, x, self.seed)
 
 
 def _as_it_is(noise: LabelNoise) -> LabelNoise:
@@ -200,7 +191,7 @@ def _labels(block: ShardRows) -> np.ndarray:
 
 def _renewed(noise: LabelNoise, placed: Placed, judge: Judge) -> LabelNoise:
     """The noise model after a step of EM over all rows: T, and the share of wrong labels."""
-    N = sum(placed.gathered(_counted, judge), np.zeros(noise.T.shape))
+    (N,) = remembered("labels", lambda: (sum(placed.gathered(_counted, judge), np.zeros(noise.T.shape)),))
     T = N / np.maximum(N.sum(axis=1, keepdims=True), 1e-300)
     return replace(noise, T=T, epsilon=float(1 - np.trace(N) / N.sum()))
 
@@ -226,12 +217,9 @@ def _with_weights(block: ShardRows, judge: Judge, cut: float) -> ShardRows:
 
 def _quantile(placed: Placed, judge: Judge, share: float) -> float:
     """The score that a share of the rows does not exceed."""
-    tallies = placed.gathered(_score_tally, judge)
-    found = tallies[0]
-    for more in tallies[1:]:
-        found = found + more
-    held = np.cumsum(found.counts)
-    return float(found.values[min(int(np.searchsorted(held, share * held[-1] * (1 - 1e-12))), len(held) - 1)])
+    values, counts = tallied(placed, "scores", _score_tally, judge)
+    held = np.cumsum(counts)
+    return float(values[min(int(np.searchsorted(held, share * held[-1] * (1 - 1e-12))), len(held) - 1)])
 
 
 def _score_tally(block: ShardRows, judge: Judge) -> Tally:

@@ -7,6 +7,7 @@ bad rows) is read off a summary in which they are counted, and known to one part
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,7 +22,7 @@ from trimlearn._utils.threads import total
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.streamed_newton import SLICES
 
-__all__ = ["PIECE", "RowsElsewhere", "StreamedRows", "Summary", "Vector", "Weigh"]
+__all__ = ["PIECE", "RowsElsewhere", "StandardisedRows", "StreamedRows", "Summary", "Vector", "Weigh"]
 
 Vector = NDArray[np.floating]
 Summary = tuple[np.ndarray, np.ndarray]  # values that stand for residuals, and how many each stands for
@@ -72,9 +73,36 @@ class RowsElsewhere(Protocol):
         """How many rows have |r| > cut."""
 
 
+class StandardisedRows(ABC):
+    """Rows about a centre and in units of a scale; the intercept's column is last."""
+
+    center: np.ndarray
+    scale: np.ndarray
+    intercept: bool
+
+    @property
+    def q(self) -> int:
+        """How many coefficients there are."""
+        return len(self.center) + self.intercept
+
+    def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
+        """Coefficients of the columns as they are, in units of the standardised ones."""
+        u = np.asarray(coef, np.float64) * self.scale
+        return np.append(u, intercept + float(coef @ self.center)) if self.intercept else u
+
+    def plain(self, u: np.ndarray) -> np.ndarray:
+        """The way back: coefficients, and the intercept last if there is one."""
+        coef = u[: len(self.center)] / self.scale
+        return np.append(coef, u[-1] - coef @ self.center) if self.intercept else coef
+
+    @abstractmethod
+    def residuals(self, u: np.ndarray) -> Any:
+        """t − A u, of every row."""
+
+
 @final
 @dataclass(frozen=True)
-class StreamedRows:
+class StreamedRows(StandardisedRows):
     """Rows V (n, p) with targets t, about a centre and in units of a scale; the intercept's column is last.
 
     penalty: what stands before ½u² of each standardised coefficient, beside Σ ½wᵢrᵢ².
@@ -90,11 +118,6 @@ class StreamedRows:
     @property
     def n(self) -> int:
         return len(self.t)
-
-    @property
-    def q(self) -> int:
-        """How many coefficients there are."""
-        return len(self.center) + self.intercept
 
     @cached_property
     def floor(self) -> float:
@@ -112,16 +135,6 @@ class StreamedRows:
     def flagged(self, r: Vector, cut: float) -> int:
         """How many rows have |r| > cut."""
         return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
-
-    def standardised(self, coef: np.ndarray, intercept: float) -> np.ndarray:
-        """Coefficients of the columns as they are, in units of the standardised ones."""
-        u = np.asarray(coef, np.float64) * self.scale
-        return np.append(u, intercept + float(coef @ self.center)) if self.intercept else u
-
-    def plain(self, u: np.ndarray) -> np.ndarray:
-        """The way back: coefficients, and the intercept last if there is one."""
-        coef = u[: len(self.center)] / self.scale
-        return np.append(coef, u[-1] - coef @ self.center) if self.intercept else coef
 
     def residuals(self, u: np.ndarray) -> Vector:
         """t − A u, of every row."""

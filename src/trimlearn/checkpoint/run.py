@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
@@ -22,10 +23,12 @@ from trimlearn._utils.warn import warn
 from trimlearn.engines.base import Counts, Engine
 from trimlearn.smart.method import MetricMemory, Record, State
 
-__all__ = ["Checkpoint", "Clock"]
+__all__ = ["UNREADABLE", "Checkpoint", "Clock", "RunFile", "packed", "read_archive", "unpacked"]
 
 FORMAT = "trimlearn checkpoint 2"  # what a file must say it is
 METRIC = "metric."  # before the names of the arrays that a metric has learned
+# What reading a file raises that is not what it should be.
+UNREADABLE = (OSError, EOFError, LookupError, TypeError, ValueError, BadZipFile, error)
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,42 @@ class Clock:
     start_passes: float
 
 
+class RunFile(ABC):
+    """Where a run of the driver is saved: in a file of its own, or as a part of a fit's."""
+
+    @property
+    @abstractmethod
+    def there(self) -> bool:
+        """Whether there is something to go on from."""
+
+    @property
+    @abstractmethod
+    def ended(self) -> str | None:
+        """The status that the run which is there has ended with; None: it has not."""
+
+    @abstractmethod
+    def claimed(self) -> AbstractContextManager[None]:
+        """Hold the place against other runs; ValueError where one has it."""
+
+    @abstractmethod
+    def due(self) -> bool:
+        """Whether it is time to save."""
+
+    @abstractmethod
+    def save(self, run: Callable[[], str], engine: Engine, state: State, history: list[Record], clock: Clock) -> None:
+        """Save a run by its name, if it is worth it."""
+
+    @abstractmethod
+    def end(self, engine: Engine, state: State, history: list[Record], clock: Clock, status: str) -> None:
+        """The run has ended with this status: keep that, where it may be asked for again."""
+
+    @abstractmethod
+    def load(self, run: Callable[[], str], engine: Engine) -> tuple[State, list[Record], Clock]:
+        """The state, the history and the clock of the run of that name; puts w, h and the counts into the engine."""
+
+
 @dataclass
-class Checkpoint:
+class Checkpoint(RunFile):
     """Where and how often to save a run, which resumes from the file if it is there, and only if it is the same run.
 
     A run is saved right after a w-step: f and y are then functions of (w, x) and need no space. For the same number of
@@ -96,20 +133,25 @@ class Checkpoint:
         """Whether ``every`` seconds have passed since the last one."""
         return perf_counter() - self._last >= self.every
 
-    def save(self, run: str, engine: Engine, state: State, history: list[Record], clock: Clock) -> None:
-        """Write the file, whole or not at all; UserWarning, once a run, where that fails."""
-        numbers, arrays = _split(state)
-        meta = {
-            "format": FORMAT,
-            "run": run,
-            "state": numbers,
-            "h": engine.r1.h,
-            "counts": asdict(engine.counts),
-            "history": [asdict(record) for record in history],
-            "clock": asdict(clock),
-        }
+    def save(self, run: Callable[[], str], engine: Engine, state: State, history: list[Record], clock: Clock) -> None:
+        meta, arrays = packed(engine, state, history, clock)
+        self.write({"format": FORMAT, "run": run(), **meta}, arrays)
+
+    def end(self, engine: Engine, state: State, history: list[Record], clock: Clock, status: str) -> None:
+        """Nothing is written: the same run comes to its end from the last save."""
+
+    @property
+    def there(self) -> bool:
+        return self.file.exists()
+
+    @property
+    def ended(self) -> str | None:
+        return None
+
+    def write(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """These as the file, whole or not at all; UserWarning, once a run, where that fails."""
         try:
-            self._write(meta, **engine.saved_weights(), **arrays)
+            self._write(meta, **arrays)
         except OSError as problem:
             if not self._warned:
                 warn(
@@ -144,45 +186,71 @@ class Checkpoint:
             os.close(self._held)
         self._held = None
 
-    def load(self, run: str, engine: Engine) -> tuple[State, list[Record], Clock]:
-        """The state, the history and the clock; puts w, h and the counts into the engine."""
+    def load(self, run: Callable[[], str], engine: Engine) -> tuple[State, list[Record], Clock]:
         try:
-            meta, arrays = _read(self.file)
-            there, h = str(meta["run"]), float(meta["h"])
-            like = engine.problem.loss.like
-            w = engine.read_weights(arrays)
-            # A metric may be wider than x: its dtype is the one it was saved in.
-            metric = {
-                f.name: asarray_like(v, like, getattr(namespace(like), v.dtype.name))
-                for f in fields(MetricMemory)
-                if (v := arrays.pop(METRIC + f.name, None)) is not None
-            }
-            models = {name: asarray_like(a, like) for name, a in arrays.items()}
-            state = State(**meta["state"], **models, metric=MetricMemory(**metric))
-            counts, history = Counts(**meta["counts"]), [Record(**record) for record in meta["history"]]
-            clock = Clock(**meta["clock"])
-        except (OSError, EOFError, LookupError, TypeError, ValueError, BadZipFile, error) as problem:
+            meta, arrays = read_archive(self.file, FORMAT)
+            there, put = str(meta["run"]), unpacked(meta, arrays, engine)
+        except UNREADABLE as problem:
             raise ValueError(
                 f"checkpoint {str(self.file)!r} is damaged or not a trimlearn checkpoint; move it away, or give "
                 f"resume=False to overwrite it ({type(problem).__name__})."
             ) from problem
-        if there != run:
+        if there != run():
             raise ValueError(
                 f"checkpoint {str(self.file)!r} belongs to another run; give another path or resume=False.\n"
-                f"  there: {there}\n  here:  {run}"
+                f"  there: {there}\n  here:  {run()}"
             )
+        return put()
+
+
+def packed(
+    engine: Engine, state: State, history: list[Record], clock: Clock
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """A run as numbers and arrays."""
+    numbers, arrays = _split(state)
+    meta = {
+        "state": numbers,
+        "h": engine.r1.h,
+        "counts": asdict(engine.counts),
+        "history": [asdict(record) for record in history],
+        "clock": asdict(clock),
+    }
+    return meta, {**engine.saved_weights(), **arrays}
+
+
+def unpacked(
+    meta: dict[str, Any], arrays: dict[str, np.ndarray], engine: Engine
+) -> Callable[[], tuple[State, list[Record], Clock]]:
+    """What `packed` has made, and found to be whole: a call puts w, h and the counts into the engine, and gives the
+    rest. It raises what is in `UNREADABLE` otherwise."""
+    h, like = float(meta["h"]), engine.problem.loss.like
+    w = engine.read_weights(arrays)
+    # A metric may be wider than x: its dtype is the one it was saved in.
+    metric = {
+        f.name: asarray_like(v, like, getattr(namespace(like), v.dtype.name))
+        for f in fields(MetricMemory)
+        if (v := arrays.pop(METRIC + f.name, None)) is not None
+    }
+    models = {name: asarray_like(a, like) for name, a in arrays.items()}
+    state = State(**meta["state"], **models, metric=MetricMemory(**metric))
+    counts, history = Counts(**meta["counts"]), [Record(**record) for record in meta["history"]]
+    clock = Clock(**meta["clock"])
+
+    def put() -> tuple[State, list[Record], Clock]:
         engine.set_weights(w)
         engine.r1 = engine.problem.r1 if h == engine.problem.r1.h else engine.problem.r1.at_h(h)
         engine.counts = counts
         return state, history, clock
 
+    return put
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """What the file holds: the numbers and the arrays."""
+
+def read_archive(path: Path, form: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What a file of this format holds: the numbers and the arrays."""
     with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     meta = json.loads(arrays.pop("meta").tobytes())
-    if meta["format"] != FORMAT:
+    if meta["format"] != form:
         raise ValueError(meta["format"])
     return meta, arrays
 
