@@ -24,7 +24,10 @@ TREES = 100  # scikit-learn's default: each example is left out by a third of th
 # spike and a corner among 20 features); 0 to 0.1 for errors anywhere, 0.2 to 0.35 for errors that grow with x, and 0.3
 # to 0.5 where x is twice as large.
 TOLD = 0.55
-APART = 3.0  # times the way to the nearest good example: 0.9 to 1.7 for those regions, more where x is wrong as well
+# A choice, in times the way from an example to the nearest: that of the flagged beside that of the others, and the gap
+# between the two beside the former. It lets pass regions of 2 to 20 features, and neither a cluster apart nor x that is
+# five times too large; along a single feature the end of a tail is too sparse for it.
+APART = 3.0
 # A tail: the share of the examples that must be flagged; the area under the curve of the target itself, 0.99 for a
 # log-normal one, and 0.6 for errors anywhere; the share of the flagged within twice the cut-off, a third of that tail.
 TAIL, HIGHEST, NEAR = 0.05, 0.95, 0.25
@@ -65,9 +68,10 @@ def is_region(X: Floats, flagged: Bools) -> bool:
         return False
     low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
     Z = (X - middle) / np.where(high > low, high - low, 1.0)
-    good = cKDTree(Z[~flagged])
-    usual = np.median(np.asarray(good.query(Z[~flagged], k=[2])[0]))  # the nearest is the example itself
-    return bool(np.median(good.query(Z[flagged])[0]) <= APART * usual)
+    spacing = np.asarray(cKDTree(Z).query(Z, k=[2])[0])[:, 0]  # the nearest is the example itself
+    usual, theirs = np.median(spacing[~flagged]), np.median(spacing[flagged])
+    gap = np.min(cKDTree(Z[~flagged]).query(Z[flagged])[0])
+    return bool(theirs <= APART * usual and gap <= APART * theirs)
 
 
 def _votes(X: Floats, flagged: Bools) -> Floats:
