@@ -14,14 +14,13 @@ from torch import Tensor, nn
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.doubts import DOUBTFUL
 from trimlearn.progress import watching
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.labels.verdict import LabelVerdict
-from trimlearn.robust.regression.misfit import looks_like_misfit
+from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.criterion import Criterion
 from trimlearn.torch.data import Batch, NumberedExamples, examples_of
+from trimlearn.torch.doubts import doubt_of_flagged
 from trimlearn.torch.epochs import Epochs, Objective, seeded
 from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
@@ -49,6 +48,10 @@ UNTRAINED = (
 UNLEARNT = (
     "the loss was still falling when the epochs ended: what was trimmed may be what the network has not learnt yet, "
     "rather than wrong; use more epochs or a larger learning rate."
+)
+SIMPLE = (
+    "{share:.0%} of the labels look like a module that is too simple or not trained enough, not like wrong labels: a "
+    "forest or the nearest neighbours explain them. All are taken to be right; use more epochs or a larger module."
 )
 
 
@@ -233,9 +236,10 @@ class _Fit:
         """UserWarning where the module has learnt too little to tell what is wrong."""
         if run.stopped or self.share == 1 or not still_falling(run.history):
             return
-        if self.share is not None:
+        none = bool(np.all(weights > 0))
+        if self.share is not None or (self.epochs.labels is None and not none):
             warn(UNLEARNT)
-        elif np.all(weights > 0):
+        elif none:
             warn(UNTRAINED)
 
     # -- labels -------------------------------------------------------------------------------------------------------
@@ -255,7 +259,9 @@ class _Fit:
             if self.share < 1:
                 self._fit(run, self._plan(w, self._given))
             return w, verdict.scores, threshold, float(self.level or 0.0), measure
-        if verdict.warning:
+        if verdict.misfit >= MATERIAL:
+            warn(SIMPLE.format(share=verdict.misfit))
+        elif verdict.warning:
             warn(verdict.warning)
         objective: Objective = self._given
         if not np.all(verdict.keep() > 0):
@@ -293,16 +299,12 @@ class _Fit:
         return w, scores, threshold, float(self.level or 0.0), LossMeasure(scale)
 
     def _warn_of_misfit(self, scores: np.ndarray, verdict: Verdict) -> None:
-        """UserWarning where examples that are flagged may be the module's fault: as a linear regression says it."""
+        """UserWarning where examples that are flagged may be the module's fault."""
         X, y = self.epochs.examples.table(), self.epochs.examples.targets()
-        if verdict.contamination <= DOUBTFUL or X is None or y is None or y.numel() != len(X):
-            return
-        if looks_like_misfit(X[self.rows], y.double().numpy().reshape(-1)[self.rows], scores, verdict.cutoff):
-            warn(
-                f"{verdict.contamination:.0%} of the examples do not follow the module, but seem to follow a rule of "
-                "their own: it may be too simple, or not trained enough, rather than these examples wrong. Look at the "
-                "losses over the inputs, or give a contamination."
-            )
+        single = isinstance(y, Tensor) and y.numel() == len(y)
+        numbers = y.double().numpy().reshape(-1)[self.rows] if single else None
+        if doubt := doubt_of_flagged(None if X is None else X[self.rows], numbers, scores, verdict):
+            warn(doubt)
 
     def _trimmed(self, run: TrainingRun, share: float) -> None:
         """Judges find what is off, while h falls; the module learns the rest from the start, and w-steps go on."""
