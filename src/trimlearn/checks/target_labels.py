@@ -27,7 +27,7 @@ CLEAN, PRIOR = 0.65, (2.0, 10.0)
 PROVEN = 0.05
 # And the mean of the exponential law of how often a class is not the most likely one at its row: classes that people
 # tell apart are mostly clear. Without it, and with CLEAN = 0.3, of the wrong labels of 14 tables with 25 % of them 48 %
-# are found, with it 59 %; with 0.05 and CLEAN = 0.8 as many, but at 4 % of those given 0.28 only 0.12 are wrong.
+# are found, with it 56 %; with 0.05 and CLEAN = 0.8 58 %, but at 4 % of those given 0.28 only 0.12 are wrong.
 DOUBT = 0.07
 # Times log n: what a free number of a pattern costs (Schwarz 1978), beside which entries it has of all there are
 # (Rissanen 1978). Half of it takes overlap for errors; priced as if all entries were free, a pattern was never found.
