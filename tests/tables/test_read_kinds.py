@@ -284,3 +284,12 @@ def test_many_numbers_are_read_as_few_are() -> None:
     assert (few.how, few.proved) == (many.how, many.proved)
     german = [f"{i},5" for i in range(3000)] + ["1.234"]
     np.testing.assert_array_equal(read_many(german, [1] * 3001).values, read_numbers(german, [1] * 3001).values)
+
+
+@pytest.mark.parametrize(("one", "other", "listed"), [("$", "€", "$ and €"), (" kg", " lb", "kg and lb")])
+def test_numbers_in_two_units_are_no_id_and_it_is_said(one: str, other: str, listed: str) -> None:
+    signs = [one, other] * 30
+    cells = [f"{sign}{k}.5" if sign in "$€" else f"{k}.5{sign}" for k, sign in enumerate(signs, 11)]
+    table = read_table(pd.DataFrame({"amount": cells, "x": np.arange(60.0) ** 2}))
+    assert (table.columns[0].kind, table.columns[0].how) == ("text", f"numbers in {listed}")
+    assert f"amount: numbers in {listed} are not judged together; give all in one unit." in table.notes

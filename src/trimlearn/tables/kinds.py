@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
-from trimlearn.tables.numbers import Decimal, read_numbers
+from trimlearn.tables.numbers import Decimal, mixed_units, read_numbers
 from trimlearn.tables.quick import read_many
 from trimlearn.tables.raw import shown_words
 from trimlearn.tables.table import Kind
@@ -55,7 +55,17 @@ def read_column(
         return _dates(cells, 0.0, day_first, compact=True) or _nothing_like(cells, heading, forced)
     if forced in ("category", "id"):
         return read_words(cells, heading, forced)
-    return _guessed(cells, heading, decimal, day_first) or read_words(cells, heading, None)
+    return _guessed(cells, heading, decimal, day_first) or _of_words(cells, heading)
+
+
+def _of_words(cells: Cells, heading: str) -> Reading:
+    """Words; of amounts in several currencies or units it is said that they are no numbers together."""
+    found = read_words(cells, heading, None)
+    if found.kind in ("id", "text") and (units := mixed_units(cells.sample())):
+        listed = " and ".join(units)
+        found.kind, found.how, found.names_rows = "text", f"numbers in {listed}", 0.0
+        found.notes.append(f"numbers in {listed} are not judged together; give all in one unit")
+    return found
 
 
 def _guessed(cells: Cells, heading: str, decimal: Decimal | None, day_first: bool | None) -> Reading | None:

@@ -11,12 +11,14 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["ReadNumbers", "read_numbers"]
+__all__ = ["ReadNumbers", "mixed_units", "read_numbers"]
 
 Floats = NDArray[np.float64]
 Decimal = Literal["point", "comma"]
 
 SPACES = " '’\u00a0\u202f\u2009"  # between thousands: spaces of all widths, and the Swiss apostrophe
+# Of the cells: a unit that fewer are in is a slip, and where fewer are numbers these are words with numbers in them.
+OFTEN, MOST = 0.1, 0.8
 SIGNS = "$¢£¤¥฿₠-⃀＄￡￥￦"  # Unicode's currency signs
 CODES = "USD EUR GBP JPY CHF CAD AUD NZD SEK NOK DKK INR CNY RMB BRL ZAR PLN CZK HUF RUB KRW MXN SGD HKD TRY ILS"
 CURRENCY = rf"(?:(?:US|A|AU|C|CA|NZ|HK|S|R)?\$|[{SIGNS}]|(?:{'|'.join(CODES.split())})\b|Rs\.?|kr\.?|Kč|zł|Fr\.?)"
@@ -163,6 +165,19 @@ def _usual_units(parsed: Sequence[_Parsed | None], counts: Sequence[int]) -> tup
     if factors and set(named) <= OWN_UNIT and not any(mark for mark in marks):
         factors = False
     return _commonest(marks), _commonest(units), factors
+
+
+def mixed_units(cells: Sequence[str]) -> list[str]:
+    """The currencies or units of cells that are numbers in one of several each; none where they are words, or in one.
+
+    >>> mixed_units(["€5", "$7", "€9", "$1"]), mixed_units(["€5", "€7"]), mixed_units(["12A", "13B", "14A", "15B"])
+    (['$', '€'], [], [])
+    """
+    parsed = [one for one in map(_parse, cells) if one is not None]
+    units = Counter(one.mark or one.unit for one in parsed)
+    often = sorted(unit for unit, count in units.items() if count >= OFTEN * len(cells))
+    told = [unit for unit in often if len(unit) > 1 or not unit.isalpha()]  # one letter may be that of a seat
+    return told if len(told) > 1 and len(parsed) >= MOST * len(cells) else []
 
 
 def _commonest(counter: Counter[str]) -> str:
