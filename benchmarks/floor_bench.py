@@ -11,8 +11,9 @@ from trimlearn import Problem
 from trimlearn._utils.threads import team
 from trimlearn.engines import LocalEngine
 from trimlearn.smart import SMART
-from trimlearn.smart.draws import Coin, Given, Recipe
 from trimlearn.smart.method import State
+from trimlearn.smart.move_laws import Coin
+from trimlearn.smart.row_laws import GivenRows, Recipe
 
 __all__ = ["Bench"]
 
@@ -73,8 +74,8 @@ class Bench:
 
     def _step(self, state: State, k: int, rows: np.ndarray | None = None) -> None:
         draws = self.engine.draws(0, k)
-        batch = draws.recipe(self.algorithm.batch) if rows is None else Recipe(Given(rows))
-        self.algorithm.x_step(self.engine, state, batch, draws.recipe(self.algorithm.refresh, batch))
+        batch = Recipe.of(self.algorithm.batch, draws) if rows is None else Recipe(GivenRows(rows))
+        self.algorithm.x_step(self.engine, state, batch, Recipe.of(self.algorithm.refresh, draws, batch))
 
     @team()
     def renewal(self, state: State) -> None:

@@ -21,7 +21,7 @@ from trimlearn._utils.threads import team
 from trimlearn.engines import Engine, LocalEngine, plan
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.losses import LeastSquares
-from trimlearn.smart.draws import Nothing, Recipe, WithReplacement
+from trimlearn.smart.row_laws import Nothing, Recipe, WithReplacement
 from trimlearn.weights import CappedSimplex
 
 COLUMNS = 20  # of the rows that passes are timed on

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from trimlearn.robust.labels import flexible
-from trimlearn.starts import Concentration
+from quick import quickly
 
 # The same examples on every machine and every run: a failure seen once can be seen again.
 settings.register_profile("trimlearn", deadline=None, derandomize=True, max_examples=50, database=None)
@@ -40,12 +39,10 @@ def data_home() -> Path:
 
 
 @pytest.fixture
-def quick_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Few starts, few trees, and few rows for these to see: for tests of what a fit sets, takes and refuses, or of how
-    it is solved, not of how well rows are judged."""
-    monkeypatch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
-    monkeypatch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
-    monkeypatch.setattr(flexible, "ROWS", 1000)
+def quick_fits() -> Iterator[None]:
+    """Fits with few starts and few opinions: see `quickly`."""
+    with quickly():
+        yield
 
 
 @pytest.fixture(scope="module")

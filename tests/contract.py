@@ -21,7 +21,8 @@ from trimlearn.engines.sharded import ShardedEngine
 from trimlearn.losses import LeastSquares, Logistic, Poisson, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge
-from trimlearn.smart.draws import ALL, Nothing, Recipe, Stream, WithReplacement
+from trimlearn.smart.draws import Stream
+from trimlearn.smart.row_laws import ALL, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes, CappedSimplex
 
 N = 90
@@ -91,8 +92,8 @@ def operations(engine: Engine) -> dict[str, Any]:
     rng = np.random.default_rng(5)
     x, old, u = (0.3 * rng.normal(size=problem.loss.x_shape).astype(to_numpy(problem.loss.like).dtype) for _ in "abc")
     draws = engine.draws(3, 17)
-    batch = draws.recipe(WithReplacement(40))
-    probe = engine.draws(3, 17, Stream.PROBE).recipe(WithReplacement(25))
+    batch = Recipe.of(WithReplacement(40), draws)
+    probe = Recipe.of(WithReplacement(25), engine.draws(3, 17, Stream.PROBE))
     found: dict[str, Any] = {"start": engine.weights, "evaluate": engine.evaluate(old), "gap": engine.gap()}
     found["mean before"] = engine.mean_duals()
     step = engine.reweigh(inf)

@@ -93,7 +93,8 @@ def test_demo_prints_both_tables(demo):
         assert word in printed
 
 
-def test_demo_on_mnist_reads_the_folder_it_is_given(tmp_path, capsys):
+def test_demo_on_mnist_reads_the_folder_it_is_given(tmp_path, capsys, quick_fits, monkeypatch):
+    monkeypatch.setattr("trimlearn.demo.importlib.util.find_spec", lambda name: None)  # no picture, and no penguins
     rng = np.random.default_rng(0)
     (tmp_path / "mnist").mkdir()
     for stem, n in (("train", 200), ("t10k", 50)):

@@ -20,6 +20,8 @@ from trimlearn import (
 )
 from trimlearn.progress import stage, watching
 
+pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 3))
 NUMBERS = X @ [1.0, 2.0, -1.0] + RNG.normal(size=60)

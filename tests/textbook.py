@@ -18,8 +18,9 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Loss, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, NonNegative, Regularizer, Ridge, Sphere, Zero
-from trimlearn.smart.draws import Draws, Given, Recipe
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import Method
+from trimlearn.smart.row_laws import GivenRows, Recipe
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 Vector = np.ndarray
@@ -196,7 +197,7 @@ def assert_same(ours: Iterates, theirs: Iterates, steps: int, rtol: float = 1e-1
 
 def given(rows: Any) -> Recipe:
     """A recipe for these rows, whatever the seed."""
-    return Recipe(Given(np.asarray(rows)))
+    return Recipe(GivenRows(np.asarray(rows)))
 
 
 # ---- the methods ----

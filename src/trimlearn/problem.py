@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from array_api_compat import is_torch_array
 
-from trimlearn._utils.arrays import Array, asarray_like, index_like, sum64, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, sum64, to_numpy
 from trimlearn._utils.validation import as_numeric, is_sparse
 from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
@@ -142,6 +143,8 @@ def medians(V: Any, s: np.ndarray) -> np.ndarray:
     >>> medians(sp.csr_array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.array([1.0, 1.0, 3.0]))
     array([9., 5.])
     """
+    if is_torch_array(V):
+        return _medians_there(V, s)
     if not is_sparse(V):
         V = to_numpy(V).astype(np.float64)
         order = np.argsort(V, axis=0, kind="stable")
@@ -157,6 +160,17 @@ def medians(V: Any, s: np.ndarray) -> np.ndarray:
         counts = np.append(s[columns.indices[at]], np.sum(s) - np.sum(s[columns.indices[at]]))
         found[j] = medians(values[:, None], counts)[0]
     return found
+
+
+def _medians_there(V: Array, s: np.ndarray) -> np.ndarray:
+    """The same where a tensor lies."""
+    xp = namespace(V)
+    V = xp.astype(V, xp.float64)
+    order = xp.argsort(V, axis=0, stable=True)
+    held = xp.cumulative_sum(asarray_like(s, V)[order], axis=0)
+    middle = xp.sum(held < 0.5 * float(np.sum(s)), axis=0)
+    columns = xp.arange(V.shape[1], device=V.device)
+    return to_numpy(V[order[middle, columns], columns])
 
 
 def _sample(problem: Problem, exact: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ from benchmarks.__main__ import main
 from benchmarks.trust_data import CLEAN, NOISES, Labelled, Noise, draw, noises, read
 from benchmarks.trust_figures import BINS, Draw, figures, targets
 from benchmarks.trust_labels import aligned, findable, spread
+from quick import quickly
 
 UNIFORM, PAIR, ONE_WAY = Noise("uniform", 0.2), Noise("pair", 0.2), Noise("one-way", 0.2)
 RNG = np.random.default_rng(0)
@@ -28,7 +29,7 @@ TABLE = Labelled("made", RNG.standard_normal((600, 3)) * [1, 10, 0.1] + 5, np.re
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The benchmark by its command, on small data, and what it wrote."""
     out = tmp_path_factory.mktemp("results")
-    with pytest.MonkeyPatch.context() as patch:
+    with quickly(), pytest.MonkeyPatch.context() as patch:
         patch.setitem(trust_cases.MODELS, "forest", RandomForestClassifier(5, random_state=0))  # of 100 trees
         assert main(["trust", "--quick", "--out", str(out)]) == 0
     found: dict[str, Any] = json.loads((out / "trust.json").read_text())

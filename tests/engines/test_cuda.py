@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from trimlearn import Problem, solve
+from trimlearn._utils import device_memory
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
@@ -29,7 +30,7 @@ torch = pytest.importorskip("torch")
 from trimlearn.engines.cuda import CudaEngine, place  # noqa: E402
 from trimlearn.engines.cuda import engine as engine_module  # noqa: E402
 from trimlearn.engines.cuda.coins import first_uniforms  # noqa: E402
-from trimlearn.engines.cuda.layout import Layout  # noqa: E402
+from trimlearn.engines.cuda.layout import MatrixLayout  # noqa: E402
 from trimlearn.engines.cuda.select import Selection  # noqa: E402
 from trimlearn.engines.cuda.steps import Steps, penalties  # noqa: E402
 
@@ -247,7 +248,7 @@ def test_penalties_are_those_of_r2() -> None:
 @pytest.mark.parametrize("make", [lambda: Softmax(V, LABELS, intercept=True), lambda: Logistic(V, LABELS > 0)])
 def test_x_goes_there_and_back(make: Callable[[], Any]) -> None:
     loss = make()
-    layout, x = Layout(loss.linear), loss.generic()
+    layout, x = MatrixLayout(loss.linear), loss.generic()
     matrix = np.zeros(layout.shape)
     layout.put(x, matrix)
     np.testing.assert_array_equal(layout.x(matrix), x)
@@ -466,11 +467,14 @@ def test_out_of_memory_says_how_much_was_needed(monkeypatch: pytest.MonkeyPatch)
     full = torch.cuda.OutOfMemoryError("CUDA out of memory")
     with (
         pytest.raises(MemoryError, match=r"use engine='local'\.$") as found,
-        place.explained(5_000_000_000, "V, 9 rows"),
+        device_memory.explained(5_000_000_000, "V, 9 rows"),
     ):
         raise full
     assert str(found.value).startswith(
         "V, 9 rows, needs 5.0 GB, and 3.0 GB of the device's memory is free: store V as "
     )
-    with pytest.raises(MemoryError, match=r"Residuals, does not fit into the 3\.0 GB"), place.explained(0, "residuals"):
+    with (
+        pytest.raises(MemoryError, match=r"Residuals, does not fit into the 3\.0 GB"),
+        device_memory.explained(0, "residuals"),
+    ):
         raise full

@@ -13,14 +13,16 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Mislabelled, Poisson, SmoothL1, Softmax, StudentT
 from trimlearn.regularizers import L1, ElasticNet, NonNegative, Ridge
 from trimlearn.smart import page, saga, svrg
-from trimlearn.smart.draws import Recipe, Stream, WithReplacement
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method
+from trimlearn.smart.row_laws import Recipe, WithReplacement
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 torch = pytest.importorskip("torch")
 
 from trimlearn.engines.cuda import CudaEngine  # noqa: E402
 from trimlearn.engines.cuda.fused import FusedRows, fused_drawing, fused_selection  # noqa: E402
+from trimlearn.engines.cuda.held import HeldRows  # noqa: E402
 from trimlearn.engines.cuda.rows import TorchRows  # noqa: E402
 from trimlearn.engines.cuda.select import CountedSelection, Selection  # noqa: E402
 
@@ -152,21 +154,25 @@ def test_sums_of_the_kernels_are_those_of_torch(layer: str) -> None:
 
 @pytest.mark.parametrize("drawn", [700, 4500], ids=["few", "many"])
 @pytest.mark.parametrize(
-    ("dtype", "p", "layer"),
+    ("dtype", "p", "layer", "classes"),
     [
-        ("float32", 20, "plain"), ("float32", 784, "all"), ("float32", 1500, "intercept"), ("bfloat16", 37, "all"),
-        ("bfloat16", 300, "plain"), ("bfloat16", 784, "all"), ("uint8", 832, "intercept"), ("bfloat16", 1500, "plain"),
+        ("float32", 20, "plain", 5), ("float32", 784, "all", 10), ("float32", 1500, "intercept", 5),
+        ("bfloat16", 37, "all", 16), ("bfloat16", 784, "all", 10), ("uint8", 832, "intercept", 5),
+        ("bfloat16", 1500, "plain", 3), ("float32", 300, "intercept", 26), ("bfloat16", 784, "plain", 26),
+        ("float32", 784, "all", 64), ("bfloat16", 784, "all", 64), ("uint8", 100, "plain", 40),
+        ("float16", 200, "plain", 33), ("bfloat16", 200, "all", 16), ("bfloat16", 1000, "intercept", 3),
     ],
 )  # fmt: skip
-def test_every_kernel_sums_as_torch_does(dtype: str, p: int, layer: str, drawn: int) -> None:
+def test_every_kernel_sums_as_torch_does(dtype: str, p: int, layer: str, classes: int, drawn: int) -> None:
     """All rows, and rows drawn, some twice and some of weight 0, for every way to go over them."""
     draw = torch.Generator(device="cuda").manual_seed(p)
     data = torch.rand((N, p), generator=draw, device="cuda")
     stored = (data * 255).to(torch.uint8) if dtype == "uint8" else data.to(getattr(torch, dtype))
     options = {name: a if isinstance(a, bool) else np.resize(a, p) for name, a in LAYERS[layer].items()}
-    engine = CudaEngine(Problem(Softmax(stored, LABELS, **options), CappedSimplex(N)))
+    engine = CudaEngine(Problem(Softmax(stored, np.arange(N) % classes, **options), CappedSimplex(N)))
     fused = engine._rows
     assert isinstance(fused, FusedRows)
+    assert isinstance(fused, HeldRows) == (dtype == "bfloat16" and p in (200, 784, 1000) and classes <= 16)
     plain = TorchRows(fused.loss, fused.layout)
     size = 0.01 if dtype == "uint8" else 1.0
     X, U = (size * 0.1 * torch.randn(fused.layout.shape, generator=draw, device="cuda") for _ in range(2))
@@ -182,7 +188,7 @@ def test_every_kernel_sums_as_torch_does(dtype: str, p: int, layer: str, drawn: 
     index = rows[0].long()
     pairs.append((fused._summed(programs), plain.difference(U, index, 0.5 * c[index])[0]))
     for found, expected in pairs:
-        if found.ndim == 2 and found.shape[1] > K:
+        if found.shape == fused.layout.shape:
             found, expected = found[:, : fused.layout.size], expected[:, : fused.layout.size]
         torch.testing.assert_close(found, expected, rtol=2e-4, atol=2e-4 * float(expected.abs().max()))
     alive = index[c[index] > 0]

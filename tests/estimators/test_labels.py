@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,12 @@ from sklearn.model_selection import cross_val_predict
 
 from trimlearn import TrimmedEstimator, TrimmedLogisticRegression, label_errors
 from trimlearn.datasets import load_digits_contaminated
+from trimlearn.robust.distinct import row_hashes
+from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.verdict import label_verdict
+from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 
 
 def two_classes(n: int, p: int, apart: float, wrong: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -161,3 +165,45 @@ def test_opinions_that_learnt_the_noise_do_not_hide_it() -> None:
         warnings.simplefilter("error")
         verdict = label_verdict([sharp, blurred], labels, np.ones(2000))
     assert verdict.noise.epsilon == pytest.approx(0.3, abs=0.04)
+
+
+def test_a_rule_of_few_among_many_columns_is_no_noise() -> None:
+    X = np.random.default_rng(3).standard_normal((1600, 45))
+    y = (X[:, 0] * X[:, 1] < 0).astype(int) + (X[:, 2] > 1)
+    with pytest.warns(UserWarning, match="a model that is too simple, not like wrong labels"):
+        model = TrimmedLogisticRegression(random_state=0).fit(X, y)
+    assert model.contamination_ == 0 and model.inlier_mask_.all()
+
+
+def boosted(rows: int, columns: int, K: int, seed: int = 0) -> BoostedOpinion:
+    rng = np.random.default_rng(seed)
+    V, labels = rng.standard_normal((rows, columns)), rng.integers(0, K, rows)
+    return BoostedOpinion(V, labels, np.ones(rows), 0, row_hashes(V))
+
+
+def test_boosting_is_asked_where_it_can_learn_in_time() -> None:
+    assert boosted(400, 10, 2).possible
+    assert not boosted(100, 10, 2).possible and not boosted(400, 300, 4).possible
+    asked = boosted(400, 10, 2)
+    noise = LabelNoise(np.eye(2), np.zeros(1), np.zeros(2), 0.0)
+    doubted = LabelVerdict(noise, [np.zeros((400, 2))], asked.labels, asked.s)
+    assert doubted.warning is None and asked.asked_about(doubted) == []
+    # labels that no column explains: boosting has nothing to say either
+    assert asked.asked_about(replace(doubted, undecided=0.3)) == []
+
+
+def test_boosting_does_not_know_the_rows_it_is_asked_about() -> None:
+    opinion = boosted(400, 5, 2)
+    right = np.mean(opinion.predictions.argmax(axis=1) == opinion.labels)
+    assert abs(right - 0.5) < 0.1
+    order = np.random.default_rng(1).permutation(400)
+    moved = BoostedOpinion(opinion.V[order], opinion.labels[order], opinion.s, 0, opinion.hashes[order])
+    np.testing.assert_array_equal(moved.predictions, opinion.predictions[order])
+
+
+def test_more_than_half_is_said() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(5), 100)
+    labels = np.where(rng.random(500) < 0.6, (truth + rng.integers(1, 5, 500)) % 5, truth)
+    verdict = label_verdict([8.0 * np.eye(5)[truth]], labels, np.ones(500))
+    assert verdict.warning is not None and "% of the labels look wrong, more than half" in verdict.warning

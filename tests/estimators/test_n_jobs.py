@@ -19,6 +19,8 @@ from trimlearn import (
 from trimlearn._utils.jobs import jobs
 from trimlearn._utils.threads import each, team, team_size
 
+pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 Y = X @ np.array([1.0, -2.0, 0.5]) + 0.3 * RNG.normal(size=120)

@@ -16,6 +16,8 @@ from trimlearn import CellwiseOutliers, TrimmedCovariance, TrimmedLinearRegressi
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry import TrimmedHomography
 
+pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
+
 
 def table(n: int = 40) -> tuple[Any, np.ndarray]:
     pd = pytest.importorskip("pandas")

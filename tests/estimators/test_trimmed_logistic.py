@@ -109,8 +109,9 @@ def test_class_weight_multiplies_sample_weight() -> None:
     np.testing.assert_allclose(by_class.coef_, by_row.coef_, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("quick_fits")
 def test_sparse_text_labels_frames_and_pickles() -> None:
-    X, y, _ = blobs(3, 400, 0.15)
+    X, y, _ = blobs(3, 200, 0.15)
     X[np.abs(X) < 0.5] = 0
     names = np.array(["ant", "bee", "cat"])[y]
     frame = pd.DataFrame(X, columns=list("uvw"))

@@ -14,7 +14,7 @@ import pytest
 
 from trimlearn import Checkpoint, Problem, solve
 from trimlearn.geometry import ReprojectionLoss, read_bal
-from trimlearn.geometry.bundle_scenes import Scene, made_up_scene
+from trimlearn.geometry.bundle_scenes import BundleScene, made_up_scene
 from trimlearn.geometry.panorama.rotations import rotation_and_jacobian
 from trimlearn.losses import check_loss
 from trimlearn.losses.relocate import relocated
@@ -25,17 +25,17 @@ from trimlearn.weights import AllOnes, CappedSimplex
 EXAMPLE = Path(__file__).parents[2] / "examples" / "plot_12_bundle_adjustment.py"
 
 
-def without_the_wrong(scene: Scene) -> ReprojectionLoss:
+def without_the_wrong(scene: BundleScene) -> ReprojectionLoss:
     loss, right = scene.loss, ~scene.wrong
     camera, point = (seen.block[right] for seen in loss.sees)
     return ReprojectionLoss(camera, point, loss.seen[right], loss.cameras, loss.points)
 
 
-def trimmed(scene: Scene, **options: Any) -> Solution:
+def trimmed(scene: BundleScene, **options: Any) -> Solution:
     return solve(Problem(scene.loss, CappedSimplex(scene.loss.n - int(scene.wrong.sum()))), **options)
 
 
-def ratio(scene: Scene, fit: Solution) -> float:
+def ratio(scene: BundleScene, fit: Solution) -> float:
     """The median error on right observations over that of least squares on them alone."""
     clean = without_the_wrong(scene)
     best = solve(Problem(clean, AllOnes()))
@@ -167,7 +167,7 @@ def test_a_row_order_changes_nothing() -> None:
     order = np.random.default_rng(0).permutation(scene.loss.n)
     camera, point = (seen.block[order] for seen in scene.loss.sees)
     mixed = ReprojectionLoss(camera, point, scene.loss.seen[order], scene.loss.cameras, scene.loss.points)
-    here, there = trimmed(scene), trimmed(Scene(mixed, scene.wrong[order], scene.truth))
+    here, there = trimmed(scene), trimmed(BundleScene(mixed, scene.wrong[order], scene.truth))
     np.testing.assert_array_equal(here.w[order], there.w)
 
 

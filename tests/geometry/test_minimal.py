@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from trimlearn.geometry.homography.a_contrario import Chance
-from trimlearn.geometry.homography.dlt import Moments, four_best
+from trimlearn.geometry.homography.dlt import PairMoments, four_best
 from trimlearn.geometry.homography.minimal import four_point
 from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
@@ -26,7 +26,7 @@ ONE = np.arange(4)[None]
 
 def dlt(pairs: PointPairs, w: np.ndarray) -> np.ndarray:
     """The H (pixels) with the smallest Σ wᵢ‖Aᵢh‖², ‖h‖ = 1."""
-    return pairs.to_pixels(Moments(pairs.normalised).minimiser(w))
+    return pairs.to_pixels(PairMoments(pairs.normalised).minimiser(w))
 
 
 def by_linear_system(src: np.ndarray, dst: np.ndarray) -> np.ndarray:
@@ -197,10 +197,10 @@ def test_leverages_are_those_of_the_rows() -> None:
     values, vectors = np.linalg.eigh(np.einsum("n,nki,nkj->ij", w, rows, rows))
     C = vectors[:, 1:] / values[1:] @ vectors[:, 1:].T
     expected = 0.5 * np.einsum("nki,ij,nkj->n", rows, C, rows)
-    np.testing.assert_allclose(Moments(points).leverages(w), expected, rtol=1e-9)
+    np.testing.assert_allclose(PairMoments(points).leverages(w), expected, rtol=1e-9)
     assert w @ expected == pytest.approx(4.0)  # eight parameters, two rows each
     line = PointPairs(points.src * [1.0, 0.0], points.dst)
-    assert np.all(np.isinf(Moments(line).leverages(w)))
+    assert np.all(np.isinf(PairMoments(line).leverages(w)))
 
 
 def _missed(X: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:

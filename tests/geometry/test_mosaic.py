@@ -12,7 +12,7 @@ from trimlearn.geometry.mosaic.blend import BLENDERS, Blender
 from trimlearn.geometry.mosaic.compose import compose
 from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
 from trimlearn.geometry.mosaic.exposure import gains
-from trimlearn.geometry.mosaic.layout import HorizonError, Layout, lay_out
+from trimlearn.geometry.mosaic.layout import CanvasLayout, HorizonError, lay_out
 from trimlearn.geometry.mosaic.seams import seams
 from trimlearn.geometry.mosaic.surfaces import CylinderSurface, PlaneSurface, SphereSurface, Surface, View, Window
 from trimlearn.geometry.mosaic.warp import Patch, warp
@@ -27,7 +27,7 @@ def turned(*angles: tuple[float, float] | float) -> list[View]:
     return [View(camera(FOCAL, SIZE) @ R, SIZE) for R in looks]
 
 
-def shifted(*corners: tuple[int, int], size: tuple[int, int] = SIZE) -> Layout:
+def shifted(*corners: tuple[int, int], size: tuple[int, int] = SIZE) -> CanvasLayout:
     """Images of one size on a plane, with these top left corners."""
     views = [View(np.array([[1.0, 0, -x], [0, 1.0, -y], [0, 0, 1]]), size) for x, y in corners]
     return lay_out(PlaneSurface(1.0), views, [f"image {i}" for i in range(len(views))])

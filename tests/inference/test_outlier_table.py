@@ -36,6 +36,8 @@ from trimlearn.estimators.origins import trace
 from trimlearn.inference import frame as frame_module
 from trimlearn.inference.outlier_table import OutlierTable
 
+pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
+
 
 def small(n: int = 3) -> OutlierTable:
     return OutlierTable({"row": np.arange(n), "score": 10.0 / (1 + np.arange(n)), "kind": np.full(n, "a<b")})

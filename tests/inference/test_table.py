@@ -10,8 +10,8 @@ from trimlearn.inference import design
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import (
+    ColumnOrigins,
     Findings,
-    Origins,
     TopFeatures,
     classifier_p_values,
     distance_parts,
@@ -153,7 +153,7 @@ def test_top_features_are_the_largest_in_size_with_their_sign(monkeypatch: pytes
 
 def test_parts_of_one_origin_are_summed_before_they_compete() -> None:
     C = np.array([[2.0, 2.0, 3.0], [5.0, -5.0, 1.0]])
-    origins = Origins(("colour", "age"), np.array([0, 0, 1]))
+    origins = ColumnOrigins(("colour", "age"), np.array([0, 0, 1]))
     features, shares = TopFeatures(C, lambda A, rows: A).largest(k=2, origins=origins)
     np.testing.assert_array_equal(features, [[0, 1], [1, 0]])
     np.testing.assert_allclose(shares, [[4 / 7, 3 / 7], [1, 0]])

@@ -102,6 +102,18 @@ METHODS: list[Any] = [
 ]
 
 
+def test_rows_left_out_are_looked_for_again_when_weights_or_data_change() -> None:
+    V, t = made_up()
+    x, _, c = generic()
+    V = V.clone()
+    loss, flat = TorchLoss(cross_entropy, torch.zeros(P, K, dtype=V.dtype), (V, t)), x.flatten()
+    for weights in (c, c.clone(), c.flip(0), torch.ones_like(c), c):
+        core = Softmax(V, t)
+        assert loss.value_gradient(flat, weights)[0] == pytest.approx(core.value_gradient(x, weights)[0], rel=1e-12)
+    V.mul_(2)
+    assert loss.value_gradient(flat, c)[0] == pytest.approx(Softmax(V, t).value_gradient(x, c)[0], rel=1e-12)
+
+
 @pytest.mark.parametrize(
     "method", METHODS, ids=lambda m: getattr(m, "inner", None) or f"{type(m.j).__name__}-{m.duals}"
 )

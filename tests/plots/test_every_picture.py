@@ -40,6 +40,8 @@ from trimlearn.losses import LeastSquares
 from trimlearn.plots.subject import PICTURES
 from trimlearn.weights import CappedSimplex
 
+pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
+
 
 @pytest.fixture(autouse=True)
 def close() -> Iterator[None]:

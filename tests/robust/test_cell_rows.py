@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trimlearn.robust.cells.parts import distance_cells, reconstruction_cells
 from trimlearn.robust.cells.rows import conditional, deviating_cells
 from trimlearn.robust.cells.tails import Tail, adaptive_level, tails
-from trimlearn.robust.cells.transform import Column
+from trimlearn.robust.cells.transform import ColumnTransform
 
 RNG = np.random.default_rng(0)
 B = RNG.normal(size=(5, 5))
@@ -91,7 +91,7 @@ def test_rows_on_the_subspace_have_no_parts() -> None:
 def test_transforms_go_there_and_back(law: str) -> None:
     x = RNG.normal(size=400)
     x = {"lognormal": np.exp(2 * x), "gamma": x**2 + 0.01, "mirrored": -np.exp(x), "offset": 1e6 + x}.get(law, x)
-    column = Column.of(x)
+    column = ColumnTransform.of(x)
     wide = np.append(x, [-5.0, 0.0, 30.0])
     z = column.into(wide)
     np.testing.assert_allclose(column.back(z), wide, rtol=1e-6, atol=1e-6)
@@ -102,16 +102,16 @@ def test_transforms_go_there_and_back(law: str) -> None:
 def test_the_power_is_that_of_the_bulk() -> None:
     x = RNG.normal(size=400)
     dirty = np.where(np.arange(400) % 10 == 0, -np.exp(x) * 100, np.exp(2 * x))
-    assert Column.of(np.exp(2 * x)).power == 0.0
-    assert Column.of(dirty).power < 0.3
-    assert Column.of(100 + x).power == 1.0
-    assert Column.of(np.where(np.arange(400) % 5 == 0, 10 * np.sign(x), x)).power == 1.0  # wild, not skewed
+    assert ColumnTransform.of(np.exp(2 * x)).power == 0.0
+    assert ColumnTransform.of(dirty).power < 0.3
+    assert ColumnTransform.of(100 + x).power == 1.0
+    assert ColumnTransform.of(np.where(np.arange(400) % 5 == 0, 10 * np.sign(x), x)).power == 1.0  # wild, not skewed
 
 
 def test_a_sign_error_is_far_out_whatever_the_power() -> None:
     for power in (0.5, 1.0, 2.0):
         x = (10 + RNG.normal(size=500)) ** (1 / power)
-        assert Column.of(x).into(np.array([-np.median(x)]))[0] < -10
+        assert ColumnTransform.of(x).into(np.array([-np.median(x)]))[0] < -10
 
 
 def test_tails_are_told_from_wild_cells() -> None:

@@ -10,7 +10,7 @@ from trimlearn import Problem, solve
 from trimlearn._utils.blocks import block_starts
 from trimlearn.losses import LeastSquares
 from trimlearn.smart import svrg
-from trimlearn.smart.draws import Blocks, Recipe
+from trimlearn.smart.row_laws import Blocks, Recipe
 from trimlearn.weights import CappedSimplex
 
 

@@ -11,21 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, kstest
 
-from trimlearn.smart.draws import (
-    ALL,
-    Coin,
-    Cyclic,
-    Draws,
-    Every,
-    Everything,
-    Independent,
-    Move,
-    Nothing,
-    RowLaw,
-    Same,
-    Stream,
-    WithReplacement,
-)
+from trimlearn.smart.draws import Draws, Stream
+from trimlearn.smart.move_laws import Coin, Cyclic, Every, Move
+from trimlearn.smart.row_laws import ALL, Everything, Independent, Nothing, Recipe, RowLaw, Same, WithReplacement
 
 BIG = 100_000
 
@@ -189,8 +177,8 @@ def test_rho_is_the_chance_that_a_row_is_in_D(law: RowLaw) -> None:
     hits = np.zeros(n)
     for k in range(trials):
         draws = Draws(8, k, n)
-        batch = draws.recipe(batch_law)
-        drawn = draws.recipe(law, batch).rows(n)
+        batch = Recipe.of(batch_law, draws)
+        drawn = Recipe.of(law, draws, batch).rows(n)
         hits[np.unique(np.arange(n)[drawn])] += 1
     rho = law.rho(n, b)
     for hit in hits:
@@ -216,9 +204,9 @@ def test_an_independent_D_does_not_depend_on_I() -> None:
     overlap = []
     for k in range(2000):
         draws = Draws(3, k, n)
-        recipe = draws.recipe(WithReplacement(b))
-        other = draws.recipe(WithReplacement(b), recipe).rows(n)
-        assert draws.recipe(Same(), recipe) is recipe
+        recipe = Recipe.of(WithReplacement(b), draws)
+        other = Recipe.of(WithReplacement(b), draws, recipe).rows(n)
+        assert Recipe.of(Same(), draws, recipe) is recipe
         batch = recipe.rows(n)
         overlap.append(np.mean(np.isin(batch, other)))
     expected = 1 - (1 - 1 / n) ** b

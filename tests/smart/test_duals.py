@@ -19,9 +19,10 @@ from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_saga, saga, svrg, variable_projection
-from trimlearn.smart.draws import ALL, Coin, Every, Everything, Independent, Nothing, Recipe, WithReplacement
 from trimlearn.smart.duals import DUALS, GradientTable, ResidualTable, Snapshot, choose_duals
 from trimlearn.smart.method import Method
+from trimlearn.smart.move_laws import Coin, Every
+from trimlearn.smart.row_laws import ALL, Everything, Independent, Nothing, Recipe, WithReplacement
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
 

@@ -29,9 +29,10 @@ from trimlearn.smart import (
     svrg,
     variable_projection,
 )
-from trimlearn.smart.draws import Coin, Everything, Independent, Nothing, Same, WithReplacement
 from trimlearn.smart.method import Method
 from trimlearn.smart.metrics import Euclidean
+from trimlearn.smart.move_laws import Coin
+from trimlearn.smart.row_laws import Everything, Independent, Nothing, Same, WithReplacement
 from trimlearn.smart.steps import Auto, Decaying, Fixed
 from trimlearn.smart.theory import saga_theory, svrg_theory, theorem1
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 from array_api_compat import is_torch_array
 
-__all__ = ["copy_on_device", "given_back", "lies_on_device", "on_host", "residing"]
+__all__ = ["copy_on_device", "floating_copy", "given_back", "lies_on_device", "on_host", "residing", "sent"]
 
 WORTH = 2_000_000  # numbers in V from which on a fit is faster on a device: `trimlearn.kernels` has the same
 
@@ -72,6 +72,23 @@ def copy_on_device(V: Any) -> Tensor | None:
     if current is None or not isinstance(V, np.ndarray) or V.ndim != 2 or V.size < WORTH:
         return None
     return current.copy(V)
+
+
+def floating_copy(V: Any) -> Any:
+    """The same in a dtype of 32 bits or more; V itself where there is none."""
+    there = copy_on_device(V)
+    if there is None:
+        return V
+    return there.float() if there.dtype.itemsize < 4 else there  # arithmetic in 16 bits is too coarse
+
+
+def sent(a: np.ndarray) -> Any:
+    """An array of numbers beside V, on the device where a fit takes place on one; elsewhere as it is. It is sent once,
+    and must not be written to."""
+    current = _current.get()
+    if current is None or not isinstance(a, np.ndarray) or current.given.numel() < WORTH:
+        return a
+    return current.copy(a)
 
 
 def given_back(found: Any, X: Any) -> Any:

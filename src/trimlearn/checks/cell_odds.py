@@ -21,7 +21,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.checks.cell_density import CellDensity
+from trimlearn.checks.cell_density import CellDensity, places
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 from trimlearn.robust.cells.tails import Tail
@@ -45,6 +45,7 @@ CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
+Places = NDArray[np.int16]
 
 
 @final
@@ -70,32 +71,36 @@ class CellOdds:
 
 @final
 @dataclass(frozen=True)
-class _Suspects:
+class _SuspectCells:
     """The cells of a column that may be wrong, (m,), and the candidates for what they were, (c, m)."""
 
     rows: Ints
+    among: Ints  # their places among the known cells of the column
     z: Floats
     off: Floats  # by how many σ it is off what its row expects
+    off_place: Places
     sigma: Floats
     lawful: Floats  # the density of a right cell that follows its row
     heavy: Floats  # the same with heavy tails
     rules: Ints  # (c,)
     truths: Floats
     z_truths: Floats
+    truth_places: Places
     weights: Floats  # of the density of a truth, to be that of the cell
     lawful_truths: Floats  # the density of a right cell, weighted
     fits: Flags  # whether the truth would fit to its row
     unusual: Flags  # (m,): written with more decimals than others
 
     @classmethod
-    def of(cls, model: TableModel, x: Floats, cells: TableCells, j: int, writing: Writing) -> _Suspects:
-        """Of column j, with the values x."""
+    def of(
+        cls, model: TableModel, x: Floats, z: Floats, known: Flags, cells: TableCells, j: int, writing: Writing
+    ) -> _SuspectCells:
+        """Of column j, with the values x; transformed: z."""
         column, law = model.columns[j], model.model.laws[j]
-        known = np.isfinite(x) & (x != model.common[j])
-        z = column.into(np.where(known, x, np.nan))
         far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
         far[known] |= writing.reveals(x[known])
         rows = np.flatnonzero(known & far)
+        among = (np.cumsum(known) - 1)[rows]
         values, centre, sigma = x[rows], cells.centre[rows, j], cells.sigma[rows, j]
         expected = cells.expected[rows, j]
         before = origins(values, writing, expected, sigma / column.slope(expected))
@@ -104,29 +109,41 @@ class _Suspects:
         weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
         off = (z_truths - centre) / sigma
         lawful_truths = weights * law.density(off) / sigma
+        here = (z[rows] - centre) / sigma
         return cls(
             rows,
+            among,
             z[rows],
-            (z[rows] - centre) / sigma,
+            here,
+            places(here),
             sigma,
-            law.density((z[rows] - centre) / sigma) / sigma,
-            HEAVY.density((z[rows] - centre) / sigma) / sigma,
+            law.density(here) / sigma,
+            HEAVY.density(here) / sigma,
             np.array(before.rules),
             before.truths,
             z_truths,
+            places(z_truths),
             weights,
             lawful_truths,
             np.abs(off) <= FITS * law.scale,
             ~writing.usual(values),
         )
 
-    def kinds(self, curve: CellDensity, right: Floats) -> Floats:
-        """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise."""
+    def kinds(self, ordinary: Places, wrong: Floats) -> Floats:
+        """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise.
+
+        ordinary: the places of all known cells of the column; wrong: the probability that these ones are.
+        """
+        right, everybody = 1.0 - wrong, np.ones(len(ordinary))
+        everybody[self.among] = right
+        curve = CellDensity(ordinary, everybody)
         out = np.zeros((3 + len(RULES), len(self.rows)))
-        apart = CellDensity(self.off, right)  # groups of cells that are off what their rows expect by about the same
-        out[0], out[1] = self.lawful, 0.5 * (self.heavy + apart.without(self.off, right) / self.sigma)
-        truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths)
-        np.add.at(out, 2 + self.rules, truths)
+        apart = CellDensity(self.off_place, right)  # groups of cells that are off their rows by about the same
+        off = apart.without(self.off, self.off_place, right)
+        out[0], out[1] = self.lawful, 0.5 * (self.heavy + off / self.sigma)
+        truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths, self.truth_places)
+        for rule, density in zip(self.rules.tolist(), truths, strict=True):
+            out[2 + rule] += density
         out[-1] = WIDE / (np.pi * (WIDE**2 + self.z**2))
         return out
 
@@ -146,24 +163,26 @@ class _Suspects:
 def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequence[Writing]) -> CellOdds:
     """Which cells of X (n, p), judged as ``cells``, are wrong; ``writings``: how the columns are written."""
     p = X.shape[1]
-    suspects = [_Suspects.of(model, X[:, j], cells, j, writings[j]) for j in range(p)]
-    known = np.isfinite(X) & (X != model.common)
-    Z = [column.into(X[known[:, j], j]) for j, column in enumerate(model.columns)]
-    wrong = np.zeros(X.shape)
+    suspects, ordinary = [], []
+    for j in range(p):
+        x = np.ascontiguousarray(X[:, j])
+        known = np.isfinite(x) & (x != model.common[j])
+        z = model.columns[j].into(np.where(known, x, np.nan))
+        suspects.append(_SuspectCells.of(model, x, z, known, cells, j, writings[j]))
+        ordinary.append(places(z[known]))
+    wrong = [np.zeros(len(s.rows)) for s in suspects]
     column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])
     row = np.concatenate([s.rows for s in suspects])
     unusual = np.concatenate([s.unusual for s in suspects])
     shares = _Shares(np.full(len(RULES) + 1, FIRST), np.full(p, LOOSE), np.full(p, UNUSUAL))
-    counts = known.sum(axis=0)
+    counts = np.array([len(place) for place in ordinary])
+    ends = np.cumsum([len(s.rows) for s in suspects])[:-1]
     some = max(1, len(row) // ENOUGH)
     for _ in range(ROUNDS):
-        right = 1.0 - wrong
-        curves = [CellDensity(Z[j], right[known[:, j], j]) for j in range(p)]
-        kinds = np.hstack([s.kinds(curves[j], right[s.rows, j]) for j, s in enumerate(suspects)])
-        shares = shares.fitted(kinds[:, ::some], column[::some], unusual[::some], counts / some)
+        kinds = np.hstack([s.kinds(at, odds) for s, at, odds in zip(suspects, ordinary, wrong, strict=True)])
+        shares = shares.fitted(np.ascontiguousarray(kinds[:, ::some]), column[::some], unusual[::some], counts / some)
         joint = shares.joint(kinds, column, unusual)
-        wrong = np.zeros(X.shape)
-        wrong[row, column] = joint[2:].sum(axis=0)
+        wrong = np.split(joint[2:].sum(axis=0), ends)
     return _named(suspects, row, column, joint)
 
 
@@ -204,7 +223,7 @@ class _Shares:
         return shares
 
 
-def _named(suspects: list[_Suspects], row: Ints, column: Ints, joint: Floats) -> CellOdds:
+def _named(suspects: list[_SuspectCells], row: Ints, column: Ints, joint: Floats) -> CellOdds:
     """Who is wrong, and by which rule."""
     probability = joint[2:].sum(axis=0)
     best = [s.best() for s in suspects]

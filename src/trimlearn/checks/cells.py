@@ -12,7 +12,7 @@ from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged
 from trimlearn.checks.codes import CODES
 from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
 from trimlearn.checks.findings import CellFindings, WrongCell
-from trimlearn.checks.numbers import Numbers
+from trimlearn.checks.numbers import NumberColumns
 from trimlearn.checks.spelling import misspelt
 from trimlearn.checks.spread import center_and_spread
 from trimlearn.robust.cells.table import TableModel, why_left_out
@@ -74,7 +74,7 @@ def find_cells(
     >>> [(c.row, c.column, c.error, bool(c.expected == right)) for c in find_cells(table).cells]
     [(7, 'b', '10 times too large', True)]
     """
-    numbers = Numbers.of(table, exclude)
+    numbers = NumberColumns.of(table, exclude)
     caveats: list[str] = []
     cells = _coded(numbers, caveats) + _infinite(numbers)
     if not len(numbers.names):
@@ -91,7 +91,7 @@ def find_cells(
     return CellFindings(tuple(cells), mended, typical_errors(cells), tuple(caveats))
 
 
-def _coded(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
+def _coded(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
     """The cells that hold a code for missing values; a caveat instead where a column has many."""
     found = []
     for j, name in enumerate(numbers.names):
@@ -112,7 +112,7 @@ def _coded(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
     return found
 
 
-def _infinite(numbers: Numbers) -> list[WrongCell]:
+def _infinite(numbers: NumberColumns) -> list[WrongCell]:
     """Cells that nobody can mean."""
     found = []
     endless = np.abs(numbers.X) > FINITE
@@ -124,7 +124,7 @@ def _infinite(numbers: Numbers) -> list[WrongCell]:
     return found
 
 
-def _deviating(numbers: Numbers, caveats: list[str]) -> list[WrongCell]:
+def _deviating(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
     """The cells that do not fit to the others in their row."""
     finite = np.where(np.abs(numbers.X) <= FINITE, numbers.X, np.nan)
     used = [j for j in range(len(numbers.names)) if not why_left_out(finite[:, j])]
@@ -196,7 +196,9 @@ def _rounded(x: float, writing: Writing, strict: bool = True) -> float:
     return float(round(x, writing.decimals + (0 if strict else 3)))
 
 
-def _mended(table: Table, numbers: Numbers, cells: Sequence[WrongCell], kept: set[tuple[int, str]]) -> pd.DataFrame:
+def _mended(
+    table: Table, numbers: NumberColumns, cells: Sequence[WrongCell], kept: set[tuple[int, str]]
+) -> pd.DataFrame:
     """The table's values without the wrong ones; categories are spelt as usual."""
     mended = table.frame.copy()
     rows: dict[str, list[int]] = {}

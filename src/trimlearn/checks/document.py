@@ -71,7 +71,7 @@ def document(
             "columns": _columns(parts, suspects),
             "models": [] if judged is None else [vars(score).copy() for score in judged.scores],
             "counts": found,
-            "suspects": _Suspects(parts, names).all(suspects),
+            "suspects": _SuspectWriter(parts, names).all(suspects),
             "charts": charts(
                 table=table,
                 cells=parts.cells,
@@ -152,7 +152,7 @@ def _neighbours(parts: Parts, rows: list[int], target: str | None) -> dict[int, 
 
 
 @final
-class _Suspects:
+class _SuspectWriter:
     """Writes suspects, each as a dict."""
 
     def __init__(self, parts: Parts, names: Names) -> None:

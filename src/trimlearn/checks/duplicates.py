@@ -43,6 +43,7 @@ TRIALS = 8  # of coarse hashes: rows that differ by rounding fall together in ea
 COARSE = 0.05  # of a robust σ: the grid of coarse hashes, 50 times what rounding may change
 GRIDS = 4  # twice as wide as that of rounded numbers, each moved by 0 or 1 step: their mean is taken
 DEPENDENT = 3  # columns whose steps count each for itself: of more, numbers that depend on each other move together
+FAR_APART = 10  # places for each row: as much memory as a few columns take
 FEW = 20  # rows of a coarse cell that are compared with each other: larger ones tell nothing
 
 Codes = NDArray[np.int64]
@@ -102,10 +103,15 @@ def _exact(cells: RowHashes) -> list[DuplicateRows]:
 
 
 def _but_one(cells: RowHashes) -> list[DuplicateRows]:
-    """Rows that are the same in every column but one."""
+    """Rows that are the same in every column but one: in all columns of that half in which this one is not."""
     found = []
+    half = len(cells.names) // 2
+    left, right = cells.repeated(slice(half)), cells.repeated(slice(half, None))
     for j in range(len(cells.names)):
-        rows = cells.enough((j,))
+        alike = right if j < half else left
+        if not len(alike):
+            continue
+        rows = np.intersect1d(cells.enough((j,)), alike, assume_unique=True)
         groups = [g for g in equal_rows(cells.sums((j,)), rows) if np.any(cells.codes[g, j] != cells.codes[g[0], j])]
         design = REPLICATES if j == cells.target else DESIGN
         if not groups or sum(map(len, groups)) > max(design * len(cells.codes), FEW) or _by_chance(cells, groups, (j,)):
@@ -225,7 +231,7 @@ def _candidates(cells: RowHashes) -> Codes:
             if j in cells.numbers:
                 grid = np.floor(cells.numbers[j] / COARSE + rng.random())
                 coarse = np.where(np.isfinite(grid), np.clip(grid, -LIMIT, LIMIT), -LIMIT - 1).astype(np.int64)
-            shares = np.unique(coarse, return_counts=True)[1] / n
+            shares = _how_many(coarse) / n
             content -= float(np.log(np.sum(shares**2)))
             chosen.append(coarse)
             if content > np.log(n) + ENOUGH:
@@ -236,6 +242,15 @@ def _candidates(cells: RowHashes) -> Codes:
                 i, k = np.triu_indices(len(group), 1)
                 found.append(np.sort(np.column_stack([group[i], group[k]]), axis=1))
     return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), dtype=np.int64)
+
+
+def _how_many(values: Codes) -> Codes:
+    """How often each of the different values occurs, in their order; sorted only where they are far apart."""
+    least = int(values.min())
+    if int(values.max()) - least > FAR_APART * len(values):
+        return np.unique(values, return_counts=True)[1]
+    counts = np.bincount(values - least)
+    return np.asarray(counts[counts > 0])
 
 
 def _same_id(table: Table, cells: RowHashes) -> list[DuplicateRows]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trimlearn.checks.findings import WrongCell
 
-__all__ = ["MISSING", "RULES", "UNUSUAL", "Origins", "Writing", "origins", "typical_errors"]
+__all__ = ["MISSING", "RULES", "UNUSUAL", "ErrorOrigins", "Writing", "origins", "typical_errors"]
 
 # What a value was multiplied by, and what that is called. A slip of the comma, or grams for kilograms.
 FACTORS = {
@@ -69,7 +69,7 @@ class Writing:
         """
         x = x[:: max(1, len(x) // SOME)]
         some = x[x != 0]
-        step = next((step for step in STEPS if len(some) and np.mean(_on_grid(some, step)) >= MOST), None)
+        step = next((step for step in STEPS if len(some) and _mostly_on_grid(some, step)), None)
         values, counts = np.unique(x, return_counts=True)
         again = counts >= max(AGAIN, OFTEN * len(x))
         return cls(step, values[again], counts[again].astype(np.float64), bool(np.mean(x < 0) > FEW_NEGATIVE), date)
@@ -96,8 +96,18 @@ class Writing:
         from a value that occurs again and again."""
         if self.step is not None or self.date:
             return ~self.usual(x)
+        if not len(self.repeated):
+            return np.zeros(x.shape, dtype=bool)
         near = np.max([self.count(x / factor) for factor in FACTORS.values()], axis=0)
         return np.asarray((near > 1) & (self.count(x) <= 1) & (x != 0))
+
+
+def _mostly_on_grid(x: Floats, step: float) -> bool:
+    """Whether MOST of the values are multiples. Where a third of them say no, the others are not asked."""
+    first = _on_grid(x[: len(x) // 3], step)
+    if np.count_nonzero(~first) > (1.0 - MOST) * len(x) + 1:
+        return False
+    return bool(np.mean(_on_grid(x, step)) >= MOST)
 
 
 def _on_grid(x: Floats, step: float) -> Flags:
@@ -107,7 +117,7 @@ def _on_grid(x: Floats, step: float) -> Flags:
 
 @final
 @dataclass(frozen=True)
-class Origins:
+class ErrorOrigins:
     """What values were before an error. ``truths`` and ``weights``: (candidates, n); ``rules``: a rule per candidate.
 
     A weight is the probability of the written value given the truth, beside how much likelier one value is than its
@@ -120,7 +130,7 @@ class Origins:
     weights: Floats
 
 
-def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Origins:
+def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> ErrorOrigins:
     """What each of the values x, finite ones, may have been.
 
     Parameters
@@ -134,7 +144,7 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
 
     Returns
     -------
-    Origins
+    ErrorOrigins
         One candidate for each factor and each place at which two digits may have been swapped.
 
     Examples
@@ -146,7 +156,7 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
     """
     if writing.date:
         truth = _other_month(x)
-        return Origins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
+        return ErrorOrigins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
     rules, truths, weights = [], [], []
     for rule, factor in enumerate(FACTORS.values()):
         truth = x / factor
@@ -157,7 +167,7 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Ori
         rules.append(len(FACTORS))
         truths.append(truth)
         weights.append(weight)
-    return Origins(tuple(rules), np.array(truths), np.array(weights))
+    return ErrorOrigins(tuple(rules), np.array(truths), np.array(weights))
 
 
 def _other_month(x: Floats) -> Floats:

@@ -15,7 +15,7 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Code", "Numbers", "days"]
+__all__ = ["Code", "NumberColumns", "days"]
 
 DAY = 86_400.0  # seconds: the definition
 
@@ -35,7 +35,7 @@ class Code:
 
 @final
 @dataclass(frozen=True)
-class Numbers:
+class NumberColumns:
     """Columns of numbers and dates, dates as days since 1970. ``X`` (n, p): NaN where a value is missing or a code for
     missing; the latter are ``codes``."""
 
@@ -45,7 +45,7 @@ class Numbers:
     codes: tuple[Code, ...]
 
     @classmethod
-    def of(cls, table: Table, exclude: Sequence[str] = ()) -> Numbers:
+    def of(cls, table: Table, exclude: Sequence[str] = ()) -> NumberColumns:
         """Those of a table, some columns left out."""
         names = tuple(name for name in table.of_kind("number", "date") if name not in exclude)
         dates = np.array([table.frame[name].dtype.kind == "M" for name in names], dtype=bool)

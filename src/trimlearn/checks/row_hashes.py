@@ -49,7 +49,7 @@ class RowHashes:
     def of(cls, table: Table, target: str | None) -> RowHashes:
         names = tuple(name for name in table.frame.columns if name not in table.of_kind("id", "constant", "empty"))
         n, p = len(table.frame), len(names)
-        codes, log_share = np.zeros((n, p), dtype=np.int64), np.zeros((n, p))
+        codes, log_share = np.zeros((p, n), dtype=np.int64).T, np.zeros((p, n)).T  # columns are written and read whole
         numbers: dict[int, Floats] = {}
         alike = np.zeros(p)
         for j, name in enumerate(names):
@@ -78,6 +78,11 @@ class RowHashes:
     def sums(self, without: tuple[int, ...] = ()) -> Hashes:
         """A hash of each row, but for those columns."""
         return np.asarray(self.total - self.hashes[:, list(without)].sum(axis=1, dtype=np.uint64))
+
+    def repeated(self, columns: slice) -> Codes:
+        """The rows whose values in these columns another row has as well."""
+        hashes = self.hashes[:, columns].sum(axis=1, dtype=np.uint64)
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *equal_rows(hashes, np.arange(len(hashes)))]))
 
     def differs(self, rows: Iterable[int]) -> tuple[str, ...]:
         """The columns in which rows are not all the same."""

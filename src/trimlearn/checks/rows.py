@@ -19,7 +19,7 @@ from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.cells.table import common_value, why_left_out
-from trimlearn.robust.cells.transform import Column
+from trimlearn.robust.cells.transform import ColumnTransform
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class _View:
         for j, x in enumerate(X.T):
             center, sigma = center_and_spread(x[rows])
             known = x[rows][np.isfinite(x[rows])]
-            Z[:, j] = Column.of(known).into(x) if transform else (x - center) / sigma
+            Z[:, j] = ColumnTransform.of(known).into(x) if transform else (x - center) / sigma
         Z = filled(Z, rows)
         models: dict[str, Any] = {"covariance": TrimmedCovariance(random_state=seed)}
         if X.shape[1] > FLAT:

@@ -104,7 +104,7 @@ def judge_target(
         asked = replace(asked, caveats=(*asked.caveats, said))
     numbers = {name: mended[name].to_numpy(dtype=np.float64) for name in table.of_kind("number") if name != target}
     if asked.classes:
-        values = {name: frame[name].to_numpy(dtype=object) for name in designs[1].columns}
+        values = {name: frame[name].array for name in designs[1].columns}
         asked = replace(asked, caveats=(*asked.caveats, *say_copies(asked.y, values, target)))
     with threadpool_limits(threads_for(matrices[1].size * max(1, len(asked.classes))), user_api="openmp"):
         found = _Judge(asked, designs, matrices, seed, tell).findings(len(table.frame))

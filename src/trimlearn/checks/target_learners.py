@@ -21,7 +21,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from trimlearn._utils.arrays import Array
 from trimlearn.checks.findings import Flags, Floats
 
-__all__ = ["BOOSTED", "Learners", "Plan", "Second"]
+__all__ = ["BOOSTED", "FoldPlan", "Learners", "Second"]
 
 # (rows up to which, repetitions, folds) of cross-fitting. With 300 rows the choice of folds alone moves the odds of a
 # row as much as the label does; 100,000 rows need no more than half of them for a model as good.
@@ -39,14 +39,14 @@ SMALL = 2_000  # rows up to which boosting is slowed down: steps of 0.07 in leav
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class FoldPlan:
     """How the rows are cross-fitted: how often, and in how many folds."""
 
     repetitions: int
     folds: int
 
     @classmethod
-    def of(cls, n: int, work: int) -> Plan:
+    def of(cls, n: int, work: int) -> FoldPlan:
         """For n rows; work: times features, times classes."""
         repetitions, folds = next((r, k) for most, r, k in PLANS if n <= most)
         return cls(repetitions if work <= WORK else 1, folds)
@@ -103,8 +103,8 @@ class Learners:
     seed: int
 
     @cached_property
-    def plan(self) -> Plan:
-        return Plan.of(len(self.y), self.trees.size * max(1, self.K))
+    def plan(self) -> FoldPlan:
+        return FoldPlan.of(len(self.y), self.trees.size * max(1, self.K))
 
     def opinions(self, kept: Flags) -> list[Floats]:
         """All predictions by models fitted to these rows, boosting's first."""

@@ -29,6 +29,7 @@ BROKEN = (
 )
 FAR, NEAR = 10.0, 1.0  # scores of targets that break a rule, at least, and that keep it, at most: sizes of errors
 TELLS = 0.98  # of the rows: a column from which as many labels can be read off is as good as a copy of them
+FIRST_VALUES = 1_000  # that are looked at first, to save time: most columns have too many different ones among them
 LEVELS = 3  # times as many values as there are classes, at most: with more they say less than a copy does
 TWO: dict[str, Callable[[Floats, Floats], Floats]] = {"+": np.add, "−": np.subtract, "×": np.multiply, "/": np.divide}
 DIGITS = 6  # decimals that a target is looked at for: beyond, numbers are not written by hand
@@ -194,13 +195,22 @@ def say_copies(labels: Array, columns: dict[str, Array], target: str) -> list[st
 
 
 def _reads_off(labels: Array, values: Array) -> bool:
-    known = np.array([value is not None and value == value for value in values.tolist()], dtype=bool)
-    if not known.any():
+    most = LEVELS * (int(labels.max()) + 1)
+    if len(_levels(values[:FIRST_VALUES])[1]) > most:
         return False
-    levels, codes = np.unique(values[known].astype(str), return_inverse=True)
-    K = int(labels.max()) + 1
-    if len(levels) > LEVELS * K or len(levels) < 2:
+    codes, levels = _levels(values)
+    known = codes >= 0
+    if len(levels) > most or len(levels) < 2:
         return False
-    table = np.zeros((len(levels), K))
-    np.add.at(table, (codes, labels[known]), 1.0)
-    return bool(table.max(axis=1).sum() >= TELLS * known.sum() and len(set(table.argmax(axis=1))) == K)
+    table = np.zeros((len(levels), int(labels.max()) + 1))
+    np.add.at(table, (codes[known], labels[known]), 1.0)
+    return bool(table.max(axis=1).sum() >= TELLS * known.sum() and len(set(table.argmax(axis=1))) == table.shape[1])
+
+
+def _levels(values: Array) -> tuple[Array, Array]:
+    """Which of the different words each value is, −1 where it is missing; and these words."""
+    import pandas as pd
+
+    codes, different = pd.factorize(values)
+    words, place = np.unique(np.asarray(different, dtype=object).astype(str), return_inverse=True)
+    return np.append(place, -1)[codes], words

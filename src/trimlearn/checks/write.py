@@ -135,7 +135,7 @@ def clean(check: Check) -> pd.DataFrame:
     judged = check.parts.target
     untrue = set() if judged is None else set(np.flatnonzero(judged.flagged).tolist())
     gone = {s.row for s in check.suspects if s.row in untrue or s.odd is not None} | check.dropped
-    return written.drop(index=written.index[sorted(gone)])
+    return written.drop(index=written.index[sorted(gone)]) if gone else written
 
 
 def _cell(cell: dict[str, Any]) -> str:

@@ -8,12 +8,12 @@ from trimlearn.datasets.labels import ContaminatedDigits, load_digits_contaminat
 from trimlearn.datasets.mnist import load_mnist
 from trimlearn.datasets.penguins import DirtyTable, load_penguins_dirty
 from trimlearn.datasets.photos import find_photos, load_oxford_pair
-from trimlearn.datasets.tables import Table, load_classic, load_judges
+from trimlearn.datasets.tables import NamedNumbers, load_classic, load_judges
 
 __all__ = [
     "ContaminatedDigits",
     "DirtyTable",
-    "Table",
+    "NamedNumbers",
     "find_photos",
     "load_classic",
     "load_digits_contaminated",

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from trimlearn.datasets.locate import find_folder, missing
 
-__all__ = ["Table", "load_classic", "load_judges"]
+__all__ = ["NamedNumbers", "load_classic", "load_judges"]
 
 CLASSIC = "classic_robust"
 
 
 @dataclass(frozen=True)
-class Table:
+class NamedNumbers:
     """Numbers with names.
 
     Parameters
@@ -47,14 +47,14 @@ class Table:
     source: str
 
 
-def load_judges() -> Table:
+def load_judges() -> NamedNumbers:
     """Give US Judges: lawyers' ratings of 43 judges of the US Superior Court, 12 ratings each.
 
     It is the paper's example for trimmed PCA, and comes with the package.
 
     Returns
     -------
-    Table
+    NamedNumbers
         The ratings, from CONT to RTEN, with the judges' names.
 
     References
@@ -71,7 +71,7 @@ def load_judges() -> Table:
     return _table(text, names_column="judge", source="New Haven Register, 14 January 1977")
 
 
-def load_classic(name: str, data_home: str | os.PathLike[str] | None = None) -> Table:
+def load_classic(name: str, data_home: str | os.PathLike[str] | None = None) -> NamedNumbers:
     """Read a classic data set of robust statistics.
 
     Parameters
@@ -85,7 +85,7 @@ def load_classic(name: str, data_home: str | os.PathLike[str] | None = None) -> 
 
     Returns
     -------
-    Table
+    NamedNumbers
         Its numeric columns; "NA" reads as NaN, and columns of words are left out. The rows are named by the column
         ``name`` where there is one.
 
@@ -108,13 +108,13 @@ def _read_text(path: Path) -> str:
     return (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode("utf-8")
 
 
-def _table(text: str, names_column: str, source: str) -> Table:
+def _table(text: str, names_column: str, source: str) -> NamedNumbers:
     """The numeric columns of a CSV text with a header line; ``names_column`` gives the row names."""
     header, *rows = csv.reader(io.StringIO(text))
     columns = dict(zip(header, zip(*rows, strict=True), strict=True))
     names = columns.pop(names_column, ())
     numeric = {key: column for key, values in columns.items() if (column := _numbers(values)) is not None}
-    return Table(np.column_stack(list(numeric.values())), tuple(numeric), names, source)
+    return NamedNumbers(np.column_stack(list(numeric.values())), tuple(numeric), names, source)
 
 
 def _numbers(values: tuple[str, ...]) -> NDArray[np.float64] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from trimlearn import OutlierTable, TrimmedPCA
-from trimlearn.datasets import Table, load_judges
+from trimlearn.datasets import NamedNumbers, load_judges
 
 __all__ = ["JudgesResult", "find_outlying_judges"]
 
@@ -16,7 +16,7 @@ COMPONENTS = 2  # as in the paper's Figure 3
 class JudgesResult:
     """The ratings, the model, what it says about each judge, and whom it does not explain, worst first."""
 
-    data: Table
+    data: NamedNumbers
     model: TrimmedPCA
     table: OutlierTable
     outlying: tuple[str, ...]

@@ -20,7 +20,8 @@ from trimlearn.engines.local import EVERY, LocalEngine
 from trimlearn.engines.weighing import Weighing
 from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import Draws, Everything, Given, Nothing, Recipe, WithReplacement
+from trimlearn.smart.draws import Draws
+from trimlearn.smart.row_laws import Everything, GivenRows, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes
 
 __all__ = ["Reply", "Shard", "Standing", "answer", "part"]
@@ -180,7 +181,7 @@ class Shard:
         else:
             drawn: Any = batch.rows(self.n)
             b, rows = len(drawn), drawn[(drawn >= self.lo) & (drawn < hi)] - self.lo
-        return Recipe(Given(rows)), len(rows) / b
+        return Recipe(GivenRows(rows)), len(rows) / b
 
     def _among(self, u: np.ndarray, hi: int) -> np.ndarray:
         """The rows of this shard that `Draws.rows` gives for the numbers u, which stand for rows of all shards."""

@@ -21,9 +21,9 @@ from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Nothing, Recipe, RowLaw
 from trimlearn.smart.duals import DUALS, choose_duals
 from trimlearn.smart.method import Reweighed, State
+from trimlearn.smart.row_laws import Nothing, Recipe, RowLaw
 from trimlearn.smart.sizes import SOME
 from trimlearn.weights import snap_h
 

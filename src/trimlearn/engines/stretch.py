@@ -10,9 +10,10 @@ import numpy as np
 from trimlearn.losses.linear import Linear
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Coin, Nothing, WithReplacement
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
+from trimlearn.smart.move_laws import Coin
+from trimlearn.smart.row_laws import Nothing, WithReplacement
 from trimlearn.smart.steps import Auto, Fixed
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
     prox = _prox(run.problem.r2, size)
     if prox is None:
         return None
-    from trimlearn.kernels.stretch import Model
+    from trimlearn.kernels.stretch import MovingPoint
 
     threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
     previous = x if state.previous is None else state.previous
     p, dtype = linear.p, x.dtype
-    return Model(
+    return MovingPoint(
         x=_flat(x, linear),
         previous=_flat(previous, linear),
         mean=_flat(state.y_mean, linear),

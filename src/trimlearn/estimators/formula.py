@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from inspect import signature
 from typing import Any, Self
 
@@ -12,15 +11,26 @@ from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.intact import intact
-from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.formula_matrices import (
+    as_objects,
+    both_sides,
+    check_columns,
+    check_finite,
+    complete_rows,
+    model_matrix,
+    named_rows,
+    origins_of,
+    target_of,
+    whole_rows,
+    without_unused,
+)
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.inference.table import Origins
+from trimlearn.inference.table import ColumnOrigins
 
 __all__ = ["FormulaModel", "from_formula"]
 
-NAMED = 5  # rows that a warning or an error names: enough to look them up
 # Methods of estimators that take rows, and here those of a table; `outlier_score` of some takes their target as well.
 OF_ROWS = (
     "decision_function",
@@ -109,7 +119,7 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
     estimator_: Any
     rows_: NDArray[np.int64]
     _spec: Any
-    _origins: Origins
+    _origins: ColumnOrigins
 
     def __init__(self, formula: str, estimator: Any = None) -> None:
         self.formula = formula
@@ -142,23 +152,23 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
             The fitted model.
         """
         with intact(self):
-            left, right = _sides(self.formula, table)
-            rows = _complete(table, left, right)
-            kept = _without_unused(_plain(table.iloc[rows]))
-            matrix = _matrix(lambda: right.get_model_matrix(kept, na_action="ignore"))
+            left, right = both_sides(self.formula, table)
+            rows = complete_rows(table, left, right)
+            kept = without_unused(as_objects(table.iloc[rows]))
+            matrix = model_matrix(lambda: right.get_model_matrix(kept, na_action="ignore"))
             self._spec, self.rows_ = matrix.model_spec, rows
             X = matrix.drop(columns="Intercept", errors="ignore")
             if not X.shape[1]:
                 raise ValueError(f"formula {self.formula!r} has no feature on its right side: name a column there.")
-            _check_finite(X, kept)
-            self._origins = _origins(matrix.model_spec, list(X.columns))
+            check_finite(X, kept)
+            self._origins = origins_of(matrix.model_spec, list(X.columns))
             model = clone(TrimmedLinearRegression() if self.estimator is None else self.estimator)
             if "fit_intercept" in model.get_params(deep=False):
                 model.set_params(fit_intercept="Intercept" in matrix.columns)
             if left is None and (is_regressor(model) or is_classifier(model)):
                 raise ValueError(f"formula {self.formula!r} has no target: write 'target ~ features'.")
             weights = {} if sample_weight is None else {"sample_weight": _weights(sample_weight, len(table))[rows]}
-            target = () if left is None else (_target(left, kept),)
+            target = () if left is None else (target_of(left, kept),)
             self.estimator_ = model.fit(X, *target, **weights)
         return self
 
@@ -176,8 +186,8 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
             NaN for rows with missing values; a classifier refuses those.
         """
         check_is_fitted(self, "estimator_")
-        _columns_there(table, self._spec.required_variables)
-        there = _whole(table, self._spec.required_variables)
+        check_columns(table, self._spec.required_variables)
+        there = whole_rows(table, self._spec.required_variables)
         if there.all() or is_classifier(self.estimator_):
             return np.asarray(self.estimator_.predict(*self._given(table, False)))
         out = np.full(len(table), np.nan)
@@ -223,10 +233,10 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
         rows = self.rows_
         X, y, names = None, None, vars(self.estimator_).get("_row_names")
         if table is not None:
-            left, right = _sides(self.formula, table)
-            rows = _complete(table, left, right)
-            kept = _plain(table.iloc[rows])
-            X, y = self._features(kept), None if left is None else _target(left, kept)
+            left, right = both_sides(self.formula, table)
+            rows = complete_rows(table, left, right)
+            kept = as_objects(table.iloc[rows])
+            X, y = self._features(kept), None if left is None else target_of(left, kept)
             names = np.asarray(table.index)[rows]
         elif names is not None and np.array_equal(names, rows):
             names = None
@@ -236,64 +246,22 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
 
     def _given(self, table: Any, with_target: bool) -> tuple[Any, ...]:
         """The features of rows without gaps and, if there is one and it is asked for, their target."""
-        left = _sides(self.formula, table)[0] if with_target else None
+        left = both_sides(self.formula, table)[0] if with_target else None
         wanted = set(self._spec.required_variables) | set(() if left is None else left.required_variables)
-        _columns_there(table, wanted)
-        gaps = np.flatnonzero(~_whole(table, wanted))
+        check_columns(table, wanted)
+        gaps = np.flatnonzero(~whole_rows(table, wanted))
         if len(gaps):
-            raise ValueError(f"the table has missing values in {_some(table, gaps)}: drop these rows.")
+            raise ValueError(f"the table has missing values in {named_rows(table, gaps)}: drop these rows.")
         X = self._features(table)
-        return (X,) if left is None else (X, _target(left, _plain(table)))
+        return (X,) if left is None else (X, target_of(left, as_objects(table)))
 
     def _features(self, table: Any) -> Any:
-        _columns_there(table, self._spec.required_variables)
-        table = _plain(table)
-        matrix = _matrix(lambda: self._spec.get_model_matrix(table, na_action="ignore"))
+        check_columns(table, self._spec.required_variables)
+        table = as_objects(table)
+        matrix = model_matrix(lambda: self._spec.get_model_matrix(table, na_action="ignore"))
         X = matrix.drop(columns="Intercept", errors="ignore")
-        _check_finite(X, table)
+        check_finite(X, table)
         return X
-
-
-def _formulaic() -> Any:
-    try:
-        import formulaic
-    except ImportError as error:
-        raise ImportError("formulas need formulaic: pip install 'trimlearn[formula]'.") from error
-    return formulaic
-
-
-def _sides(formula: str, table: Any) -> tuple[Any, Any]:
-    """The two sides of a formula, the left one None where there is none."""
-    _check_table(table)
-    formulaic = _formulaic()
-    try:
-        parsed = formulaic.Formula(formula, _context={"__formulaic_variables_available__": list(table.columns)})
-    except Exception as error:  # formulaic has many kinds of its own
-        raise ValueError(f"formula {formula!r} could not be read: {error}") from error
-    sides = (parsed.lhs, parsed.rhs) if "~" in formula and not formula.lstrip().startswith("~") else (None, parsed)
-    for side in sides:
-        if side is not None:
-            if not hasattr(side, "required_variables"):
-                raise ValueError(f"formula {formula!r} has several parts: use + in place of |.")
-            _columns_there(table, side.required_variables)
-    return sides
-
-
-def _check_table(table: Any) -> None:
-    if not hasattr(table, "columns") or not hasattr(table, "iloc"):
-        raise TypeError(f"table must be a pandas DataFrame, got {type(table).__name__}.")
-
-
-def _plain(table: Any) -> Any:
-    """Text of every kind as objects, which formulaic takes for categories."""
-    text = [name for name, kind in table.dtypes.items() if str(kind).startswith("string")]
-    return table.astype(dict.fromkeys(text, object)) if text else table
-
-
-def _without_unused(table: Any) -> Any:
-    """Categories that no row has are dropped: nothing can be known about them."""
-    unused = [name for name, kind in table.dtypes.items() if str(kind) == "category"]
-    return table.assign(**{name: table[name].cat.remove_unused_categories() for name in unused}) if unused else table
 
 
 def _weights(sample_weight: Any, n: int) -> NDArray[Any]:
@@ -301,86 +269,3 @@ def _weights(sample_weight: Any, n: int) -> NDArray[Any]:
     if weights.shape != (n,):
         raise ValueError(f"sample_weight must hold one number for each of the {n} rows, got shape {weights.shape}.")
     return weights
-
-
-def _check_finite(X: Any, table: Any) -> None:
-    """ValueError where the formula makes of numbers something else, such as the logarithm of 0."""
-    numbers = X.select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
-    wrong = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
-    if len(wrong):
-        raise ValueError(
-            f"the formula gives infinite or undefined values in {_some(table, wrong)}: drop these rows, or mend them."
-        )
-
-
-def _whole(table: Any, wanted: Any) -> NDArray[np.bool_]:
-    """Which rows have no missing values in these columns."""
-    return np.asarray(table[sorted(str(name) for name in wanted)].notna().to_numpy().all(axis=1))
-
-
-def _columns_there(table: Any, wanted: Any) -> None:
-    _check_table(table)
-    missing = sorted(str(name) for name in wanted if name not in table.columns)
-    if missing:
-        raise ValueError(f"the table has no column {', '.join(missing)}; it has {', '.join(map(str, table.columns))}.")
-
-
-def _complete(table: Any, left: Any, right: Any) -> NDArray[np.int64]:
-    """The numbers of the rows without missing values in the columns of the formula; the others are named."""
-    wanted = {str(name) for side in (left, right) if side is not None for name in side.required_variables}
-    whole = _whole(table, wanted)
-    gaps = np.flatnonzero(~whole)
-    if not len(table):
-        raise ValueError("the table has no rows.")
-    if len(gaps) == len(table):
-        raise ValueError(
-            "every row of the table has missing values in the columns of the formula: none is left to fit."
-        )
-    if len(gaps):
-        warn(f"{len(gaps)} of {len(table)} rows have missing values and are left out: {_some(table, gaps)}.")
-    return np.flatnonzero(whole)
-
-
-def _some(table: Any, rows: NDArray[np.int64]) -> str:
-    """A few rows by name."""
-    shown = ", ".join(str(name) for name in table.index[rows[:NAMED]])
-    return f"row{'s' if len(rows) > 1 else ''} {shown}" + (", …" if len(rows) > NAMED else "")
-
-
-def _matrix(make: Any) -> Any:
-    """A model matrix; a category that was not there in training is an error, not a row of zeros."""
-    errors = _formulaic().errors
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # what is not finite is said by `_check_finite`
-        warnings.filterwarnings("ignore", message="Constructing a Categorical")
-        warnings.simplefilter("error", errors.DataMismatchWarning)
-        try:
-            return make()
-        except errors.DataMismatchWarning as error:
-            raise ValueError(
-                f"the table holds a category that was not there when the model was fitted: {error}"
-            ) from error
-        except Exception as error:  # formulaic has many kinds of its own
-            raise ValueError(f"the formula could not be worked out for this table: {error}") from error
-
-
-def _target(left: Any, table: Any) -> Any:
-    """The target: a column as it is, labels among them, or what the formula makes of columns."""
-    name = str(left)
-    if name in table.columns:
-        return table[name]
-    found = _matrix(lambda: left.get_model_matrix(table, na_action="ignore"))
-    if found.shape[1] != 1:
-        raise ValueError(f"the left side of the formula must be one column, got {list(found.columns)}.")
-    _check_finite(found, table)
-    return found.iloc[:, 0]
-
-
-def _origins(spec: Any, columns: list[str]) -> Origins:
-    """For each column of the model matrix the variable of the table that it is made of; an interaction is its own."""
-    of = {}
-    for term, where in spec.term_slices.items():
-        variables = [str(name) for name in spec.term_variables[term] if name in spec.required_variables]
-        for column in spec.column_names[where]:
-            of[column] = variables[0] if len(variables) == 1 else str(term)
-    names = tuple(dict.fromkeys(of[column] for column in columns))
-    return Origins(names, np.array([names.index(of[column]) for column in columns], dtype=np.int64))

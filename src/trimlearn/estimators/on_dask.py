@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import is_collection, is_integer
 from trimlearn.engines.cluster.collections import place_collections
-from trimlearn.engines.cluster.rows import Block, Placed
+from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.cluster.workers import Workers, check_client, local_cluster
 from trimlearn.estimators.streamed import labels_of, sample_size
 from trimlearn.progress import stage
@@ -122,12 +122,12 @@ def _place_files(workers: Workers, data: Dataset) -> Placed:
     return Placed.of(workers, blocks, [f"pieces {a} to {b - 1} of the files" for a, b in bounds], lazy=True)
 
 
-def _read_pieces(data: Dataset, a: int, b: int) -> Block:
+def _read_pieces(data: Dataset, a: int, b: int) -> ShardRows:
     """On a worker: matrix and target of some pieces."""
     found = [data.read(piece) for piece in data.pieces[a:b]]
     X = np.concatenate([np.asarray(A) for A, _ in found])
     t = np.concatenate([np.asarray(t) for _, t in found])
-    return Block(X, labels_of(data, t))
+    return ShardRows(X, labels_of(data, t))
 
 
 def column_names(estimator: Any, X: Any, p: int) -> None:
@@ -143,7 +143,7 @@ def column_names(estimator: Any, X: Any, p: int) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def sample_fit(estimator: Any, placed: Placed, seed: int) -> tuple[Any, Block]:
+def sample_fit(estimator: Any, placed: Placed, seed: int) -> tuple[Any, ShardRows]:
     """A clone of the estimator, fitted to a sample of the rows, which comes here; and the sample."""
     n, p = placed.n, placed.p
     m = n if n * p <= WHOLE else sample_size(n, p)

@@ -10,7 +10,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from trimlearn.inference.table import Origins
+from trimlearn.inference.table import ColumnOrigins
 
 __all__ = ["column_names", "trace"]
 
@@ -27,7 +27,7 @@ def column_names(X: Any) -> Names | None:
     return [f"x{j}" for j in range(shape[1])] if len(shape) == 2 else None
 
 
-def trace(step: Any, names: Names | None, width: int) -> Origins:
+def trace(step: Any, names: Names | None, width: int) -> ColumnOrigins:
     """Of each of the ``width`` columns that a fitted transformer makes of those called ``names``, where it is from.
 
     A column that belongs to a single one that went in (scaled, imputed, one category of it, a spline of it) is
@@ -42,7 +42,7 @@ def trace(step: Any, names: Names | None, width: int) -> Origins:
     if found is None or len(found) != width:  # some transformer does not say what it makes
         found = [f"x{j}" for j in range(width)]
     place = {name: j for j, name in enumerate(dict.fromkeys(found))}
-    return Origins(tuple(place), np.array([place[name] for name in found], dtype=np.int64))
+    return ColumnOrigins(tuple(place), np.array([place[name] for name in found], dtype=np.int64))
 
 
 def _outputs(step: Any, names: Names | None) -> Names | None:

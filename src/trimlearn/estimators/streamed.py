@@ -23,7 +23,10 @@ __all__ = [
     "STREAMED",
     "StreamedData",
     "by_blocks",
+    "can_stream",
     "column_names",
+    "fits_in_memory",
+    "is_small",
     "labels_of",
     "opened",
     "read_whole",
@@ -33,6 +36,7 @@ __all__ = [
 ]
 
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
+WHOLE = 1 << 22  # numbers in X up to which labels are always read into memory: 34 MB in float64, which nobody misses
 SAMPLED = 20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points
 PER_COLUMN = 20  # rows of the sample for each column, at least: then a fit errs by a fifth of σ in its predictions
 MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
@@ -41,12 +45,16 @@ MOST = 20_000_000  # numbers in the sample: a limit on memory, 160 MB in float64
 def opened(X: Any, y: Any, sample_weight: Any = None, fit_of: Any = None) -> Dataset | None:
     """The dataset meant by X and y; None where they are arrays for memory.
 
-    A path takes the name of its target as y. A large array is streamed too in a ``fit_of`` an estimator that can, so
-    that the same rows give the same fit whatever they lie in.
+    A path, a list of them or a table takes the name of its target as y. A large array is streamed too in a ``fit_of``
+    an estimator that can, so that the same rows give the same fit whatever they lie in.
     """
-    if isinstance(X, (str, os.PathLike)):
+    several = isinstance(X, (list, tuple)) and len(X) > 0 and isinstance(X[0], (str, os.PathLike))
+    if several or isinstance(X, (str, os.PathLike)) or hasattr(X, "files"):
         if not isinstance(y, str) and not is_integer(y):
-            raise ValueError(f"y must name the column of {X} that holds the target, got {type(y).__name__}.")
+            named = "the files" if several or hasattr(X, "files") else X
+            raise ValueError(f"y must name the column of {named} that holds the target, got {type(y).__name__}.")
+        X, y = open_dataset(X, y), None
+    elif isinstance(y, str) and X is not None and not isinstance(X, Dataset):
         X, y = open_dataset(X, y), None
     if isinstance(X, Dataset):
         if y is not None:
@@ -57,12 +65,12 @@ def opened(X: Any, y: Any, sample_weight: Any = None, fit_of: Any = None) -> Dat
             raise ValueError("the dataset has no target: name its column in open_dataset(..., target=).")
         return X
     large = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "fiub" and X.size > STREAMED
-    if not large or fit_of is None or sample_weight is not None or not _can_stream(fit_of, X.shape[1]):
+    if not large or fit_of is None or sample_weight is not None or not can_stream(fit_of, X.shape[1]):
         return None
     return open_dataset(X, np.asarray(y)) if np.ndim(y) == 1 and np.asarray(y).dtype.kind in "fiub" else None
 
 
-def _can_stream(estimator: Any, p: int) -> bool:
+def can_stream(estimator: Any, p: int) -> bool:
     """Whether all that was asked of the estimator can be done for rows that are streamed."""
     asked = estimator.get_params()
     plain = asked["penalty"] in (None, "l2") and asked["method"] is None and not asked["warm_start"] and p < FEW
@@ -71,9 +79,20 @@ def _can_stream(estimator: Any, p: int) -> bool:
     return plain and usual and asked.get("class_weight") is None and not asked.get("balanced_trimming", False)
 
 
-def read_whole(data: Dataset) -> tuple[np.ndarray, np.ndarray] | None:
-    """X and y in memory, where there are few enough of them."""
-    if not (data.n * data.p <= STREAMED if data.in_memory is None else data.in_memory):
+def is_small(n: int, p: int) -> bool:
+    """Whether labels of n rows are judged as those in memory are, wherever they lie."""
+    return n * p <= WHOLE
+
+
+def fits_in_memory(n: int, p: int) -> bool:
+    """Whether rows are few enough to be held, and to be asked about one by one."""
+    return n * p <= STREAMED
+
+
+def read_whole(data: Dataset, labels: bool = False) -> tuple[np.ndarray, np.ndarray] | None:
+    """X and y in memory, where there are few enough of them; of ``labels``, the fewest whatever the dataset says."""
+    allowed = fits_in_memory(*data.shape) if data.in_memory is None else data.in_memory
+    if not allowed and not (labels and is_small(*data.shape)):
         return None
     X, t = data.load()
     assert t is not None, "there is a target"

@@ -9,14 +9,14 @@ import numpy as np
 from trimlearn.geometry.bundle_loss import ReprojectionLoss
 from trimlearn.geometry.homography.points import Bools, Floats
 
-__all__ = ["Scene", "made_up_scene"]
+__all__ = ["BundleScene", "made_up_scene"]
 
 # Of a start, by the nine numbers of a camera: about 25 px in the image, with points off by a tenth of the cloud.
 OFF = (0.02, 0.02, 0.02, 0.1, 0.1, 0.1, 30.0, 0.05, 0.02)
 HALF = (640.0, 480.0)  # of the image, px: a photograph of 1,280 by 960
 
 
-class Scene(NamedTuple):
+class BundleScene(NamedTuple):
     """What was seen, from where it starts; which observations are wrong; and the true x."""
 
     loss: ReprojectionLoss
@@ -33,7 +33,7 @@ def made_up_scene(
     off: float = 1.0,
     arc: float = 1.5,
     seed: int = 0,
-) -> Scene:
+) -> BundleScene:
     """Cameras ``arc`` radians around points, each of which they see with a chance ``visible``, in two views at least.
 
     noise in px; a share ``wrong`` of the observations is anywhere in the image; the start is ``off`` times as far from
@@ -66,4 +66,4 @@ def made_up_scene(
     bad[rng.permutation(len(camera))[: int(wrong * len(camera))]] = True
     pixels[bad] = rng.uniform(-1, 1, (int(bad.sum()), 2)) * HALF
     start = table + off * rng.standard_normal(table.shape) * OFF, cloud + 0.1 * off * rng.standard_normal(cloud.shape)
-    return Scene(ReprojectionLoss(camera, point, pixels, *start), bad, exact.start())
+    return BundleScene(ReprojectionLoss(camera, point, pixels, *start), bad, exact.start())

@@ -16,8 +16,8 @@ from trimlearn.inference.design import Matrix, design_blocks
 from trimlearn.inference.outlier_table import OutlierTable
 
 __all__ = [
+    "ColumnOrigins",
     "Findings",
-    "Origins",
     "TopFeatures",
     "classifier_p_values",
     "distance_parts",
@@ -39,7 +39,7 @@ Parts = Callable[[Matrix, NDArray[np.int64]], Matrix]  # (m dense rows of X, the
 
 @final
 @dataclass(frozen=True)
-class Origins:
+class ColumnOrigins:
     """Where the columns of X come from: column j is a part of ``names[column[j]]``, such as a dummy of a category."""
 
     names: tuple[str, ...]
@@ -54,7 +54,7 @@ class TopFeatures:
     X: Any
     parts: Parts
 
-    def largest(self, k: int = 3, origins: Origins | None = None) -> tuple[NDArray[np.int64], Vector]:
+    def largest(self, k: int = 3, origins: ColumnOrigins | None = None) -> tuple[NDArray[np.int64], Vector]:
         """The k features with the largest parts of every row, largest first, and part / Σ|parts|, with its sign.
 
         ``origins``: the parts of columns of one origin are summed, and origins take the place of features.
@@ -82,7 +82,7 @@ class TopFeatures:
         return features, shares
 
 
-def _indicator(origins: Origins) -> csr_array:
+def _indicator(origins: ColumnOrigins) -> csr_array:
     """(p, origins), 1 where a column belongs to an origin."""
     p = len(origins.column)
     return csr_array((np.ones(p), (np.arange(p), origins.column)), shape=(p, len(origins.names)))
@@ -177,7 +177,7 @@ def logit_parts(
 def make_table(
     findings: Findings,
     weights: NDArray[Any],
-    features: Sequence[str] | Origins | None = None,
+    features: Sequence[str] | ColumnOrigins | None = None,
     index: Sequence[Any] | NDArray[Any] | None = None,
 ) -> OutlierTable:
     """All that is known about the examples, worst first.
@@ -228,10 +228,10 @@ def _features(found: Findings, features: Any) -> NDArray[np.str_] | None:
     return np.where(found.words == "", describe(found.top, features), found.words)
 
 
-def describe(top: TopFeatures, features: Sequence[str] | Origins | None = None) -> NDArray[np.str_]:
+def describe(top: TopFeatures, features: Sequence[str] | ColumnOrigins | None = None) -> NDArray[np.str_]:
     """Top features in words: "age 62%, income -20%"; those without a part are left out."""
-    origins = features if isinstance(features, Origins) else None
-    names = features.names if isinstance(features, Origins) else features
+    origins = features if isinstance(features, ColumnOrigins) else None
+    names = features.names if isinstance(features, ColumnOrigins) else features
     largest, shares = top.largest(origins=origins)
     name = {j: f"x{j}" if names is None else str(names[j]) for j in np.unique(largest).tolist()}
     words = [

@@ -67,12 +67,12 @@ class Fused:
         center = np.zeros(linear.p) if linear.center is None else linear.center.astype(np.float64)
         per_scale = np.ones(linear.p) if linear.scale is None else 1 / linear.scale.astype(np.float64)
 
-        def piece(at: slice) -> _Sums:
-            sums = _Sums(np.zeros(linear.p), np.zeros(linear.p))
+        def piece(at: slice) -> _GradientSums:
+            sums = _GradientSums(np.zeros(linear.p), np.zeros(linear.p))
             moments(self._V, at.start, c[at], center, per_scale, sums.G, sums.r)
             return sums
 
-        found = total(piece, self._cut(len(c)), _Sums(np.zeros(linear.p), np.zeros(linear.p)))
+        found = total(piece, self._cut(len(c)), _GradientSums(np.zeros(linear.p), np.zeros(linear.p)))
         mass = sum64(c)
         return mass, linear.coordinates(found.G, mass), linear.coordinates(found.r, mass)
 
@@ -100,14 +100,14 @@ class Fused:
     @property
     def ready(self) -> bool:
         """Whether the kernels of this loss lie compiled on disk."""
-        from trimlearn.kernels.stretch import Law, Model, run
+        from trimlearn.kernels.stretch import Law, MovingPoint, run
 
         typeof: Any = import_module("numba").typeof
         loss = self._loss
         kind = np.empty(0, loss.like.dtype)
         line, square, wide = kind[:0], kind.reshape(0, loss.K), np.empty((0, loss.K))
         law = Law(np.empty(2, np.uint64), 0, 0.0, 0, 0, 0.0, np.empty(0))
-        model = Model(square, square, square, wide, wide, wide, 0.0, line, line)
+        model = MovingPoint(square, square, square, wide, wide, wide, 0.0, line, line)
         scratch = self._room(0, square)
         self._scratch = None
         steps = (self._V, self._rows, square, line, law, model, scratch, self._sparse, 0, 1)
@@ -122,10 +122,10 @@ class Fused:
 
     def _room(self, b: int, x: np.ndarray) -> Any:
         if self._scratch is None or len(self._scratch.drawn) != b:
-            from trimlearn.kernels.stretch import Scratch
+            from trimlearn.kernels.stretch import StretchRoom
 
             K, pieces, dtype = self._loss.K, self._pieces(b), x.dtype
-            self._scratch = Scratch(
+            self._scratch = StretchRoom(
                 u=np.empty(b + 1),
                 drawn=np.empty(b, np.int64),
                 rows=np.empty(b, np.int64),
@@ -171,12 +171,12 @@ class Fused:
         """The sum of what ``part`` adds for each piece of m rows, in their order."""
         linear = self._loss.linear
 
-        def piece(at: slice) -> _Sums:
-            sums = _Sums(np.zeros(self._shape, linear.like.dtype), np.zeros(self._loss.K))
+        def piece(at: slice) -> _GradientSums:
+            sums = _GradientSums(np.zeros(self._shape, linear.like.dtype), np.zeros(self._loss.K))
             part(at, sums.G, sums.r)
             return sums
 
-        zero = _Sums(np.zeros((), linear.like.dtype), np.zeros(self._loss.K))
+        zero = _GradientSums(np.zeros((), linear.like.dtype), np.zeros(self._loss.K))
         found = total(piece, self._cut(m), zero)
         return linear.unfold_sums(found.G.T if self._sparse else found.G, found.r)
 
@@ -187,11 +187,11 @@ def _on_disk(kernel: Any, types: tuple[Any, ...]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class _Sums:
+class _GradientSums:
     """Σ rᵢvᵢᵀ and Σ rᵢ over some rows."""
 
     G: np.ndarray
     r: np.ndarray
 
-    def __add__(self, other: _Sums) -> _Sums:
-        return _Sums(self.G + other.G, self.r + other.r)
+    def __add__(self, other: _GradientSums) -> _GradientSums:
+        return _GradientSums(self.G + other.G, self.r + other.r)

@@ -14,10 +14,10 @@ from trimlearn.kernels import csr, dense
 from trimlearn.kernels.machine import LINE, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
 
-__all__ = ["Law", "Model", "Scratch", "run"]
+__all__ = ["Law", "MovingPoint", "StretchRoom", "run"]
 
 OPEN, W_NEXT, LIMIT, OVERFLOW = 0, 1, 2, 3  # why a stretch ends
-ENDED, NEXT = 0, 1  # places in Scratch.found: where that is said, and the same of the step to come
+ENDED, NEXT = 0, 1  # places in StretchRoom.found: where that is said, and the same of the step to come
 STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0
 ROWS, IDLE = 5, 6  # of the batch drawn last: its rows, and its draws of weight 0
 
@@ -34,7 +34,7 @@ class Law(NamedTuple):
     cumulative: Any  # sums of sample weights, of length 0 without
 
 
-class Model(NamedTuple):
+class MovingPoint(NamedTuple):
     """x and what moves it, all (p, K) or (p + 1, K) with an intercept; x and previous are written in place."""
 
     x: Any
@@ -48,7 +48,7 @@ class Model(NamedTuple):
     per_scale: Any  # 1/scale
 
 
-class Scratch(NamedTuple):
+class StretchRoom(NamedTuple):
     """Room to work in, shared by the threads."""
 
     u: Any  # b + 1 float64

@@ -67,18 +67,17 @@ class Softmax(PredictionLoss):
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
         xp = namespace(z)
-        z = z - _row_max(z)[:, None]
-        r, total = _softmax(z)
+        r, total, most = _softmax(z)
         if self.soft:
             t = select(self.t, rows)
-            f = xp.log(total) - xp.sum(t * z, axis=1) + select(self._saturated, rows)
+            f = xp.log(total) - xp.sum(t * (z - most[:, None]), axis=1) + select(self._saturated, rows)
             return xp.maximum(f, xp.zeros_like(f)), r - t
         i, t = self._labelled(z, rows)
         r[i, t] -= 1
-        return xp.log(total) - z[i, t], r
+        return xp.log(total) - (z[i, t] - most), r
 
     def residual(self, z: Array, rows: Rows = None) -> Array:
-        r, _ = _softmax(z - _row_max(z)[:, None])
+        r = _softmax(z)[0]
         if self.soft:
             return r - select(self.t, rows)
         r[self._labelled(z, rows)] -= 1
@@ -89,7 +88,7 @@ class Softmax(PredictionLoss):
         return namespace(z).arange(z.shape[0], device=device(z)), select(self.t, rows)
 
     def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
-        return _logsumexp_hessp(z, u)
+        return _covariance_times(_softmax(z)[0], u)
 
     def compiled(self) -> LabelRows | SoftLabelRows:
         return SoftLabelRows(self.t, self._saturated) if self.soft else LabelRows(self.t)
@@ -143,17 +142,16 @@ class Mislabelled(PredictionLoss):
         xp = namespace(z)
         z = z if self.linear.K is not None else _both_classes(z)
         seen = z + xp.take(self._log_T, select(self.t, rows), axis=0)
-        most, most_seen = _row_max(z), _row_max(seen)
-        p, total = _softmax(z - most[:, None])
-        r, total_seen = _softmax(seen - most_seen[:, None])
+        p, total, most = _softmax(z)
+        r, total_seen, most_seen = _softmax(seen)
         f = xp.log(total) + most - xp.log(total_seen) - most_seen
         return xp.maximum(f, xp.zeros_like(f)), (p - r)[:, 1:] if self.linear.K is None else p - r
 
     def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         """Of log Σₖ exp(zₖ) alone: what is subtracted from it is convex."""
         if self.linear.K is not None:
-            return _logsumexp_hessp(z, u)
-        return _logsumexp_hessp(_both_classes(z), _both_classes(u))[:, 1:]
+            return _covariance_times(_softmax(z)[0], u)
+        return _covariance_times(_softmax(_both_classes(z))[0], _both_classes(u))[:, 1:]
 
     def compiled(self) -> MislabelledRows:
         return MislabelledRows(self.t, self._log_T)
@@ -178,24 +176,19 @@ def _check_shares(t: Any, n: int, name: str = "t") -> np.ndarray:
     return shares
 
 
-def _logsumexp_hessp(z: Array, u: Array) -> Array:
-    """The Hessian of log Σₖ exp(zₖ), times u."""
-    s, _ = _softmax(z - _row_max(z)[:, None])
-    su = s * u
-    return su - s * namespace(z).sum(su, axis=1, keepdims=True)
+def _covariance_times(p: Array, u: Array) -> Array:
+    """(diag(p) − ppᵀ)u row by row: with p = softmax(z) the Hessian of log Σₖ exp(zₖ), times u."""
+    pu = p * u
+    return pu - p * namespace(p).sum(pu, axis=1, keepdims=True)
 
 
-def _softmax(z: Array) -> tuple[Array, Array]:
-    """exp(z) with rows that sum to 1, and what they summed to."""
+def _softmax(z: Array) -> tuple[Array, Array, Array]:
+    """softmax(z), rows that sum to 1; what exp(z − max z) summed to; and max z, both (m,)."""
     xp = namespace(z)
-    r = xp.exp(z)
-    total = r @ xp.ones(z.shape[1], dtype=r.dtype, device=device(r))  # a product: NumPy sums short rows slowly
+    # column by column, and by a product: NumPy is slow along short rows
+    few = z.shape[1] <= FEW_CLASSES
+    most = reduce(xp.maximum, [z[:, k] for k in range(z.shape[1])]) if few else xp.max(z, axis=1)
+    r = xp.exp(z - most[:, None])
+    total = r @ xp.ones(z.shape[1], dtype=r.dtype, device=device(r))
     r /= total[:, None]
-    return r, total
-
-
-def _row_max(z: Array) -> Array:
-    xp = namespace(z)
-    if z.shape[1] > FEW_CLASSES:
-        return xp.max(z, axis=1)
-    return reduce(xp.maximum, [z[:, k] for k in range(z.shape[1])])
+    return r, total, most

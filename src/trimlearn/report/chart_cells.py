@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn.report.chart_specs import Names, Spec, counted, say, share, table
+from trimlearn.report.chart_specs import RowNames, Spec, counted, say, share, table
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, WrongCell
@@ -77,7 +77,7 @@ def _columns_title(wrong: Counter[str], counts: dict[str, tuple[int, int, int]])
     return f"Wrong cells are spread over {counted(len(wrong), 'column')}"
 
 
-def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
+def cell_map(found: Table, cells: CellFindings, names: RowNames) -> Iterator[Spec]:
     """The rows with wrong cells, by column: which values are too high, too low, or another word."""
     if not cells.cells:
         return
@@ -115,7 +115,7 @@ def cell_map(found: Table, cells: CellFindings, names: Names) -> Iterator[Spec]:
     }  # fmt: skip
 
 
-def _square(found: Table, cell: WrongCell, names: Names) -> Spec:
+def _square(found: Table, cell: WrongCell, names: RowNames) -> Spec:
     """What a wrong cell looks like, and what it says when asked."""
     name, column, written, expected, probability, _ = _cell_line(found, cell, names)
     wordy = column in found.of_kind("category", "text")
@@ -137,7 +137,7 @@ def _strength(score: float) -> float:
     return round(float(np.clip(np.log(max(abs(score), PALE) / PALE) / np.log(STRONG / PALE), 0.0, 1.0)), 2)
 
 
-def _cell_line(found: Table, cell: WrongCell, names: Names) -> list[str]:
+def _cell_line(found: Table, cell: WrongCell, names: RowNames) -> list[str]:
     written = str(found.written[cell.column].iloc[cell.row]) or _shown(cell.value)
     error = cell.error or "–"
     return [names.of(cell.row), cell.column, written, _shown(cell.expected), share(cell.probability), error]
@@ -147,7 +147,7 @@ def _shown(value: float | str) -> str:
     return value if isinstance(value, str) else say(value)
 
 
-def _missing(found: Table, rows: list[int], columns: list[str], names: Names) -> list[Spec]:
+def _missing(found: Table, rows: list[int], columns: list[str], names: RowNames) -> list[Spec]:
     """The cells of these rows that have no value."""
     gaps = found.frame.iloc[rows][columns].isna().to_numpy()
     return [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from trimlearn.report.chart_specs import Names, Spec, counted, table
+from trimlearn.report.chart_specs import RowNames, Spec, counted, table
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import DuplicateRows
@@ -17,7 +17,7 @@ ROLES = {"contradictory": "wrong", "near": "doubt", "exact": "fits"}  # worst fi
 NAMED = 3  # rows of a group that are named in full
 
 
-def duplicate_bars(duplicates: Sequence[DuplicateRows], names: Names) -> Iterator[Spec]:
+def duplicate_bars(duplicates: Sequence[DuplicateRows], names: RowNames) -> Iterator[Spec]:
     """How many rows are the same, group by group."""
     if len(duplicates) < 2:  # one group is a sentence, not a chart
         return
@@ -47,6 +47,6 @@ def duplicate_bars(duplicates: Sequence[DuplicateRows], names: Names) -> Iterato
     }  # fmt: skip
 
 
-def _named(group: DuplicateRows, names: Names) -> str:
+def _named(group: DuplicateRows, names: RowNames) -> str:
     first = ", ".join(names.all(group.rows[:NAMED]))
     return f"{first} and {len(group.rows) - NAMED} more" if len(group.rows) > NAMED else first

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimlearn.report.chart_specs import Spec, axis, numbers, say, share, table
-from trimlearn.report.chart_target import Judged
+from trimlearn.report.chart_target import JudgedTarget
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings
@@ -81,7 +81,7 @@ def _width(coefficient: dict[str, Any]) -> float:
     return float(coefficient["high"] - coefficient["low"])
 
 
-def who_leaves(judged: Judged, path: Any) -> Iterator[Spec]:
+def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:
     """The rows in the order in which they leave as more is trimmed."""
     if path is None:
         return

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.report.chart_specs import PERCENT, Spec, axis, chosen, numbers, points, say, share, short, table
-from trimlearn.report.chart_target import Judged
+from trimlearn.report.chart_target import JudgedTarget
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings
@@ -25,7 +25,7 @@ WIDE = 4.0  # times the median, from which on a logarithm shows both a value ten
 OFF = 0.05  # what predictions may be off by on average, to be called right
 
 
-def calibration(judged: Judged, predicted: Floats | None) -> Iterator[Spec]:
+def calibration(judged: JudgedTarget, predicted: Floats | None) -> Iterator[Spec]:
     """What was predicted against what is given."""
     target = judged.target
     if predicted is None and not target.classes:
@@ -38,7 +38,7 @@ def calibration(judged: Judged, predicted: Floats | None) -> Iterator[Spec]:
         yield from _given_and_predicted(judged, np.asarray(predicted, dtype=np.float64))
 
 
-def _given_and_predicted(judged: Judged, predicted: Floats) -> Iterator[Spec]:
+def _given_and_predicted(judged: JudgedTarget, predicted: Floats) -> Iterator[Spec]:
     target = judged.target
     given = judged.given
     rows = np.flatnonzero(np.isfinite(given) & np.isfinite(predicted))
@@ -63,7 +63,7 @@ def _given_and_predicted(judged: Judged, predicted: Floats) -> Iterator[Spec]:
     }
 
 
-def _reliability(judged: Judged, predicted: Floats) -> Iterator[Spec]:
+def _reliability(judged: JudgedTarget, predicted: Floats) -> Iterator[Spec]:
     """How often the most probable label is the one that is given, by how probable the model says it is."""
     classes = np.asarray(judged.target.classes)
     there = np.flatnonzero(np.all(np.isfinite(predicted), axis=1) & np.isin(judged.given, classes))

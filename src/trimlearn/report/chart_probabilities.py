@@ -7,14 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from trimlearn.report.chart_specs import Spec, share, short, table
-from trimlearn.report.chart_target import FEWEST, Judged
+from trimlearn.report.chart_target import FEWEST, JudgedTarget
 
 __all__ = ["probabilities"]
 
 BINS = 20  # of a histogram of probabilities: 5 % each
 
 
-def probabilities(judged: Judged) -> Iterator[Spec]:
+def probabilities(judged: JudgedTarget) -> Iterator[Spec]:
     """How sure it is that the suspects are wrong, and how many of them are innocent."""
     target = judged.target
     p = target.probability[target.flagged & np.isfinite(target.probability)]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.report.chart_specs import (
     Groups,
-    Names,
+    RowNames,
     Rows,
     Spec,
     axis,
@@ -42,14 +42,14 @@ class Seen:
     """The rows that were judged, with what their charts share."""
 
     found: RowFindings
-    names: Names
+    names: RowNames
     flagged: NDArray[np.bool_]
     groups: Groups
     rows: Rows  # those that have a score
     worst: Floats  # the score of each row of the table, 0 for those without
 
     @classmethod
-    def of(cls, found: RowFindings, names: Names) -> Self:
+    def of(cls, found: RowFindings, names: RowNames) -> Self:
         """The rows of a table."""
         flagged = np.zeros(len(found.scores), dtype=bool)
         flagged[[odd.row for odd in found.odd]] = True
@@ -84,7 +84,7 @@ class Seen:
         return table(["row", "probability", "score", "columns"], lines, len(order))
 
 
-def row_charts(found: RowFindings, names: Names) -> Iterator[Spec]:
+def row_charts(found: RowFindings, names: RowNames) -> Iterator[Spec]:
     """All charts that the fits allow."""
     seen = Seen.of(found, names)
     if len(seen.rows) < FEWEST:

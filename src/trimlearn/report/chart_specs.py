@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 __all__ = [
     "Groups",
-    "Names",
+    "RowNames",
     "Spec",
     "axis",
     "chosen",
@@ -108,7 +108,7 @@ def numbers(values: ArrayLike) -> list[float | int | None]:
 
 @final
 @dataclass(frozen=True)
-class Names:
+class RowNames:
     """What the rows are called: by their id where they have one, else by their number as the user counts."""
 
     known: Mapping[int, str]
@@ -197,7 +197,7 @@ def _first_and_some(rows: Rows, size: Floats, first: int, count: int) -> Rows:
     return np.concatenate([order[:first], lot])
 
 
-def points(x: ArrayLike, y: ArrayLike, rows: Rows, groups: Groups, names: Names, worst: Floats) -> Spec:
+def points(x: ArrayLike, y: ArrayLike, rows: Rows, groups: Groups, names: RowNames, worst: Floats) -> Spec:
     """Points as a chart wants them: the columns, the groups, and which to name, the worst of the flagged first.
 
     ``x`` and ``y``: of the rows drawn; ``groups`` and ``worst``: of all rows of the table.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trimlearn.report.chart_specs import (
     Groups,
-    Names,
+    RowNames,
     Rows,
     Spec,
     axis,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings
     from trimlearn.tables.table import Table
 
-__all__ = ["Judged", "outlier_map", "sorted_scores"]
+__all__ = ["JudgedTarget", "outlier_map", "sorted_scores"]
 
 Floats = NDArray[np.float64]
 
@@ -40,11 +40,11 @@ FEWEST = 5  # rows of a chart of points; fewer are read better in the table of s
 
 @final
 @dataclass(frozen=True)
-class Judged:
+class JudgedTarget:
     """A target that was judged, with what its charts share."""
 
     target: TargetFindings
-    names: Names
+    names: RowNames
     groups: Groups
     given: NDArray[Any]  # as the table has it: numbers or labels
     score: Floats  # finite, or NaN for rows that were not judged
@@ -52,7 +52,7 @@ class Judged:
     note: str  # on scores that are infinite
 
     @classmethod
-    def of(cls, found: Table, target: TargetFindings, names: Names) -> Self:
+    def of(cls, found: Table, target: TargetFindings, names: RowNames) -> Self:
         """The target of a table."""
         both = target.by_linear & target.by_boosting
         role = np.where(target.flagged, np.where(both, "wrong", "doubt"), "fits")
@@ -109,7 +109,7 @@ def _labels(values: pd.Series) -> NDArray[np.str_]:
     return np.where(values.isna().to_numpy(), "", np.array(words, dtype=np.str_))
 
 
-def outlier_map(judged: Judged, far: Floats | None, limit: float | None) -> Iterator[Spec]:
+def outlier_map(judged: JudgedTarget, far: Floats | None, limit: float | None) -> Iterator[Spec]:
     """How badly a row is explained against how far out its predictors lie (Rousseeuw and Van Zomeren 1990)."""
     target = judged.target
     if far is None or len(far) != len(judged.score):
@@ -155,7 +155,7 @@ def _cuts(cut: float | None, signed: bool) -> list[float]:
     return [cut, -cut] if signed else [cut]
 
 
-def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> str:
+def _map_title(judged: JudgedTarget, rows: Rows, far: Floats, limit: float | None) -> str:
     flagged = rows[judged.target.flagged[rows]]
     thing = short(judged.target.name)
     if len(flagged) == 0:
@@ -174,7 +174,7 @@ def _map_title(judged: Judged, rows: Rows, far: Floats, limit: float | None) -> 
     return f"{start}, {which} unusual predictors too"
 
 
-def sorted_scores(judged: Judged) -> Iterator[Spec]:
+def sorted_scores(judged: JudgedTarget) -> Iterator[Spec]:
     """The scores from the worst on, with the cut."""
     target = judged.target
     score = judged.score
@@ -201,7 +201,7 @@ def sorted_scores(judged: Judged) -> Iterator[Spec]:
     }
 
 
-def _scores_title(judged: Judged, rows: Rows, flagged: int) -> str:
+def _scores_title(judged: JudgedTarget, rows: Rows, flagged: int) -> str:
     if flagged == 0:
         return "No score stands out"
     score, bad = judged.score, judged.target.flagged

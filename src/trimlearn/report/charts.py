@@ -14,8 +14,8 @@ from trimlearn.report.chart_fits import coefficients, convergence, who_leaves
 from trimlearn.report.chart_models import calibration, noise_matrix
 from trimlearn.report.chart_probabilities import probabilities
 from trimlearn.report.chart_rows import row_charts
-from trimlearn.report.chart_specs import Names, Spec
-from trimlearn.report.chart_target import Judged, outlier_map, sorted_scores
+from trimlearn.report.chart_specs import RowNames, Spec
+from trimlearn.report.chart_target import JudgedTarget, outlier_map, sorted_scores
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings
@@ -86,7 +86,7 @@ def charts(
     matrix - One cell in one row does not fit the rest of the row
     bars - The one wrong cell is in price
     """
-    called = Names(names, table.first_line)
+    called = RowNames(names, table.first_line)
     fits = {} if target is None else target.fits
     extra = {"path": path, "distances": distances, "distance_limit": distance_limit, "predicted": predicted}
     known = {name: fits.get(name) if given is None else given for name, given in extra.items()}
@@ -100,9 +100,9 @@ def charts(
 
 
 def _of_target(
-    table: Table, target: TargetFindings, rows: RowFindings | None, names: Names, known: Mapping[str, Any]
+    table: Table, target: TargetFindings, rows: RowFindings | None, names: RowNames, known: Mapping[str, Any]
 ) -> Iterator[Spec]:
-    judged = Judged.of(table, target, names)
+    judged = JudgedTarget.of(table, target, names)
     far, limit = known["distances"], known["distance_limit"]
     if far is None and rows is not None:
         far, limit = rows.scores, rows.threshold

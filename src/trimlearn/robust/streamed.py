@@ -24,7 +24,7 @@ from trimlearn.robust.streamed_newton import (
 )
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["Trimming", "kept_share", "newton_streamed", "trimmed_newton", "trimming"]
+__all__ = ["ThresholdWeights", "kept_share", "newton_streamed", "trimmed_newton", "trimming"]
 
 SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
 AHEAD = 1e-5  # the same for rows that go ahead: what is best for them differs from what is best for all by more
@@ -33,7 +33,7 @@ PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory
 
 @final
 @dataclass(frozen=True)
-class Trimming:
+class ThresholdWeights:
     """Weight 1 below a threshold, ``share`` at it, 0 above; and the mean of the weighted losses."""
 
     threshold: float
@@ -53,7 +53,7 @@ def kept_share(a: np.ndarray, threshold: float, share: float) -> np.ndarray:
     return w
 
 
-def trimming(f: np.ndarray, h: float) -> Trimming:
+def trimming(f: np.ndarray, h: float) -> ThresholdWeights:
     """The weights that keep the h smallest of the losses f ≥ 0."""
     n, h = len(f), snap_h(h, len(f))
     theta = inf if h >= n else kth_by_digits(f, ceil(h) - 1)
@@ -66,7 +66,7 @@ def trimming(f: np.ndarray, h: float) -> Trimming:
         tied += int(np.count_nonzero(a == theta))
         total_loss += float(np.sum(a, dtype=np.float64, where=inside))
     left = h - below
-    return Trimming(
+    return ThresholdWeights(
         theta, min(max(left / max(tied, 1), 0.0), 1.0), (total_loss + (left * theta if left > 0 else 0)) / n
     )
 
@@ -106,7 +106,7 @@ def _alternate(newton: Newton, x: Array, h: float) -> tuple[Array, np.ndarray, l
         x = there
 
 
-def _of(found: Trimming, f: np.ndarray) -> Weigh:
+def _of(found: ThresholdWeights, f: np.ndarray) -> Weigh:
     return lambda at: found.of(f[at])
 
 

@@ -7,7 +7,7 @@ from math import inf, prod
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, eigvalsh
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.blocks import slices_apart
@@ -58,7 +58,8 @@ class Newton:
         H = _hessian(before.loss, x, weigh) + np.diag(self.penalty)
         if crossing is not None:
             unit = np.sqrt(np.maximum(np.diag(H), TINY))
-            A = H / unit / unit[:, None] + ROUNDING * np.eye(len(H))  # columns may say the same
+            A = H / unit / unit[:, None]  # columns may say the same, and sums in float32 are off by more than ROUNDING
+            A += (ROUNDING + 2 * max(0.0, -float(eigvalsh(A)[0]))) * np.eye(len(H))
             shares, U = eigh(crossing / unit / unit[:, None], A)
             H = (A - A @ (U * np.clip(shares, 0.0, MOST)) @ U.T @ A) * unit * unit[:, None]
         self._hessian = H

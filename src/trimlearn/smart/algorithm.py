@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, norm, rounding_of, zeros
 from trimlearn.problem import Problem
-from trimlearn.smart.draws import JLaw, Move, Recipe, RowLaw, Stream
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State
 from trimlearn.smart.metrics import Metric
+from trimlearn.smart.move_laws import JLaw, Move
+from trimlearn.smart.row_laws import Recipe, RowLaw
 from trimlearn.smart.sizes import affordable
 from trimlearn.smart.steps import Auto, Probe, StepRule
 from trimlearn.smart.w_step import note, renew, settle
@@ -69,8 +71,8 @@ class Algorithm1(Run):
         elif move is Move.EVALUATE:
             self.evaluation(engine, state)
         else:
-            batch = draws.recipe(self.batch)
-            self.x_step(engine, state, batch, draws.recipe(self.refresh, batch))
+            batch = Recipe.of(self.batch, draws)
+            self.x_step(engine, state, batch, Recipe.of(self.refresh, draws, batch))
         state.k += 1
         if self.random_output:
             self._sample(engine, state)

@@ -17,8 +17,8 @@ from trimlearn._utils.text import described
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
-from trimlearn.smart.draws import ALL
 from trimlearn.smart.method import MetricMemory, State
+from trimlearn.smart.row_laws import ALL
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine

@@ -13,11 +13,12 @@ from trimlearn._utils.validation import is_number
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Blocks, Everything, JLaw, Nothing, RowLaw, WithReplacement
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.finish import Finished, can_finish, finisher
 from trimlearn.smart.method import Method
 from trimlearn.smart.metrics import LBFGS, Diagonal, Euclidean, Metric, default_metric, make_metric
+from trimlearn.smart.move_laws import JLaw
+from trimlearn.smart.row_laws import Blocks, Everything, Nothing, RowLaw, WithReplacement
 from trimlearn.smart.steps import Auto, Fixed, StepRule, check_step_size
 from trimlearn.smart.theory import theorem1
 from trimlearn.weights import AllOnes
@@ -66,7 +67,8 @@ class SMART(Method):
 
     Examples
     --------
-    >>> from trimlearn.smart.draws import Coin, Nothing, WithReplacement
+    >>> from trimlearn.smart.move_laws import Coin
+    >>> from trimlearn.smart.row_laws import Nothing, WithReplacement
     >>> SMART(WithReplacement(64), Coin(q=0.1), Nothing()).batch.b
     64
     """

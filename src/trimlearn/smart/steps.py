@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn._utils.validation import is_number
-from trimlearn.smart.draws import Draws, Recipe, RowLaw, WithReplacement
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Metric, unit
+from trimlearn.smart.row_laws import Recipe, RowLaw, WithReplacement
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -63,7 +64,7 @@ class Probe:
     def rows(self) -> Recipe:
         """The minibatch, settled when first asked for."""
         n = self.engine.problem.n
-        return self.draws.recipe(self.law.sized(probe_size(n), n))
+        return Recipe.of(self.law.sized(probe_size(n), n), self.draws)
 
     def largest(self) -> tuple[float, bool]:
         """λ_max(M⁻¹H) + ν·tr(M⁻¹H), H the Hessian of 1/m Σ wᵢfᵢ at x over the m rows; and whether H < 0 there.

@@ -9,8 +9,9 @@ from math import inf
 from typing import TypedDict, Unpack
 
 from trimlearn._utils.validation import check_choice
-from trimlearn.smart.draws import Blocks, Coin, Cyclic, Every, Everything, Nothing, RowLaw, Same, WithReplacement
 from trimlearn.smart.metrics import Metric
+from trimlearn.smart.move_laws import Coin, Cyclic, Every
+from trimlearn.smart.row_laws import Blocks, Everything, Nothing, RowLaw, Same, WithReplacement
 from trimlearn.smart.smart import SMART, Step
 from trimlearn.smart.steps import Decaying, StepRule, check_step_size
 

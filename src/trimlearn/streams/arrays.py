@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.validation import is_integer
-from trimlearn.streams.layout import Feature, Layout
+from trimlearn.streams.layout import MatrixColumns, SourceColumn
 from trimlearn.streams.pieces import NpyPiece, NpzPiece, Piece, naming, npz_header, npz_names
 
 __all__ = ["array_layout", "npy_pieces", "npz_pieces", "target_dtype", "whole", "working_dtype"]
 
-Found = tuple[list[Piece], Layout]
+Found = tuple[list[Piece], MatrixColumns]
 
 
 def npy_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[Any] | None) -> Found:
@@ -58,7 +58,7 @@ def npz_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[
 
 def array_layout(
     width: int, kind: np.dtype[Any], target: Any, columns: Any, dtype: np.dtype[Any] | None, beside: Any = None
-) -> Layout:
+) -> MatrixColumns:
     """The layout of rows of ``width`` numbers of one ``kind``; ``beside``: the type of a target that is no column."""
 
     def number(column: Any, name: str) -> int:
@@ -72,13 +72,13 @@ def array_layout(
         raise ValueError("columns is empty: X must have at least one column.")
     dtype = working_dtype([kind]) if dtype is None else dtype
     mine = np.dtype(beside if beside is not None else kind)
-    features = tuple(Feature(j) for j in chosen)
-    return Layout(features, at, None, dtype, target_dtype(mine, dtype), named=False, written=whole(mine))
+    features = tuple(SourceColumn(j) for j in chosen)
+    return MatrixColumns(features, at, None, dtype, target_dtype(mine, dtype), named=False, written=whole(mine))
 
 
 def working_dtype(kinds: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
     """float32 where that holds every number of these types, as `trimlearn.losses.Linear` has it, else float64."""
-    single = all(kind.itemsize <= 2 or kind == np.float32 for kind in kinds)
+    single = all(kind.itemsize <= 2 or kind.newbyteorder("=") == np.float32 for kind in kinds)
     return np.dtype(np.float32 if single else np.float64)
 
 

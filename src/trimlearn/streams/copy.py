@@ -111,9 +111,10 @@ def _copied(data: Dataset, cache: Path | None, which: Any, write: Callable[[int]
             _claim(file, size)
             write(file.fileno())
             return _mapped(data, file)  # which is there as long as it is mapped
-    cache.mkdir(parents=True, exist_ok=True)
+    with _room(str(cache), size):
+        cache.mkdir(parents=True, exist_ok=True)
     named = cache / f"{data.fingerprint(which)}.rows"
-    if not named.exists():
+    if not named.exists() or named.stat().st_size != size:  # one that was cut short is made again
         with replacing(named) as temporary, _room(str(cache), size), open(temporary, "w+b") as file:
             _claim(file, size)
             write(file.fileno())
@@ -129,12 +130,16 @@ def _size(data: Dataset) -> int:
 
 @contextmanager
 def _room(folder: str, size: int) -> Iterator[None]:
-    """A full disk is one clear error."""
+    """A full disk is one clear error, and so is a folder that cannot be written."""
     try:
         yield
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise
+            raise OSError(
+                error.errno,
+                f"the copy of the rows cannot be written in {folder} ({error.strerror}): set TMPDIR, or give cache=, a "
+                "folder that can be written",
+            ) from error
         free = ""
         with suppress(OSError):
             import shutil

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, final
 
-__all__ = ["CsvForm", "csv_kinds", "csv_names"]
+__all__ = ["COMPRESSED", "CsvForm", "csv_kinds", "csv_names"]
+
+COMPRESSED = (".gz", ".bz2", ".zst")  # how a compressed file of text may end: pyarrow.csv.open_csv unpacks these
 
 DELIMITERS = (",", ";", "\t", "|")  # that are looked for in the first line, the first of them where there is none
-HEADER = 1 << 20  # characters of a first line at most: a limit on memory
+HEADER = 1 << 20  # bytes of a first line at most: a limit on memory
 
 
 @final
@@ -39,9 +41,11 @@ def csv_kinds(file: str) -> tuple[Any, CsvForm]:
     """
     import pyarrow as pa
 
-    with open(file, encoding="utf-8", errors="replace") as opened:
-        line = opened.readline(HEADER)
+    line = _first_line(file)
     delimiter = max(DELIMITERS, key=line.count)
+    names = [name.strip().strip('"') for name in line.split(delimiter)]
+    if all(map(_is_number, names)) and any("." in name for name in names):  # 0, 1, 2 ... may be names
+        raise ValueError("its first line holds numbers, which would be lost: write the names of the columns there")
     schemas = {}
     for point in (".",) if delimiter == "," else (".", ","):
         with CsvForm(delimiter, point).opened(file) as reader:
@@ -58,3 +62,25 @@ def csv_names(file: str, form: CsvForm) -> list[str]:
     """The columns of a file."""
     with form.opened(file) as reader:
         return list(reader.schema.names)
+
+
+def _first_line(file: str) -> str:
+    """The line with the names, as far as it goes."""
+    import pyarrow as pa
+
+    with pa.input_stream(file) as opened:  # which unpacks what its name says is packed, as open_csv does
+        start = opened.read(HEADER)
+    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise ValueError("it is written in UTF-16: save it as UTF-8")
+    try:
+        return str(start.splitlines()[0].decode("utf-8-sig")) if start else ""
+    except UnicodeDecodeError:
+        raise ValueError("the names of its columns are not written in UTF-8: save it as UTF-8") from None
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True

@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn.streams.copy import OrderedCopy, ShuffledCopy, fingerprint, ordered_copy, shuffled_copy
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Block, Piece
 from trimlearn.streams.shuffle import Deal, deal_for
 
@@ -28,7 +28,7 @@ class Dataset:
     ----------
     pieces : sequence of Piece
         What can be read alone, in order: row groups, batches, shards.
-    layout : Layout
+    layout : MatrixColumns
         How they become a matrix and a target.
     cache : path, optional
         The folder to keep shuffled copies in; None: an unnamed temporary file.
@@ -57,14 +57,21 @@ class Dataset:
     ((3, 2), [3])
     """
 
-    def __init__(self, pieces: Any, layout: Layout, cache: Any = None, in_memory: bool | None = None) -> None:
+    def __init__(self, pieces: Any, layout: MatrixColumns, cache: Any = None, in_memory: bool | None = None) -> None:
         self.pieces: tuple[Piece, ...] = tuple(pieces)
         self.layout, self.in_memory = layout, in_memory
         self.cache = None if cache is None else Path(os.fspath(cache))
         self.n = sum(piece.rows for piece in self.pieces)
         self.p = layout.width
         beside = isinstance(self.pieces[0], ArrayPiece) and self.pieces[0].t is not None
+        self._stamps = {file: _stamp(file) for file in self._files}
         self.has_target = layout.target is not None or beside or getattr(self.pieces[0], "y", None) is not None
+
+    @property
+    def _files(self) -> list[str]:
+        """The files that the rows lie in."""
+        found = dict.fromkeys(str(vars(piece).get("file", "")) for piece in self.pieces)
+        return [file for file in found if os.path.exists(file)]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -79,6 +86,13 @@ class Dataset:
     def __repr__(self) -> str:
         return f"Dataset({self.n:,} rows x {self.p} columns in {len(self.pieces)} pieces, {self.layout.dtype})"
 
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        """No array is made in silence: who asks for one cannot stream."""
+        raise ValueError(
+            "X is a Dataset, which only TrimmedLinearRegression, TrimmedLogisticRegression and TrimmedGLM stream: give "
+            "X and y from data.load() where they fit in memory, else a sample of the rows."
+        )
+
     def read(self, piece: Piece) -> Block:
         """Matrix and target of one piece."""
         return piece.read(self.layout)
@@ -92,6 +106,9 @@ class Dataset:
             while (block := coming.result()) is not None:
                 coming = reader.submit(next, parts, None)
                 yield block
+        for file, stamp in self._stamps.items():
+            if _stamp(file) != stamp:
+                raise ValueError(f"{file} has been written again since the dataset was opened: open it again.")
 
     def load(self) -> Block:
         """All rows in memory."""
@@ -129,8 +146,8 @@ class Dataset:
 
     def fingerprint(self, seed: Any) -> str:
         """What tells a copy of these rows from others: files by name, size and time, columns, and the seed."""
-        files = sorted({str(vars(piece).get("file", "")) for piece in self.pieces} - {""})
-        known: list[Any] = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in files]
+        files = sorted(self._files)
+        known: list[Any] = [(name, *_stamp(name)) for name in files]
         if not files:  # of an array there is no name: its content
             from hashlib import sha256
 
@@ -140,3 +157,9 @@ class Dataset:
                 digest.update(b"" if t is None else t.tobytes())
             known = [digest.hexdigest()]
         return fingerprint([known, [piece.rows for piece in self.pieces], repr(self.layout), seed])
+
+
+def _stamp(file: str) -> tuple[int, int]:
+    """What tells a file from one that was written later under its name: its size and time."""
+    known = os.stat(file)
+    return known.st_size, known.st_mtime_ns

@@ -9,14 +9,14 @@ from typing import Any, final
 
 import numpy as np
 
-__all__ = ["Feature", "Layout", "categories_in", "check_finite", "codes_of", "is_categorical"]
+__all__ = ["MatrixColumns", "SourceColumn", "categories_in", "check_finite", "codes_of", "is_categorical"]
 
 STRIP = 4096  # rows written at a time into a row-major matrix: 20 columns of them, 0.3 MB, stay in a level-2 cache
 
 
 @final
 @dataclass(frozen=True)
-class Feature:
+class SourceColumn:
     """A column by its name, or its number in an array; ``categories`` of text and dictionaries, one column for each."""
 
     column: str | int
@@ -30,7 +30,7 @@ class Feature:
 
 @final
 @dataclass(frozen=True)
-class Layout:
+class MatrixColumns:
     """How a piece of a file becomes a matrix and a target.
 
     features: the columns, in order. target: that of y; None: there is none, or it lies beside X. classes: of a target
@@ -38,7 +38,7 @@ class Layout:
     have names; those of arrays have numbers.
     """
 
-    features: tuple[Feature, ...]
+    features: tuple[SourceColumn, ...]
     target: str | int | None
     classes: tuple[str, ...] | None
     dtype: np.dtype[Any]

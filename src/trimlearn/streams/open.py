@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import glob
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.validation import as_numeric, is_sparse
+from trimlearn._utils.validation import as_numeric, is_collection, is_sparse
 from trimlearn.streams.arrays import array_layout, npy_pieces, npz_pieces
 from trimlearn.streams.dataset import Dataset
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.files import find_files, is_path, kind_of
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Piece
-from trimlearn.streams.tables import TABLES, table_pieces
+from trimlearn.streams.tables import TABLES, held_pieces, table_pieces
 
 __all__ = ["open_dataset"]
 
@@ -36,9 +35,10 @@ def open_dataset(
 
     Parameters
     ----------
-    source : path, pattern, list of paths, pyarrow Dataset, or array
-        Files of one kind: .parquet, .arrow or .feather (Arrow's file format), .csv, .npy or .npz. A folder stands for
-        all files of that kind in it; a pattern ("part-*.parquet") for those it matches. Or a memory map or an array.
+    source : path, pattern, list of paths, pyarrow Dataset, table, or array
+        Files of one kind: .parquet, .arrow or .feather, .csv (also .csv.gz, .csv.bz2, .csv.zst), .npy or .npz. A folder
+        stands for all files of that kind in it; a pattern ("part-*.parquet") for those it matches. Or what is in memory
+        already: a table of pyarrow, pandas or polars, a memory map or an array.
     target : str, int or array, optional
         The column of y: a name in tables and .npz files, a number in .npy files and arrays; beside an array, y itself.
     columns : list, optional
@@ -66,8 +66,7 @@ def open_dataset(
     Examples
     --------
     >>> import tempfile, numpy as np
-    >>> from pathlib import Path
-    >>> from trimlearn import TrimmedLinearRegression, open_dataset
+    >>>     >>> from trimlearn import TrimmedLinearRegression, open_dataset
     >>> folder = tempfile.TemporaryDirectory()
     >>> for k in range(3):
     ...     x = np.arange(20.0) + 20 * k
@@ -82,13 +81,18 @@ def open_dataset(
     """
     if isinstance(source, Dataset):
         return source
+    if is_collection(source):
+        raise ValueError("source is a Dask collection, which is not streamed: give it to fit as X, with y beside it.")
     given = _dtype(dtype)
     if columns is not None:
         columns = _column_list(columns)
-    if not _is_path(source) and not isinstance(source, (list, tuple)) and not hasattr(source, "files"):
+    if (table := _as_table(source, target)) is not None:
+        known = None if like is None else like.layout
+        return Dataset(*held_pieces(table, target, columns, given, known), cache, in_memory)
+    if not is_path(source) and not isinstance(source, (list, tuple)) and not hasattr(source, "files"):
         return Dataset(*_of_array(source, target, columns, given), cache, in_memory)
     files = find_files(source)
-    kind = _kind(files)
+    kind = kind_of(files)
     if kind in TABLES:
         found = table_pieces(files, kind, target, columns, given, None if like is None else like.layout)
         return Dataset(*found, cache, in_memory)
@@ -96,72 +100,6 @@ def open_dataset(
     if like is not None and like.p != layout.width:
         raise ValueError(f"{files[0]} has {layout.width} columns, and like has {like.p}.")
     return Dataset(pieces, layout, cache, in_memory)
-
-
-def find_files(source: Any) -> list[str]:
-    """The files that a path, a pattern, a list of them or an Arrow dataset stand for, sorted unless listed."""
-    if hasattr(source, "files"):  # a pyarrow dataset
-        return _files_of(source)
-    if isinstance(source, (list, tuple)):
-        if not source:
-            raise ValueError("source is an empty list; give at least one file.")
-        return [file for part in source for file in find_files(part)]
-    path = os.fspath(source)
-    if os.path.isdir(path):
-        found = sorted(str(file) for file in Path(path).rglob("*") if file.is_file() and not _is_hidden(file, path))
-        keyed = [file for file in found if "=" in os.path.relpath(os.path.dirname(file), path)]
-        if keyed:
-            raise ValueError(
-                f"{keyed[0]} lies in a folder that stands for a column (key=value): such columns are not read. Write "
-                "it into the files, or list the files to do without it."
-            )
-        known = [file for file in found if _suffix(file) in (*TABLES, ".npy", ".npz")]
-        if not known:
-            raise ValueError(f"{path} holds no .parquet, .arrow, .feather, .csv, .npy or .npz files.")
-        return known
-    pattern = glob.has_magic(path) and not os.path.isfile(path)  # brackets may be part of a name
-    found = sorted(glob.glob(path, recursive=True)) if pattern else [path]
-    if not found or not all(os.path.isfile(file) for file in found):
-        raise FileNotFoundError(f"{path}: there is no such file.")
-    return found
-
-
-def _files_of(dataset: Any) -> list[str]:
-    """The files of a pyarrow dataset; ValueError where it knows a column that they do not hold."""
-    files = [str(file) for file in dataset.files]
-    if not files:
-        raise ValueError("source is a dataset without files.")
-    inside = set(next(dataset.get_fragments()).physical_schema.names)
-    beside = [name for name in dataset.schema.names if name not in inside]
-    if beside:
-        raise ValueError(
-            f"the column {beside[0]!r} of the dataset is not in {files[0]} but in the names of folders: such columns "
-            "are not read. Write it into the files, or list the files to do without it."
-        )
-    return files
-
-
-def _is_hidden(file: Path, folder: str) -> bool:
-    """Whether a name says that it is no data, as _SUCCESS and .crc do."""
-    return any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-
-
-def _is_path(source: Any) -> bool:
-    return isinstance(source, (str, os.PathLike))
-
-
-def _suffix(file: str) -> str:
-    return os.path.splitext(file)[1].lower()
-
-
-def _kind(files: list[str]) -> str:
-    kinds = {_suffix(file): file for file in reversed(files)}
-    if len(kinds) > 1:
-        raise ValueError(f"source holds files of several kinds, {' and '.join(sorted(kinds.values()))}; give one kind.")
-    kind = _suffix(files[0])
-    if kind not in (*TABLES, ".npy", ".npz"):
-        raise ValueError(f"{files[0]} is no .parquet, .arrow, .feather, .csv, .npy or .npz file.")
-    return kind
 
 
 def _dtype(dtype: Any) -> np.dtype[Any] | None:
@@ -184,10 +122,32 @@ def _column_list(columns: Any) -> list[Any]:
     return found
 
 
-def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], Layout]:
+def _as_table(source: Any, target: Any) -> Any:
+    """An Arrow table of a data frame, a table or a dataset that is in memory; None of anything else, and where the
+    target is no name: then it is rows of numbers."""
+    known = any(hasattr(source, name) for name in ("__arrow_c_stream__", "iloc", "to_table"))
+    if not known or hasattr(source, "files") or not (target is None or isinstance(target, str)):
+        return None
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise ImportError("source is a table, which is read by pyarrow: pip install pyarrow") from error
+    if hasattr(source, "to_table"):  # a dataset in memory, or one that is filtered
+        return source.to_table()
+    if hasattr(source, "iloc"):  # pandas, whose index is no column
+        return pa.Table.from_pandas(source, preserve_index=False)
+    return pa.table(source)
+
+
+def _of_array(source: Any, target: Any, columns: Any, dtype: Any) -> tuple[list[Piece], MatrixColumns]:
     """The pieces of an array or a memory map."""
     if is_sparse(source):
         raise ValueError("source is a sparse matrix: give it to fit as X, with y beside it; it is not streamed.")
+    if not hasattr(source, "__array__"):
+        raise ValueError(
+            "source must be a path, a pattern, a list of paths, a table or a NumPy array of rows and columns, got "
+            f"{type(source).__name__}."
+        )
     A = as_numeric(source, "source")
     if not isinstance(A, np.ndarray) or A.ndim != 2 or 0 in A.shape:
         raise ValueError(f"source must be paths, or a NumPy array of rows and columns, got {type(source).__name__}.")

@@ -14,22 +14,9 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.streams.csv import CsvForm
-from trimlearn.streams.layout import Layout
+from trimlearn.streams.layout import MatrixColumns
 
-__all__ = [
-    "ArrayPiece",
-    "ArrowPiece",
-    "Block",
-    "CsvPiece",
-    "NpyPiece",
-    "NpzPiece",
-    "ParquetPiece",
-    "Piece",
-    "TablePiece",
-]
-
-BUFFER = 1 << 20  # bytes of a column of Parquet that are held: else all of it in a row group, which may be the file
+__all__ = ["ArrayPiece", "Block", "NpyPiece", "NpzPiece", "Piece", "naming"]
 
 Block = tuple[np.ndarray, np.ndarray | None]  # rows of X, and their targets
 
@@ -45,11 +32,24 @@ class Piece(ABC):
         """Where it lies, in words for an error."""
 
     @abstractmethod
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         """Its rows in order, ``size`` at a time at most."""
 
     @final
-    def read(self, layout: Layout) -> Block:
+    def blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
+        """Its rows in order, ``size`` at a time at most; ValueError where there are not as many as there were."""
+        found = 0
+        with naming(self.place):
+            for X, t in self._blocks(layout, size):
+                found += len(X)
+                if found > self.rows:
+                    raise ValueError(f"it has more rows now than the {self.rows} it had when it was opened")
+                yield X, t
+            if found < self.rows:
+                raise ValueError(f"it has {found} rows now and had {self.rows} when it was opened")
+
+    @final
+    def read(self, layout: MatrixColumns) -> Block:
         """All its rows."""
         found = list(self.blocks(layout, max(1, self.rows)))
         if len(found) == 1:
@@ -92,7 +92,7 @@ class ArrayPiece(Piece):
     def place(self) -> str:
         return f"X, rows {self.start} to {self.stop - 1}"
 
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
         for i in range(self.start, self.stop, size):
             at = slice(i, min(i + size, self.stop))
             yield layout.of_array(self.A[at], None if self.t is None else self.t[at], self.place, i)
@@ -110,11 +110,10 @@ class NpyPiece(Piece):
     def place(self) -> str:
         return self.file
 
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
-        with naming(self.place):
-            A = np.load(self.file, mmap_mode="r", allow_pickle=False)
-            for i in range(0, self.rows, size):
-                yield layout.of_array(A[i : i + size], None, self.place, i)
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
+        A = np.load(self.file, mmap_mode="r", allow_pickle=False)
+        for i in range(0, len(A), size):
+            yield layout.of_array(A[i : i + size], None, self.place, i)
 
 
 @final
@@ -131,13 +130,12 @@ class NpzPiece(Piece):
     def place(self) -> str:
         return self.file
 
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
-        with naming(self.place):
-            targets: Iterator[Any] = iter(lambda: None, 0) if self.y is None else npz_rows(self.file, self.y, size)
-            first = 0
-            for A, t in zip(npz_rows(self.file, self.X, size), targets, strict=False):
-                yield layout.of_array(A, t, self.place, first)
-                first += len(A)
+    def _blocks(self, layout: MatrixColumns, size: int) -> Iterator[Block]:
+        targets: Iterator[Any] = iter(lambda: None, 0) if self.y is None else npz_rows(self.file, self.y, size)
+        first = 0
+        for A, t in zip(npz_rows(self.file, self.X, size), targets, strict=False):
+            yield layout.of_array(A, t, self.place, first)
+            first += len(A)
 
 
 def npz_header(file: str, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -181,103 +179,3 @@ def _header(stream: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     if dtype.hasobject or not shape:
         raise ValueError(f"holds {dtype} of shape {shape}, not rows of numbers")
     return shape, bool(fortran), dtype
-
-
-class TablePiece(Piece):
-    """Rows of a table with named columns, read by Arrow."""
-
-    file: str
-
-    @abstractmethod
-    def batches(self, columns: list[str], size: int) -> Iterator[Any]:
-        """Record batches with these columns."""
-
-    @abstractmethod
-    def schema(self) -> Any:
-        """The columns of the file, and their types."""
-
-    @final
-    def blocks(self, layout: Layout, size: int) -> Iterator[Block]:
-        first = 0
-        with naming(self.place):
-            for batch in self.batches(layout.columns, size):
-                for start in range(0, batch.num_rows, size):
-                    part = batch.slice(start, size)
-                    yield layout.of_table(part, self.place, first)
-                    first += part.num_rows
-            if first != self.rows:
-                raise ValueError(f"it has {first} rows now and had {self.rows} when it was opened")
-
-
-@final
-@dataclass(frozen=True)
-class ParquetPiece(TablePiece):
-    """A row group of a Parquet file."""
-
-    file: str
-    group: int
-    rows: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}, row group {self.group}"
-
-    def batches(self, columns: list[str], size: int) -> Iterator[Any]:
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.file, buffer_size=BUFFER) as opened:
-            yield from opened.iter_batches(size, row_groups=[self.group], columns=columns)
-
-    def schema(self) -> Any:
-        import pyarrow.parquet as pq
-
-        return pq.read_schema(self.file)
-
-
-@final
-@dataclass(frozen=True)
-class ArrowPiece(TablePiece):
-    """A record batch of an Arrow (Feather) file, which is mapped into memory."""
-
-    file: str
-    number: int
-    rows: int
-
-    @property
-    def place(self) -> str:
-        return f"{self.file}, batch {self.number}"
-
-    def batches(self, columns: list[str], size: int) -> Iterator[Any]:
-        import pyarrow as pa
-
-        with pa.memory_map(self.file) as mapped:
-            yield pa.ipc.open_file(mapped).get_batch(self.number).select(columns)
-
-    def schema(self) -> Any:
-        import pyarrow as pa
-
-        with pa.memory_map(self.file) as mapped:
-            return pa.ipc.open_file(mapped).schema
-
-
-@final
-@dataclass(frozen=True)
-class CsvPiece(TablePiece):
-    """A CSV file; its columns hold what the first rows of the first file do, as the types of ``kinds`` say."""
-
-    file: str
-    rows: int
-    kinds: Any
-    form: CsvForm
-
-    @property
-    def place(self) -> str:
-        return self.file
-
-    def batches(self, columns: list[str], size: int) -> Iterator[Any]:
-        types = {name: self.kinds.field(name).type for name in columns}
-        with self.form.opened(self.file, types) as reader:
-            yield from reader
-
-    def schema(self) -> Any:
-        return self.kinds

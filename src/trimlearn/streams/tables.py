@@ -10,25 +10,50 @@ import numpy as np
 
 from trimlearn.streams.arrays import target_dtype, whole, working_dtype
 from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
-from trimlearn.streams.layout import Feature, Layout, categories_in, is_categorical
-from trimlearn.streams.pieces import ArrowPiece, CsvPiece, ParquetPiece, TablePiece, naming
+from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical
+from trimlearn.streams.pieces import Piece, naming
+from trimlearn.streams.table_pieces import (
+    ArrowPiece,
+    ArrowStreamPiece,
+    CsvPiece,
+    HeldPiece,
+    ParquetPiece,
+    TablePiece,
+    arrow_stream,
+)
 
-__all__ = ["TABLES", "table_pieces"]
+__all__ = ["TABLES", "held_pieces", "table_pieces"]
 
-TABLES = (".parquet", ".arrow", ".feather", ".csv")
+TABLES = (".parquet", ".arrow", ".feather", ".csv")  # the kinds of files, after `trimlearn.streams.files.kind_of`
+ARROW = b"ARROW1"  # with which an Arrow file begins, and a stream does not: Arrow's columnar format, "IPC File Format"
 MANY = 1000  # categories of a column: more are names or numbers of rows, and a limit on memory (a choice)
 SCANNED = 1 << 16  # rows at a time when categories are looked for: a limit on memory, some MB of text
 
 
 def table_pieces(
-    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: Layout | None
-) -> tuple[list[TablePiece], Layout]:
+    files: Sequence[str], kind: str, target: Any, columns: Any, dtype: Any, like: MatrixColumns | None
+) -> tuple[list[TablePiece], MatrixColumns]:
     """The pieces of tables with the same columns, and their layout; ``like``: one that is known."""
-    with naming(files[0]):
-        written = csv_kinds(files[0]) if kind == ".csv" else None
-    pieces = [piece for file in files for piece in _pieces(file, kind, files[0], written)]
+    written = _written(files) if kind == ".csv" else None
+    pieces: list[TablePiece] = [piece for file in files for piece in _pieces(file, kind, files[0], written)]
     if not pieces:
         raise ValueError(f"{files[0]} {'and the others have' if len(files) > 1 else 'has'} no rows.")
+    return pieces, _layout_of(pieces, target, columns, dtype, like)
+
+
+def held_pieces(
+    table: Any, target: Any, columns: Any, dtype: Any, like: MatrixColumns | None
+) -> tuple[list[Piece], MatrixColumns]:
+    """The same of a table that is in memory."""
+    if not table.num_rows:
+        raise ValueError("source is a table without rows.")
+    pieces = [HeldPiece(table)]
+    return [*pieces], _layout_of(pieces, target, columns, dtype, like)
+
+
+def _layout_of(
+    pieces: Sequence[TablePiece], target: Any, columns: Any, dtype: Any, like: MatrixColumns | None
+) -> MatrixColumns:
     schema = pieces[0].schema()
     if like is not None:
         layout = like
@@ -39,7 +64,19 @@ def table_pieces(
         wanted = _wanted(schema, pieces[0].file, target, columns)
         layout = _layout(pieces, schema, target, wanted, dtype)
     _check_alike(pieces, schema, wanted, every=columns is None and like is None)
-    return pieces, layout
+    return layout
+
+
+def _written(files: Sequence[str]) -> tuple[Any, CsvForm]:
+    """The columns and the form of CSV files, by the first that has rows: without any, a column is of no type."""
+    found = None
+    for file in files:
+        with naming(file):
+            found = csv_kinds(file)
+        if not all(str(kind) == "null" for kind in found[0].types):
+            break
+    assert found is not None, "there is a file"
+    return found
 
 
 def _pieces(file: str, kind: str, first: str, written: tuple[Any, CsvForm] | None) -> list[TablePiece]:
@@ -55,6 +92,8 @@ def _pieces(file: str, kind: str, first: str, written: tuple[Any, CsvForm] | Non
         import pyarrow as pa
 
         with pa.memory_map(file) as mapped:
+            if mapped.read(len(ARROW)) != ARROW:  # it may be a stream, which is read from its beginning
+                return [ArrowStreamPiece(file, rows)] if (rows := sum(b.num_rows for b in arrow_stream(file))) else []
             opened = pa.ipc.open_file(mapped)
             batches = [opened.get_batch(k).num_rows for k in range(opened.num_record_batches)]
         return [ArrowPiece(file, k, rows) for k, rows in enumerate(batches) if rows]
@@ -119,7 +158,7 @@ def _check_alike(pieces: Sequence[TablePiece], schema: Any, wanted: list[str], e
             )
 
 
-def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list[str], dtype: Any) -> Layout:
+def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list[str], dtype: Any) -> MatrixColumns:
     text = [name for name in wanted if is_categorical(schema.field(name).type)]
     found: dict[str, set[Any]] = {name: set() for name in text}
     for piece in pieces if text else ():
@@ -132,13 +171,13 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
                     "group them."
                 )
     known = {name: tuple(sorted(values)) for name, values in found.items()}
-    features = tuple(Feature(name, known.get(name)) for name in wanted if name != target)
+    features = tuple(SourceColumn(name, known.get(name)) for name in wanted if name != target)
     kinds = [np.dtype(np.int8) if f.column in known else _kind(schema, str(f.column), pieces[0].file) for f in features]
     dtype = working_dtype(kinds) if dtype is None else dtype
     classes = known.get(target)
     of_target = np.dtype(np.int8) if classes is not None or target is None else _kind(schema, target, pieces[0].file)
     written = None if classes is not None or target is None else whole(of_target)
-    return Layout(features, target, classes, dtype, target_dtype(of_target, dtype), named=True, written=written)
+    return MatrixColumns(features, target, classes, dtype, target_dtype(of_target, dtype), named=True, written=written)
 
 
 def _kind(schema: Any, name: str, file: str) -> np.dtype[Any]:

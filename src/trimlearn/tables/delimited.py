@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from trimlearn.tables.encodings import as_utf8
-from trimlearn.tables.layout import HEAD, Layout, find_layout
+from trimlearn.tables.layout import HEAD, TextLayout, find_layout
 from trimlearn.tables.names import unique_names
 from trimlearn.tables.raw import Raw, arrow
 from trimlearn.tables.records import plain_line_ends, read_records
@@ -49,7 +49,7 @@ def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
     )
 
 
-def _names(layout: Layout, count: int) -> tuple[list[str], list[str]]:
+def _names(layout: TextLayout, count: int) -> tuple[list[str], list[str]]:
     if layout.names is None:
         return [f"column {j + 1}" for j in range(count)], []
     return unique_names(["", *layout.names] if count > len(layout.names) else layout.names)
@@ -66,7 +66,7 @@ def _check_language(head: bytes, name: str) -> None:
             raise ValueError(f"{name} holds {what}, not a table of delimited text; save the table as CSV.")
 
 
-def _without_spare(columns: list[Any], layout: Layout) -> tuple[list[Any], list[str]]:
+def _without_spare(columns: list[Any], layout: TextLayout) -> tuple[list[Any], list[str]]:
     """Without the column that stands there only because each line ends with a delimiter."""
     if not layout.row_names or not _is_blank(columns[-1]):
         return columns, []
@@ -78,7 +78,7 @@ def _is_blank(column: Any) -> bool:
     return not len(column) or bool(pa.compute.all(pa.compute.equal(column, "")).as_py())
 
 
-def _columns(text: bytes, layout: Layout, name: str) -> tuple[list[Any], list[str]]:
+def _columns(text: bytes, layout: TextLayout, name: str) -> tuple[list[Any], list[str]]:
     """The cells, one array of strings for each column: by Arrow, or line by line where it finds a ragged one."""
     if layout.start >= len(text) and text.count(b'"') % 2:
         raise ValueError(f"{name}: a quotation mark among the names is never closed; close or remove it.")
@@ -93,7 +93,7 @@ def _columns(text: bytes, layout: Layout, name: str) -> tuple[list[Any], list[st
     return columns, _skipped(text, layout, len(table), comments)
 
 
-def _by_arrow(text: bytes, layout: Layout) -> tuple[Any, int]:
+def _by_arrow(text: bytes, layout: TextLayout) -> tuple[Any, int]:
     pa = arrow()
     from pyarrow import csv
 
@@ -144,7 +144,7 @@ def _check_closed(columns: list[Any], text: bytes, name: str) -> None:
         raise ValueError(f"{name}: a quotation mark that opens in line {line} is never closed; close or remove it.")
 
 
-def _skipped(text: bytes, layout: Layout, rows: int, comments: int) -> list[str]:
+def _skipped(text: bytes, layout: TextLayout, rows: int, comments: int) -> list[str]:
     """A note where lines were passed over, since lines are then not numbered as in the file."""
     if b'"' in text:
         lines = rows + comments  # line ends within cells cannot be told from empty lines here

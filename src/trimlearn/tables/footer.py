@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from trimlearn.tables.cells import is_missing_number
-from trimlearn.tables.layout import Record
+from trimlearn.tables.layout import TextRecord
 from trimlearn.tables.numbers import read_numbers
 from trimlearn.tables.raw import Raw, shown_words
 
@@ -23,11 +23,13 @@ TOTAL = re.compile(
 ROUNDED = 0.01  # of a sum: a total may have been taken of more digits than are shown, or before a cell went wrong
 
 
-def are_remarks(records: list[Record]) -> bool:
+def are_remarks(records: list[TextRecord]) -> bool:
     """Whether records of another length, which end a text, are remarks: sentences, or set off by an empty line.
 
-    >>> are_remarks([Record([], 5, 5), Record(["* provisional"], 6, 6)]), are_remarks([Record(["12.5"], 5, 5)])
-    (True, False)
+    >>> are_remarks([TextRecord([], 5, 5), TextRecord(["* provisional"], 6, 6)])
+    True
+    >>> are_remarks([TextRecord(["12.5"], 5, 5)])
+    False
     """
     filled = [r for r in records if any(cell.strip() for cell in r.fields)]
     set_off = bool(records) and not any(cell.strip() for cell in records[0].fields)
@@ -80,7 +82,7 @@ def _end_of_rows(raw: Raw) -> int:
     end = raw.rows
     while end > max(1, raw.rows - MOST) and sum(map(bool, _row(raw, end - 1))) <= 1:
         end -= 1
-    below = [Record(list(filter(None, _row(raw, row))), 0, 0) for row in range(end, raw.rows)]
+    below = [TextRecord(list(filter(None, _row(raw, row))), 0, 0) for row in range(end, raw.rows)]
     return end if end > 1 and any(record.fields for record in below) and are_remarks(below) else raw.rows
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn.tables.frames import from_array, from_frame
-from trimlearn.tables.layout import Record, table_start, titles_cut
+from trimlearn.tables.layout import TextRecord, table_start, titles_cut
 from trimlearn.tables.names import TWO_ROWS, has_names, two_rows_of_names, unique_names
 from trimlearn.tables.raw import Raw, arrow, pandas
 
@@ -132,7 +132,7 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     used = [j for j in range(max(map(len, rows))) if any(len(row) > j and row[j].strip() for row in rows)]
     full = [(i, [row[j] if j < len(row) else "" for j in range(used[0], used[-1] + 1)]) for i, row in enumerate(rows)]
     last = max(i for i, row in full if any(cell.strip() for cell in row))
-    filled = [Record(row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)]
+    filled = [TextRecord(row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)]
     at, _, notes = table_start(titles_cut(filled, least=2))
     first = filled[at].first - 1
     body = [row for i, row in full if first < i <= last]

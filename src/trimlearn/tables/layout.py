@@ -11,7 +11,7 @@ from typing import final
 
 from trimlearn.tables.names import PLAIN, TWO_ROWS, has_names, two_rows_of_names
 
-__all__ = ["DELIMITERS", "HEAD", "Layout", "Record", "find_layout", "records_of", "table_start", "titles_cut"]
+__all__ = ["DELIMITERS", "HEAD", "TextLayout", "TextRecord", "find_layout", "records_of", "table_start", "titles_cut"]
 
 DELIMITERS = {
     "\t": "tabs",
@@ -29,7 +29,7 @@ AGREE = 0.9  # of the lines must have as many fields for a text without names to
 
 @final
 @dataclass(frozen=True)
-class Record:
+class TextRecord:
     """The fields of a row, and the lines it stands in."""
 
     fields: list[str]
@@ -39,7 +39,7 @@ class Record:
 
 @final
 @dataclass
-class Layout:
+class TextLayout:
     """What the first lines tell: ``names`` is None where none stand there, ``row_names`` where they lack one."""
 
     delimiter: str
@@ -51,7 +51,7 @@ class Layout:
     notes: list[str] = field(default_factory=list)
 
 
-def find_layout(text: bytes, name: str, suffix: str) -> Layout:
+def find_layout(text: bytes, name: str, suffix: str) -> TextLayout:
     """How the table in ``text`` (UTF-8) is laid out.
 
     >>> layout = find_layout(b"a;b\\n1,5;2\\n", "t.csv", ".csv")
@@ -82,12 +82,12 @@ def find_layout(text: bytes, name: str, suffix: str) -> Layout:
         if both := two_rows_of_names(fields, below):
             fields, last = both, records[at + 1].last
             notes.append(TWO_ROWS)
-        return Layout(delimiter, count, fields, _offset(text, last), last + 1, short, notes)
+        return TextLayout(delimiter, count, fields, _offset(text, last), last + 1, short, notes)
     notes.append('No line holds the names of the columns; they are called "column 1", "column 2" and so on.')
-    return Layout(delimiter, len(fields), None, _offset(text, first.first - 1), first.first, False, notes)
+    return TextLayout(delimiter, len(fields), None, _offset(text, first.first - 1), first.first, False, notes)
 
 
-def records_of(lines: list[str], delimiter: str, spaced: bool = False, escaped: bool = False) -> list[Record]:
+def records_of(lines: list[str], delimiter: str, spaced: bool = False, escaped: bool = False) -> list[TextRecord]:
     """The rows of lines of text, quoted line ends within them.
 
     >>> [r.fields for r in records_of(['a,"b', 'c"', "1,2"], ",")]
@@ -105,7 +105,7 @@ def records_of(lines: list[str], delimiter: str, spaced: bool = False, escaped: 
     try:
         for fields in reader:
             whole = fields[:-1] if delimiter == " " and fields and not fields[-1] else fields  # spaces at the end
-            found.append(Record(whole, line + 1, reader.line_num))
+            found.append(TextRecord(whole, line + 1, reader.line_num))
             line = reader.line_num
     finally:
         csv.field_size_limit(limit)
@@ -163,7 +163,7 @@ def _are_decimals(lines: list[str]) -> bool:
     return len(wholes) >= AGREE * len(found) and wholes[:3] != [1, 2, 3][: len(wholes)]
 
 
-def _counts(record: Record) -> bool:
+def _counts(record: TextRecord) -> bool:
     """Whether a record says something on the number of fields: empty and commented lines do not."""
     return any(cell.strip() for cell in record.fields) and not record.fields[0].lstrip().startswith("#")
 
@@ -177,7 +177,7 @@ def _spaces_separate(lines: list[str]) -> bool:
     return count > 1 and len(rows[0]) in (count, count - 1) and times + numbers >= 2 * AGREE * (len(rows) - 1)
 
 
-def table_start(records: list[Record]) -> tuple[int, int, list[str]]:
+def table_start(records: list[TextRecord]) -> tuple[int, int, list[str]]:
     """Which record is the first of the table, how many fields its rows have, and notes on what stands above."""
     counts = Counter(len(r.fields) for r in records if _counts(r)) or Counter([len(records[0].fields)])
     usual = counts.most_common(1)[0][0]
@@ -192,21 +192,21 @@ def table_start(records: list[Record]) -> tuple[int, int, list[str]]:
     return at, count, note
 
 
-def titles_cut(records: list[Record], least: int = 3) -> list[Record]:
+def titles_cut(records: list[TextRecord], least: int = 3) -> list[TextRecord]:
     """The records, those above the table without the empty cells that a spreadsheet adds to a title.
 
     least: columns from which on it may be one; "name," in a text of two columns is a line of names.
 
-    >>> [r.fields for r in titles_cut([Record(["Birds", "", ""], 1, 1), Record(["name", "mm", "g"], 2, 2)])]
+    >>> [r.fields for r in titles_cut([TextRecord(["Birds", "", ""], 1, 1), TextRecord(["name", "mm", "g"], 2, 2)])]
     [['Birds'], ['name', 'mm', 'g']]
     """
     several = (i for i, r in enumerate(records) if sum(bool(cell.strip()) for cell in r.fields) > 1)
     begins = next(several, 0)
-    above = [Record(r.fields[:1], r.first, r.last) if len(r.fields) >= least else r for r in records[:begins]]
+    above = [TextRecord(r.fields[:1], r.first, r.last) if len(r.fields) >= least else r for r in records[:begins]]
     return above + records[begins:]
 
 
-def _is_above(record: Record, below: list[Record], usual: int) -> bool:
+def _is_above(record: TextRecord, below: list[TextRecord], usual: int) -> bool:
     """Whether a record stands above the table: a comment, or a title of one field."""
     if len(record.fields) == usual and not (usual == 1 and record.fields[0].lstrip().startswith("#")):
         return False

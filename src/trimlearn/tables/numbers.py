@@ -11,7 +11,7 @@ from typing import Literal, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Numbers", "read_numbers"]
+__all__ = ["ReadNumbers", "read_numbers"]
 
 Floats = NDArray[np.float64]
 Decimal = Literal["point", "comma"]
@@ -58,7 +58,7 @@ class _Parsed:
 
 @final
 @dataclass(frozen=True)
-class Numbers:
+class ReadNumbers:
     """Different cells read as numbers, NaN where one is none; how; and which decimal sign is proved or assumed."""
 
     values: Floats
@@ -69,7 +69,7 @@ class Numbers:
     notes: tuple[str, ...] = ()
 
 
-def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | None = None) -> Numbers:
+def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | None = None) -> ReadNumbers:
     """Read the different cells of a column, each there ``counts`` times.
 
     ``decimal`` is what other columns tell of cells that can be read in two ways, such as "1,234".
@@ -99,7 +99,7 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
     endless = [i for i, cell in enumerate(cells) if INFINITE.fullmatch(cell)]
     values[endless] = np.inf  # a number, but none that can be used
     how = _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
-    return Numbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
+    return ReadNumbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
 
 
 def _without_bounds(parsed: list[_Parsed | None], counts: Sequence[int]) -> list[_Parsed | None]:

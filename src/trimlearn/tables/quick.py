@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.tables.numbers import Decimal, Numbers, read_numbers
+from trimlearn.tables.numbers import Decimal, ReadNumbers, read_numbers
 from trimlearn.tables.raw import arrow
 
 __all__ = ["read_many"]
@@ -20,7 +20,7 @@ MANY = 2000  # different cells from which on the detour pays: one takes about 10
 SAMPLE = 500  # of the simple ones are read with the others, to learn how they are written
 
 
-def read_many(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | None = None) -> Numbers:
+def read_many(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | None = None) -> ReadNumbers:
     """What `read_numbers` gives, sooner.
 
     >>> read_many(["1", "£2,500", "x"], [1, 1, 1]).values.tolist()
@@ -39,7 +39,7 @@ def read_many(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | No
     return replace(read, values=values)
 
 
-def _of_some(cells: Sequence[str], counts: Sequence[int], which: list[int], decimal: Decimal | None) -> Numbers:
+def _of_some(cells: Sequence[str], counts: Sequence[int], which: list[int], decimal: Decimal | None) -> ReadNumbers:
     return read_numbers([cells[i] for i in which], [counts[i] for i in which], decimal)
 
 

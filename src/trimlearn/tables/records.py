@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from trimlearn.tables.footer import are_remarks, below_the_table
-from trimlearn.tables.layout import DELIMITERS, Layout, Record, records_of
+from trimlearn.tables.layout import DELIMITERS, TextLayout, TextRecord, records_of
 from trimlearn.tables.raw import arrow
 
 __all__ = ["plain_line_ends", "read_records"]
 
 
-def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], list[str]]:
+def read_records(text: bytes, layout: TextLayout, name: str) -> tuple[list[Any], list[str]]:
     """The cells of the rows, and notes; a ValueError names the first ragged line.
 
     Tried as it is, then with spaces after delimiters ignored, then with quotation marks written \\": what gives all
@@ -24,7 +24,7 @@ def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], lis
     ValueError: t.csv: line 3 has 1 field where 2 were expected (separated by commas); add or remove delimiters there.
     """
     lines = plain_line_ends(text[layout.start :]).decode("utf-8", errors="replace").split("\n")
-    wrong: list[Record] = []
+    wrong: list[TextRecord] = []
     for spaced, escaped in ((False, False), (True, False), (False, True)):
         records = records_of(lines, layout.delimiter, spaced, escaped)
         records, below = _above_remarks(records, layout)
@@ -36,7 +36,7 @@ def read_records(text: bytes, layout: Layout, name: str) -> tuple[list[Any], lis
     raise ValueError(_what_is_wrong(wrong, layout, name, len(lines)))
 
 
-def _above_remarks(records: list[Record], layout: Layout) -> tuple[list[Record], list[str]]:
+def _above_remarks(records: list[TextRecord], layout: TextLayout) -> tuple[list[TextRecord], list[str]]:
     """The records without the remarks that stand below the table, and a note on these."""
     whole = [i for i, r in enumerate(records) if len(r.fields) == layout.count]
     end = whole[-1] + 1 if whole else len(records)
@@ -56,23 +56,23 @@ def plain_line_ends(text: bytes) -> bytes:
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _is_row(record: Record, layout: Layout) -> bool:
+def _is_row(record: TextRecord, layout: TextLayout) -> bool:
     if len(record.fields) == layout.count > 1:
         return True
     return any(cell.strip() for cell in record.fields) and not record.fields[0].lstrip().startswith("#")
 
 
-def _only_spare(record: Record, count: int) -> bool:
+def _only_spare(record: TextRecord, count: int) -> bool:
     """Whether a row is too long by empty fields only."""
     return len(record.fields) > count and not any(cell.strip() for cell in record.fields[count:])
 
 
-def _as_columns(rows: list[Record], count: int) -> list[Any]:
+def _as_columns(rows: list[TextRecord], count: int) -> list[Any]:
     pa = arrow()
     return [pa.array([row.fields[j] for row in rows], pa.large_string()) for j in range(count)]
 
 
-def _notes(records: list[Record], rows: list[Record], count: int) -> list[str]:
+def _notes(records: list[TextRecord], rows: list[TextRecord], count: int) -> list[str]:
     notes = []
     longer = sum(len(row.fields) > count for row in rows)
     if longer:
@@ -85,7 +85,7 @@ def _notes(records: list[Record], rows: list[Record], count: int) -> list[str]:
     return notes
 
 
-def _what_is_wrong(wrong: list[Record], layout: Layout, name: str, lines: int) -> str:
+def _what_is_wrong(wrong: list[TextRecord], layout: TextLayout, name: str, lines: int) -> str:
     if not wrong:
         return f"{name}: a quotation mark in line {layout.first_line} or later is never closed; close or remove it."
     first = wrong[0]

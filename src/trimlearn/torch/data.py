@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, IterableDataset, TensorDataset, default
 
 from trimlearn._utils.validation import is_integer
 
-__all__ = ["Batch", "Examples", "examples_of", "to_device"]
+__all__ = ["Batch", "NumberedExamples", "examples_of", "to_device"]
 
 RESIDENT = 0.25  # of the device's free memory: tensors up to this share are moved there once, the rest is the network's
 NARROW = (torch.int8, torch.int16, torch.int32)  # types of targets that PyTorch's losses do not take: int64 instead
@@ -33,7 +33,7 @@ class Batch:
     y: Any
 
 
-class Examples(ABC):
+class NumberedExamples(ABC):
     """A dataset of n examples that can be read by number, in any order and more than once."""
 
     def __init__(self, n: int, device: torch.device) -> None:
@@ -59,7 +59,7 @@ class Examples(ABC):
 
 
 @final
-class TensorExamples(Examples):
+class TensorExamples(NumberedExamples):
     """Tensors of n rows each: a batch is an index into them, on the device where there is room."""
 
     def __init__(self, tensors: Sequence[Tensor], device: torch.device) -> None:
@@ -86,7 +86,7 @@ class TensorExamples(Examples):
 
 
 @final
-class LoadedExamples(Examples):
+class LoadedExamples(NumberedExamples):
     """Any map-style dataset, read by a DataLoader with as many workers as wanted."""
 
     def __init__(
@@ -136,14 +136,18 @@ def examples_of(
     device: torch.device,
     num_workers: int = 0,
     collate_fn: Callable[[list[Any]], Any] | None = None,
-) -> Examples:
-    """The examples of a dataset: a map-style Dataset, one tensor, or a tuple of tensors or arrays, the target last."""
+    dtype: torch.dtype | None = None,
+) -> NumberedExamples:
+    """The examples of a dataset: a map-style Dataset, one tensor, or a tuple of tensors or arrays, the target last.
+
+    dtype: what arrays of float64 become; None: PyTorch's default.
+    """
     if isinstance(dataset, (Tensor, np.ndarray)):
         dataset = (dataset,)
     if isinstance(dataset, TensorDataset):
         dataset = dataset.tensors
     if _is_columns(dataset):
-        tensors = [_as_tensor(a) for a in dataset]
+        tensors = [_as_tensor(a, dtype or torch.get_default_dtype()) for a in dataset]
         if len(tensors) > 1 and tensors[-1].dtype in NARROW:
             tensors[-1] = tensors[-1].long()
         lengths = [len(tensor) if tensor.ndim else 0 for tensor in tensors]
@@ -152,6 +156,11 @@ def examples_of(
         if lengths[0] < 1:
             raise ValueError("dataset is empty: there is nothing to fit.")
         return TensorExamples(tensors, device)
+    if isinstance(dataset, Mapping):
+        raise TypeError(
+            "dataset must be a tuple of tensors or a Dataset, not a dict: give (dataset['x'], dataset['y']), say, the "
+            "target last."
+        )
     if isinstance(dataset, DataLoader):
         raise TypeError("dataset must be the dataset itself, not a DataLoader: give loader.dataset, and batch_size=.")
     if isinstance(dataset, IterableDataset) or not _has_length(dataset):
@@ -204,8 +213,8 @@ def _is_frame(a: Any) -> bool:
     return not isinstance(a, (str, bytes, np.generic)) and callable(getattr(type(a), "__array__", None))
 
 
-def _as_tensor(a: Any) -> Tensor:
-    """The tensor, or the array as one; float64 arrays become float32, which modules are made of."""
+def _as_tensor(a: Any, dtype: torch.dtype) -> Tensor:
+    """The tensor, or the array as one; float64, which arrays have for no reason, becomes what modules are made of."""
     if isinstance(a, Tensor):
         return a.detach()
     try:
@@ -218,7 +227,7 @@ def _as_tensor(a: Any) -> Tensor:
             "np.unique(y, return_inverse=True)[1], say."
         )
     tensor = torch.as_tensor(np.require(a, requirements=("C", "W")))
-    return tensor.to(torch.get_default_dtype()) if tensor.dtype == torch.float64 else tensor
+    return tensor.to(dtype) if tensor.dtype == torch.float64 else tensor
 
 
 def _fits(tensors: Sequence[Tensor], device: torch.device) -> bool:

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from trimlearn.torch.criterion import Criterion, forward
-from trimlearn.torch.data import Batch, Examples
+from trimlearn.torch.data import Batch, NumberedExamples
+from trimlearn.torch.modes import evaluating
 from trimlearn.torch.recipe import Learner
 from trimlearn.torch.targets import Labels
 
-__all__ = ["Epochs", "Evaluation", "Objective", "seeded"]
+__all__ = ["Epochs", "Objective", "RowLosses", "seeded"]
 
 Objective = Callable[[Any, Batch], Tensor]  # (output, batch) -> one loss per example, to be minimised
 
@@ -26,7 +27,7 @@ WIDER = 4  # times the batch of a step: evaluation keeps no graph, which takes m
 
 @final
 @dataclass(frozen=True)
-class Evaluation:
+class RowLosses:
     """Of the rows asked for: their losses (m,), and with labels those of every class (m, K)."""
 
     losses: np.ndarray
@@ -38,7 +39,7 @@ class Evaluation:
 class Epochs:
     """How batches are made and passed through a module."""
 
-    examples: Examples
+    examples: NumberedExamples
     criterion: Criterion
     labels: Labels | None
     batch_size: int
@@ -57,7 +58,6 @@ class Epochs:
         """One epoch over ``rows`` in a random order, each with its weight; the mean of the objective on the way."""
         module, optimizer = learner.module, learner.optimizer
         anchor = _Anchor.at(self, module, rows, w, objective) if self.variance_reduced else None
-        module.train()
         groups = self._groups(rows[torch.randperm(len(rows))])
         total = torch.zeros((), device=self.examples.device)
         mean_weight = self._mass(w, rows) / len(rows)
@@ -101,25 +101,21 @@ class Epochs:
 
     # -- evaluation ---------------------------------------------------------------------------------------------------
 
-    def evaluate(self, module: nn.Module, rows: Tensor) -> Evaluation:
+    def evaluate(self, module: nn.Module, rows: Tensor) -> RowLosses:
         """The losses of the rows in evaluation mode: no dropout, and batch norm by its running averages."""
-        was, found, classes = module.training, [], []
-        module.eval()
-        try:
-            with torch.no_grad():
-                for batch in self.examples.batches(list(torch.split(rows, WIDER * self.batch_size))):
-                    with self._autocast():
-                        output = forward(module, batch.x)
-                    if self.labels is None:
-                        found.append(self.criterion.losses(output, batch.y, len(batch.rows)).double())
-                    else:
-                        classes.append(self.criterion.class_losses(output, self.labels.values, batch.y).double())
-        finally:
-            module.train(was)
+        found, classes = [], []
+        with evaluating(module):
+            for batch in self.examples.batches(list(torch.split(rows, WIDER * self.batch_size))):
+                with self._autocast():
+                    output = forward(module, batch.x)
+                if self.labels is None:
+                    found.append(self.criterion.losses(output, batch.y, len(batch.rows)).double())
+                else:
+                    classes.append(self.criterion.class_losses(output, self.labels.values, batch.y).double())
         if self.labels is None:
-            return Evaluation(torch.cat(found).cpu().numpy(), None)
+            return RowLosses(torch.cat(found).cpu().numpy(), None)
         table = torch.cat(classes).cpu().numpy()
-        return Evaluation(table[np.arange(len(table)), self.labels.codes[rows.numpy()]], table)
+        return RowLosses(table[np.arange(len(table)), self.labels.codes[rows.numpy()]], table)
 
     # -- precision ----------------------------------------------------------------------------------------------------
 
@@ -148,7 +144,7 @@ class _Anchor:
     @classmethod
     def at(cls, epochs: Epochs, module: nn.Module, rows: Tensor, w: Tensor, objective: Objective) -> _Anchor:
         """At the module as it is: a pass over all rows that count."""
-        old = deepcopy(module).train()
+        old = deepcopy(module)
         parameters = [p for p in old.parameters() if p.requires_grad]
         mean = [torch.zeros_like(p) for p in parameters]
         mass = epochs._mass(w, rows)

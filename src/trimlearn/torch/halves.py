@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from trimlearn.torch.epochs import Evaluation
-from trimlearn.torch.recipe import Recipe
-from trimlearn.torch.stages import Plan, Run, Stage
+from trimlearn.torch.epochs import RowLosses
+from trimlearn.torch.recipe import LearnerRecipe
+from trimlearn.torch.stages import EpochPlan, Stage, TrainingRun
 
 __all__ = ["FOLDS", "Halves", "Planner"]
 
 FOLDS = 2  # the least: a judge per half, and an epoch of both together costs no more than one over all examples
 
-Planner = Callable[[nn.Module, np.ndarray], Callable[[int], Plan]]  # (module, its rows) -> what epoch e minimises
+Planner = Callable[[nn.Module, np.ndarray], Callable[[int], EpochPlan]]  # (module, its rows) -> what epoch e minimises
 
 
 @final
@@ -27,8 +27,8 @@ Planner = Callable[[nn.Module, np.ndarray], Callable[[int], Plan]]  # (module, i
 class Halves:
     """The rows that are there, split in two, every one of the ``strata`` evenly."""
 
-    run: Run
-    recipe: Recipe
+    run: TrainingRun
+    recipe: LearnerRecipe
     rows: np.ndarray
     strata: np.ndarray | None  # one number per row, labels
     count: int  # epochs of a training
@@ -57,12 +57,12 @@ class Halves:
             models.append(learner.module)
         return models
 
-    def evaluate(self, models: list[nn.Module]) -> Evaluation:
+    def evaluate(self, models: list[nn.Module]) -> RowLosses:
         """Every row by the module that has not seen it."""
         parts = [self.run.epochs.evaluate(m, torch.as_tensor(self.rows[self.fold == g])) for g, m in enumerate(models)]
         order = np.argsort(np.concatenate([np.flatnonzero(self.fold == g) for g in range(FOLDS)]))
         classes = [part.classes for part in parts if part.classes is not None]
-        return Evaluation(
+        return RowLosses(
             np.concatenate([part.losses for part in parts])[order],
             np.concatenate(classes)[order] if classes else None,
         )

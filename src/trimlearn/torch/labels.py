@@ -27,7 +27,7 @@ from trimlearn.torch.anchors import anchor_noise
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import Halves, Planner
-from trimlearn.torch.stages import Plan
+from trimlearn.torch.stages import EpochPlan
 from trimlearn.torch.targets import Labels
 
 __all__ = ["forward_corrected", "judge_labels", "log_probabilities", "soft_labels"]
@@ -103,8 +103,8 @@ def _constant(halves: Halves, objective: Objective) -> Planner:
     examples = halves.run.epochs.examples
     w = torch.ones(examples.n, device=examples.device)
 
-    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], Plan]:
-        plan = Plan(torch.as_tensor(rows), w, objective)
+    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
+        plan = EpochPlan(torch.as_tensor(rows), w, objective)
         return lambda epoch: plan
 
     return planner

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from math import ceil
@@ -187,23 +187,26 @@ class TorchLoss(Loss):
 
     def values(self, x: Array, rows: Rows = None) -> Array:
         with torch.no_grad():
-            parts = [self._fast(x, batch) for batch, _ in self._batches(rows, None)]
+            handed = self._layout.handed(x)
+            parts = [self._fast(handed, batch) for batch, _ in self._batches(rows, None)]
         return torch.cat(parts) if parts else self.like.new_zeros(0)
 
     def gradient(self, x: Array, c: Array, rows: Rows = None) -> Array:
         return self.value_gradient(x, c, rows)[1]
 
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
-        values, total = [], None
-        leaf = x.detach().requires_grad_()
+        value = total = None
+        handed, leaves = self._layout.leaves(x)
         for batch, shares in self._batches(rows, c):
             with torch.enable_grad():
-                f = self._fast(leaf, batch)
-            (part,) = torch.autograd.grad(f, leaf, shares, allow_unused=True)
-            if part is not None:  # None: the params that these examples meet do not show in their losses
-                total = part if total is None else total.add_(part)
-            values.append(torch.dot(f.detach().double(), shares.double()))
-        return float(sum(values)), torch.zeros_like(self.like) if total is None else total
+                f = self._fast(handed, batch)
+            part = self._layout.join(torch.autograd.grad(f, leaves, shares, allow_unused=True))
+            total = part if total is None else total.add_(part)
+            mass = (f.detach() * shares).sum(dtype=torch.float64)
+            value = mass if value is None else value.add_(mass)
+        if value is None or total is None:
+            return 0.0, torch.zeros_like(self.like)
+        return float(value), total
 
     def hessp(self, x: Array, u: Array, c: Array, rows: Rows = None) -> Array:
         """Σ cᵢ ∇²fᵢ(x) u: the gradient differentiated again, or differences of it where an operation forbids that."""
@@ -253,10 +256,9 @@ class TorchLoss(Loss):
     def _losses(self, x: Tensor, batch: Any) -> Tensor:
         return self._raw(x, batch).to(self.like.dtype)
 
-    def _fast(self, x: Tensor, batch: Any) -> Tensor:
-        """The same losses, with narrow matrices computed by columns, unless fn cannot do with these."""
+    def _fast(self, params: Any, batch: Any) -> Tensor:
+        """The losses with params as fn is handed them; narrow matrices by columns, unless fn cannot do with these."""
         if self._by_columns:
-            params = self._layout.handed(x)
             try:
                 with ShortRows():
                     f = self._fn(params, batch)
@@ -264,7 +266,7 @@ class TorchLoss(Loss):
             except RuntimeError as error:
                 _raise_for_memory(error)
                 self._by_columns = False
-        return self._losses(x, batch)
+        return self._fn(params, batch).to(self.like.dtype)
 
     def _raw(self, x: Tensor, batch: Any) -> Tensor:
         return self._fn(self._layout.handed(x), batch)
@@ -287,7 +289,7 @@ class TorchLoss(Loss):
         pull: Callable[[Tensor], tuple[Tensor]] = vjp(grad(weighted), x)[1]
         return pull
 
-    def _batches(self, rows: Rows, c: Array | None, size: int | None = None) -> Iterator[tuple[Any, Any]]:
+    def _batches(self, rows: Rows, c: Array | None, size: int | None = None) -> Iterable[tuple[Any, Any]]:
         shares = None if c is None else asarray_like(c, self.like)
         return self._examples.batches(rows, shares, self.batch_size if size is None else size)
 

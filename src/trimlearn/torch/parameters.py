@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import torch
@@ -58,10 +58,27 @@ class Parameters:
 
     def handed(self, x: Tensor) -> Any:
         """The same for fn to compute with: tall matrices may lie in memory column by column."""
+        return self._form(self._laid_out(x))
+
+    def leaves(self, x: Tensor) -> tuple[Any, list[Tensor]]:
+        """What fn is handed, and the tensors in it, by each of which alone PyTorch differentiates: a derivative by x
+        itself would go back through every view of it."""
+        parts = [part.requires_grad_() for part in self._laid_out(x.detach())]
+        return self._form(parts), parts
+
+    def join(self, slopes: Sequence[Tensor | None]) -> Tensor:
+        """The derivatives by all of them as one by x; None counts as zero."""
+        flat = [
+            self.start.new_zeros(size) if slope is None else slope.reshape(-1)
+            for slope, size in zip(slopes, self.sizes, strict=True)
+        ]
+        return torch.cat(flat)
+
+    def _laid_out(self, x: Tensor) -> list[Tensor]:
         parts = self._views(x)
         if self.by_columns and x.device.type == "cpu":
-            parts = [_by_columns(part) if _tall(part.shape) else part for part in parts]
-        return self._form(parts)
+            return [_by_columns(part) if _tall(part.shape) else part for part in parts]
+        return parts
 
     def _views(self, x: Tensor) -> list[Tensor]:
         if tuple(x.shape) != (len(self.start),):

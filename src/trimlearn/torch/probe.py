@@ -10,32 +10,32 @@ from torch import Tensor, nn
 
 from trimlearn._utils.warn import warn
 from trimlearn.torch.criterion import Criterion, forward
-from trimlearn.torch.data import Batch, Examples
-from trimlearn.torch.targets import Labels, find_labels
+from trimlearn.torch.data import Batch, NumberedExamples
+from trimlearn.torch.modes import evaluating
+from trimlearn.torch.targets import LOSSES_ALONE, Labels, find_labels, looks_like_labels
 
 __all__ = ["try_examples"]
 
 PROBE = 32  # examples on which module and loss are tried out
 
 
-def try_examples(module: nn.Module, criterion: Criterion, examples: Examples, wanted: bool | None) -> Labels | None:
+def try_examples(
+    module: nn.Module, criterion: Criterion, examples: NumberedExamples, wanted: bool | None
+) -> Labels | None:
     """ValueError where the first examples do not go through; else what labels there are (`find_labels`)."""
     batch = _first(examples)
-    was = module.training
-    module.eval()
-    try:
-        with torch.no_grad():
-            output = _output(module, batch.x)
-            _check_loss(criterion, output, batch)
-            labels = None if wanted is False else find_labels(examples.targets(), output, wanted)
-            if labels is not None:
-                criterion.learn_form(output, labels.values, batch.y)
-    finally:
-        module.train(was)
+    with evaluating(module):
+        output = _output(module, batch.x)
+        _check_loss(criterion, output, batch)
+        labels = None if wanted is False else find_labels(examples.targets(), output, wanted)
+        if labels is not None:
+            criterion.learn_form(output, labels.values, batch.y)
+        elif wanted is None:
+            _doubt_parts(batch.y, output)
     return labels
 
 
-def _first(examples: Examples) -> Batch:
+def _first(examples: NumberedExamples) -> Batch:
     try:
         return next(examples.batches([torch.arange(min(PROBE, examples.n))]))
     except (RuntimeError, TypeError, ValueError) as error:
@@ -56,7 +56,9 @@ def _output(module: nn.Module, x: Any) -> Any:
         if given and kinds and not given <= kinds:
             names = " and ".join(", ".join(sorted(map(str, some))) for some in (given, kinds))
             raise ValueError(f"inputs and module are of different types, {names}: convert one, by .to(…).") from error
-        raise ValueError(f"the module cannot be called with {_called(x)}: {_line(error)}") from error
+        whole = isinstance(x, Tensor) and not x.is_floating_point() and "dtype" in str(error)
+        hint = "; convert the inputs by .float()" if whole else ""
+        raise ValueError(f"the module cannot be called with {_called(x)}: {_line(error)}{hint}.") from error
 
 
 def _called(x: Any) -> str:
@@ -65,6 +67,15 @@ def _called(x: Any) -> str:
     if isinstance(x, (tuple, list)):
         return f"{len(x)} arguments, all parts of an example but the last, which is the target"
     return f"the inputs, {_form(x)}"
+
+
+def _doubt_parts(y: Any, output: Any) -> None:
+    """Warn where targets are made of several parts of which one looks like labels."""
+    if not isinstance(y, Tensor) and any(looks_like_labels(part, output) for part in _tensors(y)):
+        warn(
+            f"the targets have several parts, of which one looks like labels, {LOSSES_ALONE}: give the labels alone as "
+            "targets to have them judged, or say labels=False."
+        )
 
 
 def _check_loss(criterion: Criterion, output: Any, batch: Batch) -> None:
@@ -77,7 +88,7 @@ def _check_loss(criterion: Criterion, output: Any, batch: Batch) -> None:
         classes = "; number the classes from 0, and give the module a column for each"
         hint = classes if isinstance(error, IndexError) else ""
         raise ValueError(
-            f"loss_fn failed with the output, {_form(output)}, and the targets, {_form(batch.y)}: {_line(error)}{hint}"
+            f"loss_fn failed with the output, {_form(output)}, and the targets, {_form(batch.y)}: {_line(error)}{hint}."
         ) from error
     tensors = isinstance(output, Tensor) and isinstance(batch.y, Tensor)
     if tensors and isinstance(f, Tensor) and f.ndim > 1 and f.numel() > max(output.numel(), batch.y.numel()):
@@ -128,5 +139,5 @@ def _form(value: Any) -> str:
 
 
 def _line(error: BaseException) -> str:
-    """The first line of what it says."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    """The first line of what it says, without a full stop."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(".")

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import wraps
+from inspect import Parameter, signature
 from typing import Any, final
 
 from torch import nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnPlateau
 
-__all__ = ["Learner", "Recipe"]
+__all__ = ["Learner", "LearnerRecipe"]
 
 ROUNDING = 1e-6  # of a count of steps: a third of them three times is one
 RATE = 1e-3  # Adam's own default (Kingma and Ba 2015)
@@ -44,7 +45,7 @@ class Learner:
 
 
 @final
-class Recipe:
+class LearnerRecipe:
     """Makes learners. ``optimizer``: None for Adam whose rate falls to 0 along a cosine, a function of the parameters,
     or an Optimizer of the module's own parameters; ``scheduler``: a function of the optimizer, or one of that
     Optimizer."""
@@ -79,6 +80,7 @@ class Recipe:
                     scheduler, every_batch, pace = CosineAnnealingLR(optimizer, max(1, steps)), True, 1.0
             else:
                 optimizer = optimizer(made)
+                _check_step(optimizer)
         if scheduler is not None and not isinstance(scheduler, LRScheduler) and not _steps(scheduler):
             scheduler = scheduler(optimizer)
         return Learner(module, optimizer, scheduler, every_batch, pace)
@@ -101,6 +103,18 @@ def _steps(scheduler: Any) -> bool:
     return callable(getattr(scheduler, "step", None))
 
 
+def _check_step(optimizer: Any) -> None:
+    """TypeError for what is no optimizer, and for one whose steps evaluate the loss themselves."""
+    if not _steps(optimizer):
+        raise TypeError(f"optimizer must make a torch Optimizer of the parameters, got a {type(optimizer).__name__}.")
+    closure = signature(optimizer.step).parameters.get("closure")
+    if closure is not None and closure.default is Parameter.empty:
+        raise TypeError(
+            f"optimizer must make its steps of gradients alone, and {type(optimizer).__name__} evaluates the loss "
+            "several times a step: use Adam or SGD, or trimlearn.torch.TorchLoss with trimlearn.solve."
+        )
+
+
 def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
     if not isinstance(module, nn.Module):
         raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
@@ -115,6 +129,7 @@ def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
             raise ValueError("optimizer holds parameters that are not the module's: make it of module.parameters().")
         if isinstance(scheduler, LRScheduler) and scheduler.optimizer is not optimizer:
             raise ValueError("scheduler is of another optimizer than the one given.")
+        _check_step(optimizer)
     elif optimizer is not None and not callable(optimizer):
         raise TypeError(
             "optimizer must be a torch Optimizer or a function of the parameters, such as "

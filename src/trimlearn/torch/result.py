@@ -183,7 +183,8 @@ class TrimResult:
         ndarray of shape (m,)
             The scores. The module has seen the examples of the fit: what it says of those is too good.
         """
-        return self._measure.scores(self._epochs_of(dataset), self.module)
+        with torch.random.fork_rng([]):  # a loader draws, even where nothing is random
+            return self._measure.scores(self._epochs_of(dataset), self.module)
 
     def table(self, names: Any = None) -> OutlierTable:
         """List the examples, worst first.

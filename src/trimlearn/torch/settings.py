@@ -17,12 +17,12 @@ from trimlearn._utils.validation import check_choice, check_count, is_integer, i
 from trimlearn._utils.warn import warn
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.torch.criterion import Criterion
-from trimlearn.torch.data import Examples
+from trimlearn.torch.data import NumberedExamples
 from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.saved import EVERY, SavedRun
 from trimlearn.torch.targets import Labels
 
-__all__ = ["Settings", "module_device"]
+__all__ = ["Settings", "dtype_of", "module_device"]
 
 BATCHES = 128  # of an epoch: with as many, its steps see the data often enough, and a batch is large enough to average
 BATCH = (16, 256)  # the least and the most examples of a batch: smaller ones waste time, larger ones steps
@@ -88,7 +88,9 @@ class Settings:
             raise ValueError(f"groups must hold one entry per example, {n}, got the shape {given.shape}.")
         return np.unique(given, return_inverse=True)[1]
 
-    def epochs_on(self, examples: Examples, criterion: Criterion, labels: Labels | None, module: nn.Module) -> Epochs:
+    def epochs_on(
+        self, examples: NumberedExamples, criterion: Criterion, labels: Labels | None, module: nn.Module
+    ) -> Epochs:
         """How passes over these examples are made."""
         reduced = self.gradient == "variance-reduced"
         if reduced and (why := _noise_of(module, examples)):
@@ -109,7 +111,7 @@ class Settings:
             return int(np.clip(ceil(STEPS / epochs.batches_in(n)), *EPOCHS))
         return int(self.epochs)
 
-    def saved_run(self, path: Any, resume: bool, module: nn.Module, examples: Examples) -> SavedRun | None:
+    def saved_run(self, path: Any, resume: bool, module: nn.Module, examples: NumberedExamples) -> SavedRun | None:
         """The file, if there is to be one; it knows the module by its parameters, and the data by their number."""
         if path is None:
             return None
@@ -143,7 +145,12 @@ def module_device(module: nn.Module, device: Any, dataset: Any) -> torch.device:
     return where
 
 
-def _noise_of(module: nn.Module, examples: Examples) -> str:
+def dtype_of(module: nn.Module) -> torch.dtype:
+    """The type in which the module computes: that of its first parameters."""
+    return next((p.dtype for p in module.parameters() if p.is_floating_point()), torch.get_default_dtype())
+
+
+def _noise_of(module: nn.Module, examples: NumberedExamples) -> str:
     """What makes the gradient of an example random, in words; empty if nothing does."""
     kinds = [
         ("dropout", any(isinstance(part, _DropoutNd) and part.p > 0 for part in module.modules())),

@@ -17,7 +17,7 @@ from trimlearn.torch.epochs import Epochs, Objective, seeded
 from trimlearn.torch.recipe import Learner
 from trimlearn.torch.saved import SavedRun
 
-__all__ = ["EpochRecord", "Plan", "Run", "Stage", "still_falling"]
+__all__ = ["EpochPlan", "EpochRecord", "Stage", "TrainingRun", "still_falling"]
 
 # The fall in the later half of a fit over that in the earlier. An exponential decay that is cut after a part a of what
 # is to be learnt has √(1 − a): a fifth has been learnt at most where it is above
@@ -82,7 +82,7 @@ def still_falling(history: list[EpochRecord]) -> bool:
 
 @final
 @dataclass(frozen=True)
-class Plan:
+class EpochPlan:
     """What an epoch minimises: Σ wᵢ·objectiveᵢ over these rows."""
 
     rows: Tensor
@@ -99,7 +99,7 @@ class Stage:
     name: str
     learner: Learner
     count: int
-    plan: Callable[[int], Plan]
+    plan: Callable[[int], EpochPlan]
     after: Callable[[int], None] = field(default=lambda epoch: None)
     arrays: dict[str, Tensor] = field(default_factory=dict)
     plain: bool = False  # whether gradients are, whatever was asked for: a judge need not be exact
@@ -107,7 +107,7 @@ class Stage:
 
 @final
 @dataclass
-class Run:
+class TrainingRun:
     """One fit: its stages one after the other, its history, and its file."""
 
     epochs: Epochs

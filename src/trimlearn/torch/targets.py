@@ -11,7 +11,7 @@ from torch import Tensor
 
 from trimlearn._utils.warn import warn
 
-__all__ = ["Labels", "find_labels"]
+__all__ = ["LOSSES_ALONE", "Labels", "find_labels", "looks_like_labels"]
 
 MOST_CLASSES = 1_000  # a limit on memory: n × K numbers are kept, 0.5 GB for 60,000 examples
 SUM = 1e-3  # that the entries of a row may be off 1, in float16 even, to be the probabilities of classes
@@ -78,6 +78,19 @@ def find_labels(targets: Any, output: Any, wanted: bool | None) -> Labels | None
     if doubt := _doubt(targets, output, columns):
         warn(doubt)
     return None
+
+
+def looks_like_labels(part: Tensor, output: Any) -> bool:
+    """Whether these are classes of the output, one per example.
+
+    >>> output = torch.zeros(3, 3)
+    >>> looks_like_labels(torch.tensor([0, 2, 1]), output), looks_like_labels(torch.rand(3), output)
+    (True, False)
+    """
+    columns = _columns(output)
+    if columns is None or columns < 2 or part.ndim != 1 or part.is_floating_point() or len(torch.unique(part)) < 2:
+        return False
+    return bool(((part >= 0) & (part < columns)).all())
 
 
 def _numbers(targets: Tensor, columns: int | None) -> Labels | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from math import ceil
 from typing import Any, final
 
@@ -14,6 +15,17 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from trimlearn.losses.storage import Rows
 
 __all__ = ["Tensors", "lengthen"]
+
+
+@final
+@dataclass(frozen=True)
+class _Left:
+    """The examples that are left where some c are 0; ``versions`` grow whenever data are changed in place."""
+
+    c: Tensor
+    versions: list[int]
+    batch: Any
+    shares: Tensor
 
 
 @final
@@ -51,6 +63,7 @@ class Tensors:
         if len(sizes) != 1:
             raise ValueError(f"data must hold tensors of equal length, one row per example, got {sorted(sizes)}.")
         self.n = sizes.pop()
+        self._left: _Left | None = None
         if self.n == 0:
             raise ValueError("data holds no examples; give at least one row.")
 
@@ -58,8 +71,10 @@ class Tensors:
         """A batch: some rows, by views where they are a slice."""
         return self._map(lambda tensor: tensor[rows] if isinstance(rows, slice) else tensor.index_select(0, rows))
 
-    def batches(self, rows: Rows, c: Tensor | None, size: int) -> Iterator[tuple[Any, Any]]:
+    def batches(self, rows: Rows, c: Tensor | None, size: int) -> Iterable[tuple[Any, Any]]:
         """The examples that count, ``size`` at a time, each with its c. Slices stay slices: they need no copies."""
+        if rows is None and self.n <= size:
+            return (self._all(c),)
         device = self.tensors[0].device
         if rows is None or isinstance(rows, slice):
             numbers: Any = range(self.n)[rows or slice(None)]
@@ -68,14 +83,27 @@ class Tensors:
         if c is not None and not bool(c.all()):
             kept = torch.nonzero(c)[:, 0]
             c, numbers = c[kept], kept if rows is None else torch.as_tensor(numbers, device=device)[kept]
-        if isinstance(numbers, range) and numbers == range(self.n) and self.n <= size:
-            yield self.data, c  # all of them: nothing to cut
-            return
+        return self._pieces(numbers, c, size)
+
+    def _pieces(self, numbers: Any, c: Tensor | None, size: int) -> Iterator[tuple[Any, Any]]:
         size = ceil(len(numbers) / max(1, ceil(len(numbers) / size))) or 1  # batches of one size
         for start in range(0, len(numbers), size):
             piece = numbers[start : start + size]
             at = slice(piece.start, piece.stop, piece.step) if isinstance(piece, range) else piece
             yield self.take(at), None if c is None else c[start : start + size]
+
+    def _all(self, c: Tensor | None) -> tuple[Any, Any]:
+        """All examples that count as one batch. Between two w-steps c stays as it is, and so does what is left out."""
+        if c is None:
+            return self.data, None
+        versions = [tensor._version for tensor in self.tensors]
+        if self._left is not None and self._left.versions == versions and torch.equal(self._left.c, c):
+            return self._left.batch, self._left.shares
+        if bool(c.all()):
+            return self.data, c
+        kept = torch.nonzero(c)[:, 0]
+        self._left = _Left(c.clone(), versions, self.take(kept), c[kept])
+        return self._left.batch, self._left.shares
 
     def dimensions(self, dimension: int) -> Any:
         """The same number for every tensor, in the form of the data: what torch.func.vmap asks for."""

@@ -21,18 +21,19 @@ from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.criterion import Criterion
-from trimlearn.torch.data import Batch, examples_of
-from trimlearn.torch.epochs import Epochs, Objective
+from trimlearn.torch.data import Batch, NumberedExamples, examples_of
+from trimlearn.torch.epochs import Epochs, Objective, seeded
 from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
 from trimlearn.torch.level import LossScale
+from trimlearn.torch.modes import training
 from trimlearn.torch.probe import try_examples
-from trimlearn.torch.recipe import Recipe
+from trimlearn.torch.recipe import LearnerRecipe
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
-from trimlearn.torch.settings import Settings, module_device
-from trimlearn.torch.stages import EpochRecord, Plan, Run, Stage, still_falling
+from trimlearn.torch.settings import Settings, dtype_of, module_device
+from trimlearn.torch.stages import EpochPlan, EpochRecord, Stage, TrainingRun, still_falling
 from trimlearn.torch.targets import Labels
-from trimlearn.torch.trimming import Trimming, judge_examples, warn_of_invalid, weight_set
+from trimlearn.torch.trimming import TrimmedEpochs, judge_examples, warn_of_invalid, weight_set
 
 __all__ = ["trim"]
 
@@ -104,7 +105,7 @@ def trim(
         Passes over the examples that count. Where the level is to be estimated, judges take as many again, and half
         as many more without labels; where it is known, three or four tenths. On small data they take more.
     batch_size : int or "auto", default="auto"
-        Examples of a batch.
+        NumberedExamples of a batch.
     accumulate : int, default=1
         Batches whose gradients are added up to one step.
     gradient : {"plain", "variance-reduced"}, default="plain"
@@ -168,20 +169,23 @@ def trim(
     settings = Settings(contamination, epochs, batch_size, accumulate, gradient, precision, scheduler_every, seed)
     where = module_device(module, device, dataset)
     module.to(where)
-    examples = examples_of(dataset, where, num_workers, collate_fn)
-    criterion = Criterion(loss_fn)
-    found = try_examples(module, criterion, examples, labels)
-    passes = settings.epochs_on(examples, criterion, found, module)
-    fit = _Fit(passes, Recipe(module, optimizer, scheduler, scheduler_every == "batch"), settings, groups, examples.n)
-    saved = settings.saved_run(checkpoint, resume, module, examples)
-    with watching(progress, "trim"):
-        return fit.run(Run(passes, callback, saved), partial(_epochs_of, passes, num_workers, collate_fn))
+    again = partial(examples_of, device=where, num_workers=num_workers, collate_fn=collate_fn, dtype=dtype_of(module))
+    # What is drawn beside the epochs, by a dataset that augments or a loader, is no more the user's than they are.
+    with training(module), seeded(where, seed):
+        examples, criterion = again(dataset), Criterion(loss_fn)
+        found = try_examples(module, criterion, examples, labels)
+        passes = settings.epochs_on(examples, criterion, found, module)
+        recipe = LearnerRecipe(module, optimizer, scheduler, scheduler_every == "batch")
+        fit = _Fit(passes, recipe, settings, groups, examples.n)
+        saved = settings.saved_run(checkpoint, resume, module, examples)
+        with watching(progress, "trim"):
+            return fit.run(TrainingRun(passes, callback, saved), partial(_epochs_of, passes, again))
 
 
 class _Fit:
     """One call of `trim`: which rows are there, and which of the two ways is taken."""
 
-    def __init__(self, epochs: Epochs, recipe: Recipe, settings: Settings, groups: Any, n: int) -> None:
+    def __init__(self, epochs: Epochs, recipe: LearnerRecipe, settings: Settings, groups: Any, n: int) -> None:
         self.epochs, self.recipe, self.settings = epochs, recipe, settings
         self.module: nn.Module = recipe.own[0]
         self.count = settings.count(n, epochs)
@@ -191,10 +195,12 @@ class _Fit:
         self.rows = np.flatnonzero(np.isfinite(first))
         self.invalid = n - len(self.rows)
         warn_of_invalid(self.invalid, n, n if self.level is None else n * self.level)
+        if len(self.rows) < FOLDS and self.level != 0:
+            raise ValueError("one example alone cannot be judged by others: give two at least, or contamination=0.")
         # Of those that are left; what has no finite loss is among the trimmed.
         self.share = None if self.level is None else min(1.0, n * (1 - self.level) / len(self.rows))
 
-    def run(self, run: Run, epochs_of: Callable[[Any], Epochs]) -> TrimResult:
+    def run(self, run: TrainingRun, epochs_of: Callable[[Any], Epochs]) -> TrimResult:
         labels = self.epochs.labels
         fitted = self._labels(run, labels) if labels is not None else self._numbers(run)
         weights, scores, threshold, level, measure = fitted
@@ -223,7 +229,7 @@ class _Fit:
             _epochs_of=epochs_of,
         )
 
-    def _warn_if_untrained(self, run: Run, weights: np.ndarray) -> None:
+    def _warn_if_untrained(self, run: TrainingRun, weights: np.ndarray) -> None:
         """UserWarning where the module has learnt too little to tell what is wrong."""
         if run.stopped or self.share == 1 or not still_falling(run.history):
             return
@@ -234,7 +240,7 @@ class _Fit:
 
     # -- labels -------------------------------------------------------------------------------------------------------
 
-    def _labels(self, run: Run, labels: Labels) -> tuple[np.ndarray, np.ndarray, float, float, Measure]:
+    def _labels(self, run: TrainingRun, labels: Labels) -> tuple[np.ndarray, np.ndarray, float, float, Measure]:
         """Weights, scores, the threshold, the level, and how scores are measured."""
         codes = labels.codes[self.rows]
         if self.share == 1:
@@ -267,7 +273,7 @@ class _Fit:
 
     # -- other targets ------------------------------------------------------------------------------------------------
 
-    def _numbers(self, run: Run) -> tuple[np.ndarray, np.ndarray, float, float, Measure]:
+    def _numbers(self, run: TrainingRun) -> tuple[np.ndarray, np.ndarray, float, float, Measure]:
         """The same for targets of which nothing is known."""
         if self.share is None:
             verdict, scale, losses = judge_examples(self._halves(run, None), self._given)
@@ -298,12 +304,12 @@ class _Fit:
                 "losses over the inputs, or give a contamination."
             )
 
-    def _trimmed(self, run: Run, share: float) -> None:
+    def _trimmed(self, run: TrainingRun, share: float) -> None:
         """Judges find what is off, while h falls; the module learns the rest from the start, and w-steps go on."""
         halves = self._halves(run, None)
-        falling = Trimming(self.epochs, self._given, share, halves.count, self.groups)
+        falling = TrimmedEpochs(self.epochs, self._given, share, halves.count, self.groups)
         losses = halves.evaluate(halves.train("judge {} of 2", falling.plan)).losses
-        trimming = Trimming(self.epochs, self._given, share, self.count, self.groups)
+        trimming = TrimmedEpochs(self.epochs, self._given, share, self.count, self.groups)
         w = torch.as_tensor(trimming.weights(losses, self.rows))
         self._fit(run, trimming.settle(self.module, self.rows, w), {"w": w})
 
@@ -313,19 +319,19 @@ class _Fit:
         """The user's own loss of the targets as they are."""
         return self.epochs.criterion.losses(output, batch.y, len(batch.rows))
 
-    def _halves(self, run: Run, strata: np.ndarray | None) -> Halves:
+    def _halves(self, run: TrainingRun, strata: np.ndarray | None) -> Halves:
         known = JUDGED_LABELS if self.epochs.labels is not None else JUDGED_NUMBERS
         part = JUDGED if self.level is None else known
         enough = min(self.count, ceil(JUDGE_STEPS / self.epochs.batches_in(len(self.rows) // FOLDS)))
         return Halves(run, self.recipe, self.rows, strata, max(round(part * self.count), enough), self.count)
 
-    def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], Plan]:
+    def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], EpochPlan]:
         """The same weights in all epochs."""
         w = torch.as_tensor(self._spread(weights, 0.0), dtype=torch.float32, device=self.epochs.examples.device)
-        plan = Plan(torch.as_tensor(self.rows[weights > 0]), w, objective)
+        plan = EpochPlan(torch.as_tensor(self.rows[weights > 0]), w, objective)
         return lambda epoch: plan
 
-    def _fit(self, run: Run, plan: Callable[[int], Plan], arrays: dict[str, Tensor] | None = None) -> None:
+    def _fit(self, run: TrainingRun, plan: Callable[[int], EpochPlan], arrays: dict[str, Tensor] | None = None) -> None:
         """The fit of the module itself."""
         learner = self.recipe.learner(self.count * self.epochs.batches_in(len(self.rows)), own=True)
         run.run(Stage("fit", learner, self.count, plan, arrays=arrays or {}))
@@ -343,9 +349,9 @@ class _Fit:
         return whole
 
 
-def _epochs_of(epochs: Epochs, num_workers: int, collate_fn: Any, dataset: Any) -> Epochs:
+def _epochs_of(epochs: Epochs, examples_of: Callable[[Any], NumberedExamples], dataset: Any) -> Epochs:
     """The same passes over other examples."""
-    examples = examples_of(dataset, epochs.examples.device, num_workers, collate_fn)
+    examples = examples_of(dataset)
     labels = epochs.labels
     if labels is not None:
         labels = Labels(labels.codes_of(examples.targets()), labels.values)

@@ -17,10 +17,10 @@ from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import Halves, Planner
 from trimlearn.torch.level import LossScale, judge_losses
-from trimlearn.torch.stages import Plan
+from trimlearn.torch.stages import EpochPlan
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["Trimming", "judge_examples", "warn_of_invalid", "weight_set"]
+__all__ = ["TrimmedEpochs", "judge_examples", "warn_of_invalid", "weight_set"]
 
 EVERY = 2  # epochs from one late w-step to the next: it takes a third of one
 FALLING = 0.5  # of the epochs, in which h falls to its target: then as many are left to settle
@@ -41,7 +41,7 @@ def weight_set(h: float, groups: np.ndarray | None) -> WeightSet:
 
 @final
 @dataclass(frozen=True)
-class Trimming:
+class TrimmedEpochs:
     """Plans of epochs that keep a share of the rows: the loss of all of them in evaluation mode, then the smallest."""
 
     epochs: Epochs
@@ -50,21 +50,21 @@ class Trimming:
     count: int
     groups: np.ndarray | None = None  # one number per row of the dataset
 
-    def plan(self, module: nn.Module, rows: np.ndarray) -> Callable[[int], Plan]:
+    def plan(self, module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
         """What epoch e minimises: all rows in the first one."""
 
-        def at(epoch: int) -> Plan:
+        def at(epoch: int) -> EpochPlan:
             fallen = min(1.0, epoch / max(1, round(FALLING * self.count)))
             share = 1 - fallen * (1 - self.share)
             return self._keeping(rows, self.step(module, rows, share) if share < 1 else np.ones(len(rows)))
 
         return at
 
-    def settle(self, module: nn.Module, rows: np.ndarray, w: Tensor) -> Callable[[int], Plan]:
+    def settle(self, module: nn.Module, rows: np.ndarray, w: Tensor) -> Callable[[int], EpochPlan]:
         """From weights w of the rows, which are changed in place: w-steps once the module has learnt from them."""
         late = range(ceil(FALLING * self.count), self.count, EVERY)
 
-        def at(epoch: int) -> Plan:
+        def at(epoch: int) -> EpochPlan:
             if epoch in late:
                 w.copy_(torch.as_tensor(self.step(module, rows)))
             return self._keeping(rows, w.numpy())
@@ -75,11 +75,11 @@ class Trimming:
         """The w-step: the losses of all rows in evaluation mode, and the weights that keep the smallest."""
         return self.weights(self.epochs.evaluate(module, torch.as_tensor(rows)).losses, rows, share)
 
-    def _keeping(self, rows: np.ndarray, weights: np.ndarray) -> Plan:
+    def _keeping(self, rows: np.ndarray, weights: np.ndarray) -> EpochPlan:
         examples, numbers = self.epochs.examples, torch.as_tensor(rows)
         w = torch.zeros(examples.n, device=examples.device)
         w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
-        return Plan(numbers[torch.as_tensor(weights > 0)], w, self.objective)
+        return EpochPlan(numbers[torch.as_tensor(weights > 0)], w, self.objective)
 
     def weights(self, losses: np.ndarray, rows: np.ndarray, share: float | None = None) -> np.ndarray:
         """1 for the share of the rows with the smallest losses."""
@@ -104,8 +104,9 @@ def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossS
        worse without it; the others are hard, not wrong.
     """
     epochs, count = halves.run.epochs, halves.count
-    trusting = halves.evaluate(halves.train("judge {} of 2", Trimming(epochs, objective, 1.0, count).plan)).losses
-    wary = halves.evaluate(halves.train("judge {} of 2, wary", Trimming(epochs, objective, HALF, count).plan)).losses
+    all_rows, half = (TrimmedEpochs(epochs, objective, share, count).plan for share in (1.0, HALF))
+    trusting = halves.evaluate(halves.train("judge {} of 2", all_rows)).losses
+    wary = halves.evaluate(halves.train("judge {} of 2, wary", half)).losses
     losses = wary if _gain(wary, trusting) else trusting
     verdict, scale = judge_losses(losses)
     if not np.all(verdict.inliers):
@@ -140,8 +141,8 @@ def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
     """The rows of positive weight, in every epoch."""
     w = torch.as_tensor(weights, dtype=torch.float32, device=epochs.examples.device)
 
-    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], Plan]:
-        plan = Plan(torch.as_tensor(rows[weights[rows] > 0]), w, objective)
+    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
+        plan = EpochPlan(torch.as_tensor(rows[weights[rows] > 0]), w, objective)
         return lambda epoch: plan
 
     return planner

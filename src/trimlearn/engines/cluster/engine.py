@@ -16,7 +16,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.cluster.losses import LossOf, loss_of, standing_for
-from trimlearn.engines.cluster.rows import Block, Placed, read_saved, save_rows
+from trimlearn.engines.cluster.rows import Placed, ShardRows, read_saved, save_rows
 from trimlearn.engines.cluster.workers import Workers, dumps, keep_memory, local_cluster
 from trimlearn.engines.planning import batch_size
 from trimlearn.engines.shard import Reply, Shard, Standing, part
@@ -28,7 +28,7 @@ from trimlearn.weights import AllOnes, WeightSet, snap_h
 __all__ = ["DaskEngine"]
 
 
-def _make_shard(block: Block, problem: Problem, loss: LossOf, lo: int, n: int, before: float) -> Shard:
+def _make_shard(block: ShardRows, problem: Problem, loss: LossOf, lo: int, n: int, before: float) -> Shard:
     keep_memory()
     own = loss.make(block.V, block.t)
     s = None if block.s is None else block.s.astype(to_numpy(own.like).dtype)

@@ -58,7 +58,7 @@ def loss_of(loss: Loss) -> LossOf:
 
 
 @final
-class Elsewhere(Storage):
+class WorkersStorage(Storage):
     """The rows of V on the workers: their number and width are known here, and nothing else."""
 
     def __init__(self, n: int, p: int, like: Array) -> None:
@@ -87,6 +87,6 @@ def standing_for(sample: Loss, n: int) -> Loss:
     assert isinstance(sample, PredictionLoss), "loss_of sees to that"
     loss = copy(sample)
     loss.linear = copy(sample.linear)
-    loss.linear.storage = Elsewhere(n, sample.linear.p, sample.like)
+    loss.linear.storage = WorkersStorage(n, sample.linear.p, sample.like)
     loss.n = loss.linear.n = n
     return loss

@@ -14,12 +14,12 @@ from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.validation import is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
-__all__ = ["Block", "Facts", "Placed", "agree", "assemble", "facts", "read_saved", "save_rows"]
+__all__ = ["Facts", "Placed", "ShardRows", "agree", "assemble", "facts", "read_saved", "save_rows"]
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class Block:
+class ShardRows:
     """The rows of one shard on their worker: features, targets and sample weights, None where every row counts once."""
 
     V: Any
@@ -44,14 +44,14 @@ class Facts:
     bad: str = ""  # what is wrong with them, with the number of the row
 
 
-def facts(block: Block) -> Facts:
+def facts(block: ShardRows) -> Facts:
     """What a worker tells about its rows."""
     n, p = block.V.shape
     mass = float(n) if block.s is None else float(np.sum(block.s, dtype=np.float64))
     return Facts(int(n), int(p), str(block.V.dtype), mass, block.s is not None, _wrong(block))
 
 
-def _wrong(block: Block) -> str:
+def _wrong(block: ShardRows) -> str:
     n = block.V.shape[0]
     for name, length in (("y", len(block.t)), ("sample_weight", n if block.s is None else len(block.s))):
         if length != n:
@@ -85,7 +85,7 @@ def agree(found: Sequence[Facts], names: Sequence[str]) -> None:
                 )
 
 
-def assemble(V: list[Any], t: list[Any], s: list[Any] | None) -> Block:
+def assemble(V: list[Any], t: list[Any], s: list[Any] | None) -> ShardRows:
     """The pieces of a shard, one below the other. Data frames become arrays."""
     arrays = [piece if is_sparse(piece) else _numbers(piece) for piece in V]
     kept = [i for i, piece in enumerate(arrays) if piece.shape[0]] or [0]
@@ -96,7 +96,7 @@ def assemble(V: list[Any], t: list[Any], s: list[Any] | None) -> Block:
         rows = np.ascontiguousarray(arrays[0]) if len(arrays) == 1 else np.concatenate([arrays[i] for i in kept])
     if not is_sparse(rows) and rows.dtype.kind not in "biuf":
         raise ValueError(f"X must hold numbers, got {rows.dtype}; encode text and categories first.")
-    return Block(rows, _column(t, kept), None if s is None else _column(s, kept).astype(np.float64))
+    return ShardRows(rows, _column(t, kept), None if s is None else _column(s, kept).astype(np.float64))
 
 
 def _numbers(piece: Any) -> np.ndarray:
@@ -122,7 +122,7 @@ def _column(pieces: list[Any], kept: list[int]) -> np.ndarray:
 @final
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """Rows on the workers: a future of a `Block` for each shard, and what is known of them.
+    """Rows on the workers: a future of a `ShardRows` for each shard, and what is known of them.
 
     lazy: whether one number per row comes back as a Dask array; else as a NumPy one. here: whether that array lies in
     this process, because the workers will be gone.
@@ -165,7 +165,7 @@ class Placed:
         full = [block for block, facts in zip(self.blocks, self.found, strict=True) if facts.n]
         return self.workers.gather(self.workers.place(task, [(block, *args) for block in full], task.__name__))
 
-    def mapped(self, task: Callable[..., Block], *args: Any) -> Placed:
+    def mapped(self, task: Callable[..., ShardRows], *args: Any) -> Placed:
         """The blocks task(block, *args), on the workers."""
         blocks = self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
         found = self.workers.gather(self.workers.place(facts, [(block,) for block in blocks], "facts"))
@@ -200,16 +200,16 @@ class Placed:
         """The number of the first row of each shard."""
         return [sum(facts.n for facts in self.found[:i]) for i in range(len(self.found))]
 
-    def sample(self, m: int) -> Block:
+    def sample(self, m: int) -> ShardRows:
         """m rows drawn with replacement, as `Problem.centred` draws them; each that was drawn once, its times as s."""
         return self.fetch(*np.unique(_philox(0).integers(0, self.n, m), return_counts=True))
 
-    def distinct_sample(self, m: int, seed: int) -> Block:
+    def distinct_sample(self, m: int, seed: int) -> ShardRows:
         """m different rows drawn at random, in order; all where there are no more. s is 1, or the sample weights."""
         rows = rows_apart(self.n, m, seed)
         return self.fetch(rows, np.ones(len(rows)))
 
-    def fetch(self, rows: np.ndarray, times: np.ndarray) -> Block:
+    def fetch(self, rows: np.ndarray, times: np.ndarray) -> ShardRows:
         """Some rows, here, with ``times`` and the sample weight of each as s."""
         args = [(block, rows, times, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
         parts = [found for found in self.workers.gather(self.workers.place(_some, args, "sample")) if len(found.t)]
@@ -220,11 +220,11 @@ def _philox(seed: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=seed))
 
 
-def _some(block: Block, rows: np.ndarray, times: np.ndarray, lo: int) -> Block:
+def _some(block: ShardRows, rows: np.ndarray, times: np.ndarray, lo: int) -> ShardRows:
     """Those of the rows that are here."""
     here = (rows >= lo) & (rows < lo + len(block.t))
     index, s = rows[here] - lo, times[here].astype(np.float64)
-    return Block(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
+    return ShardRows(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
 
 
 def in_one_array(
@@ -257,11 +257,11 @@ def save_rows(folder: Path, V: Any, t: np.ndarray, s: np.ndarray | None) -> None
         np.save(folder / "s.npy", s, allow_pickle=False)
 
 
-def read_saved(folder: Path, lo: int, hi: int) -> Block:
+def read_saved(folder: Path, lo: int, hi: int) -> ShardRows:
     """Rows lo … hi − 1 of what `save_rows` has written: dense ones as a map, which processes share."""
     if (folder / "V.npy").exists():
         V: Any = np.load(folder / "V.npy", mmap_mode="r")[lo:hi]
     else:
         V = sp.csr_array(sp.load_npz(folder / "V.npz"))[lo:hi]
     t = np.load(folder / "t.npy")[lo:hi]
-    return Block(V, t, np.load(folder / "s.npy")[lo:hi] if (folder / "s.npy").exists() else None)
+    return ShardRows(V, t, np.load(folder / "s.npy")[lo:hi] if (folder / "s.npy").exists() else None)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Coin
+from trimlearn.smart.move_laws import Coin
 
 __all__ = ["Coins", "first_uniforms"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from trimlearn.smart.draws import Recipe, WithReplacement
+from trimlearn.smart.row_laws import Recipe, WithReplacement
 
 __all__ = ["Drawing", "KernelDrawing"]
 

@@ -17,14 +17,16 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import Array, asarray_like, sum64, zeros
+from trimlearn._utils.device_memory import explained
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
-from trimlearn.engines.cuda.evaluation import Evaluation
+from trimlearn.engines.cuda.evaluation import EvaluatedRows
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.fused import fused_drawing, fused_rows, fused_selection, fused_steps
-from trimlearn.engines.cuda.layout import Layout
-from trimlearn.engines.cuda.place import explained, on_device, open_device, rows_like
+from trimlearn.engines.cuda.fused import fused_drawing, fused_selection, fused_steps
+from trimlearn.engines.cuda.held import rows_on_device
+from trimlearn.engines.cuda.layout import MatrixLayout
+from trimlearn.engines.cuda.place import on_device, open_device, rows_like
 from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.singly import Active, active, refreshed
@@ -35,8 +37,8 @@ from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Everything, Nothing, Recipe
 from trimlearn.smart.method import Reweighed, State
+from trimlearn.smart.row_laws import Everything, Nothing, Recipe
 from trimlearn.smart.w_step import gap, reweigh
 
 __all__ = ["CudaEngine"]
@@ -84,12 +86,12 @@ class CudaEngine(Engine):
         self.device = open_device(there if device is None else device)
         moved = on_device(loss, self.device, storage)
         with explained(0, "the weights, losses and residuals of all rows"):
-            self._layout = Layout(moved.linear)
-            self._rows: TorchRows = fused_rows(moved, self._layout)
+            self._layout = MatrixLayout(moved.linear)
+            self._rows: TorchRows = rows_on_device(moved, self._layout)
             self._w: Tensor = moved.like.new_zeros(problem.n)
             self._exchange = Exchange(self._layout, loss.like, self._w)
             s = None if problem.s is None else asarray_like(problem.s, moved.like)
-            self._all = Evaluation(self._rows, self._exchange, self._w, s, problem.S)
+            self._all = EvaluatedRows(self._rows, self._exchange, self._w, s, problem.S)
             self._selection = fused_selection(self._all.f, self._w, s, problem.S)
         self._twin = copy(problem)
         self._twin.loss, self._twin.s = moved, s

@@ -8,18 +8,18 @@ from typing import Any, final
 import torch
 
 from trimlearn._utils.arrays import Array, sum64
+from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.losses.base import weighted
 
-__all__ = ["Evaluation"]
+__all__ = ["EvaluatedRows"]
 
 Tensor = Any  # a torch.Tensor
 
 
 @final
-class Evaluation:
+class EvaluatedRows:
     """Weights w, losses f and sample weights s of total S, and what is known of the x last evaluated."""
 
     def __init__(self, rows: TorchRows, exchange: Exchange, w: Tensor, s: Tensor | None, S: float) -> None:
@@ -28,9 +28,9 @@ class Evaluation:
         self._sum = w.new_zeros(rows.layout.shape)  # Σ cᵢAᵢᵀ∇φᵢ there,
         self._counted = torch.zeros_like(w)  # with these c
         self._current = False  # whether that sum is known, and the table still that of this x
-        self._evaluate = Replay(Evaluation._at_x, self, w.device)
-        self._whole = Replay(Evaluation._pulled, self, w.device)
-        self._corrected = Replay(Evaluation._pulled_where_changed, self, w.device)
+        self._evaluate = Replay(EvaluatedRows._at_x, self, w.device)
+        self._whole = Replay(EvaluatedRows._pulled, self, w.device)
+        self._corrected = Replay(EvaluatedRows._pulled_where_changed, self, w.device)
 
     def shares(self) -> Tensor:
         """sᵢwᵢ/S: what a row counts in the mean."""

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
-from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.layout import MatrixLayout
 
 __all__ = ["Exchange"]
 
@@ -22,7 +22,7 @@ class Exchange:
     ``like`` is an array of the kind that x is outside, ``there`` a tensor of the kind it is on the device.
     """
 
-    def __init__(self, layout: Layout, like: Array, there: Tensor) -> None:
+    def __init__(self, layout: MatrixLayout, like: Array, there: Tensor) -> None:
         self.layout, self._like, self._there = layout, like, there
         pinned = there.device.type == "cuda"
         self._host = torch.zeros((3, *layout.shape), dtype=there.dtype, pin_memory=pinned)

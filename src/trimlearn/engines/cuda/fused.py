@@ -16,7 +16,7 @@ from trimlearn.engines.cuda.kernels.fold import fold_kernel
 from trimlearn.engines.cuda.kernels.moments import largest_kernel, moments_kernel
 from trimlearn.engines.cuda.kernels.moving import move_kernel
 from trimlearn.engines.cuda.kernels.sweep import sweep_kernel
-from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.phis import Phi, phi_of
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.select import CountedSelection, Selection
@@ -27,7 +27,7 @@ from trimlearn.smart.algorithm import Algorithm1
 
 __all__ = ["fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
 
-MOST_CLASSES = 16  # predictions of a row that the kernels were tried with on a device
+MOST_CLASSES = 64  # predictions of a row that the kernels were tried with on a device
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
 COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
@@ -42,7 +42,7 @@ def has_triton() -> bool:
     return find_spec("triton") is not None
 
 
-def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
+def fused_rows(loss: PredictionLoss, layout: MatrixLayout) -> TorchRows:
     """The sums over rows of a loss, fused where there is a kernel for it."""
     V = loss.linear.storage.V
     fits = V.device.type == "cuda" and V.dtype in STORED and loss.like.dtype == torch.float32 and loss.K <= MOST_CLASSES
@@ -50,7 +50,7 @@ def fused_rows(loss: PredictionLoss, layout: Layout) -> TorchRows:
     return TorchRows(loss, layout) if phi is None else FusedRows(loss, layout, phi)
 
 
-def fused_steps(rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> Steps:
+def fused_steps(rows: TorchRows, layout: MatrixLayout, run: Algorithm1, w: Tensor, drawing: Drawing) -> Steps:
     """The steps of a run over those rows."""
     return (FusedSteps if isinstance(rows, FusedRows) else Steps)(rows, layout, run, w, drawing)
 
@@ -71,7 +71,7 @@ def fused_selection(f: Tensor, w: Tensor, s: Tensor | None, S: float) -> Selecti
 class FusedRows(TorchRows):
     """Sums over rows by the kernels."""
 
-    def __init__(self, loss: PredictionLoss, layout: Layout, phi: Phi) -> None:
+    def __init__(self, loss: PredictionLoss, layout: MatrixLayout, phi: Phi) -> None:
         super().__init__(loss, layout)
         self.phi, linear = phi, loss.linear
         self.V: Tensor = linear.storage.V
@@ -148,7 +148,7 @@ class FusedRows(TorchRows):
 
     def launch(self, table: str, X: Tensor, U: Tensor, c: Tensor, f: Tensor, m: int, *drawn: Tensor) -> int:
         """Run the first kernel over m rows; returns how many programs left a sum. ``drawn``: see there."""
-        shape, phi = shape_of(m, self.p, table, self._exact), self.phi
+        shape, phi = shape_of(m, self.p, self.padded, table, self._exact), self.phi
         tiles: int = -(-m // shape.rows)
         programs: int = max(1, min(tiles, shape.programs, SCRATCH // (4 * self.layout.K * self.layout.width)))
         parts, sums = self._scratch_of(programs)
@@ -211,7 +211,7 @@ class FusedSteps(Steps):
 
     rows: FusedRows
 
-    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
+    def __init__(self, rows: TorchRows, layout: MatrixLayout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
         super().__init__(rows, layout, run, w, drawing)
         self._stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
         self._tag = torch.ones(1, dtype=torch.int32, device=w.device)

@@ -9,13 +9,13 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.losses.linear import Linear
 
-__all__ = ["Layout"]
+__all__ = ["MatrixLayout"]
 
 PAD = 16  # numbers: rows that begin at multiples of 64 bytes are loaded 16 bytes a thread
 
 
 @final
-class Layout:
+class MatrixLayout:
     """The matrix (K, width) of an x of the shape that ``linear`` has."""
 
     def __init__(self, linear: Linear) -> None:

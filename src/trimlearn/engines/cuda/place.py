@@ -6,8 +6,7 @@ device, where all sums over rows are taken. Whichever the user has made, the oth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy
 from typing import Any, final
 
@@ -15,16 +14,16 @@ import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.device_memory import explained
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
 
-__all__ = ["explained", "hosted", "on_cuda", "on_device", "open_device", "rows_like"]
+__all__ = ["hosted", "on_cuda", "on_device", "open_device", "rows_like"]
 
-# What helps where a device is full, for the errors that say so: each of these takes less memory there, or none.
-INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
+LARGE = 1 << 22  # bytes that take as long to copy, 3 ms, as it takes to ask for such pages
 
 
 def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
@@ -79,7 +78,7 @@ def on_device(loss: PredictionLoss, device: Any, storage: str | None = None) -> 
         raise ValueError(f"storage must name a torch dtype, such as 'bfloat16', or be None, got {storage!r}.")
     if is_torch_array(home.V) and home.V.device != device and home.V.device.type != "cpu":
         raise ValueError(f"V lies on {home.V.device} and the engine was made for {device}; move one of them.")
-    if isinstance(home, Elsewhere) and home.V.device == device and storage is None and home.V.is_contiguous():
+    if isinstance(home, DeviceStorage) and home.V.device == device and storage is None and home.V.is_contiguous():
         return home.loss  # they have never left
     like = torch.empty(0, dtype=getattr(torch, str(np.dtype(_dtype(loss.like)))), device=device)
     n, p = home.V.shape
@@ -98,7 +97,7 @@ def hosted(problem: Problem) -> Problem:
     assert isinstance(problem.loss, PredictionLoss), "others have a home of their own"
     if is_numpy_array(problem.loss.like):
         return problem
-    other, loss = copy(problem), _moved(problem.loss, Elsewhere(problem.loss), to_numpy)
+    other, loss = copy(problem), _moved(problem.loss, DeviceStorage(problem.loss), _fetched)
     if isinstance(loss, Subspace):  # whose start takes many passes: over rows that lie there, not fetched each time
         loss.begin_at(to_numpy(problem.loss.start()))
     other.loss = loss
@@ -106,10 +105,20 @@ def hosted(problem: Problem) -> Problem:
     return other
 
 
+def _fetched(a: Array) -> np.ndarray:
+    """An array in the host's memory; a large one in pages that stay put, to which a device copies ten times as fast and
+    which torch keeps for the next time."""
+    if not (is_torch_array(a) and a.device.type == "cuda" and a.nbytes > LARGE):
+        return to_numpy(a)
+    import torch
+
+    return np.asarray(torch.empty(a.shape, dtype=a.dtype, pin_memory=True).copy_(a).numpy())
+
+
 def rows_like(loss: PredictionLoss) -> Array:
     """An empty array of the kind that arrays with an entry per row are in: where the rows are, though x is hosted."""
     home = loss.linear.storage
-    return home.loss.like if isinstance(home, Elsewhere) else loss.like
+    return home.loss.like if isinstance(home, DeviceStorage) else loss.like
 
 
 def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Array]) -> PredictionLoss:
@@ -125,7 +134,7 @@ def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Ar
 
 
 @final
-class Elsewhere(Storage):
+class DeviceStorage(Storage):
     """The rows of a loss that lie on a device, for the few who ask for them in the host's memory: they are fetched."""
 
     def __init__(self, loss: PredictionLoss) -> None:
@@ -153,25 +162,6 @@ class Elsewhere(Storage):
     @property
     def row_bytes(self) -> int:
         return int(self.p * self.like.itemsize)
-
-
-@contextmanager
-def explained(size: int, what: str) -> Iterator[None]:
-    """Out of memory inside: an error that says how much was needed for ``what``, and what to do."""
-    import torch
-
-    try:
-        yield
-    except torch.cuda.OutOfMemoryError as error:
-        free = torch.cuda.mem_get_info()[0]
-        needed = f"needs {_gigabytes(size)}, and {_gigabytes(free)} of the device's memory is free" if size else (
-            f"does not fit into the {_gigabytes(free)} of the device's memory that is free"
-        )  # fmt: skip
-        raise MemoryError(f"{what[0].upper()}{what[1:]}, {needed}: {INSTEAD}.") from error
-
-
-def _gigabytes(size: float) -> str:
-    return f"{size / 1e9:.1f} GB" if size >= 1e8 else f"{size / 1e6:.1f} MB"
 
 
 def _plain(V: np.ndarray) -> np.ndarray:

@@ -9,11 +9,11 @@ from typing import Any, final
 import numpy as np
 import torch
 
+from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.drawing import Drawing
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.graphs import Replay
 from trimlearn.engines.cuda.rows import TorchRows
-from trimlearn.smart.draws import Recipe, WithReplacement
+from trimlearn.smart.row_laws import Recipe, WithReplacement
 
 __all__ = ["Probed", "Products"]
 

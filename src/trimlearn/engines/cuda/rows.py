@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.losses.base import PredictionLoss, select, weighted
 
 __all__ = ["TorchRows"]
@@ -25,7 +25,7 @@ Piece = slice | Tensor
 class TorchRows:
     """The losses of all rows, and the table of their residuals."""
 
-    def __init__(self, loss: PredictionLoss, layout: Layout) -> None:
+    def __init__(self, loss: PredictionLoss, layout: MatrixLayout) -> None:
         self.loss, self.layout = loss, layout
         self.n, self.p, self.like = loss.n, loss.linear.p, loss.like
         self.table: Tensor = self.like.new_zeros((loss.n, loss.K))

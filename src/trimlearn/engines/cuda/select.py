@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from trimlearn._utils.arrays import Array
-from trimlearn.engines.cuda.graphs import Replay
+from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.kernels.selection import count_kernel, weigh_kernel
 from trimlearn.losses.base import weighted
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet

@@ -30,25 +30,32 @@ LATENCY = 4096  # rows up to which a step waits for its programs, and not for me
 FOLDED = 256  # a multiple of the columns of any tile: so many rows a model ends at, with zeros
 
 
-def shape_of(m: int, p: int, table: str, exact: bool) -> Shape:
-    """The shape for m rows of p columns; ``table``: what is done with them, see
-    `trimlearn.engines.cuda.kernels.tile`; ``exact``: whether bfloat16 holds the data.
+def shape_of(m: int, p: int, padded: int, table: str, exact: bool) -> Shape:
+    """The shape for m rows of p columns and ``padded`` predictions, 16 or 32 or 64; ``table``: what is done with them,
+    see `trimlearn.engines.cuda.kernels.tile`; ``exact``: whether bfloat16 holds the data.
 
-    >>> shape_of(1000, 784, "subtract", True).kind, shape_of(10**6, 784, "write", False).kind
+    >>> shape_of(1000, 784, 16, "subtract", True).kind, shape_of(10**6, 784, 16, "write", False).kind
     ('few', 'sweep')
+    >>> shape_of(10**6, 784, 16, "read", True).rows, shape_of(10**6, 784, 64, "read", True).rows
+    (256, 64)
     """
     if m <= LATENCY and table != "predict":
-        return few(p)
-    if not exact:
-        return MANY
-    return PREDICTED if table == "predict" else SUMMED
+        return few(p, padded)
+    if exact:
+        shape = PREDICTED if table == "predict" else SUMMED
+        rows = max(32, shape.rows * 16 // padded)
+    else:
+        shape, rows = MANY, MANY.rows
+    return replace(shape, rows=rows, stages=max(2, shape.stages * 16 // padded))
 
 
-def few(p: int) -> Shape:
-    """The shape for few rows of p columns: no more of them than there are, or than 512, at a time.
+def few(p: int, padded: int) -> Shape:
+    """The shape for few rows of p columns: no more of them at a time than there are, or than shared memory holds beside
+    as many of the model, each twice, for products as precise as float32.
 
-    >>> few(30).columns, few(200).columns, few(5000).columns
-    (16, 64, 128)
+    >>> few(30, 16).columns, few(200, 16).columns, few(5000, 16).columns, few(5000, 64).columns
+    (16, 64, 128, 32)
     """
     width = max(16, -(-p // FEW.slices))
-    return replace(FEW, columns=min(FEW.columns, 1 << (width - 1).bit_length()))
+    most = FEW.columns * (FEW.rows + 16) // (FEW.rows + padded)
+    return replace(FEW, columns=min(1 << (most.bit_length() - 1), 1 << (width - 1).bit_length()))

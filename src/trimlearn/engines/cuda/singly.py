@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from trimlearn.engines.cuda.rows import TorchRows
-from trimlearn.smart.draws import Recipe
+from trimlearn.smart.row_laws import Recipe
 
 __all__ = ["Active", "active", "refreshed"]
 

@@ -15,15 +15,17 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import asarray_like, to_numpy
+from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.drawing import Drawing
-from trimlearn.engines.cuda.graphs import Replay
-from trimlearn.engines.cuda.layout import Layout
+from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Coin, Nothing, Recipe, Stream, WithReplacement, normals
+from trimlearn.smart.draws import Stream, normals
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
+from trimlearn.smart.move_laws import Coin
+from trimlearn.smart.row_laws import Nothing, Recipe, WithReplacement
 from trimlearn.smart.steps import StepRule
 
 __all__ = ["Drawn", "Steps", "knows", "penalties"]
@@ -84,7 +86,7 @@ def penalties(r2: Regularizer, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] |
 class Steps:
     """The x-steps of one run, by torch; `trimlearn.engines.cuda.fused` has the same in two kernels."""
 
-    def __init__(self, rows: TorchRows, layout: Layout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
+    def __init__(self, rows: TorchRows, layout: MatrixLayout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
         self.rows, self.layout, self.run, self.w = rows, layout, run, w
         self.b, self.capacity = run.b, max(1, min(STEPS, ROWS // run.b))
         self.drawing = drawing

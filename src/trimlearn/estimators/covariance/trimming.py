@@ -11,7 +11,7 @@ from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "ROUNDS", "Criterion", "TrimmedScatterFit", "fit_trimmed"]
+__all__ = ["FEW", "ROUNDS", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed"]
 
 Model = TypeVar("Model")
 
@@ -21,7 +21,7 @@ FEW: Final = 5  # rows per feature below which a covariance may be ill-condition
 ROUNDS: Final = 10
 
 
-class Criterion(Protocol[Model]):
+class ScatterCriterion(Protocol[Model]):
     """What is minimised over the h rows kept, and how rows are judged by the minimum."""
 
     def search(self, h: float) -> Model:
@@ -52,7 +52,7 @@ class TrimmedScatterFit(Generic[Model]):
 
 
 def fit_trimmed(
-    criterion: Criterion[Model], shape: tuple[float, int], h: float | None, start: Model | None, reweight: bool
+    criterion: ScatterCriterion[Model], shape: tuple[float, int], h: float | None, start: Model | None, reweight: bool
 ) -> TrimmedScatterFit[Model]:
     """Fit h of the rows, beginning at ``start`` where there is one, and what that explains if ``reweight``.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -108,4 +109,6 @@ def training_data(
 def check_features(estimator: Any, X: Any) -> Any:
     """Rows to be predicted by a fitted model."""
     check_is_fitted(estimator, "coef_")
+    if isinstance(X, (str, os.PathLike)):
+        raise ValueError(f"X is the path {X}: open it by open_dataset(path, like=the dataset of the fit).")
     return check_data(estimator, X, reset=False, accept_sparse="csr", dtype=(np.float64, np.float32))

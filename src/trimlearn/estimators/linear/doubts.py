@@ -18,8 +18,13 @@ DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are m
 EXACT = 0.85
 
 
-def warn_of_doubt(rows: Examples, scores: np.ndarray, flagged: np.ndarray, verdict: Verdict) -> None:
-    """UserWarning where the rows that are flagged may be the model's fault: a curve, or skewed errors."""
+def warn_of_doubt(
+    rows: Examples, kept: float, coefficients: int, residuals: np.ndarray, weights: np.ndarray, verdict: Verdict
+) -> None:
+    """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
+    the model's fault: a curve, or skewed errors. For a fit that is not exact."""
+    warn_of_no_trimming(rows, kept, coefficients, exact=False)
+    scores, flagged = residuals / verdict.scale, weights <= 0
     if verdict.contamination > DOUBTFUL and looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
         warn(
             f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "

@@ -26,7 +26,7 @@ from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import Judged, judge_labels
+from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
@@ -280,7 +280,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         unit = judge(t - A @ x, half, q, rows.s, floor=rounding_floor(rows.t)).scale
         return [x, "continuation"], unit if unit > TINY else 1.0  # an exact fit: any will do
 
-    def _judged_labels(self, rows: Examples, seed: int) -> Judged | None:
+    def _judged_labels(self, rows: Examples, seed: int) -> JudgedLabels | None:
         """Labels 0 and 1 have no residuals to judge them by: models that have not seen them do."""
         if self.loss != "binomial" or not are_labels(rows.t):
             return None

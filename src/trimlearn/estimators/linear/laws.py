@@ -15,7 +15,7 @@ from trimlearn.inference.families import Family, family
 from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.linear import Layer
-from trimlearn.robust.labels.crossfit import Judged
+from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.verdict import Verdict
 
@@ -91,7 +91,7 @@ class RegressionLaw:
         known = not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
         return 1.0 if known else rounding_floor(np.ones(1))
 
-    def half(self, rows: Examples, coefficients: int, labels: Judged | None) -> float:
+    def half(self, rows: Examples, coefficients: int, labels: JudgedLabels | None) -> float:
         """Half of the rows, and of counts half of those that are not 0: a fit to rows that are all 0 explains them
         perfectly, by a mean of 0. Of labels, as many as are right."""
         half = float(min(rows.S, (rows.S + coefficients + 1) // 2))
@@ -108,7 +108,7 @@ def are_labels(t: np.ndarray) -> bool:
     return bool(np.all((t == 0) | (t == 1)))
 
 
-def verdict_on_labels(labels: Judged, scores: np.ndarray, share: float | None) -> Verdict:
+def verdict_on_labels(labels: JudgedLabels, scores: np.ndarray, share: float | None) -> Verdict:
     """By models that have not seen the labels. The cut-off is that of the scores, for rows to come."""
     inliers = labels.verdict.keep(share) > 0
     cutoff = max(USUAL, float(scores.max())) if inliers.all() else float(scores[~inliers].min()) * (1 - ROUNDING)

@@ -222,7 +222,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
         self._check(data)
         self._training, self._covariance, self._noise, self._bread = data, None, None, 1.0
-        if is_selective(self, data):
+        if self.penalty is not None and is_selective(self, data):
             fit_sparse(self, data, h, warm)
             return self
         distinct = Distinct.of(data)
@@ -267,13 +267,13 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
         parts = self._parts(raw.x), self._parts(x)
         found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts)
-        if h is None:
-            warn_of_no_trimming(rows, half, self._parameters, exact=final.scale <= floor)
         publish(self, NORMAL, data, distinct, found)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
+            if h is None:
+                warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
-            warn_of_doubt(rows, after / final.scale, weights <= 0, final)
+            warn_of_doubt(rows, half, self._parameters, after, weights, final)
         return self
 
     def _check(self, data: Examples) -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.residence import on_host
+from trimlearn._utils.residence import floating_copy, on_host
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
@@ -24,7 +24,7 @@ from trimlearn.estimators.linear.explain import fitted_model
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
-from trimlearn.estimators.linear.streamed_labels import fit_logistic_stream
+from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
 from trimlearn.inference.fitted import Fitted
@@ -34,7 +34,7 @@ from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.column_bounds import column_bounds
-from trimlearn.robust.labels.crossfit import Judged, judge_labels
+from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.labels.judges import is_large
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
@@ -146,7 +146,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     _takes_dask = True
     _x: Array  # of the trimmed fit
-    _judged: Judged
+    _judged: JudgedLabels
 
     def __init__(
         self,
@@ -195,7 +195,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
                 return self
             stream = opened(X, y, sample_weight, fit_of=self)
             if stream is not None:
-                whole = read_whole(stream)
+                whole = read_whole(stream, labels=True)
                 if whole is None:
                     check_positive(self.C, "C")
                     fit_logistic_stream(self, stream, self._h(self.contamination, stream.n))
@@ -204,7 +204,10 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             data = self._validate(X, y, sample_weight, reset=True)
             if stream is not None:
                 column_names(self, stream)
-            return self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
+            h = self._h(self.contamination, data.S)
+            if fit_logistic_rows(self, data, h):
+                return self
+            return self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
@@ -290,7 +293,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         self._warn_of_lost_classes(rows, raw.w)
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
-            weights = verdict.keep(None if h is None else share).astype(rows.X.dtype)
+            weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
             if h is None:  # what the labels should have been, as far as is known: probabilities given all opinions
                 P = verdict.classes
                 rows = replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
@@ -338,14 +341,15 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         return Softmax(rows.X, rows.t, len(self.classes_), intercept=self.fit_intercept)
 
     def _drawn_in(self, rows: Examples) -> Examples:
-        """The rows with wild cells drawn in, so that they steer no model. Only where there are any is X copied, and
-        what lies on a disk never is."""
-        self._bounds = column_bounds(rows.X)
-        if isinstance(rows.X, np.memmap) or not self._bounds.rows_beyond(rows.X).any():
+        """The rows with wild cells drawn in, so that they steer no model, on the device where the fit takes place on
+        one. Only where there are any is X copied, and what lies on a disk never is."""
+        X = floating_copy(rows.X)
+        self._bounds = column_bounds(X)
+        if isinstance(X, np.memmap) or not self._bounds.rows_beyond(X).any():
             return rows
-        return replace(rows, X=self._bounds.clip(rows.X))
+        return replace(rows, X=self._bounds.clip(X))
 
-    def _judge(self, rows: Examples, h: float | None, seed: int) -> Judged:
+    def _judge(self, rows: Examples, h: float | None, seed: int) -> JudgedLabels:
         stage("labels judged out of sample")
         return judge_labels(
             self._loss(rows),

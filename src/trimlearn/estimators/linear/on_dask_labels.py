@@ -16,7 +16,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.residuals import Tally
-from trimlearn.engines.cluster.rows import Block, Placed
+from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
@@ -24,7 +24,7 @@ from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
-from trimlearn.robust.labels.crossfit import Judged
+from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart import alternating, svrg
@@ -55,7 +55,7 @@ class Judge:
         """By a model that was fitted here."""
         return cls(np.asarray(fitted.coef_), np.asarray(fitted.intercept_), noise, classes)
 
-    def verdict(self, block: Block) -> LabelVerdict:
+    def verdict(self, block: ShardRows) -> LabelVerdict:
         """On the rows of a block."""
         z = np.asarray(two_columns(block.V @ self.coef.T + self.intercept))
         codes = places(block.t, self.classes)
@@ -115,7 +115,7 @@ def _fit(model: Any, placed: Placed, known: Any, h: float | None, seed: int) -> 
     model.raw_coef_, model.raw_intercept_ = model._parts(raw.x)
     model.coef_, model.intercept_ = model._parts(x)
     model.contamination_, model.noise_matrix_ = 1 - share, noise.T
-    model._judged = Judged(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
+    model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
     _keep_rows(model, placed, Judge.of(model, noise, model.classes_), None if h is None else share)
 
 
@@ -194,7 +194,7 @@ def _classes(placed: Placed) -> np.ndarray:
     return classes
 
 
-def _labels(block: Block) -> np.ndarray:
+def _labels(block: ShardRows) -> np.ndarray:
     return np.unique(np.asarray(block.t))
 
 
@@ -205,23 +205,23 @@ def _renewed(noise: LabelNoise, placed: Placed, judge: Judge) -> LabelNoise:
     return replace(noise, T=T, epsilon=float(1 - np.trace(N) / N.sum()))
 
 
-def _counted(block: Block, judge: Judge) -> np.ndarray:
+def _counted(block: ShardRows, judge: Judge) -> np.ndarray:
     """How many rows of each class have each label, by the verdict."""
     verdict, K = judge.verdict(block), len(judge.classes)
     shares = verdict.classes * verdict.s[:, None]
     return np.stack([shares[verdict.labels == j].sum(axis=0) for j in range(K)], axis=1)
 
 
-def _with_classes(block: Block, judge: Judge) -> Block:
+def _with_classes(block: ShardRows, judge: Judge) -> ShardRows:
     """The same rows with the classes that they have by the verdict, as shares."""
     P = judge.verdict(block).classes
-    return Block(block.V, P[:, 1] if P.shape[1] == 2 else P, block.s)
+    return ShardRows(block.V, P[:, 1] if P.shape[1] == 2 else P, block.s)
 
 
-def _with_weights(block: Block, judge: Judge, cut: float) -> Block:
+def _with_weights(block: ShardRows, judge: Judge, cut: float) -> ShardRows:
     """The same rows, of which those whose label is more likely wrong count for nothing."""
     s = np.asarray(judge.verdict(block).scores <= cut, dtype=np.float64)
-    return Block(block.V, block.t, s if block.s is None else s * block.s)
+    return ShardRows(block.V, block.t, s if block.s is None else s * block.s)
 
 
 def _quantile(placed: Placed, judge: Judge, share: float) -> float:
@@ -234,7 +234,7 @@ def _quantile(placed: Placed, judge: Judge, share: float) -> float:
     return float(found.values[min(int(np.searchsorted(held, share * held[-1] * (1 - 1e-12))), len(held) - 1)])
 
 
-def _score_tally(block: Block, judge: Judge) -> Tally:
+def _score_tally(block: ShardRows, judge: Judge) -> Tally:
     return Tally.of(judge.verdict(block).scores.astype(np.float32).astype(np.float64), block.s)
 
 
@@ -255,23 +255,23 @@ def _keep_rows(model: Any, placed: Placed, judge: Judge, share: float | None) ->
         )
 
 
-def _scores(block: Block, judge: Judge) -> np.ndarray:
+def _scores(block: ShardRows, judge: Judge) -> np.ndarray:
     return np.asarray(judge.verdict(block).scores, dtype=np.float32)
 
 
-def _chances(block: Block, judge: Judge) -> np.ndarray:
+def _chances(block: ShardRows, judge: Judge) -> np.ndarray:
     return np.asarray(expit(judge.verdict(block).scores), dtype=np.float64)
 
 
-def _suggested(block: Block, judge: Judge) -> np.ndarray:
+def _suggested(block: ShardRows, judge: Judge) -> np.ndarray:
     return np.asarray(judge.classes[judge.verdict(block).suggested])
 
 
-def _kept(block: Block, judge: Judge, threshold: float) -> np.ndarray:
+def _kept(block: ShardRows, judge: Judge, threshold: float) -> np.ndarray:
     return np.asarray(_scores(block, judge) <= threshold, dtype=np.float32)
 
 
-def _held(block: Block, judge: Judge, threshold: float) -> np.ndarray:
+def _held(block: ShardRows, judge: Judge, threshold: float) -> np.ndarray:
     """How many rows of each label are kept."""
     kept = _scores(block, judge) <= threshold
     return np.bincount(places(block.t, judge.classes)[kept], minlength=len(judge.classes)).astype(np.float64)

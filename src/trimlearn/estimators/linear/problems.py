@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from trimlearn._utils.arrays import Array
+from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.warn import warn
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -81,7 +81,7 @@ class Solver:
         where: dict[str, Any] = {"start": start} if isinstance(start, str) else {"x0": start}
         max_passes, tol = self._limits(problem)
         found = solve(problem, self.method, max_passes=max_passes, tol=tol, seed=self.seed, **where)
-        return LinearFit(found.x, np.asarray(found.w), found.objective, found.history, found.status)
+        return LinearFit(to_numpy(found.x), to_numpy(found.w), found.objective, found.history, found.status)
 
     def _limits(self, problem: Problem) -> tuple[float, float]:
         """max_passes and tol: where they are left open, the closer, the less a pass costs. tol is 1e-9 where Newton

@@ -52,12 +52,12 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
     The fit to a sample, with all that a fit to arrays does, says where to start and how errors are spread (its ψ). All
     rows decide the rest: the trimmed fit, the scale, the cut-off, the share of bad rows and the coefficients.
     """
+    refuse_choice(model)
     if model.penalty not in (None, "l2") or model.criterion != "lts" or data.p >= COLUMNS:
         raise ValueError(
             f"data larger than memory are fitted by criterion='lts' with penalty=None or 'l2' and fewer than {COLUMNS} "
             "columns; fit other models to a sample of the rows."
         )
-    refuse_choice(model)
     refuse_text(model, data)
     streamed = StreamedData(data, model._seed())
     known = streamed.fitted_to_sample(model)

@@ -1,4 +1,4 @@
-"""The labels of a dataset larger than memory, and the fits to all of its rows that logistic regression makes."""
+"""The fits to all rows of a dataset larger than memory that logistic regression makes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.blocks import slices_apart, taken
 from trimlearn._utils.threads import each, total
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.inputs import places
-from trimlearn.estimators.streamed import StreamedData, labels_of
+from trimlearn.estimators.linear.streamed_classes import StreamedLabels, label_pieces
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.storage import Storage, open_storage
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
+from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.streamed import newton_streamed, trimmed_newton
@@ -30,45 +30,12 @@ from trimlearn.smart.sizes import FEW
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
 
-__all__ = ["LabelFits", "StreamedLabels", "label_pieces", "score_quantile"]
+__all__ = ["LabelFits", "score_quantile"]
 
-PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
-FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
 LEAD = 1 << 23  # numbers in the rows that go ahead: a limit on time and on memory, 34 MB in float32
 STEPS = 2  # of EM for the share of wrong labels: each leaves a fifth of the error of a sample's, 0.3 points
 TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
-
-
-class StreamedLabels:
-    """The labels of all rows, in the order of the copy."""
-
-    def __init__(self, streamed: StreamedData) -> None:
-        t = streamed.t
-        self.data = streamed.data
-        values = np.unique(np.concatenate([_distinct(t[at]) for at in label_pieces(len(t))]))
-        self.classes = np.unique(self.written(values))
-        if len(self.classes) < 2:
-            raise ValueError(f"y holds one class only, {self.classes[0]}; a classifier needs two at least.")
-        if len(values) > len(t) ** 0.5 + 1 and self.classes.dtype.kind == "f":
-            raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
-        self._t = t
-        self._plain = len(values) == 2 and list(values) == [0, 1] and t.dtype == streamed.copy.X.dtype
-
-    def written(self, t: np.ndarray) -> np.ndarray:
-        """Labels as the files have them."""
-        return labels_of(self.data, t)
-
-    def codes(self, at: slice) -> np.ndarray:
-        """The numbers of the classes of some rows."""
-        t = self._t[at]
-        return t.astype(np.int64) if self._plain else places(self.written(t), self.classes)
-
-    def target(self) -> np.ndarray:
-        """The target that a loss takes: the mapped numbers themselves where they are 0 and 1."""
-        if self._plain:
-            return self._t
-        return np.concatenate([self.codes(at) for at in label_pieces(len(self._t))])
 
 
 class LabelFits:
@@ -79,7 +46,8 @@ class LabelFits:
         self.n, self.K = len(X), len(labels.classes)
         self.some = slices_apart(self.n, max(1, LEAD // X.shape[1]), SLICES)
         self.storage = open_storage(X)
-        self._opinion: np.ndarray | None = None  # predictions of two classes by the sample's model
+        self.asked = False  # whether flexible models were asked about all rows
+        self._opinion: np.ndarray | None = None  # of all rows: by the flexible models too, or of two classes
 
     @cached_property
     def lead(self) -> Storage:
@@ -118,7 +86,7 @@ class LabelFits:
                 P[at] = self.classes(known, noise, at)[:, -P.shape[1] :]
 
             each(note, label_pieces(self.n))
-            self._opinion = None
+            self._opinion = self._opinion if self.asked else None
             return self._fit(P[:, 0] if self.K == 2 else P, x, None)
         scores, _ = self.scores(known, noise)
         return self._fit(self.labels.target(), x, scores <= max(0.0, score_quantile(scores, share)))
@@ -154,13 +122,31 @@ class LabelFits:
         found.coef_, found.intercept_ = self.model._parts(newton_streamed(loss, x, _all, self.ridge))
         return found
 
+    def ask(self, flexible: FlexibleModels, coef: np.ndarray, intercept: np.ndarray, noise: LabelNoise) -> None:
+        """Hold what the linear model and the flexible ones, calibrated as the noise model has it, make of all rows."""
+        z = np.empty((self.n, 1 if self.K == 2 else self.K), np.float32)
+
+        def note(at: slice) -> None:
+            linear = two_columns(self._predicted(coef, intercept, at))
+            z[at] = calibrated(noise, [linear, *flexible.predictions(self.X[at])])
+
+        each(note, label_pieces(self.n))
+        self._opinion, self.asked = z, True
+
+    def verdict(self, noise: LabelNoise) -> LabelVerdict:
+        """On all rows, by all opinions or by the final model."""
+        every = label_pieces(self.n)
+        codes = np.concatenate([self.labels.codes(at) for at in every])
+        z = np.concatenate([self._judging(self.model, at) for at in every])
+        return LabelVerdict(noise, [two_columns(z)], codes, np.ones(self.n))
+
     def renewed(self, noise: LabelNoise, known: Any) -> LabelNoise:
         """The noise model after some steps of EM over all rows: T, and the share of wrong labels."""
-        if self.K == 2:
+        if self.K == 2 and not self.asked:
             z = np.empty((self.n, 1), self.X.dtype)
 
             def note(at: slice) -> None:
-                z[at] = self._predicted(known, at)
+                z[at] = self._predicted(known.coef_, known.intercept_, at)
 
             each(note, label_pieces(self.n))
             self._opinion = z
@@ -192,14 +178,18 @@ class LabelFits:
         return scores, codes if noise.epsilon == 0 else np.where(scores <= 0, codes, 1 - codes)
 
     def opinion(self, known: Any, at: slice) -> np.ndarray:
-        """Predictions for some rows by the sample's model; those of two classes are made once."""
+        """Predictions for some rows, those that are held or those of a model."""
         if self._opinion is not None:
             return self._opinion[at]
-        return np.asarray(self._predicted(known, at))
+        return self._predicted(known.coef_, known.intercept_, at)
 
-    def _predicted(self, fitted: Any, at: slice) -> np.ndarray:
-        coef = fitted.coef_.T.astype(self.X.dtype)
-        return np.asarray(self.X[at] @ coef + fitted.intercept_.astype(self.X.dtype))
+    def _judging(self, fitted: Any, at: slice) -> np.ndarray:
+        """The opinion of all models where they were asked, else that of the one given."""
+        return self.opinion(fitted, at) if self.asked else self._predicted(fitted.coef_, fitted.intercept_, at)
+
+    def _predicted(self, coef: np.ndarray, intercept: np.ndarray, at: slice) -> np.ndarray:
+        kind = self.X.dtype
+        return np.asarray(self.X[at] @ coef.T.astype(kind) + intercept.astype(kind))
 
     def classes(self, known: Any, noise: LabelNoise, at: slice) -> np.ndarray:
         """P(class | x, label) of some rows, (m, K)."""
@@ -211,12 +201,12 @@ class LabelFits:
         return np.column_stack([first, 1 - first])
 
     def scores(self, fitted: Any, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:
-        """The log-odds that labels are wrong, and the numbers of the classes suggested."""
+        """The log-odds that labels are wrong, by all opinions or by the fitted model, and the classes suggested."""
         scores = np.empty(self.n, np.float32)
         suggested = np.empty(self.n, np.int8 if self.K <= np.iinfo(np.int8).max else np.int32)
 
         def note(at: slice) -> None:
-            scores[at], suggested[at] = self.scored(self._predicted(fitted, at), noise, at)
+            scores[at], suggested[at] = self.scored(self._judging(fitted, at), noise, at)
 
         each(note, label_pieces(self.n))
         return scores, suggested
@@ -225,7 +215,7 @@ class LabelFits:
         kept = np.zeros(self.K)
         for at in label_pieces(self.n):
             kept += np.bincount(self.labels.codes(at), w[at], self.K)
-        lost = self.labels.classes[np.asarray(kept) == 0]
+        lost = self.model.classes_[np.asarray(kept) == 0]
         if len(lost):
             warn(
                 f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
@@ -245,15 +235,5 @@ def _all(at: slice) -> float:
     return 1.0
 
 
-def _distinct(t: np.ndarray) -> np.ndarray:
-    """The different labels among t; quickly where these are a few of the first."""
-    few = np.unique(t[:FEW_LABELS])
-    return few if len(few) < FEW_LABELS // 2 and np.isin(t, few).all() else np.unique(t)
-
-
 def score_quantile(scores: np.ndarray, share: float) -> float:
     return float(np.partition(scores, min(len(scores) - 1, int(share * len(scores))))[int(share * len(scores)) - 1])
-
-
-def label_pieces(n: int) -> list[slice]:
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]

@@ -1,4 +1,4 @@
-"""Logistic regression of a dataset larger than memory: by a sample of its rows, then by all of them."""
+"""Logistic regression of many rows, larger than memory or not: by a sample of them, then by all."""
 
 from __future__ import annotations
 
@@ -9,33 +9,43 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from trimlearn._utils.blocks import rows_apart
+from trimlearn._utils.residence import copy_on_device
 from trimlearn._utils.threads import each, team
-from trimlearn.estimators.linear.streamed_label_fits import (
-    LabelFits,
-    StreamedLabels,
-    label_pieces,
-    score_quantile,
+from trimlearn._utils.validation import is_sparse
+from trimlearn.estimators.linear.data import Examples
+from trimlearn.estimators.linear.streamed_classes import StreamedLabels, label_pieces
+from trimlearn.estimators.linear.streamed_label_fits import LabelFits, score_quantile
+from trimlearn.estimators.streamed import (
+    StreamedData,
+    can_stream,
+    column_names,
+    fits_in_memory,
+    is_small,
+    refuse_choice,
+    sample_size,
 )
-from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import Judged
-from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.robust.labels.crossfit import JudgedLabels
+from trimlearn.robust.labels.flexible_models import FlexibleModels
+from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.streamed import trimming
 from trimlearn.smart.method import Record
 from trimlearn.smart.sizes import FEW
-from trimlearn.streams import Dataset
+from trimlearn.streams import Dataset, open_dataset
 
-__all__ = ["fit_logistic_stream"]
+__all__ = ["fit_logistic_rows", "fit_logistic_stream"]
+
+HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB in float32
+# Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
+# asked of all, however long that takes. Where classes are linear it is 0.1 to 0.5 %; where they are not, 6 to 10 %.
+MATTERS = 0.02
+BOTH = 3  # by definition: the linear model, a forest and the neighbours, beyond which boosting is one of the models
 
 
 def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
-    """Fit ``model`` to the dataset, keeping h; None: find out.
-
-    The fit to a sample, with all that a fit to arrays does, says whether labels are wrong and which for which. As many
-    rows as memory holds give the model that judges all labels, by a likelihood that allows for this noise; all rows say
-    how many are wrong (EM), and decide the trimmed fit and the final one.
-    """
+    """Fit ``model`` to the dataset, keeping h; None: find out."""
     refuse_choice(model)
     if model.penalty not in (None, "l2") or model.class_weight is not None or model.balanced_trimming:
         raise ValueError(
@@ -48,26 +58,60 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     if len(labels.classes) > 2 and not streamed.shuffled and q * len(labels.classes) > FEW:  # which nobody could know
         streamed = replace(streamed, shuffled=True)
         labels = StreamedLabels(streamed)
-    known = streamed.fitted_to_sample(model, labels.written)
+    column_names(model, data)
+    vars(model).pop("_training", None)
+    model.classes_ = labels.classes
+    _fit(model, streamed, labels, h)
+
+
+def fit_logistic_rows(model: Any, data: Examples, h: float | None) -> bool:
+    """Fit ``model`` to rows in memory as to those of a stream, so that the same rows give the same fit whatever they
+    lie in; labels are the numbers of its classes. False: it was not, because there are few rows or many parameters, or
+    something was asked for that streams cannot do."""
+    (n, p), K = data.X.shape, len(model.classes_)
+    m, q = sample_size(n, p), p + bool(model.fit_intercept)
+    many = not is_small(n, p) and n > m and q * (1 if K == 2 else K) <= FEW
+    if not many or data.s is not None or is_sparse(data.X) or not can_stream(model, p):
+        return False
+    seed = model._seed()
+    if copy_on_device(data.X) is not None or len(np.unique(data.t[rows_apart(n, m, seed)])) < K:
+        return False
+    streamed = StreamedData(open_dataset(np.ascontiguousarray(data.X), data.t), seed)
+    fits, noise = _fit(model, streamed, StreamedLabels(streamed), h)
+    model._training, model._judged = data, JudgedLabels(fits.verdict(noise), model._x)
+    return True
+
+
+def _fit(model: Any, streamed: StreamedData, labels: StreamedLabels, h: float | None) -> tuple[LabelFits, LabelNoise]:
+    """The fit, which is that of all sources: what was fitted to all rows, and how labels are mistaken.
+
+    The fit to a sample, with all that a fit to few rows does, says whether labels are wrong and which for which. As
+    many rows as memory holds give the model that judges all labels, by a likelihood that allows for this noise; the
+    forest and the neighbours of the sample are asked too (`_flexible`). All rows say how many labels are wrong (EM),
+    and decide the trimmed fit and the final one.
+    """
+    known, n = streamed.fitted_to_sample(model, labels.written), streamed.data.n
     if len(known.classes_) < len(labels.classes):
         raise ValueError(
             f"the class {next(c for c in labels.classes if c not in known.classes_)} has so few rows that a sample of "
             "all rows holds none: leave it out, or join it to another."
         )
-    model.classes_ = labels.classes
-    column_names(model, data)
-    vars(model).pop("_training", None)
-    model._bounds, n = known._bounds, data.n
-    ridge = 0.0 if model.penalty is None else 1 / (model.C * n)
-    fits = LabelFits(model, streamed.X, labels, ridge)
+    verdict = known._judged.verdict
+    plain = h is None and verdict.clean  # nothing to correct: the plain fit, to the data as they are
+    model._bounds = known._bounds
+    X = streamed.X if plain else _drawn_in(model, streamed.X)
+    fits = LabelFits(model, X, labels, 0.0 if model.penalty is None else 1 / (model.C * n))
     with team():
-        verdict = known._judged.verdict
         noise, start = _as_it_is(verdict.noise), known._x
-        if h is None and not verdict.clean:
-            stage("how many labels are wrong")
+        if not verdict.clean:
             known = fits.judge(known, noise)
-            if len(streamed.sample[1]) < n:  # else it is known already
-                noise = fits.renewed(noise, known)
+        flexible = _flexible(model, streamed, labels, known, noise)
+        if flexible is not None and not plain:
+            stage("flexible models asked about all rows")
+            fits.ask(flexible, known.coef_, known.intercept_, verdict.noise)
+        if h is None and not plain and len(streamed.sample[1]) < n:  # else it is known already
+            stage("how many labels are wrong")
+            noise = fits.renewed(noise, known)
         share = 1 - noise.epsilon if h is None else h / n
         stage(f"trimmed fit, keeping {share * n:.0f} of {n} rows")
         raw, f, objectives = fits.trimmed(start, share * n)
@@ -89,12 +133,40 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
         model.raw_coef_, model.raw_intercept_ = model._parts(raw)
         model.coef_, model.intercept_ = model._parts(x)
         model.contamination_, model.noise_matrix_ = 1 - share, noise.T
-        model._judged = Judged(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
+        model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
+        if flexible is not None and not fits.asked:
+            fits.ask(flexible, model.coef_, model.intercept_, verdict.noise)
         _keep_rows(model, streamed, fits, noise, None if h is None else share)
+    return fits, noise
+
+
+def _drawn_in(model: Any, X: np.ndarray) -> np.ndarray:
+    """The rows with wild cells drawn in, so that they steer no model; as they are where a copy would be too large."""
+    if not fits_in_memory(*X.shape) or not model._bounds.rows_beyond(X).any():
+        return X
+    return np.asarray(model._bounds.clip(X))
+
+
+def _flexible(
+    model: Any, streamed: StreamedData, labels: StreamedLabels, known: Any, noise: LabelNoise
+) -> FlexibleModels | None:
+    """The flexible models of the sample, where they are to be asked about all rows: always where rows fit in memory;
+    beyond, where the linear model alone, with such noise, judges the sample's labels otherwise than all models do."""
+    (n, p), K = streamed.data.shape, len(model.classes_)
+    models = len(known._judged.verdict.predictions)
+    if models == 1 or n * K > HELD:
+        return None
+    X, codes = streamed.sample[0], known._codes(labels.written(streamed.sample[1]))
+    if not fits_in_memory(n, p):
+        alone = LabelVerdict(noise, [two_columns(X @ known.coef_.T + known.intercept_)], codes, np.ones(len(codes)))
+        if np.mean((alone.scores > 0) != (known.outlier_scores_ > 0)) < MATTERS:
+            return None
+    return FlexibleModels.of(X, codes, K, streamed.seed, boosted=models > BOTH)
 
 
 def _keep_rows(model: Any, streamed: StreamedData, fits: LabelFits, noise: LabelNoise, share: float | None) -> None:
-    """What is known of every row by the final model, in the order of the files."""
+    """What is known of every row, in the order of the files: by all opinions, or where only the linear model was asked
+    by the final one."""
     n, restored = streamed.data.n, streamed.copy.restored
     scores, suggested = fits.scores(model, noise)
     clean = share is None and noise.epsilon == 0

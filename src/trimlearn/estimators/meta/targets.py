@@ -12,6 +12,7 @@ from scipy.special import logsumexp
 
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
+from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import Floats, LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
@@ -116,13 +117,14 @@ class NumericTarget(TargetKind):
 class LabelTarget(TargetKind):
     """Classification: P = log-probabilities of the ``classes``, t the labels' numbers, f = −log p of the label.
 
-    The judgement adds what ``flexible`` models predict for the training rows (robust/labels/verdict.py). A label that
-    no row was fitted with is number −1.
+    The judgement adds what ``flexible`` models predict for the training rows (robust/labels/verdict.py), and where many
+    labels are in doubt, what boosting does. A label that no row was fitted with is number −1.
     """
 
     loss: Loss | None
     classes: np.ndarray
     flexible: list[Floats] = field(default_factory=list)
+    boosted: BoostedOpinion | None = None
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         z = self._log_odds(model, X)
@@ -150,7 +152,11 @@ class LabelTarget(TargetKind):
         return S  # the noise model wants predictions that are right more often than the labels, not trimmed ones
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
-        verdict = label_verdict([np.maximum(P, BELIEVED), *self.flexible], np.maximum(t, 0), s)
+        predictions, labels = [np.maximum(P, BELIEVED), *self.flexible], np.maximum(t, 0)
+        verdict = label_verdict(predictions, labels, s)
+        if self.boosted is not None and (more := self.boosted.asked_about(verdict)):
+            again = label_verdict([*predictions, *more], labels, s)
+            verdict = again if again.may_replace(verdict) else verdict
         noise, share = verdict.noise, h / float(s.sum())
         cut = verdict.cut(share if share < 1 else None)
         alone = replace(noise, temperatures=np.array([noise.temperatures.sum()]))  # without the flexible models

@@ -28,6 +28,8 @@ from trimlearn.estimators.meta.splits import given_splits
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
 from trimlearn.inference.table import Findings
 from trimlearn.progress import stage
+from trimlearn.robust.distinct import row_hashes
+from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
@@ -327,7 +329,12 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     def _alternation(self, rows: EncodedExamples, seed: int) -> Alternation:
         target: TargetKind = self._target_kind(rows.classes)
         if isinstance(target, LabelTarget) and (X := numbers(rows.X)) is not None:
-            target = replace(target, flexible=flexible_predictions(X, rows.t, rows.s, seed))
+            hashes = row_hashes(X)
+            target = replace(
+                target,
+                flexible=flexible_predictions(X, rows.t, rows.s, seed, hashes=hashes),
+                boosted=BoostedOpinion(X, rows.t, rows.s, seed, hashes),
+            )
         return Alternation(
             estimator=self.estimator,
             rows=rows,

@@ -18,7 +18,7 @@ from trimlearn.solution import Solution
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["PLACE", "SIX", "Moments", "TrimmedFit", "four_best", "trimmed_fit"]
+__all__ = ["PLACE", "SIX", "PairMoments", "TrimmedFit", "four_best", "trimmed_fit"]
 
 SIX = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))  # the entries of a symmetric matrix of three rows
 PLACE = np.array([[0, 1, 2], [1, 3, 4], [2, 4, 5]])  # which of SIX each entry is
@@ -44,11 +44,11 @@ def trimmed_fit(matches: SortedPairs, H: Floats, h: float, form: str) -> Trimmed
 
 
 @final
-class Moments:
+class PairMoments:
     """DLT for many weights: Σ wᵢAᵢᵀAᵢ, 9 × 9, is made of Σ w aaᵀ times 1, u, v and u² + v², for src a and dst (u, v).
 
     >>> square = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
-    >>> H = Moments(PointPairs(square, 3.0 * square)).minimiser(np.ones(4))
+    >>> H = PairMoments(PointPairs(square, 3.0 * square)).minimiser(np.ones(4))
     >>> ((H / H[2, 2]).round(9) + 0.0).tolist()
     [[3.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 1.0]]
     """

@@ -11,7 +11,7 @@ from typing import final
 import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import Chance, Significance
-from trimlearn.geometry.homography.dlt import Moments
+from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
 from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
@@ -99,7 +99,7 @@ class SampleSearch:
         self.drawn = 0
         self._reached = 0  # how often the best was
         self._rng = np.random.default_rng(seed)
-        self._moments = Moments(pairs.normalised)
+        self._moments = PairMoments(pairs.normalised)
         self._guided = pairs.scores is not None
         self._order = np.arange(len(pairs)) if pairs.scores is None else np.argsort(-pairs.scores, kind="stable")
         self._mass = np.cumsum(self.chance.s[self._order])  # matches by score: how many cells up to here

@@ -12,7 +12,7 @@ from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.blend import Blender
 from trimlearn.geometry.mosaic.exposure import apply_gain, clipped, gains, is_grey, is_overexposed
 from trimlearn.geometry.mosaic.images import Deep, Pixels, eight_bits, opencv
-from trimlearn.geometry.mosaic.layout import Layout
+from trimlearn.geometry.mosaic.layout import CanvasLayout
 from trimlearn.geometry.mosaic.seams import enlarged, seams
 from trimlearn.geometry.mosaic.warp import Patch, warp
 
@@ -24,7 +24,7 @@ SPECK = 3  # pixels a side, on the small mosaic, of what is too small to lead a 
 
 
 def compose(
-    layout: Layout, images: Sequence[Deep], blender: type[Blender], *, equalise: bool = True
+    layout: CanvasLayout, images: Sequence[Deep], blender: type[Blender], *, equalise: bool = True
 ) -> tuple[Deep, Pixels]:
     """The picture (h, w, 3), as deep as the images, and its mask (h, w) on the layout's canvas.
 
@@ -54,14 +54,14 @@ def compose(
     return into.result()[inside], covered[inside]
 
 
-def _draw(layout: Layout, images: Sequence[Deep]) -> list[Patch]:
+def _draw(layout: CanvasLayout, images: Sequence[Deep]) -> list[Patch]:
     """All images on a layout, in bytes: enough for seams and exposures."""
     placed = zip(images, layout.views, layout.windows, strict=True)
     drawn = (warp(image, view, layout.surface, window) for image, view, window in placed)
     return [Patch(eight_bits(patch.pixels), patch.mask) for patch in drawn]
 
 
-def _seams(layout: Layout, patches: Sequence[Patch], gain: Floats) -> list[Pixels]:
+def _seams(layout: CanvasLayout, patches: Sequence[Patch], gain: Floats) -> list[Pixels]:
     """Seams between images made equally bright, around what is cut off in one of them."""
     equal = [Patch(apply_gain(p.pixels, g, is_overexposed(p)), p.mask) for p, g in zip(patches, gain, strict=True)]
     return seams(layout, equal, [_too_bright(patch) for patch in patches])

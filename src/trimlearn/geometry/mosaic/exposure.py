@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.images import Deep, full, opencv
 from trimlearn.geometry.mosaic.images import grey as luminance
-from trimlearn.geometry.mosaic.layout import Layout, Piece
+from trimlearn.geometry.mosaic.layout import CanvasLayout, CanvasPiece
 from trimlearn.geometry.mosaic.warp import Patch
 
 __all__ = ["apply_gain", "clipped", "gains", "is_grey", "is_overexposed"]
@@ -27,7 +27,7 @@ SHARE = 0.02  # of an image cut off: that of a sunny sky or a lamp. By each the 
 GREY, COLOURED = 2, 0.001  # levels by which channels differ in a grey image, rounding; and in what share of it at most
 
 
-def gains(layout: Layout, patches: Sequence[Patch]) -> Floats:
+def gains(layout: CanvasLayout, patches: Sequence[Patch]) -> Floats:
     """Gains g (n, 3) that make gᵢ Iᵢ and gⱼ Iⱼ agree where images i and j overlap.
 
     Least squares in the logarithms, Σ nᵢⱼ (log gᵢ − log gⱼ + mᵢⱼ)² + Σ aᵢ (log gᵢ)², with mᵢⱼ the median of
@@ -74,7 +74,7 @@ def is_grey(patch: Patch) -> bool:
 
 
 def _add_overlap(
-    A: Floats, b: Floats, p: Piece, q: Piece, layout: Layout, patches: Sequence[Patch], grey: bool
+    A: Floats, b: Floats, p: CanvasPiece, q: CanvasPiece, layout: CanvasLayout, patches: Sequence[Patch], grey: bool
 ) -> None:
     """Add the normal equations of one overlap; where one of the two is grey, that of its luminance to all colours."""
     window = p.window & q.window

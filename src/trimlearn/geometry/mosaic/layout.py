@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trimlearn.geometry.mosaic.surfaces import Surface, View, Window
 
-__all__ = ["HorizonError", "Layout", "Piece", "lay_out"]
+__all__ = ["CanvasLayout", "CanvasPiece", "HorizonError", "lay_out"]
 
 STRETCH = 10.0  # pixels that one image may cover, by those of the largest: on a plane cos⁻³ of an angle, 62° (a choice)
 
@@ -20,7 +20,7 @@ class HorizonError(ValueError):
 
 
 @dataclass(frozen=True)
-class Piece:
+class CanvasPiece:
     """The part of image i that lies on the canvas, shifted by whole turns: an image at the cut has two of them."""
 
     i: int
@@ -34,7 +34,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Layout:
+class CanvasLayout:
     """Images placed: image i fills part of windows[i]; canvas is what the mosaic shows.
 
     period: None, or the number of pixels of a full turn, where the images close the circle: then the canvas is one turn
@@ -47,16 +47,16 @@ class Layout:
     canvas: Window
     period: int | None = None
 
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[CanvasPiece]:
         """What is seen of each image on the canvas."""
         return [piece for i in range(len(self.windows)) for piece in self.pieces_of(i, self.canvas)]
 
-    def pieces_of(self, i: int, canvas: Window) -> Iterator[Piece]:
+    def pieces_of(self, i: int, canvas: Window) -> Iterator[CanvasPiece]:
         """What is seen of image i on a canvas, which may reach beyond both ends of a turn."""
         for shift in (0,) if self.period is None else (-self.period, 0, self.period):
             seen = self.windows[i].moved(shift) & canvas
             if seen.area:
-                yield Piece(i, seen, shift)
+                yield CanvasPiece(i, seen, shift)
 
     def steps(self) -> list[float]:
         """For each image, how many of its pixels there are from one pixel of the mosaic to the next, in its middle."""
@@ -70,7 +70,7 @@ class Layout:
         """Pixels of image i from one pixel of the mosaic to the next, over a grid."""
         return self.surface.steps(self.views[i], self.windows[i])
 
-    def scaled(self, factor: float) -> Layout:
+    def scaled(self, factor: float) -> CanvasLayout:
         """The same layout on a canvas `factor` as large; a full turn stays a whole number of pixels."""
         if self.period is not None:
             factor = round(self.period * factor) / self.period
@@ -79,10 +79,10 @@ class Layout:
         if period is not None:
             canvas = replace(canvas, w=period)
         surface = type(self.surface)(self.surface.scale * factor)
-        return Layout(surface, self.views, [_scaled(w, factor) for w in self.windows], canvas, period)
+        return CanvasLayout(surface, self.views, [_scaled(w, factor) for w in self.windows], canvas, period)
 
 
-def lay_out(surface: Surface, views: Sequence[View], names: Sequence[str]) -> Layout:
+def lay_out(surface: Surface, views: Sequence[View], names: Sequence[str]) -> CanvasLayout:
     """Place the images on a surface; HorizonError where one of them reaches its horizon or stretches without bound."""
     if surface.wraps:  # a whole number of pixels a turn, so that images move by turns
         surface = type(surface)(max(1, round(2 * np.pi * surface.scale)) / (2 * np.pi))
@@ -96,10 +96,10 @@ def lay_out(surface: Surface, views: Sequence[View], names: Sequence[str]) -> La
                 f"leave it out, or use surface={surface.instead!r}."
             )
         windows.append(window)
-    return _around(surface, views, windows) if surface.wraps else Layout(surface, views, windows, _union(windows))
+    return _around(surface, views, windows) if surface.wraps else CanvasLayout(surface, views, windows, _union(windows))
 
 
-def _around(surface: Surface, views: Sequence[View], windows: Sequence[Window]) -> Layout:
+def _around(surface: Surface, views: Sequence[View], windows: Sequence[Window]) -> CanvasLayout:
     """The circle cut open: in its widest gap, or, where there is none, in the middle of the image furthest back."""
     turn = round(2 * np.pi * surface.scale)
     covered = np.zeros(turn, bool)
@@ -108,13 +108,13 @@ def _around(surface: Surface, views: Sequence[View], windows: Sequence[Window]) 
     union = _union(windows)
     if covered.all():
         back = max((w.x + w.w // 2 for w in windows), key=lambda x: abs((x + turn // 2) % turn - turn // 2))
-        return Layout(surface, views, windows, Window(back, union.y, turn, union.h), turn)
+        return CanvasLayout(surface, views, windows, Window(back, union.y, turn, union.h), turn)
     columns = np.flatnonzero(covered)
     gaps = np.diff(columns, append=columns[0] + turn)
     start = int(columns[(np.argmax(gaps) + 1) % len(columns)])
     start -= turn * (start > turn // 2)  # angles from −π to π
     placed = [replace(w, x=start + (w.x - start) % turn) for w in windows]
-    return Layout(surface, views, placed, _union(placed))
+    return CanvasLayout(surface, views, placed, _union(placed))
 
 
 def _union(windows: Sequence[Window]) -> Window:

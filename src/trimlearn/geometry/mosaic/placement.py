@@ -10,7 +10,7 @@ import numpy as np
 
 from trimlearn._utils.warn import warn
 from trimlearn.geometry.homography.points import Floats
-from trimlearn.geometry.mosaic.layout import HorizonError, Layout, lay_out
+from trimlearn.geometry.mosaic.layout import CanvasLayout, HorizonError, lay_out
 from trimlearn.geometry.mosaic.surfaces import CylinderSurface, PlaneSurface, SphereSurface, Surface, View
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.geometry.panorama.pairs import Pairs
@@ -39,7 +39,7 @@ CLEARLY = 0.5  # what the error must fall to with a homography per image, which 
 class Placement(NamedTuple):
     """A layout, and the fitted panorama behind it (None for two images and their homography)."""
 
-    layout: Layout
+    layout: CanvasLayout
     panorama: TrimmedPanorama | None
 
 
@@ -85,7 +85,7 @@ class _Cameras(NamedTuple):
         R = straighten(np.asarray(panorama.rotations_))
         return cls(R, np.asarray(panorama.focals_), pairs.sizes, panorama.distortion_)
 
-    def on(self, surface: str, names: Sequence[str]) -> Layout:
+    def on(self, surface: str, names: Sequence[str]) -> CanvasLayout:
         """The images on the surface of that name, drawn as large as the finest of them is."""
         world = _ahead(self.R) if surface == "plane" else np.eye(3)
         cameras = zip(self.R, self.focals, self.sizes, self.kappa, strict=True)
@@ -99,7 +99,7 @@ class _Cameras(NamedTuple):
         return layout.canvas.w / layout.surface.scale, layout.canvas.h / layout.surface.scale
 
 
-def _two_on_a_plane(pairs: Pairs, surface: str) -> Layout | None:
+def _two_on_a_plane(pairs: Pairs, surface: str) -> CanvasLayout | None:
     """On the plane of one of the images: the one that gives the smaller mosaic, so that nothing is stretched much.
 
     None where either reaches its horizon, a HorizonError if it has to be a plane.
@@ -138,7 +138,7 @@ def _moved(turned: TrimmedPanorama, pairs: Pairs, seed: int) -> Placement | None
         return None
 
 
-def _flat(homographies: Floats, pairs: Pairs) -> Layout:
+def _flat(homographies: Floats, pairs: Pairs) -> CanvasLayout:
     """On a plane, by homographies (m, 3, 3) from each image to it."""
     views = [View(P, size) for P, size in zip(np.linalg.inv(homographies), pairs.sizes, strict=True)]
     layout = lay_out(PlaneSurface(1.0), views, pairs.names)

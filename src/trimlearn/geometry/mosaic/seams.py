@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.geometry.mosaic.images import Pixels, opencv
-from trimlearn.geometry.mosaic.layout import Layout
+from trimlearn.geometry.mosaic.layout import CanvasLayout
 from trimlearn.geometry.mosaic.surfaces import Window
 from trimlearn.geometry.mosaic.warp import Patch
 
@@ -22,7 +22,7 @@ LAST = 1e-3  # pixels: the depth of what is to be avoided, less than any other
 BAND = 2  # columns at each end of a full turn that no seam enters: a cost is one of two neighbours
 
 
-def seams(layout: Layout, patches: Sequence[Patch], avoid: Sequence[NDArray[np.bool_]] = ()) -> list[Pixels]:
+def seams(layout: CanvasLayout, patches: Sequence[Patch], avoid: Sequence[NDArray[np.bool_]] = ()) -> list[Pixels]:
     """Masks, one per patch, that share the mosaic out among the images, along lines where these look alike.
 
     avoid: where each patch had better not be shown, (h, w) each, if there is another.
@@ -67,7 +67,7 @@ def enlarged(mask: Pixels, small: Window, window: Window, factor: float) -> NDAr
 
 
 def _keep_off(
-    layout: Layout, patches: Sequence[Patch], masks: Sequence[Pixels], avoid: Sequence[NDArray[np.bool_]]
+    layout: CanvasLayout, patches: Sequence[Patch], masks: Sequence[Pixels], avoid: Sequence[NDArray[np.bool_]]
 ) -> None:
     """Take from the pieces' masks what seams are to leave to the image that has it deepest inside.
 
@@ -87,7 +87,7 @@ def _keep_off(
         mask[given & (owner[piece.window.slices(layout.canvas)] != piece.i)] = 0
 
 
-def _deepest(layout: Layout, depths: Sequence[NDArray[np.float32]]) -> NDArray[np.int64]:
+def _deepest(layout: CanvasLayout, depths: Sequence[NDArray[np.float32]]) -> NDArray[np.int64]:
     """For each pixel of the canvas the image that has it furthest from its edge, −1 where there is none."""
     best = np.zeros((layout.canvas.h, layout.canvas.w), np.float32)
     owner = np.full(best.shape, -1)

@@ -21,7 +21,7 @@ from trimlearn.geometry.mosaic.blend import BLENDERS
 from trimlearn.geometry.mosaic.compose import compose
 from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
 from trimlearn.geometry.mosaic.images import SMALLEST, Deep, ImageLike, name_of, read_deep, sixteen_bits
-from trimlearn.geometry.mosaic.layout import Layout
+from trimlearn.geometry.mosaic.layout import CanvasLayout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_target
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
 from trimlearn.geometry.mosaic.surfaces import PlaneSurface, Window
@@ -148,7 +148,7 @@ def _warn_left_out(names: Sequence[str]) -> None:
         warn(f"left out: {what} with none of the images in the mosaic.")
 
 
-def _within(layout: Layout, max_pixels: float) -> Layout:
+def _within(layout: CanvasLayout, max_pixels: float) -> CanvasLayout:
     canvas = layout.canvas
     if canvas.area <= max_pixels:
         return layout
@@ -185,13 +185,13 @@ def _mosaic(
     )
 
 
-def _distortion(layout: Layout, order: Sequence[int], n: int) -> tuple[float, ...]:
+def _distortion(layout: CanvasLayout, order: Sequence[int], n: int) -> tuple[float, ...]:
     """κ of the lens of each of the n images; NaN for those left out."""
     kappa = dict(zip(order, (view.kappa for view in layout.views), strict=True))
     return tuple(kappa.get(i, float("nan")) for i in range(n))
 
 
-def _homographies(layout: Layout, canvas: Window, order: Sequence[int], n: int) -> Floats:
+def _homographies(layout: CanvasLayout, canvas: Window, order: Sequence[int], n: int) -> Floats:
     """Pixel of image i, its lens taken out, to pixel of the mosaic, for all n images; NaN for those left out."""
     s = layout.surface.scale
     to_mosaic = np.array([[s, 0, -canvas.x], [0, s, -canvas.y], [0, 0, 1]])

@@ -18,7 +18,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.robust.cells.rows import Cells, conditional, explain
+from trimlearn.robust.cells.rows import JudgedCells, conditional, explain
 from trimlearn.robust.cells.tails import LEVEL, Tail, tails
 from trimlearn.robust.scale import judge
 
@@ -61,7 +61,7 @@ class CellModel:
     laws: tuple[Tail, ...]
     ridge: float
 
-    def explain(self, Z: Floats, level: float = LEVEL, count_lost: bool = True) -> Cells:
+    def explain(self, Z: Floats, level: float = LEVEL, count_lost: bool = True) -> JudgedCells:
         """The cells of rows Z, NaN where missing, that deviate: ordinary ones do so with the probability ``level``."""
         cutoff = np.array([law.upper(level) for law in self.laws])
         found = explain(Z - self.mu, self.Sigma, self.P, self.unit, cutoff, count_lost)
@@ -119,7 +119,7 @@ def _regularised(mu: Floats, S: Floats, ridge: float) -> CellModel:
     return CellModel(mu, (V * values) @ V.T * out, (V / values) @ V.T / out, np.ones(len(mu)), normal, ridge)
 
 
-def _estimated(Z: Floats, cells: Cells, near: float) -> CellModel:
+def _estimated(Z: Floats, cells: JudgedCells, near: float) -> CellModel:
     """Mean and covariance with the cells aside taken for missing; the ridge that predicts best; the columns' units."""
     rows = cells.trusted
     n = int(rows.sum())

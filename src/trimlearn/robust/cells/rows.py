@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimlearn.robust.scale import Chi
 
-__all__ = ["Cells", "conditional", "deviating_cells", "explain"]
+__all__ = ["JudgedCells", "conditional", "deviating_cells", "explain"]
 
 CUTOFF = Chi().upper(0.01)  # of |score|: customary in the papers on cells, 1 % of the clean ones are beyond
 HELD = 8_000_000  # numbers that a block of rows takes if half of its cells are set aside: a limit on memory, 32 MB
@@ -35,7 +35,7 @@ Flags = NDArray[np.bool_]
 
 @final
 @dataclass(frozen=True)
-class Cells:
+class JudgedCells:
     """Of each cell (n, p): whether it deviates, what the others in its row expect, and (value − expected)/its σ.
 
     Missing cells have a score of 0 and do not deviate. ``aside``: deviating or missing, those that no other cell's
@@ -53,7 +53,7 @@ class Cells:
     sigma: Floats
 
 
-def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cutoff: float = CUTOFF) -> Cells:
+def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cutoff: float = CUTOFF) -> JudgedCells:
     """The cells of rows that do not fit to the others in their row, if rows have this centre and covariance.
 
     X: (n, p), NaN where a value is missing. A covariance that is singular is taken for the nearest regular one.
@@ -68,7 +68,7 @@ def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cuto
     unit = np.where(unit > 0, unit, 1.0)
     Z = (np.asarray(X, dtype=np.float64) - mu) / unit
     found = explain(Z, *regular(Sigma / np.outer(unit, unit)), np.ones(len(mu)), np.full(len(mu), cutoff))
-    return Cells(
+    return JudgedCells(
         found.mask,
         mu + unit * found.expected,
         found.scores,
@@ -86,7 +86,7 @@ def regular(R: Floats, least: float = 1e-8) -> tuple[Floats, Floats]:
     return (V * values) @ V.T, (V / values) @ V.T
 
 
-def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats, count_lost: bool = True) -> Cells:
+def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats, count_lost: bool = True) -> JudgedCells:
     """As `deviating_cells`, of rows about their centre, P = Σ⁻¹; ``unit``: by how much the σ of a column is larger.
 
     Cells that are far out by themselves are set aside first: two wrong neighbours make the right cell between them
@@ -119,7 +119,7 @@ def _judged(
     unit: Floats,
     cutoff: Floats,
     count_lost: bool,
-) -> Cells:
+) -> JudgedCells:
     """The cells that deviate if those suspected are set aside to begin with."""
     G, diagonal = Z @ P, np.tile(np.diag(P), (len(Z), 1))
     lost, trusted = np.zeros_like(Sigma), np.ones(len(Z), dtype=bool)
@@ -140,7 +140,7 @@ def _judged(
             lost += block.lost(trusted[rows], Sigma)
     sigma = unit * np.sqrt(variance)
     scores = np.where(observed, (Z - expected) / sigma, 0.0)
-    return Cells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost, sigma)
+    return JudgedCells(aside & observed & (np.abs(scores) > cutoff), expected, scores, aside, trusted, lost, sigma)
 
 
 def conditional(Z: Floats, aside: Flags, P: Floats) -> tuple[Floats, Floats]:

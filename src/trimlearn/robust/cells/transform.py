@@ -19,7 +19,7 @@ from scipy.special import ndtri
 from trimlearn.robust.scale import Chi
 from trimlearn.robust.scatter.units import MAD
 
-__all__ = ["Column", "location_and_scale"]
+__all__ = ["ColumnTransform", "location_and_scale"]
 
 POWERS = np.linspace(0.0, 2.0, 21)  # log at one end, its mirror image at the other: beyond, curves are bounded
 POSITIVE = 0.9  # of the values: a column of which a tenth is negative measures something else than sizes
@@ -53,7 +53,7 @@ def location_and_scale(z: Floats) -> tuple[float, float]:
 
 @final
 @dataclass(frozen=True)
-class Column:
+class ColumnTransform:
     """x ↦ z: monotone, and z is about standard normal in the bulk.
 
     ``kind``: "box-cox" of x/unit, tangents below ``start``; or "yeo-johnson" of (x − origin)/unit. Then z = (· − m)/s.
@@ -68,11 +68,11 @@ class Column:
     s: float
 
     @classmethod
-    def of(cls, x: Floats, transform: bool = True) -> Column:
+    def of(cls, x: Floats, transform: bool = True) -> ColumnTransform:
         """The transform for the values x, all of them finite, at least two of them different.
 
         >>> x = np.exp(np.random.default_rng(0).normal(size=500))
-        >>> column = Column.of(x)
+        >>> column = ColumnTransform.of(x)
         >>> column.kind, column.power, column.into(np.array([-1.0])).round() < -3
         ('box-cox', 0.0, array([ True]))
         """
@@ -88,15 +88,15 @@ class Column:
             return base
         return base._settled(bulk, _power(base, bulk))
 
-    def _settled(self, x: Floats, power: float) -> Column:
+    def _settled(self, x: Floats, power: float) -> ColumnTransform:
         """With this power, and location and scale of the bulk."""
-        raw = Column(self.kind, power, self.origin, self.unit, 0.0, 0.0, 1.0)
+        raw = ColumnTransform(self.kind, power, self.origin, self.unit, 0.0, 0.0, 1.0)
         m, s = location_and_scale(raw._curve(x))
         start = 0.0
         if self.kind == "box-cox":
             reached = x[np.abs(raw._curve(x) - m) <= TAIL * s]
             start = float(reached.min()) / self.unit
-        return Column(self.kind, power, self.origin, self.unit, start, m, s if s > 0 else 1.0)
+        return ColumnTransform(self.kind, power, self.origin, self.unit, start, m, s if s > 0 else 1.0)
 
     def into(self, x: Floats) -> Floats:
         """Values in units of σ about the centre; NaN stays NaN."""
@@ -131,7 +131,7 @@ class Column:
     def slope(self, x: Floats) -> Floats:
         """The derivative of `into`: how densely values lie beside transformed ones.
 
-        >>> column = Column.of(np.exp(np.random.default_rng(0).normal(size=500)))
+        >>> column = ColumnTransform.of(np.exp(np.random.default_rng(0).normal(size=500)))
         >>> float(np.round(column.slope(np.array([1.0])) / column.slope(np.array([10.0])), 3)[0])
         10.0
         """
@@ -152,12 +152,13 @@ class Column:
         return np.asarray((self.power - 1.0) * np.log(y))
 
 
-def _power(base: Column, x: Floats) -> float:
+def _power(base: ColumnTransform, x: Floats) -> float:
     """The power: 1, or 0, unless the bulk speaks against it.
 
     1 is asked first. Wild values on both sides look like a tail that a logarithm would tame, and 1 calls them wild.
     """
-    for power in (1.0, min(POWERS, key=lambda power: _misfit(base, x, float(power)))):
+    for asked in (1.0, None):  # the second is sought only where it is needed: 21 fits
+        power = min(POWERS, key=lambda power: _misfit(base, x, float(power))) if asked is None else asked
         for _ in range(3):
             curve = base._settled(x, float(power))
             bulk = x[np.abs(curve.into(x)) <= (WIDER if power == 1.0 else BULK)]
@@ -177,16 +178,16 @@ def _simplest(fits: Floats) -> float:
     return float(POWERS[np.argmax(fits)])
 
 
-def _likelihood(base: Column, x: Floats, power: float) -> float:
+def _likelihood(base: ColumnTransform, x: Floats, power: float) -> float:
     """The maximal normal log-likelihood of the values under this power."""
-    curve = Column(base.kind, power, base.origin, base.unit, 0.0, 0.0, 1.0)
+    curve = ColumnTransform(base.kind, power, base.origin, base.unit, 0.0, 0.0, 1.0)
     variance = float(np.var(curve._curve(x)))
     if not variance > 0:
         return -np.inf
     return float(-0.5 * len(x) * np.log(variance) + curve.log_slope(x).sum())
 
 
-def _misfit(base: Column, x: Floats, power: float) -> float:
+def _misfit(base: ColumnTransform, x: Floats, power: float) -> float:
     """How far quantiles are from normal ones, with a bounded loss: those of the tails cost the same for all powers."""
     z = base._settled(x, power).into(np.quantile(x, SHARES))
     off = np.minimum(np.abs(z - ndtri(SHARES)) / BOUND, 1.0)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.labels.noise import Floats
 
@@ -32,12 +33,13 @@ class ColumnBounds:
             A = V.tocoo()
             beyond = np.abs(A.data - self.centre[A.col]) > FACTOR * self.spread[A.col]
             return np.bincount(A.row[beyond], minlength=V.shape[0]) > 0
-        low, high = (bound.astype(V.dtype) for bound in self._bounds())
-        beyond = np.zeros(V.shape[0], dtype=bool)
+        xp, beyond = namespace(V), np.zeros(V.shape[0], dtype=bool)
+        low, high = (asarray_like(bound, V) for bound in self._bounds())
         for i in range(0, V.shape[0], SAMPLE):
             block = V[i : i + SAMPLE]
-            if np.any(block.min(axis=0) < low) or np.any(block.max(axis=0) > high):  # a third of the time, mostly all
-                beyond[i : i + SAMPLE] = np.any((block < low) | (block > high), axis=1)
+            # a third of the time, mostly all
+            if xp.any(xp.min(block, axis=0) < low) or xp.any(xp.max(block, axis=0) > high):
+                beyond[i : i + SAMPLE] = to_numpy(xp.any((block < low) | (block > high), axis=1))
         return beyond
 
     def clip(self, V: Any) -> Any:
@@ -47,7 +49,8 @@ class ColumnBounds:
             A = V.copy()
             A.data = np.clip(A.data, low[A.indices], high[A.indices]).astype(V.dtype)
             return A
-        return np.clip(V, low.astype(V.dtype), high.astype(V.dtype))
+        clip = namespace(V).clip if is_torch_array(V) else np.clip
+        return clip(V, asarray_like(low, V), asarray_like(high, V))
 
     @property
     def unit(self) -> Floats:
@@ -79,9 +82,24 @@ def column_bounds(V: Any, rows: Any = None) -> ColumnBounds:
         A = sample.tocsc()
         columns = (A.data[A.indptr[j] : A.indptr[j + 1]] for j in range(A.shape[1]))
         return ColumnBounds(np.zeros(A.shape[1]), np.array([_quantile(np.abs(column)) for column in columns]))
+    if is_torch_array(sample):
+        return _bounds_there(sample)
     A = np.asarray(sample, dtype=np.float64)
     centre = np.median(A, axis=0)
     return ColumnBounds(centre, np.array([_quantile(column) for column in np.abs(A - centre).T]))
+
+
+def _bounds_there(sample: Array) -> ColumnBounds:
+    """The same numbers where a tensor lies: it sorts all columns at once."""
+    xp, n = namespace(sample), sample.shape[0]
+    A = xp.astype(sample, xp.float64)
+    ordered = xp.sort(A, axis=0)
+    centre = (ordered[(n - 1) // 2] + ordered[n // 2]) / 2
+    sizes = xp.sort(xp.abs(A - centre), axis=0)
+    none = xp.sum(sizes <= 0, axis=0)
+    place = none + xp.astype(0.9 * xp.astype(n - none - 1, xp.float64), xp.int64)
+    spread = sizes[xp.clip(place, 0, n - 1), xp.arange(sample.shape[1], device=sample.device)]
+    return ColumnBounds(to_numpy(centre), to_numpy(spread))
 
 
 def _quantile(sizes: Floats) -> float:

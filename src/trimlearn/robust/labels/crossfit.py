@@ -5,7 +5,8 @@
    be decided else: where so many are wrong that a model which trusts them learns the mistakes. Of many rows some decide
    between the three.
 2. Its predictions are added to those of flexible classifiers (`trimlearn.robust.labels.flexible`): what these can
-   explain is no wrong label but a model that is too simple.
+   explain is no wrong label but a model that is too simple. Where much is still called wrong, boosting is asked too
+   (`trimlearn.robust.labels.boosted`).
 3. Where there is noise, the models of the folds are fitted again by a likelihood that allows for it
    (`trimlearn.losses.Mislabelled`), and all labels are judged once more (`trimlearn.robust.labels.verdict`).
 
@@ -28,13 +29,14 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.jobs import jobs
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
+from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start
 from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.method import Method
 
-__all__ = ["Judged", "judge_labels"]
+__all__ = ["JudgedLabels", "judge_labels"]
 
 TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are right, or nothing can be done
 TRUSTING: Start = (1.0, False)  # by definition: every row, whatever its class
@@ -44,7 +46,7 @@ FOLDS, FOLDS_OF_MANY = 5, 2  # of small data, where passes cost next to nothing;
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedLabels:
     """The verdict on all labels, and x, the mean of the models: where to start a fit to all rows."""
 
     verdict: LabelVerdict
@@ -62,7 +64,7 @@ def judge_labels(
     seed: int = 0,
     tol: float = 1e-4,
     n_jobs: Any = None,
-) -> Judged:
+) -> JudgedLabels:
     """Judge the labels of ``loss`` by models that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖².
 
     s: sample weights. trusted: the share of rows that the first models trust, where it is known. balanced: they
@@ -77,8 +79,9 @@ def judge_labels(
     (0.2, True)
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
-    labels, hashes = to_numpy(loss.t).astype(np.int64), row_hashes(loss.linear.storage.V)
+    labels = to_numpy(loss.t).astype(np.int64)
     judges = Judges.of(loss, labels, weights, C, method, seed, tol)
+    hashes = row_hashes(judges.V)
     fold = _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY)
     crossfit = _CrossFit(judges, hashes, fold, int(fold.max()) + 1, n_jobs)
     starts = crossfit.starts() if trusted is None else iter([(trusted, balanced)])
@@ -132,6 +135,12 @@ class _CrossFit:
         return flexible_predictions(judges.V, judges.labels, judges.s, judges.seed, self.n_jobs, self.hashes)
 
     @cached_property
+    def boosted(self) -> BoostedOpinion:
+        """What boosting predicts for rows it has not seen, if it is asked."""
+        judges = self.judges
+        return BoostedOpinion(judges.V, judges.labels, judges.s, judges.seed, self.hashes)
+
+    @cached_property
     def _begun(self) -> dict[tuple[Start, int], Array]:
         """The first models that are there already, by what they trust and their fold."""
         return {}
@@ -156,7 +165,7 @@ class _CrossFit:
             first = start if significant(gain, self.judges.s[rows], SIGNIFICANT) else first
         yield from sorted(STARTS, key=lambda start: start != first)
 
-    def judged_from(self, start: Start, to_beat: Floats | None = None) -> Judged:
+    def judged_from(self, start: Start, to_beat: Floats | None = None) -> JudgedLabels:
         """The verdict by models that begin so. Those that trust half of some rows are fitted to all only with the
         noise allowed for; or where there turns out to be none."""
         first = self.begin([(start, g) for g in range(self.folds)])
@@ -166,16 +175,25 @@ class _CrossFit:
                 return judged
         return self.judge(jobs(lambda at: self._further(start, *at), enumerate(first), self.n_jobs), to_beat)
 
-    def judge(self, models: list[Array], to_beat: Floats | None = None) -> Judged:
-        """The verdict by these models and by flexible ones."""
+    def judge(self, models: list[Array], to_beat: Floats | None = None) -> JudgedLabels:
+        """The verdict by these models and by flexible ones; also by boosting, where many labels are in doubt and it
+        explains those it has not seen significantly better."""
+        judged = self._judged_with(models, self.flexible, to_beat)
+        more = self.boosted.asked_about(judged.verdict) if self.folds > 1 else []
+        if not more:
+            return judged
+        again = self._judged_with(models, [*self.flexible, *more], to_beat)
+        return again if again.verdict.may_replace(judged.verdict) else judged
+
+    def _judged_with(self, models: list[Array], flexible: list[Floats], to_beat: Floats | None) -> JudgedLabels:
         models, judges = list(models), self.judges
 
         def corrected(T: Floats) -> Floats:
             models[:] = jobs(lambda at: judges.corrected(T, self.others[at[0]], at[1]), enumerate(models), self.n_jobs)
             return self.predict(models)
 
-        verdict = label_verdict([self.predict(models), *self.flexible], judges.labels, judges.s, corrected, to_beat)
-        return Judged(verdict, sum(models) / len(models))
+        verdict = label_verdict([self.predict(models), *flexible], judges.labels, judges.s, corrected, to_beat)
+        return JudgedLabels(verdict, sum(models) / len(models))
 
     def predict(self, models: list[Array]) -> Floats:
         """Predictions (n, K), each by the model of its fold."""

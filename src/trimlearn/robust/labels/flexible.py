@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_torch_array
 from scipy.sparse import diags_array
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.extmath import randomized_svd
@@ -19,6 +20,7 @@ from trimlearn._utils.jobs import jobs
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import Hashes, row_hashes
 from trimlearn.robust.labels.column_bounds import ColumnBounds, column_bounds
+from trimlearn.robust.labels.forest_there import forest_probabilities, leading_directions
 from trimlearn.robust.labels.neighbours import neighbour_votes
 from trimlearn.robust.labels.noise import Floats, Labels
 
@@ -61,21 +63,25 @@ def flexible_predictions(
     F = _features(V, seen, seed)
     K = int(labels.max()) + 1
     prior = np.bincount(labels[there], s[there], K) / s.sum()
-    found = (_forest(to_numpy(F), seen, labels, s, K, seed, n_jobs), _neighbours(F, seen, labels, s, K))
+    found = (_forest(F, seen, labels, s, K, seed, n_jobs), _neighbours(F, seen, labels, s, K))
     return [np.log(np.maximum((trust * P + prior) / (trust + 1), LEAST)) for P, trust in found]
 
 
-def _forest(F: Floats, seen: Labels, labels: Labels, s: Floats, K: int, seed: int, n_jobs: Any) -> tuple[Floats, float]:
+def _forest(F: Array, seen: Labels, labels: Labels, s: Floats, K: int, seed: int, n_jobs: Any) -> tuple[Floats, float]:
     """P(class) of every row, by trees that have not seen it, and how many there are."""
     many = len(F) > len(seen)
     trees, drawn = (TREES_OF_MANY, DRAWN) if many else (TREES, 1.0)
     n_jobs = -1 if many and n_jobs is None else n_jobs  # one model at a time, on all cores where the data are large
     draws = max(1, round(drawn * len(seen)))
-    forest = RandomForestClassifier(trees, oob_score=True, max_samples=draws, random_state=seed, n_jobs=n_jobs)
+    here = not is_torch_array(F)
+    forest = RandomForestClassifier(trees, oob_score=here, max_samples=draws, random_state=seed, n_jobs=n_jobs)
     weight = None if np.all(s[seen] == 1) else s[seen]
-    forest.fit(F[seen], labels[seen], sample_weight=weight)
-    forest.n_jobs = None  # predictions of several jobs are added up in the order in which these end
+    forest.fit(to_numpy(F[index_like(seen, F)]), labels[seen], sample_weight=weight)
     P = np.zeros((len(F), K))
+    if not here:
+        P[:, forest.classes_] = to_numpy(forest_probabilities(forest, F, seen))
+        return P, trees * np.exp(-drawn)
+    forest.n_jobs = None  # predictions of several jobs are added up in the order in which these end
     rest = np.setdiff1d(np.arange(len(F)), seen)
     if len(rest):
         blocks = [rest[i : i + 4 * BLOCK] for i in range(0, len(rest), 4 * BLOCK)]
@@ -95,13 +101,16 @@ def _features(V: Any, seen: Labels, seed: int) -> Array:
     """V in units of the spread of its columns, clipped to their bounds; its leading directions where it has many."""
     few = V.shape[1] <= FEATURES
     V = V.toarray() if few and is_sparse(V) else V
-    sample = V[seen] if is_sparse(V) else to_numpy(namespace(V).take(V, index_like(seen, V), axis=0))
+    sample = V[seen] if is_sparse(V) else namespace(V).take(V, index_like(seen, V), axis=0)
     bounds = column_bounds(sample, slice(None))
     if few:
         return bounds.standardise(V)
     unit = sample @ diags_array(1 / bounds.unit) if is_sparse(V) else bounds.standardise(sample)
     most = min(FEATURES, min(unit.shape) - 1)
-    directions = randomized_svd(unit, most, n_iter=POWERS, random_state=seed)[2].T
+    if is_torch_array(unit):
+        directions = leading_directions(unit, most, POWERS, seed)
+    else:
+        directions = randomized_svd(unit, most, n_iter=POWERS, random_state=seed)[2].T
     return _projected(V, bounds, directions)
 
 

@@ -18,11 +18,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
+from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
+
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.residence import sent
+from trimlearn.robust.labels.noise_there import NoiseRows
 
 __all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "estimate_noise", "noise_levels", "two_columns"]
 
@@ -74,10 +79,7 @@ class LabelNoise:
 
     def log_probabilities(self, predictions: Predictions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
-        z = sum(beta * _centred(prediction) for beta, prediction in zip(self.temperatures, predictions, strict=True))
-        a: Floats = z + self.bias
-        log_p = a - _log_sum(a)[:, None]
-        return np.asarray(np.logaddexp(log_p + np.log1p(-self.floor * len(self.T)), np.log(max(self.floor, 1e-300))))
+        return to_numpy(self._log_p(predictions))
 
     def doubt(self, predictions: Predictions) -> Floats:
         """1 − max p: how often the class of such a row is not the most likely one."""
@@ -86,31 +88,41 @@ class LabelNoise:
     def score(self, predictions: Predictions, labels: Labels) -> Floats:
         """log P(label wrong | x, label) − log P(label right | x, label): larger is worse, 0 is undecided."""
         right, others = self._joint(predictions, labels)
-        return _log_sum(others) - right
+        return to_numpy(_log_sum(others) - right)
 
     def log_likelihood(self, predictions: Predictions, labels: Labels) -> Floats:
         """log P(label | x) of every row."""
         right, others = self._joint(predictions, labels)
-        return np.asarray(np.logaddexp(right, _log_sum(others)))
+        return to_numpy(namespace(right).logaddexp(right, _log_sum(others)))
 
     def classes(self, predictions: Predictions, labels: Labels) -> Floats:
         """P(class | x, label), (n, K): what the labels should have been."""
-        rows = np.arange(len(labels))
         right, joint = self._joint(predictions, labels)
-        joint[rows, labels] = right
-        return _softmax(joint)
+        joint[index_like(np.arange(len(labels)), joint), index_like(labels, joint)] = right
+        return to_numpy(_softmax(joint))
 
     def suggest(self, predictions: Predictions, labels: Labels) -> Labels:
         """The label itself where it is more likely right than wrong, else the most likely of the others."""
         right, others = self._joint(predictions, labels)
-        return np.where(_log_sum(others) <= right, labels, others.argmax(axis=1))
+        wrong = to_numpy(_log_sum(others) > right)
+        return np.where(wrong, to_numpy(namespace(others).argmax(others, axis=1)), labels)
 
-    def _joint(self, predictions: Predictions, labels: Labels) -> tuple[Floats, Floats]:
+    def _log_p(self, predictions: Predictions) -> Array:
+        """`log_probabilities`, where a fit takes place."""
+        there = [_centred(sent(prediction)) for prediction in predictions]
+        z: Any = sum(float(beta) * prediction for beta, prediction in zip(self.temperatures, there, strict=True))
+        a = z + asarray_like(self.bias, z)
+        log_p = a - _log_sum(a)[:, None]
+        least = asarray_like(np.log(max(self.floor, 1e-300)), a)
+        return namespace(a).logaddexp(log_p + float(np.log1p(-self.floor * len(self.T))), least)
+
+    def _joint(self, predictions: Predictions, labels: Labels) -> tuple[Array, Array]:
         """log P(class k, label | x): for the label's own class (n,), and for all others (n, K), it being −inf there."""
-        rows = np.arange(len(labels))
-        joint = self.log_probabilities(predictions) + np.log(self.bounded)[:, labels].T
-        right = joint[rows, labels].copy()
-        joint[rows, labels] = -np.inf
+        log_p = self._log_p(predictions)
+        rows, at = index_like(np.arange(len(labels)), log_p), index_like(labels, log_p)
+        joint = log_p + namespace(log_p).take(asarray_like(np.log(self.bounded).T, log_p), at, axis=0)
+        right = joint[rows, at] + 0.0  # a copy
+        joint[rows, at] = -np.inf
         return right, joint
 
 
@@ -120,10 +132,11 @@ def two_columns(z: Any) -> Floats:
     return np.column_stack([np.zeros(len(z)), z[:, 0]]) if z.shape[1] == 1 else z
 
 
-def _centred(z: Any) -> Floats:
+def _centred(z: Any) -> Array:
     """z less its mean in every row: β and b must not depend on a constant per row."""
-    z = np.asarray(z, dtype=np.float64)
-    return np.asarray(z - np.mean(z, axis=1, keepdims=True))
+    xp = namespace(z)
+    z = xp.astype(z, xp.float64, copy=False)
+    return z - xp.mean(z, axis=1, keepdims=True)
 
 
 # -- its estimate -----------------------------------------------------------------------------------------------------
@@ -317,6 +330,12 @@ class _NoiseFit:
     labels: Labels
     s: Floats
 
+    @cached_property
+    def _there(self) -> NoiseRows | None:
+        """The rows on a device, where the fit takes place on one."""
+        z = sent(self.z)
+        return None if is_numpy_array(z) else NoiseRows(z, self.labels, self.s)
+
     def search(self) -> _State:
         """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
         if len(self.labels) > MANY * SOME:
@@ -348,22 +367,29 @@ class _NoiseFit:
         return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
 
     def _step(self, state: _State, price: float | None) -> _State:
-        # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
-        K, s = len(state.b), self.s
-        p = _softmax(np.tensordot(state.beta, self.z, 1) + state.b)
-        joint = p * state.matrix.T.T[self.labels]
-        seen = np.maximum(joint @ np.ones(K), 1e-300)
-        r = joint / seen[:, None]  # P(class | x, label)
-        N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
-        beta, b = self._calibrate(p, r, state.beta, state.b)
-        pull = state.beta - 1 / len(state.beta)
-        posterior = float(s @ np.log(seen) - 0.5 * (pull @ pull) - 0.5 * (state.b @ state.b))
+        m, T = len(state.beta), state.matrix.T
+        sums = self._sums if self._there is None else self._there.sums
+        N, H, g, likelihood = sums(state.beta, state.b, T)
+        beta, b = _calibrated(H, g, state.beta, state.b)
+        pull = state.beta - 1 / m
+        posterior = likelihood - 0.5 * float(pull @ pull) - 0.5 * float(state.b @ state.b)
         matrix = state.matrix if price is None else state.matrix.renewed(N, price)
         return _State(beta, b, matrix, N.sum(axis=1) / N.sum(), posterior)
 
-    def _calibrate(self, p: Floats, r: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
-        """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them."""
-        z, s, m, K = self.z, self.s, len(beta), len(b)
+    def _sums(self, beta: Floats, b: Floats, T: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """What a step needs of all rows: how many of class k are labelled j; curvature and slope of the expected
+        complete log-likelihood in (β, b); and the log-likelihood."""
+        # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
+        K, s = len(b), self.s
+        p = _softmax(np.tensordot(beta, self.z, 1) + b)
+        joint = p * T.T[self.labels]
+        seen = np.maximum(joint @ np.ones(K), 1e-300)
+        r = joint / seen[:, None]  # P(class | x, label)
+        N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
+        return N, *self._derivatives(p, r), float(s @ np.log(seen))
+
+    def _derivatives(self, p: Floats, r: Floats) -> tuple[Floats, Floats]:
+        z, s, m, K = self.z, self.s, len(self.z), p.shape[1]
         weighted, H = p * s[:, None], np.empty((m + K, m + K))
         parts = [weighted * zi for zi in z]
         means = [(part @ np.ones(K)) / s for part in parts]
@@ -373,18 +399,32 @@ class _NoiseFit:
             H[i, m:] = H[m:, i] = np.ones(len(s)) @ part - means[i] @ weighted
         H[m:, m:] = np.diag(s @ p) - weighted.T @ p
         off = (r - p) * s[:, None]
-        g = np.concatenate([[np.vdot(off, zi) for zi in z] - (beta - 1 / m), off.T @ np.ones(len(s)) - b])
-        d = np.linalg.solve(H + np.eye(m + K), g)  # the prior's curvature is 1
-        return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
+        return H, np.concatenate([[np.vdot(off, zi) for zi in z], off.T @ np.ones(len(s))])
 
 
-def _softmax(a: Floats) -> Floats:
-    p: Floats = np.exp(a - reduce(np.maximum, a.T)[:, None])
+def _calibrated(H: Floats, g: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them, and the
+    prior, whose curvature is 1."""
+    m = len(beta)
+    d = np.linalg.solve(H + np.eye(len(g)), g - np.concatenate([beta - 1 / m, b]))
+    return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
+
+
+def _softmax(a: Array) -> Array:
+    if not is_numpy_array(a):
+        xp = namespace(a)
+        p = xp.exp(a - xp.max(a, axis=1, keepdims=True))
+        return p / xp.sum(p, axis=1, keepdims=True)
+    p = np.exp(a - reduce(np.maximum, a.T)[:, None])
     p /= (p @ np.ones(a.shape[1]))[:, None]
     return p
 
 
-def _log_sum(a: Floats) -> Floats:
+def _log_sum(a: Array) -> Array:
     """log Σₖ exp(aₖ) of every row, of which one entry at least is finite."""
-    most: Floats = reduce(np.maximum, a.T)
+    if not is_numpy_array(a):
+        xp = namespace(a)
+        most = xp.max(a, axis=1)
+        return most + xp.log(xp.sum(xp.exp(a - most[:, None]), axis=1))
+    most = reduce(np.maximum, a.T)
     return most + np.log(np.exp(a - most[:, None]) @ np.ones(a.shape[1]))

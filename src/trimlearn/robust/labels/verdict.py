@@ -38,6 +38,7 @@ FEW = 0.03
 # is half a standard error of a share of 20 % in 400 rows.
 CORRECTIONS, SETTLED = 3, 0.01
 ENOUGH = 50  # rows: the standard error of a share of 10 % is 4 points here, and of fewer rows nobody expects to be told
+HALF = 0.5  # by definition: where more labels look wrong, the model agrees with fewer than it contradicts
 MATERIAL = 0.1  # a share of labels worth a warning: as much is off the accuracy that is measured on these labels
 
 
@@ -57,6 +58,11 @@ class LabelVerdict:
     def clean(self) -> bool:
         """Whether all labels are taken to be right."""
         return self.noise.epsilon == 0
+
+    def may_replace(self, before: LabelVerdict) -> bool:
+        """Whether this verdict, by one more model, stands instead of that one. Where nothing was proven, no further
+        model proves it: it may only show that nothing was wrong."""
+        return self.clean or not before.clean
 
     @cached_property
     def scores(self) -> Floats:
@@ -111,6 +117,12 @@ class LabelVerdict:
             return (
                 f"up to {self.undecided:.0%} of the labels may be wrong, but overlapping classes would explain them as "
                 "well: all are taken to be right. Give contamination if you know better."
+            )
+        wrong = max(self.noise.epsilon, float(np.average(self.keep() == 0, weights=self.s)))
+        if wrong > HALF and self.s.sum() >= ENOUGH:
+            return (
+                f"{wrong:.0%} of the labels look wrong, more than half: the model may be too simple instead. Look at "
+                "some of them, or try TrimmedEstimator around a flexible model."
             )
         if self.chance and self.s.sum() >= ENOUGH:
             return (

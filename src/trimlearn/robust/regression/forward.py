@@ -95,7 +95,7 @@ class Search(ABC):
         """How many rows, in this order, determine the fit."""
 
 
-class _Sums:
+class _SubsetGram:
     """Aᵀ A over a subset that changes by a few rows at a time."""
 
     def __init__(self, A: Floats) -> None:
@@ -150,7 +150,7 @@ class RegressionSearch(Search):
         self.T = (V[:, good] / np.sqrt(values[good])) / scale[:, None]
         self.U, self.t = A @ self.T, t
         self.p = self.U.shape[1]
-        self.sums = _Sums(np.column_stack([self.U, t]))
+        self.sums = _SubsetGram(np.column_stack([self.U, t]))
         self.floor = 2.0**12 * np.finfo(np.float64).eps * float(np.median(np.abs(t)))
 
     def fit(self, inside: NDArray[np.bool_], m: int) -> tuple[Floats, Floats, float, Floats]:
@@ -192,7 +192,7 @@ class DistanceSearch(Search):
         self.T = (V[:, good] / np.sqrt(values[good])) / scale[:, None]
         self.U = np.column_stack([np.ones(self.n), Z @ self.T])
         self.p = self.U.shape[1] - 1
-        self.sums = _Sums(self.U)
+        self.sums = _SubsetGram(self.U)
 
     def fit(self, inside: NDArray[np.bool_], m: int) -> tuple[Floats, Floats, float, Floats]:
         G = self.sums.of(inside)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, libdevice, tl
 
-__all__ = ["bend", "phi"]
+__all__ = ["phi", "phi_hessp"]
 
 
 @jit
@@ -84,8 +84,8 @@ def phi(z, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.
 
 
 @jit
-def bend(z, u, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):
-    """∇²φᵢ(zᵢ)uᵢ, 0 in the columns beyond K; robust losses have that of a parabola above φ: see `phi_hessp` of each."""
+def phi_hessp(z, u, rows, inside, T, A, a, b, K: tl.constexpr, KP: tl.constexpr, PHI: tl.constexpr):
+    """∇²φᵢ(zᵢ)uᵢ, 0 in the columns beyond K; robust losses have that of a parabola above φ: see that of each loss."""
     there = (tl.arange(0, KP) < K)[None, :]
     if PHI == "labels" or PHI == "soft" or PHI == "mislabelled":
         p, _ = _softmax(tl.where(there, z, float("-inf")))

@@ -8,7 +8,7 @@ TABLE says what the d in Σ cᵢ Aᵢᵀ dᵢ is. "subtract": ∇φ(z) − table
 from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
-from trimlearn.engines.cuda.kernels.losses import bend, phi
+from trimlearn.engines.cuda.kernels.losses import phi, phi_hessp
 
 __all__ = ["chosen", "count_draws", "differences", "remembered", "split"]
 
@@ -58,7 +58,7 @@ def differences(
 ):  # fmt: skip
     """d of each row with predictions z, and u those of a direction; ``old`` is its row of the table."""
     if TABLE == "curve":
-        d = bend(z, u, rows, inside, T, A, a, b, K, KP, PHI)
+        d = phi_hessp(z, u, rows, inside, T, A, a, b, K, KP, PHI)
     else:
         f, d = phi(z, rows, inside, T, A, a, b, K, KP, PHI)
         if TABLE == "subtract":

@@ -9,7 +9,7 @@ from weakref import ref
 
 import torch
 
-from trimlearn.engines.cuda.place import explained
+from trimlearn._utils.device_memory import explained
 
 __all__ = ["Replay"]
 

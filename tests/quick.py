@@ -1,0 +1,28 @@
+"""Fits that are quick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from trimlearn.robust.labels import crossfit, flexible, noise, verdict
+from trimlearn.starts import Concentration
+
+__all__ = ["quickly"]
+
+
+@contextmanager
+def quickly() -> Iterator[None]:
+    """Few starts, few trees, few rows for these to see, few folds, and few levels of noise: for tests of what a fit
+    sets, takes and refuses, or of how it is solved, not of how well rows are judged."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Concentration.__init__, "__defaults__", (3, 1, 1))
+        patch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
+        patch.setattr(flexible, "ROWS", 1000)
+        patch.setattr(crossfit, "FOLDS", 2)
+        patch.setattr(noise, "LEVELS", noise.LEVELS[::5])
+        patch.setattr(noise, "MAX_ITERATIONS", 10)
+        patch.setattr(verdict, "CORRECTIONS", 1)
+        yield
