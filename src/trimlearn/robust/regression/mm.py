@@ -150,7 +150,8 @@ class MMFit:
     """The fit x, the weights w it has, and what they say.
 
     verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
-    and AᵀCWA in units of Newton's matrix; see `spread`.
+    and AᵀCWA in units of Newton's matrix; see `spread`. spared: rows that would be flagged, but that a skewed law
+    explains.
     """
 
     x: Vector
@@ -158,6 +159,7 @@ class MMFit:
     verdict: Verdict
     noise: float
     bread: float
+    spared: NDArray[np.bool_]
 
 
 def chance(n: float, q: int, share: float) -> float:
@@ -205,6 +207,7 @@ def mm_estimate(
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, before, psi)
         if np.array_equal(verdict.inliers, before):
             break
+    flagged = ~verdict.inliers
     if firm and not trusted:
         verdict = _of_skewed(rows.residuals(x), rows.c, verdict, psi.end)
     psi = narrowed(rows.residuals(x), rows.c, rows.rank, verdict, psi)
@@ -212,7 +215,8 @@ def mm_estimate(
     x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
     if rows.c @ w <= rows.rank:
         return None
-    return MMFit(x, w, verdict, *spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi))
+    noise, bread = spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi)
+    return MMFit(x, w, verdict, noise, bread, flagged & verdict.inliers)
 
 
 def eased(ratio: float, most: float) -> float:
@@ -227,10 +231,12 @@ def eased(ratio: float, most: float) -> float:
 
 
 def _chance_of(rows: WeightedRows, every: Verdict, sharp: Verdict) -> float:
-    """`chance` of the rows that one of the two keeps: the others tell nothing of which of them is right."""
-    kept = every.inliers | sharp.inliers
-    n = float(rows.c[kept].sum())
-    return chance(n, rows.rank, float(rows.c[kept & ~sharp.inliers].sum()) / n)
+    """`chance`, the share being that of the rows that one of the two keeps: the others tell nothing of which of them is
+    right."""
+    n, kept = float(rows.c.sum()), every.inliers | sharp.inliers
+    left = float(rows.c[kept].sum())
+    share = float(rows.c[kept & ~sharp.inliers].sum()) / left
+    return chance(n, rows.rank, 0.0) + chance(left, rows.rank, share) - chance(left, rows.rank, 0.0)
 
 
 def _of_skewed(r: Vector, c: Vector, verdict: Verdict, end: float) -> Verdict:
