@@ -22,7 +22,7 @@ from trimlearn import TrimmedLinearRegression
 
 __all__ = ["LTS_REG", "OURS", "Line", "Rival", "least_squares", "ours", "presence", "r_there", "rivals", "there"]
 
-OURS, LTS_REG = "TrimmedLinearRegression", "ltsReg"
+OURS, LTS_REG, LMROB = "TrimmedLinearRegression", "ltsReg", "lmrob"
 SIGMAS = 3.0  # of fit, remove, refit
 
 R_CODE = """
@@ -36,6 +36,19 @@ begin <- proc.time()[["elapsed"]]
 fit <- suppressWarnings(ltsReg(X, y, alpha = 0.5, mcd = FALSE))  # mcd: a diagnosis of X, not of the regression
 seconds <- proc.time()[["elapsed"]] - begin
 writeBin(as.double(c(seconds, fit$coefficients, fit$raw.coefficients, fit$lts.wt)), file.path(given[1], "fit"))
+"""
+LMROB_CODE = """
+given <- commandArgs(TRUE)
+n <- as.integer(given[2]); p <- as.integer(given[3])
+suppressPackageStartupMessages(library(robustbase))
+X <- matrix(readBin(file.path(given[1], "X"), "double", n * p), n, p)
+y <- readBin(file.path(given[1], "y"), "double", n)
+set.seed(0)
+begin <- proc.time()[["elapsed"]]
+fit <- suppressWarnings(lmrob(y ~ X))
+seconds <- proc.time()[["elapsed"]] - begin
+flagged <- fit$rweights <= 0.1 / n  # what summary() calls an outlier
+writeBin(as.double(c(seconds, fit$coefficients, fit$init.S$coefficients, !flagged)), file.path(given[1], "fit"))
 """
 R_VERSIONS = """
 cat(R.version.string, ", robustbase ", as.character(packageVersion("robustbase")), ", ", basename(La_library()), sep="")
@@ -140,13 +153,22 @@ def _rlm(X: np.ndarray, y: np.ndarray, norm: str) -> Line:
         return Line(np.asarray(theta), perf_counter() - begin)
 
 
+def lmrob(X: np.ndarray, y: np.ndarray) -> Line:
+    """robustbase's MM-estimate at its defaults; ``raw`` is its start, an S-estimate."""
+    return _in_r(LMROB_CODE, X, y)
+
+
 def _lts_reg(X: np.ndarray, y: np.ndarray) -> Line:
-    """robustbase's, in R, which times itself: start and transfer do not count."""
+    return _in_r(R_CODE, X, y)
+
+
+def _in_r(code: str, X: np.ndarray, y: np.ndarray) -> Line:
+    """A fit of robustbase, in R, which times itself: start and transfer do not count."""
     n, p = X.shape
     with TemporaryDirectory() as folder:
         np.asarray(X, dtype=np.float64).T.tofile(Path(folder, "X"))  # column by column
         np.asarray(y, dtype=np.float64).tofile(Path(folder, "y"))
-        _r(R_CODE, folder, str(n), str(p))
+        _r(code, folder, str(n), str(p))
         found = np.fromfile(Path(folder, "fit"))
     theta, raw = np.roll(found[1 : p + 2], -1), np.roll(found[p + 2 : 2 * p + 3], -1)  # R has the intercept first
     return Line(theta, float(found[0]), raw, found[2 * p + 3 :] == 0)

@@ -34,7 +34,7 @@ def warn_of_doubt(
     elif looks_skewed(scores, flagged):
         cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
         warn(
-            f"{flagged.mean():.0%} of the rows are flagged on one side of the linear fit, but one skewed law explains "
+            f"{flagged.mean():.0%} of the rows lie far off on one side of the linear fit, but one skewed law explains "
             f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
             "a contamination.",
         )

@@ -277,7 +277,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
             if h is None:
                 warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
-            warn_of_doubt(rows, half, self._parameters, after, weights, final)
+            doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
+            warn_of_doubt(rows, half, self._parameters, after, doubted, final)
         return self
 
     def _check(self, data: Examples) -> None:

@@ -15,6 +15,7 @@ ENTRIES = 1_000_000  # of the largest array held at a time, a limit on memory: 8
 TOGETHER = 128  # starts in one batch at most: with 1,500 rows an array of 1.5 MB, which stays in the cache
 CONVERGED = 1e-12  # relative decrease that is none: a sum of 4,500 squares is rounded by as much
 LOST = 1e-6  # share of a sum of squares that a difference of such sums still tells, to ten digits
+BRIEF = 3  # steps, in which nearly all rows change: starts together are one product, and sums of changes save nothing
 NEAR = 0.05  # of the threshold of |e|: rows this near to it tell how many cross when u moves (as in streamed_lts)
 FARTHEST = 8.0  # times a step, at most: of clean normal rows, half of them kept, it ought to be 7 times as long
 
@@ -35,7 +36,7 @@ def concentrate(
     With ``farther`` a step goes on in its direction, and back where that is no better: concentration errs on the short
     side, since it holds w while it moves u.
     """
-    if not sample.many:
+    if not sample.many or (steps <= BRIEF and len(U) > 1):
         return _in_chunks(sample, lambda U: _together(sample, U, steps, float(farther), tol), U)
     ends = each(lambda u: _alone(sample, u, steps, farther, tol), U)
     return np.array([u for u, _ in ends]), np.array([value for _, value in ends])

@@ -48,13 +48,19 @@ def completed(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
 
     A start from a small sample knows nothing of them, and concentration never would: their rows stay far and trimmed.
     """
-    return np.array([_completed(sample, u) for u in U])
+    if sample.many:
+        M = np.stack([sample.moments(sample.trim(sample.losses(u[None])))[0] for u in U])
+    else:
+        M = sample.moments(sample.trim(sample.losses(U)))
+    values, V = np.linalg.eigh(M[:, : sample.r, : sample.r])
+    ends = U.copy()
+    for b, off in enumerate(values <= UNSEEN * values[:, -1:]):
+        if off.any():
+            ends[b] = _completed(sample, U[b], V[b][:, off])
+    return ends
 
 
-def _completed(sample: RegressionSample, u: np.ndarray) -> np.ndarray:
-    F = sample.losses(u[None])
-    values, V = np.linalg.eigh(sample.gram(sample.trim(F)[0]))
-    unseen = V[:, values <= UNSEEN * values[-1]]
+def _completed(sample: RegressionSample, u: np.ndarray, unseen: np.ndarray) -> np.ndarray:
     P = sample.Q @ unseen
     rows = np.flatnonzero(np.any(np.abs(P) > SEES, axis=1))
     if not len(rows):

@@ -23,6 +23,7 @@ PIECE = 400_000  # entries of the rows gathered at a time: 3 MB stay in the cach
 RIDGE = 1e-12  # share of the mean curvature that is added, 4,500 eps, so that a singular subset has a fit too
 FEW = 4  # times the rows that changed are at most as many as there are: then changes are the shorter sum, gathered too
 BRACKET = 0.1  # of the last threshold: within it lie a tenth of the rows, and as a rule the next threshold
+BRACKETED = 1_000  # rows from which on that pays
 SINGLE = 1  # systems up to the number of their unknowns are solved one by one: a call costs a microsecond
 
 
@@ -108,9 +109,13 @@ class RegressionSample:
 
     def loss(self, u: np.ndarray) -> np.ndarray:
         """The same for one u, in one array: a page of fresh memory costs as much as the sums in it."""
-        e = self.Q @ u
-        np.subtract(self.t, e, out=e)
+        e = self.residuals(u)
         return np.asarray(np.multiply(e, e, out=e))
+
+    def residuals(self, u: np.ndarray) -> np.ndarray:
+        """tᵢ − Qᵢu for one u."""
+        e = self.Q @ u
+        return np.asarray(np.subtract(self.t, e, out=e))
 
     def trim(self, F: np.ndarray) -> np.ndarray:
         """The masses C = m·w of the best w for the losses of every start."""
@@ -118,7 +123,7 @@ class RegressionSample:
 
     def kept(self, F: np.ndarray, near: float | None = None) -> tuple[np.ndarray, float]:
         """The same for one start, with losses F (n,), and the largest loss that is kept. near: where that may be."""
-        if near is None or self.h >= self.m.sum():
+        if near is None or self.n < BRACKETED or self.h >= self.m.sum():
             level = float(hth_smallest(F[None], self.m, self.h)[0, 0])
         else:
             level = self._level(F, near)
@@ -183,5 +188,8 @@ def _solve(G: np.ndarray, g: np.ndarray) -> np.ndarray:
 
 def _solve_one(G: np.ndarray, g: np.ndarray) -> np.ndarray:
     """By Cholesky's factors: half of the arithmetic, and of one small system a quarter of the time."""
-    _, u, failed = dposv(ridged(G).T, g, overwrite_a=True)
+    H = np.array(G, order="F")  # as `ridged` has it, in fewer calls
+    curvature = float(np.trace(G)) / max(len(G), 1)
+    H.reshape(-1, order="F")[:: len(G) + 1] += RIDGE * curvature if curvature > 0 else 1.0
+    _, u, failed = dposv(H, g, overwrite_a=True)
     return np.asarray(np.linalg.solve(ridged(G), g) if failed else u)

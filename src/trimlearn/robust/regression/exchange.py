@@ -5,7 +5,7 @@ D. Hawkins (1994), The feasible solution algorithm for least trimmed squares reg
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -32,6 +32,7 @@ class End:
     value: float
     level: float | None
     refit: np.ndarray  # the coefficients of least squares on those rows
+    e: np.ndarray | None = None  # their residuals, where these are known
 
 
 def exchange(sample: RegressionSample, u: np.ndarray, rounds: int) -> tuple[np.ndarray, float]:
@@ -59,11 +60,12 @@ def settled(sample: RegressionSample, kept: Sum, level: float | None = None) -> 
     best = End(np.zeros(sample.r), kept, np.inf, level, sample.solved(kept.M[None])[0])
     for _ in range(SETTLED):
         u = best.refit
-        F = sample.loss(u)
+        e = sample.residuals(u)
+        F = e * e
         c, level = sample.kept(F, level)
         value = float(c @ F)
         if not value < best.value * (1 - CONVERGED):
-            break
+            return replace(best, e=e)
         kept = sample.moved(c, best.kept)
         best = End(u, kept, value, level, sample.solved(kept.M[None])[0])
     return best
@@ -72,7 +74,7 @@ def settled(sample: RegressionSample, kept: Sum, level: float | None = None) -> 
 def exchanged(sample: RegressionSample, end: End, leverages: Leverages) -> np.ndarray | None:
     """The masses after the exchange that lowers the objective most; None where none does."""
     C, M = end.kept.c, end.kept.M
-    e = sample.t - sample.Q @ end.refit
+    e = sample.residuals(end.refit) if end.e is None else end.e
     inverse, lever = leverages.at(C, ridged(M[: sample.r, : sample.r]))
     give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
     take = _first(np.where(C < sample.m, e**2 / (1 + sample.m * lever), np.inf))

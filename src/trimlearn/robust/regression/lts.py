@@ -40,6 +40,7 @@ EXCHANGES = 50  # of single rows from each end at most, a limit on time: most en
 # Rows up to which so many are made. Beyond, an exchange moves the fit by 1/n and costs n, so that their number falls by
 # 1/n², to none at 35,000 rows: no step in the time, and the last ones lower the objective by 10⁻⁶ (20,000 × 50).
 EXCHANGED = 5_000
+HEAT, LEFT = 10, 2  # exchanges after which so many ends are left: those that gain by more have many columns
 STEPS = 500  # concentration steps at most, a limit on time: the objective falls in each, and they end far earlier
 # Relative decrease, in units of r/n, below which a fit to a sample is not taken further: its own error is r/n.
 ROUGH = 0.1
@@ -119,8 +120,13 @@ def search(rows: DistinctRows, h: float, seed: int, starts: int | None) -> np.nd
     rounds = int(EXCHANGES * min(1.0, EXCHANGED / len(rows.t)) ** 2)
     if not rounds:
         return U
-    last = samples[-1]
-    ends = each(lambda u: exchange(last, u, rounds), U) if last.many else [exchange(last, u, rounds) for u in U]
+    U = _exchanged(samples[-1], U, min(rounds, HEAT))
+    return U if rounds <= HEAT else np.vstack([_exchanged(samples[-1], U[:LEFT], rounds - HEAT), U[LEFT:]])
+
+
+def _exchanged(sample: RegressionSample, U: np.ndarray, rounds: int) -> np.ndarray:
+    """The ends of exchanges from U, best first."""
+    ends = each(lambda u: exchange(sample, u, rounds), U) if sample.many else [exchange(sample, u, rounds) for u in U]
     return np.array([u for u, _ in sorted(ends, key=lambda end: end[1])])
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
@@ -27,6 +28,7 @@ __all__ = [
     "MMFit",
     "WeightedRows",
     "chance",
+    "eased",
     "judged",
     "mm_estimate",
     "narrowed",
@@ -42,6 +44,7 @@ LAST = (2 * LINEAR + 2 * BEND - BEND * SLOPE) / (SLOPE - 1)  # over which it ris
 # ψ is stretched by these. 1 is 95 % efficient, and used where rows are off that a normal law does not explain; 1.6 is
 # 99.5 % efficient, for rows in which nothing speaks against it (python -m benchmarks.calibration mm).
 FIRM, EASY = 1.0, 1.6
+STEP = 0.05  # between those that are in between: the moments of each are found once, and so small a step changes 0.5 %
 # Narrower ones, tried where errors have heavy tails: for normal errors the last is 84 % efficient. One is taken if the
 # variance that it promises is smaller by this factor: with 1, clean normal rows would cost 1 % more, and with 0.8 less
 # by as much, but fewer of the heavy tails would be met (python -m benchmarks.calibration mm).
@@ -51,6 +54,7 @@ NARROWER, GAIN = (1.0, 0.7), 0.93
 # With half of FEW twice as many clean rows are flagged (python -m benchmarks.calibration mm).
 FEW, MANY = 25.0, 700.0
 A_FIFTH = 0.2  # of the rows: more are flagged in clean samples of 20 rows only where a fit to half of them is exact
+FEW_ROWS = 2_000  # up to which a skewed law is asked for: of more, `judge_at` sees how the tail goes on
 ROUNDS = 3  # of fitting, measuring and judging: a limit on time. In the third, as a rule nothing changes
 STEPS = 100  # of fitting with renewed weights, a limit on time: they gain a digit every one to three
 # Share of σ by which predictions move in a step that is the last, in up to LARGE numbers and in more: the error of the
@@ -146,7 +150,8 @@ class MMFit:
     """The fit x, the weights w it has, and what they say.
 
     verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
-    and AᵀCWA in units of Newton's matrix; see `spread`.
+    and AᵀCWA in units of Newton's matrix; see `spread`. spared: rows that would be flagged, but that a skewed law
+    explains.
     """
 
     x: Vector
@@ -154,6 +159,7 @@ class MMFit:
     verdict: Verdict
     noise: float
     bread: float
+    spared: NDArray[np.bool_]
 
 
 def chance(n: float, q: int, share: float) -> float:
@@ -175,8 +181,9 @@ def mm_estimate(
     vague; and rows are judged by both. In small samples that is the better start: which rows the trimmed fit does not
     explain is chance then. But rows at 3 to 6 σ hide behind a scale that they made. So where the scale of all rows
     exceeds that of the rows explained by more than clean rows let expect (`chance`), or where the trimmed fit is
-    ``trusted``, the start is the other. None: there is nothing to fit smoothly, since residuals vanish or the rows that
-    count do not determine x.
+    ``trusted``, the start is the other; but a row that is then flagged on one side, where one skewed law explains all
+    rows, is weighted instead (`looks_skewed`). None: there is nothing to fit smoothly, since residuals vanish or the
+    rows that count do not determine x.
 
     x solves Σ cᵢ ψ(rᵢ/σ) aᵢ = 0 over the rows that are not flagged. Those that are have weight 0.
     """
@@ -188,12 +195,11 @@ def mm_estimate(
     for _ in range(2):
         x, _ = _solved(rows, x, verdict.scale, every, psi, ROUGH)
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, every, psi)
-    n = float(rows.c.sum())
-    flagged = float(rows.c[~sharp[1].inliers].sum())
-    firm = trusted or verdict.scale > chance(n, rows.rank, flagged / n) * sharp[1].scale
+    ratio, most = verdict.scale / sharp[1].scale, _chance_of(rows, verdict, sharp[1])
+    firm = trusted or ratio > most
     if firm:
         x, verdict = sharp
-    psi = Lqq(FIRM if firm else EASY)
+    psi = Lqq(FIRM if firm else eased(ratio, most))
     settled = SETTLED if rows.A.size <= LARGE else SETTLED_LARGE
     for _ in range(ROUNDS):
         before = verdict.inliers
@@ -201,12 +207,45 @@ def mm_estimate(
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, before, psi)
         if np.array_equal(verdict.inliers, before):
             break
+    flagged = ~verdict.inliers
+    if firm and not trusted:
+        verdict = _of_skewed(rows.residuals(x), rows.c, verdict, psi.end)
     psi = narrowed(rows.residuals(x), rows.c, rows.rank, verdict, psi)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, psi.end))
     x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
     if rows.c @ w <= rows.rank:
         return None
-    return MMFit(x, w, verdict, *spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi))
+    noise, bread = spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi)
+    return MMFit(x, w, verdict, noise, bread, flagged & verdict.inliers)
+
+
+def eased(ratio: float, most: float) -> float:
+    """The k of ψ for rows whose scale exceeds that of the rows explained by the factor ``ratio``, of which clean rows
+    reach ``most``: the nearer to that, the more speaks against a normal law.
+
+    >>> [round(eased(ratio, most=1.5), 2) for ratio in (0.9, 1.0, 1.25, 1.5)]
+    [1.6, 1.6, 1.3, 1.0]
+    """
+    k = EASY + (FIRM - EASY) * max(ratio - 1, 0.0) / (most - 1)
+    return round(k / STEP) * STEP
+
+
+def _chance_of(rows: WeightedRows, every: Verdict, sharp: Verdict) -> float:
+    """`chance`, the share being that of the rows that one of the two keeps: the others tell nothing of which of them is
+    right."""
+    n, kept = float(rows.c.sum()), every.inliers | sharp.inliers
+    left = float(rows.c[kept].sum())
+    share = float(rows.c[kept & ~sharp.inliers].sum()) / left
+    return chance(n, rows.rank, 0.0) + chance(left, rows.rank, share) - chance(left, rows.rank, 0.0)
+
+
+def _of_skewed(r: Vector, c: Vector, verdict: Verdict, end: float) -> Verdict:
+    """The verdict; or, where one skewed law explains all rows, that they are its tail up to the end of ψ. Of many rows
+    the tail itself tells, see `judge_at`."""
+    if len(r) > FEW_ROWS or not looks_skewed(r / verdict.scale, ~verdict.inliers):
+        return verdict
+    inliers = np.abs(r) <= end * verdict.scale
+    return replace(verdict, inliers=inliers, cutoff=end, contamination=float(c[~inliers].sum() / c.sum()))
 
 
 def narrowed(r: Vector, c: Vector, rank: int, verdict: Verdict, psi: Lqq) -> Lqq:

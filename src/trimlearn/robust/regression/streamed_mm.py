@@ -12,12 +12,12 @@ import numpy as np
 from trimlearn._utils.digits import upper_edge
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.regression.mm import (
-    EASY,
     FIRM,
     ROUGH,
     SETTLED_LARGE,
     Lqq,
     chance,
+    eased,
     judged,
     narrowed,
     spread,
@@ -79,12 +79,13 @@ def smoothed(
         verdict = _judged(rows, summary, unit, inf, psi)
         scale = verdict.scale
     flagged = rows.flagged(r, sharp[1].cutoff * sharp[1].scale)
-    firm = trusted or verdict.scale > chance(rows.n, rows.q, flagged / rows.n) * sharp[1].scale
+    ratio, most = verdict.scale / sharp[1].scale, chance(rows.n, rows.q, flagged / rows.n)
+    firm = trusted or ratio > most
     if firm:
         u, verdict = sharp
     else:
         flagged = rows.flagged(r, verdict.cutoff * verdict.scale)
-    psi = Lqq(FIRM if firm else EASY)
+    psi = Lqq(FIRM if firm else eased(ratio, most))
     for _ in range(ROUNDS):
         cut, before, unit = verdict.cutoff * verdict.scale, flagged, verdict.scale
         u, r = _solved(rows, u, unit, cut, psi, SETTLED_LARGE, metric.stretched(summary, unit, cut, psi))
