@@ -333,7 +333,7 @@ def test_the_users_arrays_are_never_written_to() -> None:
 def test_principal_components_start_where_the_rows_lie(monkeypatch: pytest.MonkeyPatch) -> None:
     given = Problem(Subspace(torch.from_numpy(V), 2), CappedSimplex(0.8 * N), Stiefel())
     hosted = place.hosted(given)
-    monkeypatch.setattr(place.Elsewhere, "fetch", lambda self, rows: pytest.fail("rows were fetched"))
+    monkeypatch.setattr(place.DeviceStorage, "fetch", lambda self, rows: pytest.fail("rows were fetched"))
     np.testing.assert_allclose(hosted.loss.start(), given.loss.start().numpy(), atol=1e-12)
     engine = CudaEngine(hosted, device="cpu")
     found = solve(hosted, svrg(), engine=engine, max_passes=5)
@@ -345,7 +345,7 @@ def test_a_model_to_start_from_is_judged_where_the_rows_lie(monkeypatch: pytest.
     problem = place.hosted(tensors())
     x0 = problem.loss.generic()
     expected = solve(problem, svrg(step=0.05), engine="local", x0=x0, max_passes=3)
-    monkeypatch.setattr(place.Elsewhere, "fetch", lambda self, rows: pytest.fail("rows were fetched"))
+    monkeypatch.setattr(place.DeviceStorage, "fetch", lambda self, rows: pytest.fail("rows were fetched"))
     found = solve(problem, svrg(step=0.05), engine=CudaEngine(problem, device="cpu"), x0=x0, max_passes=3)
     np.testing.assert_allclose(found.x, expected.x, rtol=1e-8)
     assert found.counts == expected.counts

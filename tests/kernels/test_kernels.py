@@ -317,3 +317,21 @@ def test_no_small_problem_waits_for_a_compiler(monkeypatch: pytest.MonkeyPatch) 
     never = LeastSquares(DENSE.astype(np.int16), np.column_stack([T] * 2).astype(np.float32))
     assert fused(never) is None
     assert "compil" in str(kernels.why_not(never))
+
+
+def test_what_another_version_left_on_disk_is_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pickle
+
+    import numba
+
+    from trimlearn.kernels import stretch
+
+    kept = stretch.run._cache._cache_file
+    monkeypatch.setattr(kept, "_index_path", str(tmp_path / "run.nbi"))
+    monkeypatch.setattr(kept, "_cache_path", str(tmp_path))
+    renamed = b"ctrimlearn.kernels.stretch\nTheNameOfAnotherVersion\n."
+    (tmp_path / "run.nbi").write_bytes(pickle.dumps(numba.__version__) + renamed)
+    with pytest.raises(AttributeError):
+        kept._load_index()
+    kernels.forget_unreadable(stretch)
+    assert kept._load_index() == {}

@@ -18,11 +18,12 @@ from trimlearn.kernels.fused_steps import Fused
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.losses.storage import Csr, NumpyDense
 
-__all__ = ["Fused", "fused", "why_not"]
+__all__ = ["Fused", "forget_unreadable", "fused", "why_not"]
 
 WORTH = 2_000_000  # numbers in V from which on a kernel is used: a pass takes a millisecond, loading one a few hundred
 COMPILING = 20_000_000  # and is compiled where it is not on disk: a pass takes 40 ms there, a compiler 10 seconds
 OLDEST = (0, 62)  # the first numba whose LLVM has one kind of pointer, which kernels/machine.py counts on
+SHARED = ("stretch", "rows", "moments")  # modules of kernels that serve every storage
 NUMBERS = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "b1")  # that numba knows, as NumPy names them
 
 
@@ -37,9 +38,30 @@ def _compiled(storage: str) -> ModuleType | str:
             return f"numba {numba.__version__} is too old ({OLDEST[0]}.{OLDEST[1]} or later is needed)"
         if numba.config.DISABLE_JIT:
             return "numba is switched off (NUMBA_DISABLE_JIT)"
-        return import_module(f"trimlearn.kernels.{storage}")
-    except (ImportError, RuntimeError) as error:  # too old for this NumPy; or no folder that its cache may be in
+        kernels, *others = (import_module(f"trimlearn.kernels.{name}") for name in (storage, *SHARED))
+        for module in (kernels, *others):
+            forget_unreadable(module)
+        return kernels
+    except (ImportError, RuntimeError, OSError) as error:  # too old for this NumPy; or no folder for its cache
         return f"numba does not load ({error})"
+
+
+def forget_unreadable(module: ModuleType) -> None:
+    """Empty what another version of trimlearn left on disk of these kernels, where this one cannot read it.
+
+    numba reads the index of what it compiled before it asks whether that is out of date, and fails if a type in it has
+    another name now; `pip install --upgrade` leaves the index where it was.
+    """
+    caching: Any = import_module("numba.core.caching")
+    for kernel in vars(module).values():
+        kept: Any = getattr(kernel, "_cache", None)
+        if isinstance(kept, caching.FunctionCache):
+            try:
+                kept._cache_file._load_index()
+            except OSError:
+                raise
+            except Exception:  # whatever pickle makes of names and bytes that it does not know
+                kept.flush()
 
 
 def fused(loss: Loss) -> Fused | None:

@@ -66,7 +66,8 @@ def open_dataset(
     Examples
     --------
     >>> import tempfile, numpy as np
-    >>>     >>> from trimlearn import TrimmedLinearRegression, open_dataset
+    >>> from pathlib import Path
+    >>> from trimlearn import TrimmedLinearRegression, open_dataset
     >>> folder = tempfile.TemporaryDirectory()
     >>> for k in range(3):
     ...     x = np.arange(20.0) + 20 * k
