@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, final
 
@@ -76,9 +77,15 @@ class Reasons:
 
     def _is_far_from_zero(self, expected: float) -> bool:
         """Whether a multiple of what is expected says more than a difference: around 0 any factor comes about."""
+        low, high = self._middle_half
+        return bool(abs(expected) > (high - low) / 2 or low > 0 or high < 0)
+
+    @cached_property
+    def _middle_half(self) -> tuple[float, float]:
+        """The quartiles of the target: found once, as suspects can be thousands."""
         x = self.parts.table.frame[self.parts.target.name].to_numpy(dtype=float) if self.parts.target else np.zeros(1)
         low, high = np.nanpercentile(x, [25, 75])
-        return bool(abs(expected) > (high - low) / 2 or low > 0 or high < 0)
+        return float(low), float(high)
 
     def _cells(self, suspect: Suspect) -> list[str]:
         sentences = []
