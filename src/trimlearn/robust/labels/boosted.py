@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 from trimlearn._utils.arrays import index_like, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
@@ -128,7 +129,8 @@ class BoostedOpinion:
                 learning_rate=STEP, max_iter=ROUNDS, early_stopping=False, random_state=self.seed
             )
             weight = None if np.all(self.s[rows] == 1) else self.s[rows]
-            self._models[half] = model.fit(self._taken(rows), self.labels[rows], sample_weight=weight)
+            with threadpool_limits(1, user_api="openmp"):  # of few rows, threads wait for each other
+                self._models[half] = model.fit(self._taken(rows), self.labels[rows], sample_weight=weight)
         model = self._models[half]
         P = np.zeros((len(A), self._K))
         P[:, model.classes_] = model.predict_proba(A)
