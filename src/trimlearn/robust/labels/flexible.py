@@ -20,7 +20,7 @@ from trimlearn._utils.jobs import jobs
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import Hashes, row_hashes
 from trimlearn.robust.labels.column_bounds import ColumnBounds, column_bounds
-from trimlearn.robust.labels.forest_there import forest_probabilities, leading_directions
+from trimlearn.robust.labels.forest_on_device import forest_probabilities, leading_directions
 from trimlearn.robust.labels.neighbours import neighbour_votes
 from trimlearn.robust.labels.noise import Floats, Labels
 

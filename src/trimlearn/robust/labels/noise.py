@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.residence import sent
-from trimlearn.robust.labels.noise_there import NoiseRows
+from trimlearn.robust.labels.noise_on_device import NoiseRows
 
 __all__ = [
     "Floats",
