@@ -13,7 +13,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 # Tests that old versions of other packages could break: array operations, threads, files, the estimators' examples.
 OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference estimators datasets weights _utils \
-           problem.py solve.py checkpoint.py) \
+           problem.py solve.py checkpoint) \
        $(addprefix tests/,test_problem.py inference/test_table.py robust/test_scale.py robust/test_lts.py smart/test_algorithm.py \
            _utils/test_threads.py weights estimators/test_detector.py estimators/test_path.py)
 WITH_PANDAS := estimators/formula.py datasets/penguins.py
