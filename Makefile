@@ -16,7 +16,7 @@ OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference est
            problem.py solve.py checkpoint) \
        $(addprefix tests/,test_problem.py inference/test_table.py robust/test_scale.py robust/test_lts.py smart/test_algorithm.py \
            _utils/test_threads.py weights estimators/test_detector.py estimators/test_path.py)
-WITH_PANDAS := estimators/formula.py datasets/penguins.py
+WITH_EXTRAS := estimators/formula.py datasets/penguins.py _utils/graphs.py
 READING := $(addprefix tests/,test_docs.py test_site.py benchmarks/test_benchmarks.py test_datasets.py test_cli.py _utils/test_files.py test_problem.py)
 
 .PHONY: venv lint types test test-browser base lowest sdist docs demo paper bench clean
@@ -66,7 +66,7 @@ lowest: $(INPUTS)
 	    > $(LOWEST)/versions.txt
 	$(LOWEST)/bin/pip --disable-pip-version-check install --quiet -c $(LOWEST)/versions.txt -e . \
 	    "pytest==8.*" "pytest-xdist>=3.6" "pytest-timeout>=2.3" "hypothesis>=6.100"
-	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n 2 $(addprefix --ignore=src/trimlearn/,$(WITH_PANDAS)) $(OLD)
+	$(ONE_THREAD) $(LOWEST)/bin/python -m pytest -q -n 2 $(addprefix --ignore=src/trimlearn/,$(WITH_EXTRAS)) $(OLD)
 
 # What is published is whole: every test is found in the unpacked sdist, and those that read other files pass there.
 sdist: $(VENV)/.dev
