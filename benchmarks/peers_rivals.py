@@ -25,7 +25,7 @@ __all__ = ["LTS_REG", "OURS", "Line", "Rival", "least_squares", "ours", "presenc
 OURS, LTS_REG, LMROB = "TrimmedLinearRegression", "ltsReg", "lmrob"
 SIGMAS = 3.0  # of fit, remove, refit
 
-R_CODE = """
+READ = """
 given <- commandArgs(TRUE)
 n <- as.integer(given[2]); p <- as.integer(given[3])
 suppressPackageStartupMessages(library(robustbase))
@@ -33,18 +33,13 @@ X <- matrix(readBin(file.path(given[1], "X"), "double", n * p), n, p)
 y <- readBin(file.path(given[1], "y"), "double", n)
 set.seed(0)
 begin <- proc.time()[["elapsed"]]
+"""
+R_CODE = READ + """
 fit <- suppressWarnings(ltsReg(X, y, alpha = 0.5, mcd = FALSE))  # mcd: a diagnosis of X, not of the regression
 seconds <- proc.time()[["elapsed"]] - begin
 writeBin(as.double(c(seconds, fit$coefficients, fit$raw.coefficients, fit$lts.wt)), file.path(given[1], "fit"))
 """
-LMROB_CODE = """
-given <- commandArgs(TRUE)
-n <- as.integer(given[2]); p <- as.integer(given[3])
-suppressPackageStartupMessages(library(robustbase))
-X <- matrix(readBin(file.path(given[1], "X"), "double", n * p), n, p)
-y <- readBin(file.path(given[1], "y"), "double", n)
-set.seed(0)
-begin <- proc.time()[["elapsed"]]
+LMROB_CODE = READ + """
 fit <- suppressWarnings(lmrob(y ~ X))
 seconds <- proc.time()[["elapsed"]] - begin
 flagged <- fit$rweights <= 0.1 / n  # what summary() calls an outlier
