@@ -19,21 +19,19 @@ __all__ = ["HeldRows", "Tile", "rows_on_device"]
 
 Tensor = Any  # a torch.Tensor
 
-HOPPER = (9, 0)  # the compute capability that copies of whole rows into shared memory came with
+HOPPER = (9, 0)  # the compute capability of the products that held.cu is written with: no other has them
 MODES = {"write": 0, "subtract": 1, "read": 2}  # the numbers of MODE in held.cu
-CLASSES = 16  # predictions that a tensor core makes at a time
-LEAST = 512  # columns: on an H200 a tenth faster than Triton's kernels with so many, a third with 784, slower with 256
-CHUNK = 2048  # rows of which those that count are listed at a time: 16 KB of shared memory
-ASKING = 32  # threads that ask for rows: a warp
-WARPS = 7  # at most: with the one that asks they are two for each quarter of a multiprocessor, and its registers
-STEPS = 8  # of 16 columns that a warp may have: 64 numbers of the model and 64 sums fill its registers
-ROWS, HELD = (48, 32, 16), 2  # of a tile, the most that fit, and tiles held: best of four shapes on an H200
+CLASSES = 16  # predictions that a product of tensor cores makes, each twice: once for either half of the model's bits
+LEAST, MOST = 512, 896  # columns: with fewer Triton's kernels are as fast on an H200, with more registers run out
+CHUNK = 512  # rows of which a program lists those that count
+THREADS = 384  # three teams of four warps: one sums, one predicts, one copies
+BLOCK = 8192  # bytes of 64 rows of 64 columns
 
 
 def rows_on_device(loss: PredictionLoss, layout: MatrixLayout) -> TorchRows:
     """The sums over rows of a loss, by the fastest way there is for it."""
     rows = fused_rows(loss, layout)
-    if isinstance(rows, FusedRows) and Tile.of(rows) is not None:
+    if isinstance(rows, FusedRows) and Tile.of(rows, "write") is not None:
         return HeldRows(loss, layout, rows.phi)
     return rows
 
@@ -41,44 +39,45 @@ def rows_on_device(loss: PredictionLoss, layout: MatrixLayout) -> TorchRows:
 @final
 @dataclass(frozen=True)
 class Tile:
-    """How held.cu goes over rows of ``columns``: rows of a tile, and threads that compute."""
+    """How held.cu goes over rows of ``columns``: so many ``blocks`` of 64 rows and 64 columns lie in shared memory."""
 
     columns: int
-    rows: int
-    threads: int
+    blocks: int
+    table: str  # one of `MODES`
 
     @classmethod
-    def of(cls, rows: FusedRows) -> Tile | None:
+    def of(cls, rows: FusedRows, table: str) -> Tile | None:
         """None where the kernel does not know the loss, the data, or the device."""
         V = rows.V
         fits = V.dtype == torch.bfloat16 and rows.phi.name == "labels" and rows.padded == CLASSES and rows.n > LATENCY
-        if not (fits and has_compiler() and torch.cuda.get_device_capability(V.device) >= HOPPER):
+        if not (fits and has_compiler() and torch.cuda.get_device_capability(V.device) == HOPPER):
             return None
-        if rows.p < LEAST or rows.p % 8 or V.data_ptr() % 16:  # rows are copied 16 bytes at a time
+        if not LEAST <= rows.p <= MOST or rows.p % 8 or V.data_ptr() % 16:  # rows are copied 16 bytes at a time
             return None
         properties: Any = torch.cuda.get_device_properties(V.device)  # torch's types leave out what is asked for
-        return cls.fitting(rows.p, properties.shared_memory_per_block_optin)
+        return cls.fitting(rows.p, table, properties.shared_memory_per_block_optin)
 
     @classmethod
-    def fitting(cls, columns: int, memory: int) -> Tile | None:
-        """The tile of most rows that fits into so many bytes of shared memory.
+    def fitting(cls, columns: int, table: str, memory: int) -> Tile | None:
+        """The tile with most blocks that fits into so many bytes of shared memory; None where one row would not.
 
-        >>> Tile.fitting(784, 232_448), Tile.fitting(5000, 232_448)
-        (Tile(columns=784, rows=48, threads=224), None)
+        >>> Tile.fitting(784, "write", 232_448), Tile.fitting(784, "write", 102_400)
+        (Tile(columns=784, blocks=21, table='write'), None)
         """
-        steps = -(-columns // 16)
-        each = -(-steps // WARPS)
-        if each > STEPS:
-            return None
-        threads = 32 * -(-steps // each)
-        tiles = (cls(columns, rows, threads) for rows in ROWS if 4 * rows <= threads)
-        return next((tile for tile in tiles if tile.shared <= memory), None)
+        blocks = (memory - cls(columns, 0, table).shared) // (BLOCK + 16)
+        return cls(columns, blocks, table) if blocks > -(-columns // 64) else None
+
+    @property
+    def listed(self) -> int:
+        """The most rows that are listed: all are read for their losses, and few are drawn by a program."""
+        return {"write": 0, "subtract": CHUNK, "read": 3 * CHUNK}[self.table]
 
     @property
     def shared(self) -> int:
-        """Bytes of shared memory: rows, predictions of each warp, residuals, the list of rows, and what is left."""
-        row = (2 * -(-self.columns // 16) + 1) * 16
-        return self.rows * (HELD * row + self.threads // 32 * 80 + 96) + 8 * CHUNK + 256
+        """Bytes of shared memory: blocks, each with two barriers; the model, residuals, the list of rows, and what is
+        left."""
+        model = 0 if self.table == "read" else -(-self.columns // 16) * 1024
+        return self.blocks * (BLOCK + 16) + model + 8192 + 8 * self.listed + 1024 + 512
 
 
 @final
@@ -87,9 +86,6 @@ class HeldRows(FusedRows):
 
     def __init__(self, loss: PredictionLoss, layout: MatrixLayout, phi: Phi) -> None:
         super().__init__(loss, layout, phi)
-        tile = Tile.of(self)
-        assert tile is not None, "rows_on_device() sees to that"
-        self._tile = tile
         self._programs = torch.cuda.get_device_properties(self.V.device).multi_processor_count
         self.apart = self._kernel("write") is None  # else losses and sums take one read
 
@@ -100,13 +96,15 @@ class HeldRows(FusedRows):
         model = self._models[0] if table == "read" else self._folded(X, 0)
         chunk = min(CHUNK, -(-m // self._programs))
         kernel(
-            self._programs, self._tile.threads + ASKING, self.V, *model, self.phi.T, self.table, c, f,
-            *(drawn or [self._nobody] * 5), *self._scratch_of(self._programs), m, self.layout.width, chunk,
+            self._programs, THREADS, self.V, *model, self.phi.T, self.table, c, f,
+            *(drawn or [self._nobody] * 5), *self._scratch_of(self._programs), m, chunk,
         )  # fmt: skip
         return self._programs
 
     def _kernel(self, table: str) -> CudaKernel | None:
-        tile, device = self._tile, self.V.device.index
-        sizes = (("P", tile.columns), ("K", self.layout.K), ("MODE", MODES[table]))
-        shape = (("BM", tile.rows), ("ST", HELD), ("CH", CHUNK))
-        return kernel_of("held.cu", "held", device, tile.shared, *sizes, *shape)
+        tile = Tile.of(self, table)
+        if tile is None:
+            return None
+        sizes = (("P", tile.columns), ("K", self.layout.K), ("PX", self.layout.width), ("MODE", MODES[table]))
+        shape = (("RING", tile.blocks), ("CH", tile.listed))
+        return kernel_of("held.cu", "held", self.V.device.index, tile.shared, *sizes, *shape)

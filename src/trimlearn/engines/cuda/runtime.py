@@ -51,7 +51,7 @@ def kernel_of(file: str, name: str, device: int, shared: int, *defined: tuple[st
     None where that fails: whoever asks has another way."""
     source = files("trimlearn.engines.cuda.kernels").joinpath(file).read_text(encoding="utf-8")
     major, minor = torch.cuda.get_device_capability(device)
-    options = [f"--gpu-architecture=sm_{major}{minor}", *(f"-D{macro}={value}" for macro, value in defined)]
+    options = [f"--gpu-architecture=sm_{major}{minor}a", *(f"-D{macro}={value}" for macro, value in defined)]
     try:
         with torch.cuda.device(device):
             torch.cuda.current_stream().synchronize()  # torch makes the context that modules are loaded into

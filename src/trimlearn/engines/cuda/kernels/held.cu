@@ -1,52 +1,85 @@
 // Σ cᵢ dᵢ vᵢᵀ over rows of softmax with labels that lie in memory as bfloat16, each read once.
 //
-// A program goes over tiles of BM rows. Whole rows are copied into shared memory, ST tiles in turn, and stay there for
-// both products: predictions V·model, of which each warp has its own KW steps of 16 columns, and the sums dᵀV, which
-// stay in the warps' registers from tile to tile. The other factor of a product is split into two bfloat16 numbers, so
-// that it keeps 17 bits. Partial sums of each program are added up elsewhere in a fixed order: the same bits on every
-// run. One more warp does nothing but ask for rows, as soon as a tile's memory is free.
+// A program goes over tiles of 64 rows, and each third of its threads, a team of four warps, has one task. The third team
+// copies rows into shared memory, in blocks of 64 columns that take turns in a ring. The second predicts, z = V·model of
+// all columns, by the tensor cores' products of shared memory, and makes residuals d of that. The first adds Vᵀd to sums
+// that stay in its registers from tile to tile; a block's place is free once its columns are summed. The other factor of
+// a product is split into two bfloat16 numbers, so that it keeps 17 bits. Partial sums of each program are added up
+// elsewhere in a fixed order: the same bits on every run.
 //
 // MODE is what d is, as in trimlearn.engines.cuda.kernels.tile: 0 "write", 1 "subtract" (of rows drawn), 2 "read".
-// Macros: P columns, K classes (16 at most), MODE, BM, ST, CH the most rows that are listed at a time.
+// Macros: P columns, K classes (16 at most), MODE, RING blocks, CH the most rows that are listed, PX columns of a sum.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef unsigned short bf16;
 
+#define BM 64                       // rows of a tile: what a product of four warps has
 #define KS ((P + 15) / 16)          // steps of 16 columns
-#define KW ((KS + 6) / 7)           // of each warp
-#define NW ((KS + KW - 1) / KW)     // warps
-#define NT (NW * 32)                // threads that compute
-#define ALL (NT + 32)               // and those that ask for rows
-#define RB ((2 * KS + 1) * 16)      // bytes of a row: an odd number of 16, so that eight rows lie in different banks
-#define ZS 20                       // numbers of a row of predictions: 16, and 4 to the same end
-#define DB 48                       // bytes of a row of residuals: 32, and 16 to the same end
-#define FLUSH 32                    // tiles after which sums go to memory: tensor cores round towards zero
+#define NB ((P + 63) / 64)          // blocks of 64 columns
+#define BLOCK (BM * 128)            // bytes of a block
+#define TEAM 128                    // threads that have one task: four warps
+#define COPIED (RING - NB)          // blocks on their way, at most: a tile is whole before its successor waits for room
+#define CHAINS 2                    // sums that predictions are made of: a product waits for the last one of its own
+#define FLUSH 24                    // tiles after which sums go to memory: tensor cores round towards zero
 #define LISTED (MODE != 0)          // whether only rows that count are read
 
 __device__ __forceinline__ u32 shared_of(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
-// Four matrices of 8 × 8 numbers, as they are and transposed.
-__device__ __forceinline__ void load(u32* r, u32 at) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
+// Where a product finds a matrix in shared memory, whose parts of 8 rows lie ``stride`` bytes apart; ``swizzle``: a line of
+// it has 128 bytes (1) or 64 (2), and its units of 16 bytes are exchanged as the line's number says.
+__device__ __forceinline__ u64 matrix_at(u32 at, u32 stride, u64 swizzle) {
+  return (u64)((at & 0x3ffff) >> 4) | 1ull << 16 | (u64)(stride >> 4) << 32 | swizzle << 62;
 }
+
+// z (64, 32) += a b for a (64, 16) as it lies there, b (16, 32).
+__device__ __forceinline__ void predict(float* z, u64 a, u64 b) {
+  asm volatile(
+      "wgmma.mma_async.sync.aligned.m64n32k16.f32.bf16.bf16 "
+      "{%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15}, %16, %17, 1, 1, 1, 0, 1;"
+      : "+f"(z[0]), "+f"(z[1]), "+f"(z[2]), "+f"(z[3]), "+f"(z[4]), "+f"(z[5]), "+f"(z[6]), "+f"(z[7]), "+f"(z[8]),
+        "+f"(z[9]), "+f"(z[10]), "+f"(z[11]), "+f"(z[12]), "+f"(z[13]), "+f"(z[14]), "+f"(z[15])
+      : "l"(a), "l"(b));
+}
+
+// Four matrices of 8 × 8 numbers, transposed.
 __device__ __forceinline__ void load_transposed(u32* r, u32 at) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at));
 }
 
-// c += a b for a (16, 16) and b (16, 8).
-__device__ __forceinline__ void multiply(float* c, const u32* a, u32 b0, u32 b1) {
+// g (16, 8) += a b for a (16, 16) and b (16, 8).
+__device__ __forceinline__ void add(float* g, const u32* a, u32 b0, u32 b1) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "+f"(g[0]), "+f"(g[1]), "+f"(g[2]), "+f"(g[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+
+// The registers are written before what follows: else the compiler may put that off until a product is under way.
+template <int N>
+__device__ __forceinline__ void settle(float (&a)[N]) {
+#pragma unroll
+  for (int e = 0; e < N; e++) asm volatile("" : "+f"(a[e])::"memory");
+}
+
+__device__ __forceinline__ void begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void end_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_products() {
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+
+// What was written to shared memory before is seen by products after.
+__device__ __forceinline__ void show_to_products() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 __device__ __forceinline__ u32 rounded(float a) {
   unsigned short h;
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(a));
   return h;
+}
+
+// 16 bytes into shared memory, zeros where ``bytes`` is 0.
+__device__ __forceinline__ void copy16(u32 to, const void* from, u32 bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
 __device__ __forceinline__ void wait_for(u32 barrier, u32 parity) {
@@ -55,329 +88,481 @@ __device__ __forceinline__ void wait_for(u32 barrier, u32 parity) {
       "bra WAIT_%=;\nDONE_%=:\n}" ::"r"(barrier), "r"(parity) : "memory");
 }
 
-// All threads that compute have come here.
-__device__ __forceinline__ void together() { asm volatile("bar.sync 1, %0;" ::"r"(NT) : "memory"); }
+__device__ __forceinline__ void arrive(u32 barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
 
-extern "C" __global__ void __launch_bounds__(ALL, 1) held(
-    const bf16* V, const bf16* model, const float* base,         // the data (n, P); of trimlearn.engines.cuda.kernels.fold
-    const long long* T, float* table, const float* C, float* F,  // labels, residuals (n, K), what rows count, losses
-    const int* rows_of, int* notes, const float* factor, int* stamps, const int* tag,  // of rows drawn: see sweep.py
-    float* parts, float* sums,                                   // Σ c d vᵀ (programs, K, PX), Σ c d (programs, 16)
-    int m, int PX, int chunk) {
-  extern __shared__ __align__(128) unsigned char memory[];
-  unsigned char* tiles = memory;                                 // ST × BM × RB bytes
-  float* predicted = (float*)(tiles + ST * BM * RB);             // NW × BM × ZS: each warp's share
-  unsigned char* high = (unsigned char*)(predicted + NW * BM * ZS);  // BM × DB bytes: c d, the first 8 bits
-  unsigned char* low = high + BM * DB;                           // and the next
-  int* list = (int*)(low + BM * DB);                             // CH rows
-  float* listed_c = (float*)(list + (LISTED ? CH : 0));          // CH
-  u64* full = (u64*)(listed_c + (LISTED ? CH : 0));              // ST: whether a tile has arrived
-  u64* empty = full + ST;                                        // ST: whether nobody needs a tile any more
-  int* counts = (int*)(empty + ST);                              // 2 × (NW + 1)
-  const int tid = threadIdx.x, lane = tid & 31, w = tid >> 5, pid = blockIdx.x, programs = gridDim.x;
-  const int mine_of = tid >> 2, q = tid & 3;  // four threads have a row of a tile, each four classes of it
-  const bool owner = tid < BM * 4;
+// All threads of a team have come here; all threads of a program.
+__device__ __forceinline__ void team_together(int team) {
+  asm volatile("bar.sync %0, %1;" ::"r"(team), "n"(TEAM) : "memory");
+}
+__device__ __forceinline__ void all_together() { asm volatile("bar.sync 4, %0;" ::"n"(3 * TEAM) : "memory"); }
 
-  for (int i = tid; i < ST * BM; i += ALL)  // behind the last column, where no copy writes
-    for (int o = P * 2; o < RB; o += 16) *(uint4*)(tiles + i * RB + o) = make_uint4(0, 0, 0, 0);
-  if (tid < ST) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_of(full + tid)));
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_of(empty + tid)), "r"(NW));
+// The registers of each thread of a team: the sums take most of them.
+template <int N>
+__device__ __forceinline__ void give_registers() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
+template <int N>
+__device__ __forceinline__ void take_registers() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
+
+// What a program has in shared memory.
+struct Shared {
+  unsigned char *ring, *folded, *high, *low;  // blocks; the model; c d of two tiles in turn: 8 bits, and the next 8
+  int* list;                                  // rows that count, CH at most,
+  float* listed_c;                            // and what they count
+  u64 *full, *empty, *d_full, *d_empty;       // whether a block, or the residuals of a tile, are there; are not needed
+  int *counts, *batch;                        // of a team's warps; how many rows are listed, and whether more will be
+  float* totals;                              // 4 × 16
+
+  __device__ __forceinline__ Shared(unsigned char* memory) {
+    ring = (unsigned char*)(((u64)memory + 1023) & ~1023ull);  // eight lines are one turn of the pattern
+    folded = ring + RING * BLOCK;                              // KS × 16 columns × 32 predictions
+    high = folded + (MODE != 2 ? KS * 1024 : 0);
+    low = high + 2 * BM * 32;
+    list = (int*)(low + 2 * BM * 32);
+    listed_c = (float*)(list + (LISTED ? CH : 0));
+    full = (u64*)(listed_c + (LISTED ? CH : 0));
+    empty = full + RING;
+    d_full = empty + RING;
+    d_empty = d_full + 2;
+    counts = (int*)(d_empty + 2);
+    batch = counts + 4;
+    totals = (float*)(batch + 4);
   }
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-  __syncthreads();
+};
 
-  u32 model_high[KW][4], model_low[KW][4];
-  float G[KW][2][4];
-  float total[4] = {0, 0, 0, 0}, b4[4] = {0, 0, 0, 0};
-#pragma unroll
-  for (int ks = 0; ks < KW; ks++)
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-#pragma unroll
-      for (int e = 0; e < 4; e++) G[ks][h][e] = 0.f;
-  bool flushed = false, model_read = false;
-  int since = 0, step = 0, now = 0, distinct = 0, draws = 0;
-  u32 it = 0;  // tiles so far
-  float share = 1.f;
-  if (MODE == 1) {
-    step = notes[0];
-    share = factor[step];
-    now = *tag;
+// A place in the ring, and how often the ring has turned.
+struct Place {
+  u32 at = 0, turn = 0;
+  __device__ __forceinline__ void go_on() {
+    if (++at == RING) {
+      at = 0;
+      turn++;
+    }
+  }
+};
+
+// What the kernel is given.
+struct Given {
+  const bf16 *V, *model;  // the data (n, P); of trimlearn.engines.cuda.kernels.fold,
+  const float* base;      // and what is added to predictions
+  const long long* T;     // labels
+  float* table;           // residuals (n, K)
+  const float* C;         // what each row counts
+  float* F;               // losses
+  const int* rows_of;     // of rows drawn, with what follows: see sweep.py
+  int* notes;
+  const float* factor;
+  int* stamps;
+  const int* tag;
+  float *parts, *sums;    // Σ c d vᵀ (programs, K, PX), Σ c d (programs, 16)
+  int m, chunk;           // rows; of how many a program lists those that count, at a time
+};
+
+// The rows of a program: all at once, one tile of so many, or those that count, in batches of what can be listed.
+struct Batch {
+  int count, tiles;
+  bool more;  // whether there will be another
+
+  __device__ __forceinline__ Batch(const Given& given, const Shared& shared) {
+    const int whole = (given.m + BM - 1) / BM, pid = blockIdx.x;
+    const int mine = pid < whole ? (whole - 1 - pid) / (int)gridDim.x + 1 : 0;
+    count = LISTED ? shared.batch[0] : mine * BM;
+    tiles = (count + BM - 1) / BM;
+    more = LISTED && shared.batch[1];
   }
 
-  auto flush = [&]() {
-#pragma unroll
-    for (int ks = 0; ks < KW; ks++)
-#pragma unroll
-      for (int h = 0; h < 2; h++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-          const int k = (lane >> 2) + (e >> 1) * 8, j = (w * KW + ks) * 16 + h * 8 + (lane & 3) * 2 + (e & 1);
-          if (k < K && j < P) {
-            float* to = parts + ((long long)pid * K + k) * PX + j;
-            *to = flushed ? *to + G[ks][h][e] : G[ks][h][e];
-          }
-          G[ks][h][e] = 0.f;
-        }
-    flushed = true;
-    since = 0;
-  };
+  // Row r of tile t; −1 where there is none.
+  __device__ __forceinline__ int row_of(const Given& given, const Shared& shared, int t, int r) const {
+    if (LISTED) return t * BM + r < count ? shared.list[t * BM + r] : -1;
+    const int i = (blockIdx.x + t * gridDim.x) * BM + r;
+    return t < tiles && i < given.m ? i : -1;
+  }
+};
 
-  const int chunks = (m + chunk - 1) / chunk, whole = (m + BM - 1) / BM;
-  for (int ch = pid; LISTED ? ch < chunks : ch == pid; ch += programs) {
-    int count = 0;
-    if (LISTED) {  // the rows of this chunk that count, in order; a thread asks for two, and waits for both at once
-      const int end = min(m, (ch + 1) * chunk);
-      for (int at = ch * chunk; at < end; at += 2 * ALL) {
-        int row[2] = {0, 0};
-        float c[2] = {0.f, 0.f};
+// A thread of a team: its number, that of its warp and in it; it has four classes of rows ``first`` and eight below.
+struct Member {
+  int me, w, lane, q, first;
+
+  __device__ __forceinline__ Member() {
+    me = threadIdx.x % TEAM;
+    w = me >> 5;
+    lane = me & 31;
+    q = lane & 3;
+    first = 16 * w + (lane >> 2);
+  }
+  __device__ __forceinline__ int class_of(int e) const { return (e >> 1) * 8 + 2 * q + (e & 1); }
+};
+
+// Lists the rows that count of chunk ``next`` and of those after it, in order, as long as there is room; a thread asks
+// for four, and waits for all at once. Returns the chunk that is next.
+__device__ __forceinline__ int list_rows(const Given& given, const Shared& shared, const Member& my, int next, int step,
+                                         float share) {
+  const int chunks = (given.m + given.chunk - 1) / given.chunk;
+  int count = 0;
+  for (; next < chunks && count + given.chunk <= CH; next += gridDim.x) {
+    const int end = min(given.m, (next + 1) * given.chunk);
+    for (int from = next * given.chunk; from < end; from += 4 * TEAM) {
+      int row[4];
+      float c[4];
 #pragma unroll
-        for (int e = 0; e < 2; e++) {
-          const int i = at + e * ALL + tid;
-          if (i < end) row[e] = MODE == 1 ? rows_of[(long long)step * m + i] : i;
-        }
-#pragma unroll
-        for (int e = 0; e < 2; e++)
-          if (at + e * ALL + tid < end) c[e] = C[row[e]] * share;
-        u32 votes[2];
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-          votes[e] = __ballot_sync(0xffffffffu, c[e] != 0.f);
-          if (lane == 0) counts[e * (NW + 1) + w] = __popc(votes[e]);
-        }
-        __syncthreads();
-        int before[2] = {count, 0}, all[2] = {0, 0};
-#pragma unroll
-        for (int e = 0; e < 2; e++)
-#pragma unroll
-          for (int o = 0; o < NW + 1; o++) {
-            const int some = counts[e * (NW + 1) + o];
-            if (o < w) before[e] += some;
-            all[e] += some;
-          }
-        before[1] += count + all[0];
-#pragma unroll
-        for (int e = 0; e < 2; e++)
-          if (c[e] != 0.f) {
-            const int to = before[e] + __popc(votes[e] & ((1u << lane) - 1));
-            list[to] = row[e];
-            listed_c[to] = c[e];
-          }
-        count += all[0] + all[1];
-        __syncthreads();
+      for (int e = 0; e < 4; e++) {
+        const int i = min(from + my.me * 4 + e, end - 1);
+        row[e] = MODE == 1 ? given.rows_of[(long long)step * given.m + i] : i;
       }
-    } else {
-      count = pid < whole ? ((whole - 1 - pid) / programs + 1) * BM : 0;
-    }
-    const int ntiles = (count + BM - 1) / BM;
-    auto first_of = [&](int t) { return (pid + t * programs) * BM; };
-    auto valid_of = [&](int t) { return t >= ntiles ? 0 : LISTED ? min(BM, count - t * BM) : min(BM, m - first_of(t)); };
-    if (it == 0) {  // below the last row of the first tiles; later, what is there are rows of V, times 0
-      for (int t = 0; t < ST; t++) {
-        const int valid = valid_of(t);
-        for (int i = tid; i < (BM - valid) * (RB / 16); i += ALL)
-          ((uint4*)(tiles + (t * BM + valid) * RB))[i] = make_uint4(0, 0, 0, 0);
+      int some = 0;
+#pragma unroll
+      for (int e = 0; e < 4; e++) {
+        c[e] = from + my.me * 4 + e < end ? given.C[row[e]] * share : 0.f;
+        some += c[e] != 0.f;
       }
-      asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-      __syncthreads();
+      int before = some;
+      for (int o = 1; o < 32; o *= 2) {
+        const int left = __shfl_up_sync(0xffffffffu, before, o);
+        if (my.lane >= o) before += left;
+      }
+      if (my.lane == 31) shared.counts[my.w] = before;
+      team_together(3);
+      int to = count + before - some;
+#pragma unroll
+      for (int o = 0; o < 4; o++) {
+        if (o < my.w) to += shared.counts[o];
+        count += shared.counts[o];
+      }
+#pragma unroll
+      for (int e = 0; e < 4; e++)
+        if (c[e] != 0.f) {
+          shared.list[to] = row[e];
+          shared.listed_c[to++] = c[e];
+        }
+      team_together(3);
     }
-    if (w == NW) {
-      for (int t = 0; t < ntiles; t++, it++) {
-        const u32 s = it % ST, barrier = shared_of(full + s);
-        const int valid = valid_of(t);
-        if (it >= ST) wait_for(shared_of(empty + s), (it / ST - 1) & 1);
-        if (lane == 0)
-          asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(valid * P * 2)
-                       : "memory");
-        __syncwarp();
-        for (int r = lane; r < valid; r += 32) {
-          const long long row = LISTED ? list[t * BM + r] : first_of(t) + r;
-          asm volatile(
-              "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                  shared_of(tiles + (s * BM + r) * RB)),
-              "l"(V + row * P), "r"(P * 2), "r"(barrier) : "memory");
+  }
+  if (my.me == 0) {
+    shared.batch[0] = count;
+    shared.batch[1] = next < chunks;
+  }
+  return next;
+}
+
+// The third team: copies blocks of rows into the ring.
+__device__ __forceinline__ void copy_rows(const Given& given, const Shared& shared) {
+  const Member my;
+  bool more;
+  give_registers<96>();
+  const int unit = my.me & 7, r0 = my.me >> 3;  // of rows r0, r0 + 16, …, each a unit of every block
+  const u32 to = shared_of(shared.ring) + r0 * 128 + ((unit ^ (r0 & 7)) << 4);
+  const int step = MODE == 1 ? given.notes[0] : 0, now = MODE == 1 ? *given.tag : 0;
+  const float share = MODE == 1 ? given.factor[step] : 1.f;
+  int distinct = 0, draws = 0, next = blockIdx.x;
+  Place place;
+  do {
+    if (LISTED) {
+      next = list_rows(given, shared, my, next, step, share);
+      all_together();
+    }
+    const Batch batch(given, shared);
+    more = batch.more;
+    int pending = 0;
+    u32 told = place.at;
+    auto tell = [&]() {  // the oldest block on its way has arrived
+      show_to_products();
+      arrive(shared_of(shared.full + told));
+      told = told + 1 == RING ? 0 : told + 1;
+      pending--;
+    };
+    for (int t = 0; t < batch.tiles; t++) {
+      const bf16* from[4];
+      u32 there[4];
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        const int row = batch.row_of(given, shared, t, r0 + 16 * i);
+        there[i] = row >= 0 ? 16 : 0;
+        from[i] = given.V + (long long)max(row, 0) * P + unit * 8;
+      }
+      for (int j = 0; j < NB; j++) {
+        if (place.turn) wait_for(shared_of(shared.empty + place.at), (place.turn - 1) & 1);
+        const bool inside = j * 64 + unit * 8 < P;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+          copy16(to + place.at * BLOCK + i * 2048, from[i] + (inside ? j * 64 : 0), inside ? there[i] : 0);
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        place.go_on();
+        if (++pending > COPIED) {
+          asm volatile("cp.async.wait_group %0;" ::"n"(COPIED) : "memory");
+          tell();
         }
       }
-      __syncthreads();
-      continue;
     }
-    if (!model_read && MODE != 2) {
-      model_read = true;
-#pragma unroll
-      for (int ks = 0; ks < KW; ks++)
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-          const int kstep = w * KW + ks;
-          const bf16* at = model + (kstep * 16 + (lane & 3) * 2 + (e & 1) * 8) * 32 + (e >> 1) * 8 + (lane >> 2);
-          model_high[ks][e] = kstep < KS ? (u32)at[0] | ((u32)at[32] << 16) : 0u;
-          model_low[ks][e] = kstep < KS ? (u32)at[16] | ((u32)at[48] << 16) : 0u;
-        }
-      if (owner)
-#pragma unroll
-        for (int e = 0; e < 4; e++) b4[e] = base[4 * q + e];
-    }
+    asm volatile("cp.async.wait_group 0;" ::: "memory");
+    while (pending) tell();
     if (MODE == 1)
-      for (int i = tid; i < count; i += NT) {
-        distinct += atomicExch(stamps + list[i], now) != now;
+      for (int i = my.me; i < batch.count; i += TEAM) {
+        distinct += atomicExch(given.stamps + shared.list[i], now) != now;
         draws += 1;
       }
-
-    float next_old[4] = {0, 0, 0, 0}, next_c = 0.f;
-    int next_label = -1;
-    long long next_row = 0;
-    bool next_mine = false;
-    auto look_ahead = [&](int t) {  // what a row has beside V, asked for before it is needed
-      next_mine = owner && mine_of < valid_of(t);
-      next_c = 0.f;
-      next_label = -1;
-      if (next_mine) {
-        next_row = LISTED ? list[t * BM + mine_of] : first_of(t) + mine_of;
-        next_c = LISTED ? listed_c[t * BM + mine_of] : C[next_row];
-        if (MODE != 2) next_label = (int)T[next_row];
-        if (MODE != 0)
-#pragma unroll
-          for (int e = 0; e < 4; e++)
-            if (4 * q + e < K) next_old[e] = table[next_row * K + 4 * q + e];
-      }
-    };
-    look_ahead(0);
-    for (int t = 0; t < ntiles; t++, it++) {
-      const u32 s = it % ST, tile = shared_of(tiles + s * BM * RB);
-      const u32 corner = tile + (lane & 15) * RB + (lane >> 4) * 16;
-      const float old[4] = {next_old[0], next_old[1], next_old[2], next_old[3]}, c = next_c;
-      const int label = next_label;
-      const long long row = next_row;
-      const bool mine = next_mine;
-      const int valid = valid_of(t);
-      wait_for(shared_of(full + s), (it / ST) & 1);
-      if (MODE != 2) {
-#pragma unroll
-        for (int mt = 0; mt < BM / 16; mt++) {
-          if (mt * 16 >= valid) break;
-          float z[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}}, rest[2][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}};
-          u32 a[KW][4];
-#pragma unroll
-          for (int ks = 0; ks < KW; ks++) load(a[ks], corner + mt * 16 * RB + min(w * KW + ks, KS - 1) * 32);
-#pragma unroll
-          for (int ks = 0; ks < KW; ks++) {  // beyond the last column the model is 0
-            multiply(z[0], a[ks], model_high[ks][0], model_high[ks][1]);
-            multiply(z[1], a[ks], model_high[ks][2], model_high[ks][3]);
-            multiply(rest[0], a[ks], model_low[ks][0], model_low[ks][1]);
-            multiply(rest[1], a[ks], model_low[ks][2], model_low[ks][3]);
-          }
-          float* to = predicted + (w * BM + mt * 16 + (lane >> 2)) * ZS + (lane & 3) * 2;
-#pragma unroll
-          for (int h = 0; h < 2; h++) {
-            *(float2*)(to + h * 8) = make_float2(z[h][0] + rest[h][0], z[h][1] + rest[h][1]);
-            *(float2*)(to + 8 * ZS + h * 8) = make_float2(z[h][2] + rest[h][2], z[h][3] + rest[h][3]);
-          }
-        }
-      }
-      together();
-      if (owner) {
-        float d[4];
-        if (MODE != 2) {
-          float z[4] = {b4[0], b4[1], b4[2], b4[3]};
-#pragma unroll
-          for (int o = 0; o < NW; o++) {
-            const float4 part = *(float4*)(predicted + (o * BM + mine_of) * ZS + 4 * q);
-            z[0] += part.x;
-            z[1] += part.y;
-            z[2] += part.z;
-            z[3] += part.w;
-          }
-          float most = __int_as_float(0xff800000);  // −∞
-#pragma unroll
-          for (int e = 0; e < 4; e++)
-            if (4 * q + e < K) most = fmaxf(most, z[e]);
-          most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
-          most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
-          float sum = 0.f, hit = 0.f;
-#pragma unroll
-          for (int e = 0; e < 4; e++) {
-            d[e] = 4 * q + e < K ? expf(z[e] - most) : 0.f;
-            sum += d[e];
-            hit += 4 * q + e == label ? z[e] : 0.f;
-          }
-          sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-          sum += __shfl_xor_sync(0xffffffffu, sum, 2);
-          hit += __shfl_xor_sync(0xffffffffu, hit, 1);
-          hit += __shfl_xor_sync(0xffffffffu, hit, 2);
-#pragma unroll
-          for (int e = 0; e < 4; e++)
-            d[e] = d[e] / sum - (4 * q + e == label ? 1.f : 0.f) - (MODE == 1 ? old[e] : 0.f);
-          if (MODE == 0 && mine) {
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-              if (4 * q + e < K) table[row * K + 4 * q + e] = d[e];
-            if (q == 0) F[row] = logf(sum) + most - hit;
-          }
-        } else {
-#pragma unroll
-          for (int e = 0; e < 4; e++) d[e] = old[e];
-        }
-        u32 first[4], second[4];
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-          const float v = c != 0.f ? d[e] * c : 0.f;
-          total[e] += v;
-          first[e] = rounded(v);
-          second[e] = rounded(v - __uint_as_float(first[e] << 16));
-        }
-        const int at = mine_of * DB + q * 8;
-        *(uint2*)(high + at) = make_uint2(first[0] | (first[1] << 16), first[2] | (first[3] << 16));
-        *(uint2*)(low + at) = make_uint2(second[0] | (second[1] << 16), second[2] | (second[3] << 16));
-        look_ahead(t + 1);
-      }
-      together();
-#pragma unroll
-      for (int kt = 0; kt < BM / 16; kt++) {
-        if (kt * 16 >= valid) break;
-        u32 ah[4], al[4], b[KW][4];
-        const u32 at = (kt * 16 + (lane & 7) + (lane >> 4) * 8) * DB + ((lane >> 3) & 1) * 16;
-        load_transposed(ah, shared_of(high) + at);
-        load_transposed(al, shared_of(low) + at);
-#pragma unroll
-        for (int ks = 0; ks < KW; ks++) load_transposed(b[ks], corner + kt * 16 * RB + min(w * KW + ks, KS - 1) * 32);
-#pragma unroll
-        for (int ks = 0; ks < KW; ks++) {
-          multiply(G[ks][0], ah, b[ks][0], b[ks][1]);
-          multiply(G[ks][1], ah, b[ks][2], b[ks][3]);
-        }
-#pragma unroll
-        for (int ks = 0; ks < KW; ks++) {
-          multiply(G[ks][0], al, b[ks][0], b[ks][1]);
-          multiply(G[ks][1], al, b[ks][2], b[ks][3]);
-        }
-      }
-      __syncwarp();
-      if (lane == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_of(empty + s)) : "memory");
-      if (++since == FLUSH) flush();
-    }
-    __syncthreads();
-  }
-  if (w == NW) return;
-  flush();
-  together();
-  if (owner)
-#pragma unroll
-    for (int e = 0; e < 4; e++) predicted[mine_of * ZS + 4 * q + e] = total[e];
-  together();
-  if (tid < 16) {
-    float sum = 0.f;
-    for (int r = 0; r < BM; r++) sum += predicted[r * ZS + tid];
-    sums[pid * 16 + tid] = sum;
-  }
+    if (LISTED) all_together();
+  } while (more);
   if (MODE == 1) {
     for (int o = 16; o; o >>= 1) {
       distinct += __shfl_xor_sync(0xffffffffu, distinct, o);
       draws += __shfl_xor_sync(0xffffffffu, draws, o);
     }
-    if (lane == 0 && draws) {
-      atomicAdd(notes + 1, distinct);
-      atomicAdd(notes + 2, draws);
+    if (my.lane == 0 && draws) {
+      atomicAdd(given.notes + 1, distinct);
+      atomicAdd(given.notes + 2, draws);
     }
   }
+}
+
+// The second team: the residuals of each tile, times what its rows count.
+__device__ __forceinline__ void predict_rows(const Given& given, const Shared& shared) {
+  const Member my;
+  bool more;
+  float total[4] = {0, 0, 0, 0}, b4[4] = {0, 0, 0, 0};
+  if (MODE != 2) {
+    for (int i = my.me; i < KS * 64; i += TEAM) {  // (column, unit): a line of the pattern has 4 units
+      const int j = i >> 2, unit = i & 3;
+      copy16(shared_of(shared.folded) + j * 64 + ((unit ^ (j >> 1 & 3)) << 4), given.model + j * 32 + unit * 8, 16);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; e++) b4[e] = given.base[my.class_of(e)];
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    show_to_products();
+    team_together(2);
+  }
+  const u64 block_0 = matrix_at(shared_of(shared.ring), 1024, 1);
+  const u64 model_0 = matrix_at(shared_of(shared.folded), 512, 2);
+  u32 tiles_so_far = 0;
+  Place place;
+  do {
+    if (LISTED) all_together();
+    const Batch batch(given, shared);
+    more = batch.more;
+    float next_old[2][4], next_c[2];
+    int next_label[2], next_row[2];
+    auto look_ahead = [&](int t) {  // what rows have beside V, asked for before it is needed
+#pragma unroll
+      for (int o = 0; o < 2; o++) {
+        const int r = my.first + 8 * o;
+        const int row = batch.row_of(given, shared, t, r);
+        next_row[o] = row;
+        next_c[o] = row < 0 ? 0.f : LISTED ? shared.listed_c[t * BM + r] : given.C[row];
+        next_label[o] = MODE != 2 && row >= 0 ? (int)given.T[row] : -1;
+#pragma unroll
+        for (int e = 0; e < 4; e++)
+          next_old[o][e] =
+              MODE != 0 && row >= 0 && my.class_of(e) < K ? given.table[(long long)row * K + my.class_of(e)] : 0.f;
+      }
+    };
+    look_ahead(0);
+    for (int t = 0; t < batch.tiles; t++, tiles_so_far++) {
+      float z[CHAINS][16];
+      if (MODE != 2) {
+#pragma unroll
+        for (int i = 0; i < CHAINS; i++) {
+#pragma unroll
+          for (int e = 0; e < 16; e++) z[i][e] = 0.f;
+          settle(z[i]);
+        }
+#pragma unroll
+        for (int j = 0; j < NB; j++) {
+          wait_for(shared_of(shared.full + place.at), place.turn & 1);
+          begin_products();
+#pragma unroll
+          for (int s = 4 * j; s < min(4 * j + 4, KS); s++)
+            predict(z[s % CHAINS], block_0 + place.at * (BLOCK >> 4) + (s & 3) * 2, model_0 + s * 64);
+          end_products();
+          place.go_on();
+        }
+        wait_for_products();
+#pragma unroll
+        for (int i = 0; i < CHAINS; i++) settle(z[i]);
+#pragma unroll
+        for (int i = 1; i < CHAINS; i++)
+#pragma unroll
+          for (int e = 0; e < 16; e++) z[0][e] += z[i][e];
+      }
+      float d[2][4], loss[2];
+#pragma unroll
+      for (int o = 0; o < 2; o++) {
+        if (MODE == 2) {
+#pragma unroll
+          for (int e = 0; e < 4; e++) d[o][e] = next_old[o][e];
+        } else {
+          float zs[4], most = __int_as_float(0xff800000);  // −∞
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            const int i = (e >> 1) * 4 + 2 * o + (e & 1);
+            zs[e] = z[0][i] + z[0][i + 8] + b4[e];
+            if (my.class_of(e) < K) most = fmaxf(most, zs[e]);
+          }
+          most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
+          most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
+          float sum = 0.f, hit = 0.f;
+#pragma unroll
+          for (int e = 0; e < 4; e++) {
+            d[o][e] = my.class_of(e) < K ? __expf(zs[e] - most) : 0.f;
+            sum += d[o][e];
+            hit += my.class_of(e) == next_label[o] ? zs[e] : 0.f;
+          }
+          sum += __shfl_xor_sync(0xffffffffu, sum, 1);
+          sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+          const float scale = __frcp_rn(sum);
+#pragma unroll
+          for (int e = 0; e < 4; e++)
+            d[o][e] = d[o][e] * scale - (my.class_of(e) == next_label[o] ? 1.f : 0.f) - next_old[o][e];
+          if (MODE == 0) {
+            hit += __shfl_xor_sync(0xffffffffu, hit, 1);
+            hit += __shfl_xor_sync(0xffffffffu, hit, 2);
+            loss[o] = logf(sum) + most - hit;
+          }
+        }
+      }
+      const u32 buffer = tiles_so_far & 1;
+      if (tiles_so_far > 1) wait_for(shared_of(shared.d_empty + buffer), (tiles_so_far >> 1) - 1 & 1);
+#pragma unroll
+      for (int o = 0; o < 2; o++) {
+        u32 first8[4], next8[4];
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+          const float v = next_c[o] != 0.f ? d[o][e] * next_c[o] : 0.f;
+          total[e] += v;
+          first8[e] = rounded(v);
+          next8[e] = rounded(v - __uint_as_float(first8[e] << 16));
+        }
+#pragma unroll
+        for (int h = 0; h < 2; h++) {  // 8 rows × 8 classes are 128 bytes in a row
+          const int to = buffer * BM * 32 + ((my.first >> 3) + o) * 256 + h * 128 + (my.lane >> 2) * 16 + my.q * 4;
+          *(u32*)(shared.high + to) = first8[2 * h] | first8[2 * h + 1] << 16;
+          *(u32*)(shared.low + to) = next8[2 * h] | next8[2 * h + 1] << 16;
+        }
+      }
+      arrive(shared_of(shared.d_full + buffer));
+      if (MODE == 0)
+#pragma unroll
+        for (int o = 0; o < 2; o++)
+          if (next_row[o] >= 0) {
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+              if (my.class_of(e) < K) given.table[(long long)next_row[o] * K + my.class_of(e)] = d[o][e];
+            if (my.q == 0) given.F[next_row[o]] = loss[o];
+          }
+      look_ahead(t + 1);
+    }
+    if (LISTED) all_together();
+  } while (more);
+#pragma unroll
+  for (int e = 0; e < 4; e++) {
+    for (int o = 4; o < 32; o *= 2) total[e] += __shfl_xor_sync(0xffffffffu, total[e], o);
+    if (my.lane < 4) shared.totals[my.w * 16 + my.class_of(e)] = total[e];
+  }
+  team_together(2);
+  const float* of = shared.totals + my.me;
+  if (my.me < 16) given.sums[blockIdx.x * 16 + my.me] = of[0] + of[16] + of[32] + of[48];
+}
+
+// The first team: Σ c d vᵀ.
+__device__ __forceinline__ void sum_rows(const Given& given, const Shared& shared) {
+  const Member my;
+  bool more;
+  take_registers<240>();
+  // Where a thread loads its part of 16 rows of a block, and of their residuals, and where its first sum goes.
+  const int line = my.lane & 7, second = my.lane >> 3 & 1, third = my.lane >> 4;
+  const u32 columns = shared_of(shared.ring) + (line + third * 8) * 128 + ((my.w * 2 + second) ^ line) * 16;
+  const u32 residuals = shared_of(shared.high) + (second * 2 + third) * 128 + line * 16;
+  float* const corner = given.parts + ((long long)blockIdx.x * K + 2 * my.q) * PX + my.first;
+  u32 tiles_so_far = 0;
+  bool flushed = false;
+  Place place;
+  do {
+    if (LISTED) all_together();
+    const Batch batch(given, shared);
+    more = batch.more;
+    int t = 0;
+    do {
+      float G[NB][8];
+#pragma unroll
+      for (int j = 0; j < NB; j++)
+#pragma unroll
+        for (int e = 0; e < 8; e++) G[j][e] = 0.f;
+      for (const int end = min(batch.tiles, t + FLUSH); t < end; t++, tiles_so_far++) {
+        const u32 buffer = tiles_so_far & 1;
+        wait_for(shared_of(shared.d_full + buffer), tiles_so_far >> 1 & 1);
+        u32 d_high[BM / 16][4], d_low[BM / 16][4];
+#pragma unroll
+        for (int r = 0; r < BM / 16; r++) {
+          load_transposed(d_high[r], residuals + buffer * BM * 32 + r * 512);
+          load_transposed(d_low[r], residuals + (2 + buffer) * BM * 32 + r * 512);
+        }
+        __syncwarp();
+        if (my.lane == 0) arrive(shared_of(shared.d_empty + buffer));
+#pragma unroll
+        for (int j = 0; j < NB; j += 2) {  // of each block every warp has 16 columns; two blocks, so that no sum waits
+          constexpr int BOTH = 2;
+          u32 places[BOTH], v[BOTH][BM / 16][4];
+#pragma unroll
+          for (int i = 0; i < min(BOTH, NB - j); i++) {
+            places[i] = place.at;
+            if (MODE == 2) wait_for(shared_of(shared.full + place.at), place.turn & 1);
+            place.go_on();
+#pragma unroll
+            for (int r = 0; r < BM / 16; r++) load_transposed(v[i][r], columns + places[i] * BLOCK + r * 2048);
+          }
+#pragma unroll
+          for (int r = 0; r < BM / 16; r++)
+#pragma unroll
+            for (int h = 0; h < 4; h++)  // the first bits and the next, of either 8 classes
+#pragma unroll
+              for (int i = 0; i < min(BOTH, NB - j); i++) {
+                const u32* d = h < 2 ? d_high[r] : d_low[r];
+                add(G[j + i] + (h & 1) * 4, v[i][r], d[(h & 1) * 2], d[(h & 1) * 2 + 1]);
+              }
+          __syncwarp();
+          if (my.lane < min(BOTH, NB - j)) arrive(shared_of(shared.empty + (my.lane ? places[1] : places[0])));
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < NB; j++)
+#pragma unroll
+        for (int e = 0; e < 8; e++) {
+          const int k = (e >> 2) * 8 + (e & 1), column = j * 64 + (e >> 1 & 1) * 8;
+          if (k + 2 * my.q < K && column + my.first < P) {
+            if (flushed)
+              atomicAdd(corner + k * PX + column, G[j][e]);  // nobody else adds to it, and nobody waits for it
+            else
+              corner[k * PX + column] = G[j][e];
+          }
+        }
+      flushed = true;
+    } while (t < batch.tiles);
+    if (LISTED) all_together();
+  } while (more);
+}
+
+extern "C" __global__ void __launch_bounds__(3 * TEAM, 1) held(
+    const bf16* V, const bf16* model, const float* base, const long long* T, float* table, const float* C, float* F,
+    const int* rows_of, int* notes, const float* factor, int* stamps, const int* tag, float* parts, float* sums, int m,
+    int chunk) {
+  extern __shared__ unsigned char memory[];
+  const Shared shared(memory);
+  const Given given = {V, model, base, T, table, C, F, rows_of, notes, factor, stamps, tag, parts, sums, m, chunk};
+  auto make = [](u64* barrier, u32 arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_of(barrier)), "r"(arrivals));
+  };
+  if (threadIdx.x < RING) {
+    make(shared.full + threadIdx.x, TEAM);
+    make(shared.empty + threadIdx.x, TEAM / 32);
+  }
+  if (threadIdx.x < 2) {
+    make(shared.d_full + threadIdx.x, TEAM);
+    make(shared.d_empty + threadIdx.x, TEAM / 32);
+  }
+  __syncthreads();
+  const int team = threadIdx.x / TEAM;
+  if (team == 2)
+    copy_rows(given, shared);
+  else if (team == 1)
+    predict_rows(given, shared);
+  else
+    sum_rows(given, shared);
 }
