@@ -210,6 +210,8 @@ def test_overflowed_losses_come_last() -> None:
 def test_h_near_an_integer_is_that_integer() -> None:
     assert snap_h(60_000 * (1 - 0.9), 60_000) == 6000
     assert snap_h(34.4, 43) == 34.4
+    assert snap_h(34.00003, 60_000) == 34  # what is rounding grows with the rows
+    assert snap_h(34.00003, 43) == 34.00003
     w = CappedSimplex(3 + 1e-12).minimise(np.arange(5.0))
     np.testing.assert_array_equal(w, [1, 1, 1, 0, 0])
 
@@ -279,6 +281,8 @@ def test_level_finds_the_multiplier_from_scalars(spread: str, h: float) -> None:
 def test_level_at_the_ends_and_without_a_bracket() -> None:
     v = np.array([0.0, 0.2])
     assert CappedSimplex(2).level(lambda a: mass(v, np.ones(2), a), -1.0, 0.2) == -1.0
+    # 0.1 + 0.1 + 0.1 is more than 0.3 by rounding alone: the end is the level.
+    assert CappedSimplex(0.3).level(lambda a: sum([min(max(0.1 - a, 0.0), 1.0)] * 3), -0.9, 0.0) == 0.0
     with pytest.raises(ValueError, match="bracket"):
         CappedSimplex(1).level(lambda a: mass(v, np.ones(2), a), 0.1, 0.2)
 
