@@ -290,6 +290,17 @@ def test_level_at_the_ends_and_without_a_bracket() -> None:
 # ---- groups ----
 
 
+def test_a_small_group_among_many_rows_may_be_asked_for_a_little_more_than_it_has() -> None:
+    """By what is rounding for all rows, though not for the group alone."""
+    r1 = GroupCappedSimplex(["a"] + ["b"] * 999, {"a": 1 + 5e-7, "b": 900})
+    assert r1.quotas(1000).tolist() == [1.0, 900.0]
+
+
+def test_a_group_of_no_weight_starts_at_zero() -> None:
+    s = np.array([0.0, 0.0, 1.0, 3.0])
+    assert GroupCappedSimplex("aabb", 2).start(4, s).tolist() == [0.0, 0.0, 0.5, 0.5]  # warnings are errors here
+
+
 @given(problems(), st.integers(1, 3), st.integers(0, 99))
 def test_groups_are_capped_simplices_side_by_side(
     case: tuple[np.ndarray, np.ndarray, float], count: int, seed: int
