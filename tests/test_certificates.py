@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from importlib import import_module
+from itertools import pairwise
 from math import inf, isfinite, isnan, nan
 from typing import Any
 
@@ -21,7 +23,7 @@ from trimlearn import (
     TrimmedLogisticRegression,
     solve,
 )
-from trimlearn.engines import LocalEngine
+from trimlearn.engines import Engine, LocalEngine
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.losses import Huber, LeastSquares, Logistic, Poisson, Softmax, Subspace
 from trimlearn.losses.base import Loss, PredictionLoss
@@ -29,7 +31,7 @@ from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.finish import decrease
 from trimlearn.smart.inner.newton import newton, newton_decrease
-from trimlearn.smart.method import Method, Record
+from trimlearn.smart.method import Method, Record, State
 from trimlearn.weights import AllOnes, CappedSimplex
 
 
@@ -214,6 +216,25 @@ def test_a_trial_leaves_everything_as_it_is() -> None:
             for before, after in zip(seen, (engine.weights, engine.losses, state.x, state.y_mean), strict=True):
                 np.testing.assert_array_equal(before, after)
     assert seen
+
+
+def test_trials_that_fail_take_a_quarter_of_the_passes_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    trials: list[tuple[float, float]] = []
+
+    def never(engine: Engine, state: State, gradient: Any) -> float:
+        begin = engine.passes
+        decrease(engine, state, gradient)
+        trials.append((begin, engine.passes))
+        return inf
+
+    monkeypatch.setattr(import_module("trimlearn.solve"), "decrease", never)
+    rng = np.random.default_rng(0)
+    V = rng.normal(size=(60, 3))
+    problem = Problem(Logistic(V, (V[:, 0] > 0).astype(float)), CappedSimplex(50), Ridge(0.1))
+    found = solve(problem, prox_gradient(), tol=0.5, max_passes=40)  # a record for every pass
+    assert found.status is Status.MAX_PASSES and len(trials) > 2
+    for (begin, end), (later, _) in pairwise(trials):
+        assert end > begin and later - end >= 3 * (end - begin)
 
 
 def test_the_decrease_where_there_is_a_closed_form_or_no_convexity() -> None:

@@ -310,6 +310,7 @@ def layer(file: Path) -> str:
     return path.parts[0] if len(path.parts) > 1 else path.stem
 
 
+@cache
 def imported(file: Path) -> set[str]:
     """The layers a file imports, those that only type checkers see left out."""
     tree = ast.parse(file.read_text(encoding="utf-8"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextvars import copy_context
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ from sklearn.datasets import load_iris
 
 import trimlearn.checkpoint.run
 from trimlearn import Checkpoint, TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression, open_dataset
-from trimlearn.checkpoint.fit import FitCheckpoint
+from trimlearn.checkpoint.fit import FitCheckpoint, begin_fit, remembered, saved_fit
 from trimlearn.smart import alternating, svrg
 
 
@@ -97,6 +100,19 @@ def test_what_is_done_is_not_done_again(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(run, "advance", lambda *args: steps.append(args))
     assert_same(poisson().fit(*counts(), checkpoint=file), expected)
     assert steps == []
+
+
+def test_what_other_threads_find_is_not_kept(tmp_path: Path) -> None:
+    """They come in any order, also those that were handed the context of the fit."""
+    file = Checkpoint(tmp_path / "fit.npz", every=0)
+    with saved_fit(file, {}, resume=True):
+        begin_fit(lambda: "data")
+        other = Thread(target=copy_context().run, args=(remembered, "there", lambda: (np.ones(1),)))
+        other.start()
+        other.join()
+        remembered("here", lambda: (np.zeros(1),))
+    with np.load(file.path, allow_pickle=False) as kept:
+        assert [part["name"] for part in json.loads(kept["meta"].tobytes())["parts"]] == ["here"]
 
 
 def test_a_seed_that_nobody_gave_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -203,3 +203,11 @@ def test_what_is_right_is_not_refused(loss: Loss, r1: WeightSet, r2: Regularizer
     problem = Problem(loss, r1, r2, s)
     x = problem.r2.feasible(loss.start())
     assert np.isfinite(problem.objective(r1.start(N, problem.s), x))
+
+
+def test_the_fingerprint_tells_sample_weights_apart() -> None:
+    """Also where the best weights do not depend on them, as all of r1 = AllOnes() do not."""
+    s = 1.0 + np.arange(N)
+    prints = [Problem(ls(), AllOnes(), sample_weight=weight).fingerprint() for weight in (None, s, s[::-1].copy(), s)]
+    assert len(set(prints)) == 3
+    assert prints[1] == prints[3]

@@ -19,6 +19,7 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import Homography, LeastSquares, Logistic, Loss, Poisson, Softmax, Subspace
 from trimlearn.regularizers import L1, Ridge, Sphere, Stiefel
 from trimlearn.smart import alternating, svrg
+from trimlearn.smart.method import Record
 from trimlearn.starts import (
     Concentration,
     Continuation,
@@ -290,6 +291,17 @@ def test_multistart_keeps_the_best() -> None:
     assert best.objective == min(part.objective for part in parts) < parts[0].objective
     np.testing.assert_array_equal(best.w[bad], 0)
     assert solve(problem, start="multistart", seed=9).objective <= best.objective
+
+
+def test_a_callback_that_stops_a_run_stops_them_all() -> None:
+    begun: list[int] = []
+
+    def stop(record: Record) -> bool:
+        begun.append(record.k)
+        return True
+
+    assert solve(PROBLEM, start=MultiStart(4), callback=stop).status is Status.CALLBACK
+    assert begun == [0]
 
 
 def test_multistart_is_a_function_of_the_seed() -> None:

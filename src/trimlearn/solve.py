@@ -67,7 +67,8 @@ def solve(
         The losses, and what is known about w and x.
     method : Method, optional
         One of `trimlearn.smart`. None: SMART-SVRG, or alternating minimisation where n·dim(x) ≤ 10⁶, which is
-        deterministic and does not depend on the order of the rows.
+        deterministic and does not depend on the order of the rows, and where the loss is one in blocks
+        (`trimlearn.losses.BlockLoss`) with a smooth separable r2.
     start : {"continuation", "concentration", "multistart"}, Start or None
         Where to start (`trimlearn.starts`). None, or "given": w = h/n and the loss's own x, or w0 and x0. A loss that
         says that its own x is a good guess (`Loss.starts_near`) starts from there instead of a continuation.
@@ -83,7 +84,7 @@ def solve(
     max_passes, max_seconds : float
         Limits. A pass is n residuals evaluated.
     tol : float
-        Stop when both stationarity measures are at most this.
+        Stop when both stationarity measures, and the share of F by which it could still fall, are at most this.
     seed : int
         Every run with the same seed takes the same steps.
     callback : callable, optional

@@ -18,6 +18,7 @@ from sklearn.base import clone
 
 import killed_driver
 from contract import PROBLEMS, hold, table
+from killing import kill_when_ready
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression, TrimmedPCA, on_dask, solve
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
@@ -344,6 +345,7 @@ def test_models_without_a_closed_form_are_those_of_numpy_arrays(
         assert np.abs(found.outlier_probability_.compute() - expected.outlier_probability_).max() < 0.15
 
 
+@pytest.mark.usefixtures("quick_fits")  # the share is given
 def test_penalties_of_labels_and_what_is_no_count(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     sample_of(monkeypatch, 400)
     V, t = killed_driver.rows("logistic")
@@ -416,22 +418,9 @@ def test_without_a_client_a_cluster_is_started_and_closed() -> None:
 def test_a_fit_whose_driver_is_killed_goes_on(client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the middle of a solve over all rows, and in the rounds after it."""
     cases = [("lasso", "3"), ("lasso", "9")]
-    victims = {}
-    for case in cases:
-        command = [
-            sys.executable,
-            killed_driver.__file__,
-            client.scheduler.address,
-            str(tmp_path / "-".join(case)),
-            *case,
-        ]
-        victims[case] = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    for victim in victims.values():
-        assert victim.stdout is not None
-        assert victim.stdout.readline() == "ready\n"
-        victim.send_signal(signal.SIGKILL)
-        assert victim.wait() == -signal.SIGKILL
-        victim.stdout.close()
+    driver = [sys.executable, killed_driver.__file__, client.scheduler.address]
+    commands = [[*driver, str(tmp_path / "-".join(case)), *case] for case in cases]
+    kill_when_ready([subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for command in commands])
     sample_of(monkeypatch, 300)
     expected: dict[str, Any] = {}
     with client.as_current():

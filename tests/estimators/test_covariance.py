@@ -325,7 +325,7 @@ def test_half_of_the_rows_and_no_weight_at_all() -> None:
         TrimmedCovariance(random_state=0).fit(X, sample_weight=np.zeros(50))
 
 
-@pytest.mark.parametrize(("n", "p"), [(15, 2), (15, 3), (25, 5), (15, 5), (15, 10)])
+@pytest.mark.parametrize(("n", "p"), [(15, 2), (25, 5), (15, 5), (15, 10)])
 def test_few_clean_rows_are_not_accused(n: int, p: int) -> None:
     flagged = []
     for seed in range(60):

@@ -58,7 +58,7 @@ def test_jobs_keep_their_order_and_leave_no_threads_to_one_another() -> None:
         with team():  # as a solve inside the job would
             return k, team_size() + len(each(lambda i: i, range(0)))
 
-    assert jobs(task, range(5), n_jobs=2) == [(k, 1) for k in range(5)]
+    assert jobs(task, zip(range(5)), n_jobs=2) == [(k, 1) for k in range(5)]
 
 
 def test_what_fails_in_a_job_fails() -> None:
@@ -67,4 +67,4 @@ def test_what_fails_in_a_job_fails() -> None:
 
     for n in (None, 2):
         with pytest.raises(ZeroDivisionError):
-            jobs(task, [1, 0], n_jobs=n)
+            jobs(task, [(1,), (0,)], n_jobs=n)

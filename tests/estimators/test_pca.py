@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from scikit_learn import checks_of_fits
 from trimlearn.datasets import load_judges
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.losses import Subspace
@@ -35,8 +36,14 @@ EXACT = pytest.mark.filterwarnings("ignore:.*lie exactly in a subspace:UserWarni
 
 
 @EXACT
-@parametrize_with_checks([TrimmedPCA(), TrimmedPCA(n_components=1), TrimmedPCA(n_components=1, center=None)])
+@parametrize_with_checks([TrimmedPCA(), TrimmedPCA(n_components=1, center=None)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@EXACT
+@checks_of_fits([TrimmedPCA(n_components=1)])
+def test_scikit_learn_of_one_direction(estimator: Any, check: Any) -> None:
     check(estimator)
 
 

@@ -56,6 +56,7 @@ def test_digits() -> None:
     assert np.mean(digits.y_true[worst.row] == worst.suggested) > 0.9
 
 
+@pytest.mark.usefixtures("quick_fits")  # whichever rows are kept
 @pytest.mark.parametrize("penalty", ["l2", "l1", None])
 @pytest.mark.parametrize("K", [2, 3])
 def test_the_fit_is_scikit_learns_on_the_rows_kept(penalty: str | None, K: int) -> None:

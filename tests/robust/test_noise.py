@@ -125,9 +125,10 @@ def test_predictions_without_bound_and_a_class_nobody_has() -> None:
 # -- labels judged by trimmed models -----------------------------------------------------------------------------------
 
 
-# No noise is of no kind, and of two classes there is one other: the same labels are not judged twice.
-MIXTURES = [(K, 0.0, "shift") for K in (2, 3)] + [
-    (K, share, kind) for K in (2, 3) for share in (0.1, 0.2, 0.3, 0.4) for kind in KINDS if (K, kind) != (2, "uniform")
+# No noise is of no kind, and of two classes there is one other: the same labels are not judged twice. Little noise and
+# much are of every kind; what lies between is judged by the same lines, once for either number of classes.
+MIXTURES = [(2, 0.0, "shift"), (3, 0.0, "shift"), (2, 0.3, "one-sided"), (3, 0.2, "uniform")] + [
+    (K, share, kind) for K in (2, 3) for share in (0.1, 0.4) for kind in KINDS if (K, kind) != (2, "uniform")
 ]
 
 
@@ -142,7 +143,7 @@ def test_share_of_wrong_labels_of_a_mixture(K: int, share: float, kind: str) -> 
         assert np.mean(judged.verdict.keep()[t != y] == 0) > 0.9
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.4])
+@pytest.mark.parametrize("share", [0.0, 0.4])  # 30 % below
 def test_share_of_wrong_labels_of_digits(share: float) -> None:
     digits = load_digits_contaminated(share)
     judged = judge_labels(Softmax(digits.X, digits.y, intercept=True))

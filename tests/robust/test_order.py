@@ -70,3 +70,12 @@ def test_weights_that_are_all_the_same_need_not_be_one(weight):
     assert_array_equal(hth_smallest(F, s, 2 * weight), [[2.0]])
     assert_array_equal(keep_smallest(F, s, 2 * weight), [[0.0, weight, weight, 0.0]])
     assert_allclose(keep_smallest(F, s, 2.5 * weight), [[0.5 * weight, weight, weight, 0.0]])
+
+
+def test_sums_of_weights_are_compared_up_to_rounding():
+    """0.1 + 0.2 is not 0.3 in floating point, and 0.07 · 100 more than 7: what holds a share exactly still holds it."""
+    values = np.array([0.0, 5.0, 6.0, 20.0])
+    for s in ([0.1, 0.2, 0.2, 0.1], [0.1, 0.5, 0.2, 0.4]):  # above one half, and below, by rounding alone
+        assert weighted_medians(values[:, None], np.array(s))[0] == 5.5
+    assert weighted_quantile(np.arange(100.0), np.ones(100), 0.07) == 6.0
+    assert shortest_interval(values, np.array([0.1, 0.1, 0.7, 0.1]), 0.8) == (5.0, 6.0)

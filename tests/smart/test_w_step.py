@@ -39,6 +39,14 @@ def test_on_an_exact_fit_stationarity_is_still_a_number() -> None:
     assert record.stationarity_w == 0.0 and record.decrease == 0.0 and record.stationarity_x == 0.0
 
 
+def test_a_gradient_as_small_as_rounding_makes_it_is_zero() -> None:
+    """Against the very first residual, where the first at the target h is rounding itself and F is 0."""
+    engine, state = begun(V[:, 0] + 1)
+    state.initial_residual, state.first_residual, state.since = 100.0, 1e-13, 0
+    record = note(engine, state, Reweighed(0.0, 0.0, 0.0), residual=1e-13)
+    assert record.stationarity_x == pytest.approx(1e-15 / np.finfo(float).eps ** 0.5)
+
+
 @pytest.mark.parametrize("s", [None, np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.0])], ids=["", "weighted"])
 def test_the_residual_of_w_is_that_of_the_paper(s: np.ndarray | None) -> None:
     """‖w⁺ − prox_{τ r1}(w⁺ − τ/S · f)‖/τ in the norm of the sample weights."""

@@ -69,9 +69,17 @@ def test_small_files_are_fitted_as_arrays_are(tmp_path: Path) -> None:
     np.testing.assert_allclose(by_path.outlier_score(data), model.outlier_score(X, t), rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("contamination", ["auto", 0.15, 500])
 @pytest.mark.parametrize(
-    "options", [{}, {"reweight": False}, {"penalty": "l2", "alpha": 50.0}, {"fit_intercept": False}]
+    ("contamination", "options"),
+    [
+        ("auto", {}),
+        (0.15, {}),
+        (500, {}),
+        ("auto", {"reweight": False}),
+        (0.15, {"reweight": False}),  # the trimmed fit is the final one
+        ("auto", {"penalty": "l2", "alpha": 50.0}),
+        ("auto", {"fit_intercept": False}),
+    ],
 )
 def test_streamed_regression_is_that_of_arrays(contamination: Any, options: dict[str, Any], tmp_path: Path) -> None:
     X, t, _ = regression()
@@ -103,6 +111,7 @@ def streaming(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(streamed, "WHOLE", 0)
 
 
+@pytest.mark.usefixtures("quick_fits")  # the same fit, whatever it is
 def test_few_labels_are_judged_as_in_memory_wherever_they_lie(tmp_path: Path) -> None:
     X, t, _ = classification(2, 1500)
     data = open_dataset(in_parquet(tmp_path, X, t), "y", in_memory=False)
@@ -111,6 +120,7 @@ def test_few_labels_are_judged_as_in_memory_wherever_they_lie(tmp_path: Path) ->
     np.testing.assert_array_equal(model.outlier_scores_, known.outlier_scores_)
 
 
+@pytest.mark.usefixtures("quick_fits")
 @pytest.mark.parametrize(("classes", "limit"), [(2, 10**6), (3, 10**6), (2, 5000)])
 def test_many_labels_are_judged_alike_whatever_they_lie_in(
     classes: int, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -158,6 +168,7 @@ def test_streamed_labels(classes: int, tmp_path: Path, streaming: None) -> None:
     assert np.mean((model.outlier_score(data) > 0) == (model.outlier_scores_ > 0)) > 0.98
 
 
+@pytest.mark.usefixtures("quick_fits")  # the share is given: nothing depends on how labels are judged
 @pytest.mark.parametrize("contamination", [0.0, 0.12])
 def test_a_trimmed_share_that_is_given_needs_no_sample(contamination: float, streaming: None) -> None:
     """Then all that the sample decides is where to start: F is that of arrays, or less."""
@@ -244,7 +255,7 @@ def test_what_streams_do_not_take(tmp_path: Path, streaming: None) -> None:
 
 def test_many_parameters_are_fitted_by_blocks(streaming: None) -> None:
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((3000, 160)).astype(np.float32)
+    X = rng.standard_normal((3000, 160)).astype(np.float32)  # many parameters, and no small problem
     t = np.where(X[:, 0] > 0.3, 2, np.where(X[:, 1] > 0, 1, 0))
     wrong = rng.random(3000) < 0.1
     labels = np.where(wrong, (t + 1) % 3, t)

@@ -210,6 +210,8 @@ def test_overflowed_losses_come_last() -> None:
 def test_h_near_an_integer_is_that_integer() -> None:
     assert snap_h(60_000 * (1 - 0.9), 60_000) == 6000
     assert snap_h(34.4, 43) == 34.4
+    assert snap_h(34.00003, 60_000) == 34  # what is rounding grows with the rows
+    assert snap_h(34.00003, 43) == 34.00003
     w = CappedSimplex(3 + 1e-12).minimise(np.arange(5.0))
     np.testing.assert_array_equal(w, [1, 1, 1, 0, 0])
 
@@ -279,11 +281,24 @@ def test_level_finds_the_multiplier_from_scalars(spread: str, h: float) -> None:
 def test_level_at_the_ends_and_without_a_bracket() -> None:
     v = np.array([0.0, 0.2])
     assert CappedSimplex(2).level(lambda a: mass(v, np.ones(2), a), -1.0, 0.2) == -1.0
+    # 0.1 + 0.1 + 0.1 is more than 0.3 by rounding alone: the end is the level.
+    assert CappedSimplex(0.3).level(lambda a: sum([min(max(0.1 - a, 0.0), 1.0)] * 3), -0.9, 0.0) == 0.0
     with pytest.raises(ValueError, match="bracket"):
         CappedSimplex(1).level(lambda a: mass(v, np.ones(2), a), 0.1, 0.2)
 
 
 # ---- groups ----
+
+
+def test_a_small_group_among_many_rows_may_be_asked_for_a_little_more_than_it_has() -> None:
+    """By what is rounding for all rows, though not for the group alone."""
+    r1 = GroupCappedSimplex(["a"] + ["b"] * 999, {"a": 1 + 5e-7, "b": 900})
+    assert r1.quotas(1000).tolist() == [1.0, 900.0]
+
+
+def test_a_group_of_no_weight_starts_at_zero() -> None:
+    s = np.array([0.0, 0.0, 1.0, 3.0])
+    assert GroupCappedSimplex("aabb", 2).start(4, s).tolist() == [0.0, 0.0, 0.5, 0.5]  # warnings are errors here
 
 
 @given(problems(), st.integers(1, 3), st.integers(0, 99))

@@ -13,24 +13,26 @@ from trimlearn._utils.threads import one_blas_thread
 
 __all__ = ["jobs"]
 
-Item = TypeVar("Item")
 Out = TypeVar("Out")
 
 
-def jobs(task: Callable[[Item], Out], items: Iterable[Item], n_jobs: Any = None, processes: bool = False) -> list[Out]:
-    """task(item) for every item, in their order, whatever n_jobs: None is one at a time, −1 as many as there are cores.
+def jobs(
+    task: Callable[..., Out], arguments: Iterable[tuple[Any, ...]], n_jobs: Any = None, processes: bool = False
+) -> list[Out]:
+    """task(*given) for each of the arguments given, in their order, whatever n_jobs: None is one at a time, −1 as many
+    as there are cores.
 
     Threads share the data and suit our own fits, which spend their time outside the interpreter; while several run,
     BLAS and each fit have one thread. Processes suit the estimators of others, and joblib sees to their threads.
 
-    >>> jobs(lambda k: k * k, range(4), n_jobs=2)
-    [0, 1, 4, 9]
+    >>> jobs(pow, [(2, 3), (3, 2)], n_jobs=2)
+    [8, 9]
     """
-    todo = list(items)
+    todo = list(arguments)
     if len(todo) < 2 or effective_n_jobs(n_jobs) == 1:
-        return [task(item) for item in todo]
+        return [task(*given) for given in todo]
     with nullcontext() if processes else one_blas_thread():
         found = Parallel(n_jobs=n_jobs, prefer="processes" if processes else "threads")(
-            delayed(task)(item) for item in todo
+            delayed(task)(*given) for given in todo
         )
     return list(found)

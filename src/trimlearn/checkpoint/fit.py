@@ -215,15 +215,13 @@ def _folded(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     for name, a in arrays.items():
         even = name == "w" and a.ndim == 1 and len(a) > 1 and bool(np.all(a == a[0]))
         found[EVEN * even + name] = np.array([a[0], len(a)], dtype=np.float64) if even else np.array(a)
-        if even:
-            found[f"{EVEN}dtype"] = a[:0].copy()
     return found
 
 
 def _unfolded(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The way back."""
+    """The way back; an engine brings weights to its own dtype."""
     found = {name: a for name, a in arrays.items() if not name.startswith(EVEN)}
     if f"{EVEN}w" in arrays:
         value, n = arrays[f"{EVEN}w"]
-        found["w"] = np.full(int(n), value, dtype=arrays[f"{EVEN}dtype"].dtype)
+        found["w"] = np.full(int(n), value)
     return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -140,16 +139,15 @@ def trim_path(
     """
     shares, weighted = _grid(grid), {} if sample_weight is None else {"sample_weight": sample_weight}
     given = (estimator, X, y, weighted)
-    parts: list[Callable[[], Any]] = [partial(_auto, *given), partial(_walked, *given, shares)]
-    auto, best = jobs(_called, parts, n_jobs, processes=True)
+    auto, best = jobs(_called, [(_auto, *given), (_walked, *given, shares)], n_jobs, processes=True)
     objective, coef, weights, scale = map(np.array, zip(*(best[float(share)] for share in shares), strict=True))
     columns = column_names(X)
     features = tuple(columns) if columns is not None and len(columns) == coef.shape[1] else None
     return TrimPath(shares, objective, coef, weights, scale, float(auto), row_names(X), features)
 
 
-def _called(part: Callable[[], Any]) -> Any:
-    return part()
+def _called(part: Callable[..., Any], *given: Any) -> Any:
+    return part(*given)
 
 
 def _auto(estimator: Any, X: Any, y: Any, weighted: dict[str, Any]) -> float:

@@ -248,11 +248,12 @@ class PredictionLoss(Loss):
     def hessian(self, x: Array, c: Array) -> np.ndarray:
         """Σ cᵢ Aᵢᵀ ∇²φᵢ(zᵢ) Aᵢ: for every pair (k, l) of predictions a p × p block, laid out as x is."""
         K, rows_of_x = self.K, prod(self.x_shape) // self.K
+        X = to_numpy(x.T if self.linear.transpose else x).astype(np.float64).reshape(rows_of_x, K)
 
         def term(at: tuple[slice, Rows]) -> np.ndarray:
             rows = at[1]
-            z, share = self.linear.predict(x, rows), to_numpy(c[rows]).astype(np.float64)[:, None]
-            A = self.linear.design(rows)
+            A, share = self.linear.design(rows), to_numpy(c[rows]).astype(np.float64)[:, None]
+            z = asarray_like(A @ X, self.like)
             blocks = np.empty((K, K, rows_of_x, rows_of_x))
             for k in range(K):
                 column = to_numpy(self.phi_hessp(z, asarray_like(np.eye(K)[[k]], z) + zeros(z.shape, z), rows))

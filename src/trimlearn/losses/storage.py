@@ -99,18 +99,15 @@ class Dense(Storage):
     def _gather(self, rows: Array) -> Array:
         """V[rows] for an index array, in V's dtype."""
 
-    def _raw(self, rows: slice | Array) -> Array:
-        """V[rows] in V's dtype."""
-        return self.V[rows] if isinstance(rows, slice) else self._gather(rows)
-
     @final
     def fetch(self, rows: slice | Array) -> Array:
-        return namespace(self.like).astype(self._raw(rows), self.like.dtype, copy=False)
+        B = self.V[rows] if isinstance(rows, slice) else self._gather(rows)
+        return namespace(self.like).astype(B, self.like.dtype) if self.converts else B
 
     @final
     def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
         xp = namespace(self.like)
-        Q = ((xp.astype(self._raw(rows), center.dtype) - center) / scale) ** 2
+        Q = ((xp.astype(self.fetch(rows), center.dtype) - center) / scale) ** 2
         return Q, xp.zeros_like(center)
 
     @final

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -153,7 +154,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
         self._judged, self._x = judged, judged.x
         splits = distinct_splits(self.cv, data.X, data.t, distinct.where, distinct.rows.n, classifier=True)
         work = [(ratio, split) for ratio in ratios for split in splits]
-        found = jobs(lambda at: self._likelihoods(rows, judged.verdict, Cs, *at, seed), work, self.n_jobs)
+        found = jobs(partial(self._likelihoods, rows, judged.verdict, Cs, seed), work, self.n_jobs)
         s = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64)
         self.scores_ = np.swapaxes(np.reshape(found, (len(ratios), len(splits), len(Cs))), 1, 2)
         mean = np.average(self.scores_, axis=-1, weights=[s[test].sum() for _, test in splits])
@@ -163,7 +164,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
             self.scores_ = self.scores_[0]
 
     def _likelihoods(
-        self, rows: Examples, verdict: LabelVerdict, Cs: np.ndarray, ratio: float, split: Split, seed: int
+        self, rows: Examples, verdict: LabelVerdict, Cs: np.ndarray, seed: int, ratio: float, split: Split
     ) -> np.ndarray:
         """The mean log-likelihood of the labels of one split, for every C."""
         train, test = split

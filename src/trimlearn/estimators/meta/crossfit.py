@@ -92,10 +92,10 @@ def _crossfit_one(
     w: np.ndarray,
     predict: Callable[[Any, Any], np.ndarray],
     seed: int,
-    split: tuple[np.ndarray, np.ndarray],
+    fitted: np.ndarray,
+    predicted: np.ndarray,
 ) -> np.ndarray:
     """Predictions for the rows of one split that are not fitted."""
-    fitted, predicted = split
     inside = np.zeros(len(w), dtype=bool)
     inside[fitted] = True
     model = fit_weighted(estimator, rows, spare_classes(np.where(inside, w, 0.0), rows, inside), seed)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -148,7 +148,7 @@ class _CrossFit:
     def begin(self, which: list[tuple[Start, int]]) -> list[Array]:
         """The first models of these kinds and folds, fitted when first asked for."""
         missing = [at for at in which if at not in self._begun]
-        fitted = jobs(lambda at: self.judges.trimmed(at[0], self.sampled[at[1]]), missing, self.n_jobs)
+        fitted = jobs(self.judges.trimmed, [(start, self.sampled[g]) for start, g in missing], self.n_jobs)
         self._begun.update(zip(missing, fitted, strict=True))
         return [self._begun[at] for at in which]
 
@@ -173,7 +173,7 @@ class _CrossFit:
             judged = self.judge(first, to_beat)
             if not (judged.verdict.clean and self.sampled[0] is not self.others[0]):
                 return judged
-        return self.judge(jobs(lambda at: self._further(start, *at), enumerate(first), self.n_jobs), to_beat)
+        return self.judge(jobs(partial(self._further, start), enumerate(first), self.n_jobs), to_beat)
 
     def judge(self, models: list[Array], to_beat: Floats | None = None) -> JudgedLabels:
         """The verdict by these models and by flexible ones; also by boosting, where many labels are in doubt and it
@@ -189,7 +189,7 @@ class _CrossFit:
         models, judges = list(models), self.judges
 
         def corrected(T: Floats) -> Floats:
-            models[:] = jobs(lambda at: judges.corrected(T, self.others[at[0]], at[1]), enumerate(models), self.n_jobs)
+            models[:] = jobs(partial(judges.corrected, T), zip(self.others, models, strict=True), self.n_jobs)
             return self.predict(models)
 
         verdict = label_verdict([self.predict(models), *flexible], judges.labels, judges.s, corrected, to_beat)

@@ -84,7 +84,7 @@ def _forest(F: Array, seen: Labels, labels: Labels, s: Floats, K: int, seed: int
     forest.n_jobs = None  # predictions of several jobs are added up in the order in which these end
     rest = np.setdiff1d(np.arange(len(F)), seen)
     if len(rest):
-        blocks = [rest[i : i + 4 * BLOCK] for i in range(0, len(rest), 4 * BLOCK)]
+        blocks = [(rest[i : i + 4 * BLOCK],) for i in range(0, len(rest), 4 * BLOCK)]
         P[np.ix_(rest, forest.classes_)] = np.vstack(jobs(lambda rows: forest.predict_proba(F[rows]), blocks, n_jobs))
     P[np.ix_(seen, forest.classes_)] = np.nan_to_num(forest.oob_decision_function_)
     return P, trees * np.exp(-drawn)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -53,7 +54,7 @@ class PenaltyPath:
         """Cross-validation on rows weighted c."""
         splits = [(train, test) for train, test in self.splits if np.any(c[train]) and np.any(c[test])]
         work = [(ratio, split) for ratio in range(len(self.l1_ratios)) for split in splits]
-        found = jobs(lambda at: self._errors(c, *at), work, self.n_jobs)
+        found = jobs(partial(self._errors, c), work, self.n_jobs)
         errors = np.reshape(found, (len(self.l1_ratios), len(splits), -1, self.rows.n))  # NaN where not predicted
         tested = [c * test for _, test in splits]
         squares = [(np.nan_to_num(errors[:, k]) ** 2) @ weight / weight.sum() for k, weight in enumerate(tested)]
