@@ -18,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from trimlearn.datasets import load_classic
 from trimlearn.datasets.locate import find_folder
 from trimlearn.robust.regression import exchange, lts
+from trimlearn.robust.regression.directions import _unseen
 from trimlearn.robust.regression.elemental import RegressionSample
 from trimlearn.robust.regression.exchange import End, Exchanges, exchanged, settled
 from trimlearn.robust.regression.leverage import Leverages
@@ -222,6 +223,19 @@ def test_exchanges_grow_fewer_with_the_rows_and_end_nowhere_at_once(monkeypatch)
     for n in (300, 5_000, 5_001, 7_000, 15_000, 40_000):
         least_trimmed_squares(*problem(n, 1, 0), (n + 3) // 2, starts=20)
     assert {n: sum(given) for n, given in rounds.items()} == {300: 50, 5_000: 50, 5_001: 49, 7_000: 25, 15_000: 5}
+
+
+@pytest.mark.parametrize("unseen", [0, 1, 2])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_directions_that_no_row_sees_are_found_and_no_others(unseen, scale):
+    rng = np.random.default_rng(unseen)
+    Q, basis = scale * rng.standard_normal((40, 6)), np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    Q = Q @ basis[:, : 6 - unseen] @ basis[:, : 6 - unseen].T
+    found = _unseen(Q.T @ Q)
+    assert found.shape == (6, unseen)
+    assert_allclose(found @ found.T, basis[:, 6 - unseen :] @ basis[:, 6 - unseen :].T, atol=1e-7)
+    faint = Q + 1e-3 * scale * rng.standard_normal(Q.shape)  # seen faintly: an eigenvalue of 1e-6, far above the limit
+    assert _unseen(faint.T @ faint).shape == (6, 0)
 
 
 def test_a_fraction_of_a_row_may_be_kept():
