@@ -303,7 +303,7 @@ def test_weighted_rows_have_their_duals_renewed_one_step_at_a_time(monkeypatch: 
 
 @pytest.mark.parametrize("renews", [False, True])
 def test_a_step_that_overflows_is_taken_back_whole(renews: bool) -> None:
-    from trimlearn.kernels.stretch import Law, MovingPoint
+    from trimlearn.kernels.stretch_data import Law, MovingPoint
 
     loss: Any = LOSSES["labels"](DENSE)
     fused, shape = Fused(loss, kernels._compiled("dense")), (loss.linear.p + loss.linear.intercept, loss.K)

@@ -32,7 +32,7 @@ def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray
         return None
     if not (plain and known and coin and state.moved and not run.random_output):
         return None
-    from trimlearn.kernels.stretch import Law
+    from trimlearn.kernels.stretch_data import Law
 
     n = engine.problem.n
     return Law(
@@ -55,7 +55,7 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
     prox = _prox(run.problem.r2, size)
     if prox is None:
         return None
-    from trimlearn.kernels.stretch import MovingPoint
+    from trimlearn.kernels.stretch_data import MovingPoint
 
     threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
     previous = x if state.previous is None else state.previous

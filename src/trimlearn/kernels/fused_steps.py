@@ -100,7 +100,8 @@ class Fused:
     @property
     def ready(self) -> bool:
         """Whether the kernels of this loss lie compiled on disk."""
-        from trimlearn.kernels.stretch import Law, MovingPoint, run
+        from trimlearn.kernels.stretch import run
+        from trimlearn.kernels.stretch_data import Law, MovingPoint
 
         typeof: Any = import_module("numba").typeof
         loss = self._loss
@@ -122,7 +123,7 @@ class Fused:
 
     def _room(self, b: int, x: np.ndarray) -> Any:
         if self._scratch is None or len(self._scratch.drawn) != b:
-            from trimlearn.kernels.stretch import COLUMNS, StretchRoom
+            from trimlearn.kernels.stretch_data import COLUMNS, StretchRoom
 
             K, pieces, blocks, dtype = self._loss.K, self._pieces(b), -(-self._loss.linear.p // COLUMNS), x.dtype
             self._scratch = StretchRoom(

@@ -9,7 +9,7 @@ and blocks are fixed by the data, whoever takes them: the same bits on any numbe
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -18,61 +18,22 @@ from numba.extending import overload, register_jitable
 from trimlearn.kernels import csr, dense
 from trimlearn.kernels.machine import LINE, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
+from trimlearn.kernels.stretch_data import (
+    AGAIN,
+    COLUMNS,
+    EVALUATED,
+    IDLE,
+    LIMIT,
+    NEXT,
+    OPEN,
+    OVERFLOW,
+    ROWS,
+    SKIPPED,
+    STEPS,
+    W_NEXT,
+)
 
-__all__ = ["COLUMNS", "Law", "MovingPoint", "StretchRoom", "run"]
-
-OPEN, W_NEXT, LIMIT = 0, 1, 2  # why a stretch ends
-NEXT, OVERFLOW = 0, 1  # places in StretchRoom.found: that of the step to come; whether x is no longer finite
-STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0
-ROWS, IDLE, AGAIN = 5, 6, 7  # of the batch drawn last: its rows, its draws of weight 0, its rows drawn more than once
-COLUMNS = 64  # in a block: four cache lines of float32 for each number of a prediction, so that threads share none
-
-
-class Law(NamedTuple):
-    """What is drawn, and when to stop."""
-
-    key: Any  # the seed, two uint64
-    k: int  # the iteration to begin with
-    q: float  # the chance of a w-step, drawn first in every iteration; negative: nothing is drawn for that
-    b: int  # rows in a batch
-    steps: int  # at most
-    room: float  # rows that may still be evaluated: no step after those
-    cumulative: Any  # sums of sample weights, of length 0 without
-    renews: bool  # whether D = I: every row read has its yᵢ renewed; without sample weights only
-
-
-class MovingPoint(NamedTuple):
-    """x and what moves it, all (p, K) or (p + 1, K) with an intercept; x, previous and mean are written in place."""
-
-    x: Any
-    previous: Any
-    mean: Any  # of y
-    size: Any  # γ·M⁻¹, float64
-    threshold: Any  # of the prox, float64
-    shrink: Any  # that it multiplies by then, float64
-    momentum: float
-    center: Any  # p numbers
-    per_scale: Any  # 1/scale
-
-
-class StretchRoom(NamedTuple):
-    """Room to work in, shared by the threads."""
-
-    u: Any  # b + 1 float64
-    drawn: Any  # b int64
-    rows: Any  # (2, b) int64: of the step under way and of the next, in turn
-    shares: Any  # b
-    seen: Any  # n int32, all 0
-    new: Any  # (b, K)
-    W: Any
-    offsets: Any  # (blocks, K): the part of each
-    G: Any  # (pieces + 1, …): the last for rows drawn again
-    totals: Any  # (pieces + 1, K) float64
-    before: Any  # (2, …) the shape of x: previous and mean before the step
-    found: Any  # int64: see NEXT to AGAIN above
-    meeting: Any  # see `trimlearn.kernels.machine.barrier`
-    claims: Any  # an int64 for each piece, a cache line apart: 0 until a thread takes it
-    blocks: Any  # the same for each block
+__all__ = ["run"]
 
 
 def _part(V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any) -> None:
@@ -182,36 +143,46 @@ def _unfold(G, r, model, block, sparse, out):
 
 
 @register_jitable(fastmath=dense.FAST)
-def _advance(law, model, scratch, n, block, sparse, main, rest):
-    """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64, and the mean of y, in one block of columns whose sums
-    are ready. main, rest: room for what the rows drawn make of g, and those drawn again; 0 at first."""
+def _estimate(law, model, scratch, n, block, sparse, main, rest):
+    """main ← what x moves along, the mean of y included, in one block of columns, whose sums are ready; that mean is
+    renewed with D = I. rest: room for what rows drawn again make of it. Returns how many rows of x these are."""
     G, totals = scratch.G, scratch.totals
     _add_up(G, block, sparse)
     last = len(G) - 1
     rows = _unfold(G[0], totals[:last].sum(axis=0), model, block, sparse, main)
+    at = slice(block * COLUMNS, block * COLUMNS + rows)
+    g, mean, check = main[:rows].reshape(-1), model.mean[at].reshape(-1), 0.0
     if law.renews:
         _unfold(G[last], totals[last], model, block, sparse, rest)
-    at = slice(block * COLUMNS, block * COLUMNS + rows)
-    x, old, mean = model.x[at].reshape(-1), model.previous[at].reshape(-1), model.mean[at].reshape(-1)
-    size, threshold, shrink = model.size[at].reshape(-1), model.threshold[at].reshape(-1), model.shrink[at].reshape(-1)
-    last_old, last_mean = scratch.before[0][at].reshape(-1), scratch.before[1][at].reshape(-1)
-    known, again = main[:rows].reshape(-1), rest[:rows].reshape(-1)
-    momentum, share, check = x.dtype.type(model.momentum), x.dtype.type(law.b / n), 0.0
-    for i in range(len(x)):
-        g = known[i] + again[i] + mean[i]
-        check += g
-        here = x[i]
-        u = np.float64(here + momentum * (here - old[i])) - size[i] * np.float64(g)
-        u = u - min(max(u, -threshold[i]), threshold[i])
-        last_old[i] = old[i]
-        old[i] = here
-        x[i] = u * shrink[i]
-    if law.renews:
-        last_mean[:] = mean
-        mean += share * known
+        again, before, share = rest[:rows].reshape(-1), scratch.before[1][at].reshape(-1), g.dtype.type(law.b / n)
+        before[:] = mean
+        for i in range(len(g)):
+            mean[i] += share * g[i]
+            g[i] += again[i] + before[i]
+    else:
+        for i in range(len(g)):
+            g[i] += mean[i]
+    for i in range(len(g)):
+        check += g[i]
     if not np.isfinite(check):
         scratch.found[OVERFLOW] = 1
-    _fold(model, scratch, block, sparse)
+    return rows
+
+
+@register_jitable(fastmath=dense.FAST)
+def _move(model, scratch, block, rows, g):
+    """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64, in one block of columns."""
+    at = slice(block * COLUMNS, block * COLUMNS + rows)
+    x, old, before, g = model.x[at].reshape(-1), model.previous[at].reshape(-1), scratch.before[0][at], g.reshape(-1)
+    size, threshold, shrink = model.size[at].reshape(-1), model.threshold[at].reshape(-1), model.shrink[at].reshape(-1)
+    before.reshape(-1)[:] = old
+    momentum = x.dtype.type(model.momentum)
+    for i in range(len(x)):
+        here = x[i]
+        u = np.float64(here + momentum * (here - old[i])) - size[i] * np.float64(g[i])
+        u = u - min(max(u, -threshold[i]), threshold[i])
+        old[i] = here
+        x[i] = u * shrink[i]
 
 
 @register_jitable(fastmath=dense.FAST)
@@ -222,14 +193,16 @@ def _fold(model, scratch, block, sparse):
     for k in range(K):
         offset[k] = model.x[p, k] if len(model.x) > p and block == len(scratch.offsets) - 1 else 0
     x, center, per_scale = model.x, model.center, model.per_scale
-    for j in range(block * COLUMNS, min(p, (block + 1) * COLUMNS)):  # as x lies in memory
-        for k in range(K):
+    for k in range(K):
+        total = offset.dtype.type(0)
+        for j in range(block * COLUMNS, min(p, (block + 1) * COLUMNS)):
             part = x[j, k] * per_scale[j]
-            offset[k] -= center[j] * part
+            total += center[j] * part
             if sparse:
                 W[j, k] = part
             else:
                 W[k, j] = part
+        offset[k] -= total
 
 
 @register_jitable
@@ -259,7 +232,7 @@ def run(
     found, n, blocks, K = scratch.found, len(w), len(scratch.offsets), table.shape[1]
     drawer = threads - 1
     offset = np.empty(K, scratch.W.dtype)
-    main, rest = np.zeros((COLUMNS + 1, K), scratch.W.dtype), np.zeros((COLUMNS + 1, K), scratch.W.dtype)
+    main, rest = np.empty((COLUMNS + 1, K), scratch.W.dtype), np.empty((COLUMNS + 1, K), scratch.W.dtype)
     _numbers(law, 0, n, scratch, thread, threads)
     for block in range(thread, blocks, threads):
         _fold(model, scratch, block, sparse)
@@ -288,7 +261,9 @@ def run(
         for turn in range(blocks):
             block = (thread * blocks // threads + turn) % blocks
             if atomic_add(scratch.blocks, block * LINE, 1) == 0:
-                _advance(law, model, scratch, n, block, sparse, main, rest)
+                size = _estimate(law, model, scratch, n, block, sparse, main, rest)
+                _move(model, scratch, block, size, main[:size])
+                _fold(model, scratch, block, sparse)
         barrier(scratch.meeting, threads)
         if found[OVERFLOW] != 0:
             if thread == 0:
