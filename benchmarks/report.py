@@ -56,7 +56,8 @@ What limits it:
   interpreter. On 16 cores of another machine x-steps took 1.6 of the products, and a w-step 1.0: the pieces of a step
   of 1,533 rows are too small for so many threads.
 - "rows drawn before" are steps taken one by one, as all are where numba is missing or the penalty has no compiled prox:
-  a few dozen NumPy calls each. saga's steps are of that kind too; rows drawn twice are read again.
+  a few dozen NumPy calls each. saga's steps are of that kind too where examples have weights; rows drawn twice are
+  read again.
 - A w-step needs no second read but for the rows whose weight has changed. The curvature probe of `step="auto"` is a
   handful of products with n^(2/3) rows.
 - The loop keeps partial sums for each piece of a step, which is what the memory is above what was allowed.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
@@ -14,6 +17,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from trimlearn import Problem, solve
+from trimlearn._utils import threads as teams
 from trimlearn._utils.threads import each, team, total
 from trimlearn.losses import LeastSquares, Poisson, Softmax, Subspace
 from trimlearn.regularizers import Ridge, Stiefel, Zero
@@ -97,6 +101,53 @@ def test_an_error_in_a_piece_reaches_the_caller(size: int) -> None:
     with pytest.raises(ValueError, match="piece 1"), team():
         each(task, range(3))
     assert set(blas_threads()) == {size}
+
+
+def test_the_next_team_finds_the_threads_of_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teams, "_threads_of", lambda controller: 3)
+    barrier = threading.Barrier(3, timeout=10)
+
+    def who(_: int) -> int:
+        barrier.wait()
+        return threading.get_ident()
+
+    with team():
+        first = set(each(who, range(3)))
+    with team():
+        assert set(each(who, range(3))) == first
+    with team(size=3), team(size=3):  # one inside the other: threads of its own
+        assert not set(each(who, range(3))) & (first - {threading.get_ident()})
+
+
+def test_no_thread_is_still_at_work_when_an_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teams, "_threads_of", lambda controller: 2)
+    main, ended, begun = threading.get_ident(), threading.Event(), threading.Barrier(2, timeout=10)
+
+    def task(_: int) -> None:
+        begun.wait()
+        if threading.get_ident() == main:
+            raise ValueError("here")
+        time.sleep(0.1)
+        ended.set()
+
+    with team():
+        with pytest.raises(ValueError, match="here"):
+            each(task, range(2))
+        assert ended.is_set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_starts_threads_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(teams, "_threads_of", lambda controller: 2)
+    with team():
+        each(abs, range(2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python warns of a fork beside threads
+        child = os.fork()
+    if child == 0:
+        with team():
+            os._exit(0 if each(abs, range(4)) == [0, 1, 2, 3] else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_numpy_error_state_holds_in_the_threads(size: int) -> None:

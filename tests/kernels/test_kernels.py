@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from trimlearn import Checkpoint, Problem, kernels, solve
 from trimlearn._utils import threads
-from trimlearn._utils.threads import team
+from trimlearn._utils.threads import each, team
 from trimlearn.kernels import Fused, fused, fused_steps
 from trimlearn.losses import (
     Gamma,
@@ -206,9 +206,7 @@ def test_a_numba_that_does_not_load_is_no_error(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(("version", "off", "said"), [("0.59.1", 0, "too old"), ("0.99.0rc1", 1, "switched off")])
-def test_a_numba_that_is_of_no_use_is_told(
-    version: str, off: int, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_numba_that_is_of_no_use_is_told(version: str, off: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     other = SimpleNamespace(__version__=version, config=SimpleNamespace(DISABLE_JIT=off))
     monkeypatch.setattr(kernels, "import_module", lambda name: other)
     assert said in str(kernels._compiled.__wrapped__("dense"))
@@ -234,15 +232,24 @@ STRETCHED: dict[str, tuple[str, str, Any]] = {
 }
 
 
-def few_steps(problem: Problem, seed: int = 3) -> Any:
-    return solve(problem, svrg(b=9, finish=False), start=None, max_passes=5, tol=0, seed=seed)
+def few_steps(problem: Problem, seed: int = 3, method: Any = svrg) -> Any:
+    return solve(problem, method(b=9, finish=False), start=None, max_passes=5, tol=0, seed=seed)
+
+
+def twice(b: int, **options: Any) -> Any:
+    """Batches so large that many rows are drawn more than once."""
+    return saga(b=N // 4, q=0.1, **options)
+
+
+METHODS: dict[str, Any] = {"svrg": svrg, "saga": saga, "saga, many drawn twice": twice}
 
 
 @pytest.mark.parametrize("case", STRETCHED)
-@pytest.mark.parametrize("weighted", [False, True], ids=["", "weighted"])
-def test_a_stretch_takes_the_steps_it_stands_for(case: str, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("how", [*METHODS, "svrg, weighted"])
+def test_a_stretch_takes_the_steps_it_stands_for(case: str, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, stored, r2 = STRETCHED[case]
-    s = 0.5 + RNG.random(N) if weighted else None
+    s = 0.5 + RNG.random(N) if "weighted" in how else None
+    method = METHODS[how.removesuffix(", weighted")]
     kept = CappedSimplex(0.8 * (N if s is None else s.sum()))
     problem = Problem(LOSSES[name](STORED[stored]), kept, r2, sample_weight=s)
     steps: list[int] = []
@@ -254,28 +261,65 @@ def test_a_stretch_takes_the_steps_it_stands_for(case: str, weighted: bool, monk
         return found
 
     monkeypatch.setattr(Fused, "stretch", counted)
-    fast = few_steps(problem)
-    assert sum(steps) > 5  # and not one by one
+    fast = few_steps(problem, method=method)
+    assert sum(steps) > (2 if "twice" in how else 5)  # and not one by one
     monkeypatch.setattr(kernels, "WORTH", 10**9)
-    plain = few_steps(problem)
+    plain = few_steps(problem, method=method)
     assert fast.counts == plain.counts
     assert len(fast.history) == len(plain.history)
     tolerance = 1e-10 if fast.x.dtype == np.float64 else 1e-3
     np.testing.assert_allclose(fast.x, plain.x, rtol=tolerance, atol=tolerance * np.abs(plain.x).max())
 
 
-def test_a_stretch_has_the_same_bits_on_one_thread_and_on_three(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * N), Ridge(0.01))
-    alone = few_steps(problem)
-    monkeypatch.setattr(threads, "_threads_of", lambda controller: 3)
+@pytest.mark.parametrize("size", [3, 8])
+@pytest.mark.parametrize("method", [svrg, saga])
+def test_a_stretch_has_the_same_bits_on_any_number_of_threads(
+    size: int, method: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On columns for several blocks, and in batches of several pieces."""
+    monkeypatch.setattr(fused_steps, "PER_SUM", 1)
+    wide = np.random.default_rng(7).normal(size=(N, 200))
+    problem = Problem(Softmax(wide, LABELS, intercept=True), CappedSimplex(0.8 * N), Ridge(0.01))
+    alone = few_steps(problem, method=method)
+    monkeypatch.setattr(threads, "_threads_of", lambda controller: size)
+    sizes: list[int] = []
+    monkeypatch.setattr(fused_steps, "each", lambda task, items: (sizes.append(len(items)), each(task, items))[1])
     with team():
-        together = few_steps(problem)
+        together = few_steps(problem, method=method)
+    assert max(sizes) == size
+    monkeypatch.setattr(kernels, "WORTH", 10**9)
+    np.testing.assert_allclose(alone.x, few_steps(problem, method=method).x, rtol=1e-8, atol=1e-10)
     np.testing.assert_array_equal(alone.x, together.x)
     np.testing.assert_array_equal(alone.w, together.w)
 
 
+def test_weighted_rows_have_their_duals_renewed_one_step_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row's share in the mean of y is not in proportion to its share in a batch there."""
+    s = 0.5 + RNG.random(N)
+    problem = Problem(LOSSES["labels"](DENSE), CappedSimplex(0.8 * s.sum()), Ridge(0.01), sample_weight=s)
+    monkeypatch.setattr(Fused, "stretch", lambda *given: pytest.fail("in a stretch"))
+    assert np.isfinite(few_steps(problem, method=saga).objective)
+
+
+@pytest.mark.parametrize("renews", [False, True])
+def test_a_step_that_overflows_is_taken_back_whole(renews: bool) -> None:
+    from trimlearn.kernels.stretch_data import Law, MovingPoint
+
+    loss: Any = LOSSES["labels"](DENSE)
+    fused, shape = Fused(loss, kernels._compiled("dense")), (loss.linear.p + loss.linear.intercept, loss.K)
+    table, w = RNG.random((N, loss.K)), np.ones(N)
+    given = {name: RNG.random(shape) for name in ("x", "previous", "mean", "size", "threshold", "shrink")}
+    given["mean"][-1, -1] = np.inf
+    model = MovingPoint(**given, momentum=0.5, center=np.zeros(loss.linear.p), per_scale=np.ones(loss.linear.p))
+    before = {"table": table.copy()} | {name: a.copy() for name, a in given.items()}
+    law = Law(np.array([1, 0], np.uint64), 0, -1.0, 30, 5, np.inf, np.empty(0), renews)
+    assert fused.stretch(law, model, table, w) == (0, 0, 0)
+    for name, a in ({"table": table} | given).items():
+        np.testing.assert_array_equal(a, before[name], err_msg=name)
+
+
 def test_the_draws_are_those_of_numpy() -> None:
-    from trimlearn.kernels.rows import distinct, draw, uniforms
+    from trimlearn.kernels.rows import count, distinct, draw, uniforms
     from trimlearn.smart.draws import Draws, Stream
 
     cases = [(0, 0, Stream.ITERATION, 0), (2**64 - 1, 7, Stream.PROBE, 1), (5, 2**40, Stream.START, 6)]
@@ -297,6 +341,17 @@ def test_the_draws_are_those_of_numpy() -> None:
         np.testing.assert_array_equal(np.sort(found_rows), kept)
         np.testing.assert_allclose(np.sort(shares), np.sort(w[kept] * times / max(len(drawn), 1)))
         assert idle == np.sum(w[drawn] == 0)
+        assert not seen.any()
+        apart, parts = np.empty(50, np.int64), np.empty(50)
+        m, _, again = count(drawn, w, seen, apart, parts, True)
+        np.testing.assert_array_equal(apart[:m], found_rows)
+        np.testing.assert_allclose(parts[:m], w[found_rows] / max(len(drawn), 1))
+        repeated = apart[m : m + again]
+        np.testing.assert_array_equal(np.sort(repeated), kept[times > 1])
+        whole = parts[:m].copy()
+        for i, part in zip(repeated, parts[m : m + again], strict=True):
+            whole[found_rows == i] += part
+        np.testing.assert_allclose(whole, shares)
         assert not seen.any()
 
 

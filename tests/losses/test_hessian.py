@@ -511,3 +511,27 @@ def test_the_largest_entry_of_a_leading_direction_is_positive(seed: int) -> None
     U = exact.leading_subspace(Subspace(A, 3).linear, np.ones(30), 3)
     assert U is not None
     assert np.all(U[np.abs(U).argmax(axis=0), np.arange(3)] > 0)
+
+
+@pytest.mark.parametrize("rank", [2, 5])
+def test_the_shortest_solution_of_a_system_of_one_scale(rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    Z = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, 5))
+    A, t = Z.T @ Z, Z.T @ rng.standard_normal(30)
+    np.testing.assert_allclose(exact.solve_regular(A, t), np.linalg.pinv(A, rcond=1e-10) @ t, rtol=1e-6)
+
+
+@pytest.mark.parametrize("n", [6, 12, 300])
+@pytest.mark.parametrize("rank", [3, 6])
+def test_least_squares_is_accurate_and_shortest_whatever_the_shape_and_the_scales(n: int, rank: int) -> None:
+    rng = np.random.default_rng(n + rank)
+    A = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, 6)) * 10.0 ** np.arange(-2, 4)
+    T = A @ rng.standard_normal((6, 2)) + 1e-3 * rng.standard_normal((n, 2))
+    found = exact._least_squares(A, T)
+    scale = np.linalg.norm(A, axis=0)
+    U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
+    u = Vt[:rank].T @ ((U[:, :rank].T @ T) / s[:rank, None])
+    np.testing.assert_allclose(A @ found, (A / scale) @ u, rtol=1e-7, atol=1e-9 * np.abs(T).max())
+    null = (np.linalg.svd(A / scale)[2][rank:] / scale).T  # directions in which x is free
+    null /= np.linalg.norm(null, axis=0)
+    assert np.all(np.abs(null.T @ found) <= 1e-6 * np.linalg.norm(found, axis=0))

@@ -7,6 +7,7 @@ import json
 import os
 from itertools import combinations
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from trimlearn.datasets import load_classic
 from trimlearn.datasets.locate import find_folder
-from trimlearn.robust.regression import lts
+from trimlearn.robust.regression import exchange, lts
+from trimlearn.robust.regression.directions import _unseen
 from trimlearn.robust.regression.elemental import RegressionSample
-from trimlearn.robust.regression.exchange import End, exchanged
+from trimlearn.robust.regression.exchange import End, Exchanges, exchanged, settled
 from trimlearn.robust.regression.leverage import Leverages
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.weights import CappedSimplex
@@ -145,6 +147,38 @@ def test_an_exchange_lowers_the_objective_by_what_its_formula_says():
     assert value(moved) == pytest.approx(best, rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_no_pair_that_gains_most_is_left_out_unseen(seed, monkeypatch):
+    """Rows far out in X, whose leverage makes them gain from far beyond the threshold, and masses of their own."""
+    rng = np.random.default_rng(seed)
+    n = 60
+    Q, t = rng.standard_normal((n, 3)), rng.standard_normal(n)
+    Q[: seed % 7] *= 20
+    sample = RegressionSample(Q, t, None if seed % 2 else rng.uniform(0.2, 3, n), 31.3)
+    c = sample.kept(sample.loss(rng.standard_normal(3)))[0]
+    end = settled(sample, sample.summed(c))
+    found = exchanged(sample, end, Leverages(Q))
+
+    def every(give, take):
+        return tuple(np.ones(len(side[0]), dtype=bool) for side in (give, take))
+
+    monkeypatch.setattr(exchange, "_hopeful", every)
+    assert_array_equal(found, exchanged(sample, end, Leverages(Q)))
+
+
+def test_walks_that_meet_go_on_together_and_end_where_each_would_alone():
+    rng = np.random.default_rng(5)
+    sample = RegressionSample(rng.standard_normal((60, 3)), rng.standard_normal(60), None, 32.0)
+    U, known = rng.standard_normal((10, 3)), {}
+    together = [Exchanges(sample, u, known).advance(50) for u in U]
+    for walk, u in zip(together, U, strict=True):
+        alone = Exchanges(sample, u).advance(4).advance(46)
+        assert walk.over
+        assert alone.end.value == pytest.approx(walk.end.value, rel=1e-12)
+        assert_array_equal(alone.end.kept.c, walk.end.kept.c)
+    assert len(known) < sum(len(Exchanges(sample, u).advance(50)._known) for u in U)
+
+
 def test_moments_by_what_changed_are_those_of_a_sum_over_all_rows():
     rng = np.random.default_rng(1)
     sample = RegressionSample(rng.standard_normal((400, 5)), rng.standard_normal(400), rng.uniform(0.5, 2, 400), 210.0)
@@ -177,14 +211,31 @@ def test_exchanges_grow_fewer_with_the_rows_and_end_nowhere_at_once(monkeypatch)
     """A limit on the rows, beyond which none were made, tripled the time from one size to the next."""
     rounds = {}
 
-    def exchange(sample, u, at_most):
-        rounds.setdefault(sample.n, set()).add(at_most)  # of all ends, and then of the best of them
-        return u, 0.0
+    class Counted:
+        def __init__(self, sample, u, known=None):
+            self.n, self.end, self.over = sample.n, SimpleNamespace(u=u, value=0.0), False
 
-    monkeypatch.setattr(lts, "exchange", exchange)
+        def advance(self, at_most):
+            rounds.setdefault(self.n, set()).add(at_most)  # of all ends, and then of the best of them
+            return self
+
+    monkeypatch.setattr(lts, "Exchanges", Counted)
     for n in (300, 5_000, 5_001, 7_000, 15_000, 40_000):
         least_trimmed_squares(*problem(n, 1, 0), (n + 3) // 2, starts=20)
     assert {n: sum(given) for n, given in rounds.items()} == {300: 50, 5_000: 50, 5_001: 49, 7_000: 25, 15_000: 5}
+
+
+@pytest.mark.parametrize("unseen", [0, 1, 2])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_directions_that_no_row_sees_are_found_and_no_others(unseen, scale):
+    rng = np.random.default_rng(unseen)
+    Q, basis = scale * rng.standard_normal((40, 6)), np.linalg.qr(rng.standard_normal((6, 6)))[0]
+    Q = Q @ basis[:, : 6 - unseen] @ basis[:, : 6 - unseen].T
+    found = _unseen(Q.T @ Q)
+    assert found.shape == (6, unseen)
+    assert_allclose(found @ found.T, basis[:, 6 - unseen :] @ basis[:, 6 - unseen :].T, atol=1e-7)
+    faint = Q + 1e-3 * scale * rng.standard_normal(Q.shape)  # seen faintly: an eigenvalue of 1e-6, far above the limit
+    assert _unseen(faint.T @ faint).shape == (6, 0)
 
 
 def test_a_fraction_of_a_row_may_be_kept():

@@ -8,9 +8,10 @@ bit for bit, for any number of threads.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
@@ -61,7 +62,10 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     size = min(current.size, len(todo))
     # In a copy of the context, with no team in it: a task does not wait for others.
     futures = [current.pool.submit(copy_context().run, _alone, work) for _ in range(1, size)]
-    copy_context().run(_alone, work)
+    try:
+        copy_context().run(_alone, work)
+    finally:
+        wait(futures)
     for future in futures:
         future.result()
     return found
@@ -108,12 +112,35 @@ def team(worth_it: bool = True, size: int | None = None) -> Iterator[None]:
         if size < 2:
             yield
             return
-        with ThreadPoolExecutor(size - 1, "trimlearn") as pool:
+        with _pool(size - 1) as pool:
             token = _current.set(_Team(size, pool))
             try:
                 yield
             finally:
                 _current.reset(token)
+
+
+_idle: list[tuple[int, ThreadPoolExecutor]] = []  # the last team's threads: to start one takes 0.1 ms
+if hasattr(os, "register_at_fork"):  # a fork leaves threads behind
+    os.register_at_fork(after_in_child=_idle.clear)
+
+
+@contextmanager
+def _pool(size: int) -> Iterator[ThreadPoolExecutor]:
+    """So many threads for one team alone: kernels wait for one another, for ever if some of theirs served others."""
+    try:
+        had, pool = _idle.pop()
+    except IndexError:
+        had, pool = size, ThreadPoolExecutor(size, "trimlearn")
+    if had != size:
+        pool.shutdown(wait=False)
+        pool = ThreadPoolExecutor(size, "trimlearn")
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown()
+        raise
+    _idle.append((size, pool))
 
 
 _limited = Lock()  # held by the solve that has limited BLAS: it alone sets back what it found

@@ -13,7 +13,7 @@ from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
 from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Nothing, WithReplacement
+from trimlearn.smart.row_laws import Nothing, Same, WithReplacement
 from trimlearn.smart.steps import Auto, Fixed
 
 if TYPE_CHECKING:
@@ -24,12 +24,15 @@ __all__ = ["law_of", "model_of", "put_back"]
 
 def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray | None) -> Any:
     """What is drawn ahead; None where steps have to be taken one by one."""
-    plain = isinstance(run.refresh, Nothing) and isinstance(run.batch, WithReplacement) and run.batch.growth == 0
+    renews = isinstance(run.refresh, Same) and cumulative is None
+    plain = isinstance(run.batch, WithReplacement) and run.batch.growth == 0
     known = isinstance(run.rule, Auto | Fixed) and isinstance(run.metric, Diagonal | Euclidean)
     coin = isinstance(run.j, Coin) and run.j.restart is None
+    if not (renews or isinstance(run.refresh, Nothing)):
+        return None
     if not (plain and known and coin and state.moved and not run.random_output):
         return None
-    from trimlearn.kernels.stretch import Law
+    from trimlearn.kernels.stretch_data import Law
 
     n = engine.problem.n
     return Law(
@@ -40,6 +43,7 @@ def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray
         steps=ceil(n / run.b),  # who counts the seconds is asked once a pass
         room=_room(engine),
         cumulative=np.empty(0) if cumulative is None else cumulative,
+        renews=renews,
     )
 
 
@@ -51,7 +55,7 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
     prox = _prox(run.problem.r2, size)
     if prox is None:
         return None
-    from trimlearn.kernels.stretch import MovingPoint
+    from trimlearn.kernels.stretch_data import MovingPoint
 
     threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
     previous = x if state.previous is None else state.previous
@@ -71,7 +75,7 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
 
 def put_back(model: Any, state: State, linear: Linear) -> None:
     """The state after the steps."""
-    state.x, state.previous = (_shaped(a, linear) for a in (model.x, model.previous))
+    state.x, state.previous, state.y_mean = (_shaped(a, linear) for a in (model.x, model.previous, model.mean))
 
 
 def _room(engine: Engine) -> float:

@@ -88,30 +88,31 @@ class Fused:
 
         scratch = self._room(law.b, model.x)
         scratch.found[:] = scratch.meeting[:] = scratch.claims[:] = 0
-        threads = min(team_size(), len(scratch.G))
+        threads = min(team_size(), len(scratch.G) - 1)
 
         def work(thread: int) -> None:
             run(self._V, self._rows, table, w, law, model, scratch, self._sparse, thread, threads)
 
         each(work, range(threads))
-        _, _, steps, rows, idle, _, _ = scratch.found.tolist()
+        _, _, steps, rows, idle, *_ = scratch.found.tolist()
         return steps, rows, idle
 
     @property
     def ready(self) -> bool:
         """Whether the kernels of this loss lie compiled on disk."""
-        from trimlearn.kernels.stretch import Law, MovingPoint, run
+        from trimlearn.kernels.stretch import run
+        from trimlearn.kernels.stretch_data import Law, MovingPoint
 
         typeof: Any = import_module("numba").typeof
         loss = self._loss
         kind = np.empty(0, loss.like.dtype)
         line, square, wide = kind[:0], kind.reshape(0, loss.K), np.empty((0, loss.K))
-        law = Law(np.empty(2, np.uint64), 0, 0.0, 0, 0, 0.0, np.empty(0))
+        law = Law(np.empty(2, np.uint64), 0, 0.0, 0, 0, 0.0, np.empty(0), False)
         model = MovingPoint(square, square, square, wide, wide, wide, 0.0, line, line)
         scratch = self._room(0, square)
         self._scratch = None
         steps = (self._V, self._rows, square, line, law, model, scratch, self._sparse, 0, 1)
-        values = (self._V, 0, scratch.W, scratch.offset, self._rows, line, line, square, scratch.W, np.empty(0))
+        values = (self._V, 0, scratch.W, line, self._rows, line, line, square, scratch.W, np.empty(0))
         calls = ((run, steps), (self._kernels.evaluate, values))
         return all(_on_disk(kernel, tuple(typeof(value) for value in given)) for kernel, given in calls)
 
@@ -122,24 +123,25 @@ class Fused:
 
     def _room(self, b: int, x: np.ndarray) -> Any:
         if self._scratch is None or len(self._scratch.drawn) != b:
-            from trimlearn.kernels.stretch import StretchRoom
+            from trimlearn.kernels.stretch_data import COLUMNS, StretchRoom
 
-            K, pieces, dtype = self._loss.K, self._pieces(b), x.dtype
+            K, pieces, blocks, dtype = self._loss.K, self._pieces(b), -(-self._loss.linear.p // COLUMNS), x.dtype
             self._scratch = StretchRoom(
                 u=np.empty(b + 1),
                 drawn=np.empty(b, np.int64),
-                rows=np.empty(b, np.int64),
+                rows=np.empty((2, b), np.int64),
                 shares=np.empty(b, dtype),
                 seen=self._counter(),
                 new=np.empty((b, K), dtype),
                 W=np.empty(self._shape, dtype),
-                offset=np.empty(K, dtype),
-                G=np.empty((pieces, *self._shape), dtype),
-                totals=np.empty((pieces, K)),
-                g=np.empty(x.shape, dtype),
-                found=np.zeros(7, np.int64),
+                offsets=np.empty((blocks, K), dtype),
+                G=np.empty((pieces + 1, *self._shape), dtype),
+                totals=np.empty((pieces + 1, K)),
+                before=np.empty((2, *x.shape), dtype),
+                found=np.zeros(8, np.int64),
                 meeting=np.zeros(16, np.int64),
-                claims=np.zeros(8 * pieces, np.int64),
+                claims=np.zeros(8 * (pieces + 1), np.int64),
+                blocks=np.zeros(8 * blocks, np.int64),
             )
         return self._scratch
 

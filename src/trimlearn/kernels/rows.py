@@ -65,12 +65,14 @@ def draw(u: Any, n: int, cumulative: Any, out: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def count(drawn: Any, w: Any, seen: Any, rows: Any, shares: Any) -> Any:
+def count(drawn: Any, w: Any, seen: Any, rows: Any, shares: Any, apart: bool) -> Any:
     """The distinct rows of positive weight among those drawn, and w·(times drawn)/b for each.
 
-    ``seen``: an int32 for every row, 0 before and after. Returns how many rows there are, and the draws of weight 0.
+    ``seen``: an int32 for every row, 0 before and after. Returns how many rows there are, the draws of weight 0, and
+    how many rows follow: with ``apart`` the share of each row is w/b, and those drawn more than once stand there again,
+    with what is left.
     """
-    b, found, idle = len(drawn), 0, 0
+    b, found, idle, again = len(drawn), 0, 0, 0
     in_order = b * MANY > len(w)
     for q in range(b):
         i = drawn[q]
@@ -88,13 +90,18 @@ def count(drawn: Any, w: Any, seen: Any, rows: Any, shares: Any) -> Any:
                 found += 1
     for q in range(found):
         i = rows[q]
-        shares[q] = w[i] * shares.dtype.type(seen[i] / b)
+        times = 1 if apart else seen[i]
+        shares[q] = w[i] * shares.dtype.type(times / b)
+        if seen[i] > times:
+            rows[found + again] = i
+            shares[found + again] = w[i] * shares.dtype.type((seen[i] - times) / b)
+            again += 1
         seen[i] = 0
-    return found, idle
+    return found, idle, again
 
 
 def distinct(drawn: np.ndarray, w: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     """The same as new arrays, and how many draws had weight 0."""
     rows, shares = np.empty(len(drawn), np.int64), np.empty(len(drawn), w.dtype)
-    found, idle = count(drawn, w, seen, rows, shares)
+    found, idle, _ = count(drawn, w, seen, rows, shares, False)
     return rows[:found], shares[:found], idle

@@ -1,10 +1,15 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc, call-arg, var-annotated"
-"""The x-steps between two w-steps as one compiled loop, on all threads: Algorithm 1's, for D = ∅ and penalties whose
-prox is a soft threshold and a division."""
+"""The x-steps between two w-steps as one compiled loop, on all threads: Algorithm 1's, for D = ∅ or D = I and penalties
+whose prox is a soft threshold and a division.
+
+A step is two phases, and threads wait for one another after each: rows are read, in pieces, and numbers drawn for the
+next step; then x moves, in blocks of its columns, while one thread looks up which rows those numbers stand for. Pieces
+and blocks are fixed by the data, whoever takes them: the same bits on any number of threads.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numba import njit, types
@@ -13,58 +18,22 @@ from numba.extending import overload, register_jitable
 from trimlearn.kernels import csr, dense
 from trimlearn.kernels.machine import LINE, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
+from trimlearn.kernels.stretch_data import (
+    AGAIN,
+    COLUMNS,
+    EVALUATED,
+    IDLE,
+    LIMIT,
+    NEXT,
+    OPEN,
+    OVERFLOW,
+    ROWS,
+    SKIPPED,
+    STEPS,
+    W_NEXT,
+)
 
-__all__ = ["Law", "MovingPoint", "StretchRoom", "run"]
-
-OPEN, W_NEXT, LIMIT, OVERFLOW = 0, 1, 2, 3  # why a stretch ends
-ENDED, NEXT = 0, 1  # places in StretchRoom.found: where that is said, and the same of the step to come
-STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0
-ROWS, IDLE = 5, 6  # of the batch drawn last: its rows, and its draws of weight 0
-
-
-class Law(NamedTuple):
-    """What is drawn, and when to stop."""
-
-    key: Any  # the seed, two uint64
-    k: int  # the iteration to begin with
-    q: float  # the chance of a w-step, drawn first in every iteration; negative: nothing is drawn for that
-    b: int  # rows in a batch
-    steps: int  # at most
-    room: float  # rows that may still be evaluated: no step after those
-    cumulative: Any  # sums of sample weights, of length 0 without
-
-
-class MovingPoint(NamedTuple):
-    """x and what moves it, all (p, K) or (p + 1, K) with an intercept; x and previous are written in place."""
-
-    x: Any
-    previous: Any
-    mean: Any  # of y
-    size: Any  # γ·M⁻¹, float64
-    threshold: Any  # of the prox, float64
-    shrink: Any  # that it multiplies by then, float64
-    momentum: float
-    center: Any  # p numbers
-    per_scale: Any  # 1/scale
-
-
-class StretchRoom(NamedTuple):
-    """Room to work in, shared by the threads."""
-
-    u: Any  # b + 1 float64
-    drawn: Any  # b int64
-    rows: Any  # b int64
-    shares: Any  # b
-    seen: Any  # n int32, all 0
-    new: Any  # (b, K)
-    W: Any
-    offset: Any  # K
-    G: Any  # (pieces, …)
-    totals: Any  # (pieces, K) float64
-    g: Any  # the shape of x
-    found: Any  # int64: see ENDED to IDLE above
-    meeting: Any  # see `trimlearn.kernels.machine.barrier`
-    claims: Any  # an int64 for each piece, a cache line apart: 0 until a thread takes it
+__all__ = ["run"]
 
 
 def _part(V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any) -> None:
@@ -77,75 +46,137 @@ def _choose(V, index, W, offset, rows, old, c, new, G, total):
 
 
 @register_jitable
-def _draw(law, step, w, scratch):
-    """The rows of the step to come, or why there is none."""
+def _numbers(law, step, n, scratch, thread, threads):
+    """This thread's share of the numbers of a step, and of the rows that they stand for."""
+    if step == law.steps:
+        return
+    first = 0 if law.q >= 0 else 1  # u[0] says whether a w-step is next
+    size = -(-(law.b + 1 - first) // threads)
+    size += -size % 4  # numbers come in fours
+    begin = min(first + thread * size, law.b + 1)
+    end = min(begin + size, law.b + 1)
+    if begin < end:
+        uniforms(law.key, law.k + step, 0, begin - first, scratch.u[begin:end])
+        draw(scratch.u[max(begin, 1) : end], n, law.cumulative, scratch.drawn[max(begin, 1) - 1 : end - 1])
+
+
+@register_jitable
+def _look_up(law, step, w, scratch):
+    """The distinct rows of the step to come, or why there is none."""
     found = scratch.found
     if step == law.steps:
         found[NEXT] = LIMIT
-        return
-    coin = law.q >= 0
-    u = scratch.u if coin else scratch.u[1:]
-    uniforms(law.key, law.k + step, 0, 0, u)
-    if coin and u[0] < law.q:
+    elif law.q >= 0 and scratch.u[0] < law.q:
         found[NEXT] = W_NEXT
-        return
-    draw(scratch.u[1:], len(w), law.cumulative, scratch.drawn)
-    found[ROWS], found[IDLE] = count(scratch.drawn, w, scratch.seen, scratch.rows, scratch.shares)
+    else:
+        rows = scratch.rows[step % 2]
+        found[ROWS], found[IDLE], found[AGAIN] = count(scratch.drawn, w, scratch.seen, rows, scratch.shares, law.renews)
+
+
+@register_jitable
+def _read(V, rows, table, law, scratch, step, offset, thread, threads):
+    """The sums of this thread's pieces of a step: its own first, whose sums its cache holds; then those of threads that
+    are held up."""
+    m, again, pieces = scratch.found[ROWS], scratch.found[AGAIN], len(scratch.G) - 1
+    size = -(-m // pieces)
+    size += -size % dense.TILE
+    index = scratch.rows[step % 2]
+    parts = pieces + 1 if law.renews else pieces
+    for turn in range(parts):
+        piece = (thread * pieces // threads + turn) % parts
+        if atomic_add(scratch.claims, piece * LINE, 1) != 0:
+            continue
+        begin, end = (min(m, piece * size), min(m, (piece + 1) * size)) if piece < pieces else (m, m + again)
+        G, total = scratch.G[piece], scratch.totals[piece]
+        G[:] = 0
+        total[:] = 0
+        _part(
+            V, index[begin:end], scratch.W, offset, rows, table, scratch.shares[begin:end], scratch.new[begin:end],
+            G, total,
+        )  # fmt: skip
 
 
 @register_jitable(fastmath=dense.FAST)
-def _fold(model, W, offset, sparse):
-    """W and offset such that Z = V W + offset."""
-    p, K = len(model.center), model.x.shape[1]
-    for k in range(K):
-        offset[k] = model.x[p, k] if len(model.x) > p else 0
-    for j in range(p):  # as x lies in memory
-        for k in range(K):
-            part = model.x[j, k] * model.per_scale[j]
-            offset[k] -= model.center[j] * part
-            if sparse:
-                W[j, k] = part
-            else:
-                W[k, j] = part
+def _add_run(G, begin, end):
+    """G[0, begin:end] ← its sum over all pieces but the last: three at a time, so that a sum is seldom put away."""
+    total, piece = G[0, begin:end], 1
+    while piece + 3 < len(G):
+        a, b, c = G[piece, begin:end], G[piece + 1, begin:end], G[piece + 2, begin:end]
+        for i in range(len(total)):
+            total[i] += a[i] + b[i] + c[i]
+        piece += 3
+    while piece + 1 < len(G):
+        a = G[piece, begin:end]
+        for i in range(len(total)):
+            total[i] += a[i]
+        piece += 1
 
 
-@register_jitable(fastmath=dense.FAST)
-def _add_up(G, totals, thread, threads):
-    """G[0] ← Σ G, of this thread's share of the entries; totals likewise, by the first."""
+@register_jitable
+def _add_up(G, block, sparse):
+    """G[0] ← the sum of all pieces but the last, in a block."""
     flat = G.reshape(len(G), -1)
-    size = -(-flat.shape[1] // threads)
-    begin, end = thread * size, min((thread + 1) * size, flat.shape[1])
-    for piece in range(1, len(G)):
-        for i in range(begin, end):
-            flat[0, i] += flat[piece, i]
-        if thread == 0:
-            for k in range(totals.shape[1]):
-                totals[0, k] += totals[piece, k]
-
-
-@register_jitable(fastmath=dense.FAST)
-def _estimate(model, G, totals, g, sparse):
-    """g ← what x moves along, the mean of y included; False where that is not finite."""
-    p, K = len(model.center), model.x.shape[1]
-    r = totals.astype(g.dtype)
-    for j in range(p):
+    p, K = (G.shape[1], G.shape[2]) if sparse else (G.shape[2], G.shape[1])
+    begin, end = block * COLUMNS, min(p, (block + 1) * COLUMNS)
+    if sparse:
+        _add_run(flat, begin * K, end * K)
+    else:
         for k in range(K):
-            g[j, k] = ((G[j, k] if sparse else G[k, j]) - r[k] * model.center[j]) * model.per_scale[j]
-    if len(model.x) > p:
-        g[p] = r
-    flat, mean, check = g.reshape(-1), model.mean.reshape(-1), 0.0
-    for i in range(len(flat)):
-        flat[i] += mean[i]
-        check += flat[i]
-    return np.isfinite(check)
+            _add_run(flat, k * p + begin, k * p + end)
 
 
 @register_jitable(fastmath=dense.FAST)
-def _move(model, g):
-    """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64."""
-    x, old, size, g = model.x.reshape(-1), model.previous.reshape(-1), model.size.reshape(-1), g.reshape(-1)
-    threshold, shrink = model.threshold.reshape(-1), model.shrink.reshape(-1)
-    momentum = model.x.dtype.type(model.momentum)
+def _unfold(G, r, model, block, sparse, out):
+    """out ← Σ rᵢaᵢᵀ from G = Σ rᵢvᵢᵀ and r = Σ rᵢ, in one block. Returns how many rows of x that are."""
+    p, K = len(model.center), model.x.shape[1]
+    begin, end = block * COLUMNS, min(p, (block + 1) * COLUMNS)
+    center, per_scale = model.center, model.per_scale
+    for k in range(K):
+        total = out.dtype.type(r[k])
+        for j in range(begin, end):
+            out[j - begin, k] = ((G[j, k] if sparse else G[k, j]) - total * center[j]) * per_scale[j]
+    if end < p or len(model.x) == p:
+        return end - begin
+    for k in range(K):  # the intercept, in the last block
+        out[p - begin, k] = r[k]
+    return p + 1 - begin
+
+
+@register_jitable(fastmath=dense.FAST)
+def _estimate(law, model, scratch, n, block, sparse, main, rest):
+    """main ← what x moves along, the mean of y included, in one block of columns, whose sums are ready; that mean is
+    renewed with D = I. rest: room for what rows drawn again make of it. Returns how many rows of x these are."""
+    G, totals = scratch.G, scratch.totals
+    _add_up(G, block, sparse)
+    last = len(G) - 1
+    rows = _unfold(G[0], totals[:last].sum(axis=0), model, block, sparse, main)
+    at = slice(block * COLUMNS, block * COLUMNS + rows)
+    g, mean, check = main[:rows].reshape(-1), model.mean[at].reshape(-1), 0.0
+    if law.renews:
+        _unfold(G[last], totals[last], model, block, sparse, rest)
+        again, before, share = rest[:rows].reshape(-1), scratch.before[1][at].reshape(-1), g.dtype.type(law.b / n)
+        before[:] = mean
+        for i in range(len(g)):
+            mean[i] += share * g[i]
+            g[i] += again[i] + before[i]
+    else:
+        for i in range(len(g)):
+            g[i] += mean[i]
+    for i in range(len(g)):
+        check += g[i]
+    if not np.isfinite(check):
+        scratch.found[OVERFLOW] = 1
+    return rows
+
+
+@register_jitable(fastmath=dense.FAST)
+def _move(model, scratch, block, rows, g):
+    """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64, in one block of columns."""
+    at = slice(block * COLUMNS, block * COLUMNS + rows)
+    x, old, before, g = model.x[at].reshape(-1), model.previous[at].reshape(-1), scratch.before[0][at], g.reshape(-1)
+    size, threshold, shrink = model.size[at].reshape(-1), model.threshold[at].reshape(-1), model.shrink[at].reshape(-1)
+    before.reshape(-1)[:] = old
+    momentum = x.dtype.type(model.momentum)
     for i in range(len(x)):
         here = x[i]
         u = np.float64(here + momentum * (here - old[i])) - size[i] * np.float64(g[i])
@@ -154,67 +185,93 @@ def _move(model, g):
         x[i] = u * shrink[i]
 
 
-@register_jitable
-def _advance(law, model, scratch, sparse):
-    """x after the step under way, whose sums are ready. One that is not finite is left to who knows what to do."""
-    found = scratch.found
-    if not _estimate(model, scratch.G[0], scratch.totals[0], scratch.g, sparse):
-        found[ENDED] = OVERFLOW
-        return
-    _move(model, scratch.g)
-    _fold(model, scratch.W, scratch.offset, sparse)
-    found[STEPS] += 1
+@register_jitable(fastmath=dense.FAST)
+def _fold(model, scratch, block, sparse):
+    """W, and the part of the offset, in one block of columns, such that Z = V W + the sum of all such parts."""
+    p, K = len(model.center), model.x.shape[1]
+    W, offset = scratch.W, scratch.offsets[block]
+    for k in range(K):
+        offset[k] = model.x[p, k] if len(model.x) > p and block == len(scratch.offsets) - 1 else 0
+    x, center, per_scale = model.x, model.center, model.per_scale
+    for k in range(K):
+        total = offset.dtype.type(0)
+        for j in range(block * COLUMNS, min(p, (block + 1) * COLUMNS)):
+            part = x[j, k] * per_scale[j]
+            total += center[j] * part
+            if sparse:
+                W[j, k] = part
+            else:
+                W[k, j] = part
+        offset[k] -= total
 
 
 @register_jitable
-def _settle(law, found, pending):
-    """Count the rows of the step that has been taken, and see whether another one follows."""
-    if found[ENDED] == OPEN:
-        found[EVALUATED] += pending[0]
-        found[SKIPPED] += pending[1]
-        found[ENDED] = LIMIT if found[EVALUATED] >= law.room else found[NEXT]
+def _renew(table, scratch, step, m, thread, threads):
+    """yᵢ of this thread's share of the rows just read; what it was takes its place in ``new``."""
+    rows, new = scratch.rows[step % 2], scratch.new
+    for q in range(thread * m // threads, (thread + 1) * m // threads):
+        for k in range(new.shape[1]):
+            table[rows[q], k], new[q, k] = new[q, k], table[rows[q], k]
+
+
+@register_jitable
+def _take_back(law, model, scratch, table, step, m):
+    """The step that made x or g infinite or NaN: it is left to who knows what to do."""
+    model.x[:] = model.previous
+    model.previous[:] = scratch.before[0]
+    if law.renews:
+        model.mean[:] = scratch.before[1]
+        _renew(table, scratch, step, m, 0, 1)
 
 
 @njit(nogil=True, cache=True, fastmath=dense.FAST)
 def run(
     V: Any, rows: Any, table: Any, w: Any, law: Any, model: Any, scratch: Any, sparse: bool, thread: int, threads: int
 ) -> None:
-    """x-steps from iteration law.k on. All threads run this and read rows; the first moves x while another draws."""
-    found, pieces = scratch.found, len(scratch.G)
-    drawer = 1 if threads > 1 else 0
-    if thread == 0:
-        _draw(law, 0, w, scratch)
-        _fold(model, scratch.W, scratch.offset, sparse)
-        found[ENDED] = LIMIT if law.room <= 0 else found[NEXT]
-    step = 0
-    while True:
-        barrier(scratch.meeting, threads)
-        if found[ENDED] != OPEN:
-            return
+    """x-steps from iteration law.k on. All threads run this."""
+    found, n, blocks, K = scratch.found, len(w), len(scratch.offsets), table.shape[1]
+    drawer = threads - 1
+    offset = np.empty(K, scratch.W.dtype)
+    main, rest = np.empty((COLUMNS + 1, K), scratch.W.dtype), np.empty((COLUMNS + 1, K), scratch.W.dtype)
+    _numbers(law, 0, n, scratch, thread, threads)
+    for block in range(thread, blocks, threads):
+        _fold(model, scratch, block, sparse)
+    barrier(scratch.meeting, threads)
+    if thread == drawer:
+        _look_up(law, 0, w, scratch)
+    barrier(scratch.meeting, threads)
+    step = evaluated = skipped = 0
+    ended = LIMIT if law.room <= 0 else found[NEXT]
+    while ended == OPEN:
         m, idle = found[ROWS], found[IDLE]
-        size = -(-m // pieces)
-        size += -size % dense.TILE
-        for turn in range(pieces):  # its own first, whose sums its cache holds; then those of threads that are held up
-            piece = (thread * pieces // threads + turn) % pieces
-            if atomic_add(scratch.claims, piece * LINE, 1) != 0:
-                continue
-            begin, end = min(m, piece * size), min(m, (piece + 1) * size)
-            G, total = scratch.G[piece], scratch.totals[piece]
-            G[:] = 0
-            total[:] = 0
-            _part(
-                V, scratch.rows[begin:end], scratch.W, scratch.offset, rows, table, scratch.shares[begin:end],
-                scratch.new[begin:end], G, total,
-            )  # fmt: skip
+        for k in range(K):
+            offset[k] = 0
+            for block in range(blocks):
+                offset[k] += scratch.offsets[block, k]
+        if thread == 0:
+            scratch.blocks[:] = 0
+        _numbers(law, step + 1, n, scratch, thread, threads)
+        _read(V, rows, table, law, scratch, step, offset, thread, threads)
         barrier(scratch.meeting, threads)
-        _add_up(scratch.G, scratch.totals, thread, threads)
-        barrier(scratch.meeting, threads)
-        step += 1
         if thread == drawer:
-            _draw(law, step, w, scratch)
-        if thread == 0:
             scratch.claims[:] = 0
-            _advance(law, model, scratch, sparse)
+            _look_up(law, step + 1, w, scratch)
+        if law.renews:
+            _renew(table, scratch, step, m, thread, threads)
+        for turn in range(blocks):
+            block = (thread * blocks // threads + turn) % blocks
+            if atomic_add(scratch.blocks, block * LINE, 1) == 0:
+                size = _estimate(law, model, scratch, n, block, sparse, main, rest)
+                _move(model, scratch, block, size, main[:size])
+                _fold(model, scratch, block, sparse)
         barrier(scratch.meeting, threads)
-        if thread == 0:
-            _settle(law, found, (m, idle))
+        if found[OVERFLOW] != 0:
+            if thread == 0:
+                _take_back(law, model, scratch, table, step, m)
+            break
+        step += 1
+        evaluated += m
+        skipped += idle
+        ended = LIMIT if evaluated >= law.room else found[NEXT]
+    if thread == 0:
+        found[STEPS], found[EVALUATED], found[SKIPPED] = step, evaluated, skipped

@@ -9,7 +9,7 @@ from trimlearn._utils.threads import total
 from trimlearn.losses.linear import Linear
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Ridge, Zero
 
-__all__ = ["leading_subspace", "ridge_regression", "solve_symmetric"]
+__all__ = ["leading_subspace", "ridge_regression", "solve_regular", "solve_symmetric"]
 
 DIRECT = 4_000_000  # entries of the design up to which it is written out and factored: a limit on memory, 32 MB
 COLUMNS = 2_000  # columns up to which a p × p matrix is formed: a limit on memory, 32 MB
@@ -100,7 +100,7 @@ def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
     A, T = A / scale / scale[:, None], T / scale[:, None]
     factor, pivots, rank, _ = dpstrf(A, tol=len(A) * np.finfo(np.float64).eps)
     if not np.all(np.diag(factor)[:rank] >= REGULAR):
-        return _least_norm(A, T, scale)
+        return _least_norm(A, T, scale, len(A))
     order, R = pivots - 1, factor[:rank, :rank]
     u = np.zeros_like(T)
     u[order[:rank]] = solve_triangular(R, solve_triangular(R, T[order[:rank]], trans="T"))
@@ -111,24 +111,41 @@ def solve_symmetric(A: np.ndarray, T: np.ndarray) -> np.ndarray:
     return np.asarray(u / scale[:, None])
 
 
+def solve_regular(A: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """A⁻¹t for a positive semidefinite A of one scale, the shortest if A is singular.
+
+    By Cholesky's factors where these are regular: a tenth of the time of singular values at 50 columns.
+    """
+    from scipy.linalg.lapack import dposv
+
+    factor, u, failed = dposv(A, t)
+    pivots = np.diag(factor)
+    if failed or not pivots.min(initial=1.0) > REGULAR * pivots.max(initial=0.0):
+        u = np.linalg.lstsq(A, t, rcond=None)[0]
+    return np.asarray(u)
+
+
 def _least_squares(A: np.ndarray, T: np.ndarray) -> np.ndarray:
     """The least-squares solution of A x = T, of least norm if it is not unique, whatever the scales of A's columns."""
-    scale = _positive(np.linalg.norm(A, axis=0))
-    return _least_norm(A / scale, T, scale)
+    scale, q = _positive(np.linalg.norm(A, axis=0)), A.shape[1]
+    if len(A) < 2 * q:
+        return _least_norm(A / scale, T, scale, max(A.shape))
+    R = np.asarray(np.linalg.qr(np.hstack([A / scale, T]), mode="r"))[:q]  # a third of the time of a tall SVD
+    return _least_norm(R[:, :q], R[:, q:], scale, len(A))
 
 
 def _positive(scale: np.ndarray) -> np.ndarray:
     return np.where(scale > 0, scale, 1.0)
 
 
-def _least_norm(A: np.ndarray, T: np.ndarray, scale: np.ndarray) -> np.ndarray:
-    """x = u/scale for the least-squares solution u of A u = T that makes x shortest.
+def _least_norm(A: np.ndarray, T: np.ndarray, scale: np.ndarray, size: int) -> np.ndarray:
+    """x = u/scale for the least-squares solution u of A u = T that makes x shortest. size: of the sums in A.
 
     The rank is judged on A, whose columns are of one scale; a cut-off on the unscaled matrix would take a feature of
     small scale for nothing.
     """
     U, s, Vt = np.linalg.svd(A, full_matrices=len(A) < A.shape[1])
-    rank = int(np.count_nonzero(s > s.max(initial=0.0) * max(A.shape) * np.finfo(np.float64).eps))
+    rank = int(np.count_nonzero(s > s.max(initial=0.0) * size * np.finfo(np.float64).eps))
     u = Vt[:rank].T @ ((U[:, :rank].T @ T) / s[:rank, None])
     if rank < A.shape[1]:
         u = _shortest(u, Vt[rank:].T, scale)

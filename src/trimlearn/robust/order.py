@@ -54,15 +54,17 @@ def weighted_medians(Z: Floats, s: Floats) -> Floats:
     return np.asarray(0.5 * (Z[order[low, columns], columns] + Z[order[high, columns], columns]))
 
 
-def hth_smallest(F: Floats, s: Floats, h: float) -> Floats:
+def hth_smallest(F: Floats, s: Floats | None, h: float) -> Floats:
     """For each row of F (K, n) the value up to which its smallest entries hold the weight h, as a column (K, 1).
+
+    s: None for one each, here and in the two functions below, which then need not find that out.
 
     >>> hth_smallest(np.array([[3.0, 1.0, 2.0]]), np.ones(3), 2.0)
     array([[2.]])
     """
     n = F.shape[1]
-    if np.all(s == s[0]):
-        k = min(int(np.ceil(h / s[0] - ROUNDING * n)), n) - 1
+    if s is None or np.all(s == s[0]):
+        k = min(int(np.ceil((h if s is None else h / s[0]) - ROUNDING * n)), n) - 1
         return np.asarray(np.partition(F, k, axis=1)[:, k : k + 1])
     order = np.argsort(F, axis=1)
     held = np.cumsum(s[order], axis=1)
@@ -70,28 +72,29 @@ def hth_smallest(F: Floats, s: Floats, h: float) -> Floats:
     return np.take_along_axis(F, np.take_along_axis(order, np.minimum(k, n - 1), axis=1), axis=1)
 
 
-def keep_smallest(F: Floats, s: Floats, h: float) -> Floats:
+def keep_smallest(F: Floats, s: Floats | None, h: float) -> Floats:
     """sᵢwᵢ (K, n) for the best weights w of each row of F: h goes to its smallest entries, and ties share alike.
 
     >>> keep_smallest(np.array([[3.0, 1.0, 2.0, 2.0]]), np.ones(4), 2.0)
     array([[0. , 1. , 0.5, 0.5]])
     """
-    if h >= s.sum() * (1 - ROUNDING):
-        return np.broadcast_to(s, F.shape)
+    if h >= (F.shape[1] if s is None else s.sum()) * (1 - ROUNDING):
+        return np.broadcast_to(1.0 if s is None else s, F.shape)
     return keep_up_to(F, s, h, hth_smallest(F, s, h))
 
 
-def keep_up_to(F: Floats, s: Floats, h: float, threshold: Floats) -> Floats:
+def keep_up_to(F: Floats, s: Floats | None, h: float, threshold: Floats) -> Floats:
     """The same where the h-th smallest of each row is known, as a column (K, 1).
 
     >>> keep_up_to(np.array([[3.0, 1.0, 2.0, 2.0]]), np.ones(4), 2.0, np.array([[2.0]]))
     array([[0. , 1. , 0.5, 0.5]])
     """
-    kept = s * (F <= threshold)
-    beyond = kept.sum(axis=1) - h
+    within = F <= threshold
+    kept = within.astype(np.float64) if s is None else s * within
+    beyond = (np.count_nonzero(within, axis=1) if s is None else kept.sum(axis=1)) - h
     if not beyond.any():  # h ends with a row, as it does without weights and ties: done in half the time
         return kept
-    tied = s * (F == threshold)
+    tied = (F == threshold) * (1.0 if s is None else s)
     return np.asarray(kept - np.clip(beyond / tied.sum(axis=1), 0.0, 1.0)[:, None] * tied)
 
 

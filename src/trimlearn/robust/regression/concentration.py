@@ -76,7 +76,7 @@ def _together(sample: RegressionSample, U: np.ndarray, steps: int, stretch: floa
         if step == steps or not len(gone) + len(back):
             break
         if len(gone):
-            plain[gone] = sample.fit(C[on])
+            plain[gone] = sample.fit(C if len(gone) == len(C) else C[on])
             U[gone], ahead[gone] = plain[gone] + stretch * (plain[gone] - U[gone]), stretch > 0
         U[back], ahead[back] = plain[back], False
         active = np.concatenate([gone, back])

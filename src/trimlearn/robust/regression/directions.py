@@ -9,6 +9,7 @@ D. Peña and V. Yohai (1999), A fast procedure for outlier diagnostics in large 
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 
 from trimlearn.robust.regression.elemental import RegressionSample, ridged
 
@@ -52,12 +53,22 @@ def completed(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
         M = np.stack([sample.moments(sample.trim(sample.losses(u[None])))[0] for u in U])
     else:
         M = sample.moments(sample.trim(sample.losses(U)))
-    values, V = np.linalg.eigh(M[:, : sample.r, : sample.r])
     ends = U.copy()
-    for b, off in enumerate(values <= UNSEEN * values[:, -1:]):
-        if off.any():
-            ends[b] = _completed(sample, U[b], V[b][:, off])
+    for b, G in enumerate(M[:, : sample.r, : sample.r]):
+        unseen = _unseen(G)
+        if unseen.size:
+            ends[b] = _completed(sample, U[b], unseen)
     return ends
+
+
+def _unseen(G: np.ndarray) -> np.ndarray:
+    """The directions (r, some) that rows with the moments G do not see: none, as a rule, and then Cholesky's factors of
+    what is left beyond the limit say so in a twentieth of the time that eigenvalues take."""
+    limit = UNSEEN * float(np.trace(G))  # no less than UNSEEN times the largest eigenvalue
+    if not dpotrf(G - limit * np.eye(len(G)), overwrite_a=True)[1]:
+        return np.empty((len(G), 0))
+    values, V = np.linalg.eigh(G)
+    return np.asarray(V[:, values <= UNSEEN * values[-1]])
 
 
 def _completed(sample: RegressionSample, u: np.ndarray, unseen: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ class RegressionSample:
         self.Q, self.t, self.h = Q, t, h
         self.n, self.r = Q.shape
         self.m = np.ones(self.n) if m is None else m
-        self._ones = bool(np.all(self.m == 1))
+        self._s = None if np.all(self.m == 1) else self.m
         self._Z = np.column_stack([Q, t])
         self._energy = np.einsum("ij,ij->i", self._Z, self._Z)
         self._left, self._right = np.triu_indices(self.r + 1)
@@ -44,6 +44,8 @@ class RegressionSample:
 
     def fit(self, C: np.ndarray) -> np.ndarray:
         """argmin_u Σᵢ C[b, i](tᵢ − Qᵢu)² for every b, by the normal equations."""
+        if self.many:  # one by one, while the moments are in the cache
+            return np.concatenate([self.solved(self._moment(c)[None]) for c in C])
         return self.solved(self.moments(C))
 
     def solved(self, M: np.ndarray) -> np.ndarray:
@@ -104,8 +106,9 @@ class RegressionSample:
 
     def losses(self, U: np.ndarray) -> np.ndarray:
         """(tᵢ − Qᵢu)² for every u of the batch and every row."""
-        F = self.t - U @ self.Q.T
-        return np.asarray(F * F)
+        F = U @ self.Q.T
+        np.subtract(self.t, F, out=F)
+        return np.asarray(np.multiply(F, F, out=F))
 
     def loss(self, u: np.ndarray) -> np.ndarray:
         """The same for one u, in one array: a page of fresh memory costs as much as the sums in it."""
@@ -119,24 +122,25 @@ class RegressionSample:
 
     def trim(self, F: np.ndarray) -> np.ndarray:
         """The masses C = m·w of the best w for the losses of every start."""
-        return keep_smallest(F, self.m, self.h)
+        return keep_smallest(F, self._s, self.h)
 
     def kept(self, F: np.ndarray, near: float | None = None) -> tuple[np.ndarray, float]:
         """The same for one start, with losses F (n,), and the largest loss that is kept. near: where that may be."""
         if near is None or self.n < BRACKETED or self.h >= self.m.sum():
-            level = float(hth_smallest(F[None], self.m, self.h)[0, 0])
+            level = float(hth_smallest(F[None], self._s, self.h)[0, 0])
         else:
             level = self._level(F, near)
-        return keep_up_to(F[None], self.m, self.h, np.array([[level]]))[0], level
+        return keep_up_to(F[None], self._s, self.h, np.array([[level]]))[0], level
 
     def _level(self, F: np.ndarray, near: float) -> float:
         """The largest loss that is kept, from the rows about ``near`` if it is there: ten times as fast."""
         below, beyond = F < near * (1 - BRACKET), F > near * (1 + BRACKET)
         rows = np.flatnonzero(~(below | beyond))
-        left = self.h - (float(np.count_nonzero(below)) if self._ones else float(self.m @ below))
-        if not 0 < left <= self.m[rows].sum():
-            return float(hth_smallest(F[None], self.m, self.h)[0, 0])
-        return float(hth_smallest(F[None, rows], self.m[rows], left)[0, 0])
+        left = self.h - (float(np.count_nonzero(below)) if self._s is None else float(self.m @ below))
+        m = None if self._s is None else self.m[rows]
+        if not 0 < left <= (len(rows) if m is None else m.sum()):
+            return float(hth_smallest(F[None], self._s, self.h)[0, 0])
+        return float(hth_smallest(F[None, rows], m, left)[0, 0])
 
     # --- subsets ------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from trimlearn.robust.regression.concentration import CONVERGED
 from trimlearn.robust.regression.elemental import RegressionSample, Sum, ridged
 from trimlearn.robust.regression.leverage import Leverages
 
-__all__ = ["End", "exchange", "exchanged", "settled"]
+__all__ = ["End", "Exchanges", "exchanged", "settled"]
 
 PAIRED = 300  # rows on either side of the threshold tried in pairs: see python -m benchmarks.calibration lts
 SETTLED = 100  # concentration steps after an exchange at most, a limit on time: a few are enough
@@ -35,24 +35,41 @@ class End:
     e: np.ndarray | None = None  # their residuals, where these are known
 
 
-def exchange(sample: RegressionSample, u: np.ndarray, rounds: int) -> tuple[np.ndarray, float]:
-    """Leave fixed points of concentration: the best exchange of mass between two rows, then concentration again.
+@final
+class Exchanges:
+    """Exchanges from one end of concentration: the best one of mass between two rows, then concentration again.
 
     With residuals e, G = Σ cᵢqᵢqᵢᵀ and hᵢⱼ = qᵢᵀG⁻¹qⱼ, moving mass δ from row i to row j lowers the minimum over u by
     [(1/δ + hⱼⱼ)eᵢ² − 2hᵢⱼeᵢeⱼ − (1/δ − hᵢᵢ)eⱼ²] / [(1/δ − hᵢᵢ)(1/δ + hⱼⱼ) + hᵢⱼ²].
     """
-    c, level = sample.kept(sample.loss(u))
-    end = settled(sample, sample.summed(c), level)
-    leverages = Leverages(sample.Q)
-    for _ in range(rounds):
-        moved = exchanged(sample, end, leverages) if end.value > EXACT * sample.h else None
+
+    def __init__(self, sample: RegressionSample, u: np.ndarray, known: dict[bytes, End | None] | None = None) -> None:
+        """known: what follows an end, by the rows that it keeps, for walks that are taken one after the other: on few
+        rows they meet."""
+        c, level = sample.kept(sample.loss(u))
+        self._sample, self._leverages, self._known = sample, Leverages(sample.Q), {} if known is None else known
+        self.end, self.over = settled(sample, sample.summed(c), level), False
+
+    def advance(self, rounds: int) -> Exchanges:
+        """So many of them at most; it is ``over`` once one was in vain."""
+        for _ in range(rounds):
+            kept = self.end.kept.c.tobytes()
+            if kept not in self._known:
+                self._known[kept] = self._next()
+            found = self._known[kept]
+            if found is None:
+                self.over = True
+                break
+            self.end = found
+        return self
+
+    def _next(self) -> End | None:
+        sample, end = self._sample, self.end
+        moved = exchanged(sample, end, self._leverages) if end.value > EXACT * sample.h else None
         if moved is None:
-            break
+            return None
         found = settled(sample, sample.moved(moved, end.kept), end.level)
-        if not found.value < end.value * (1 - GAIN):
-            break
-        end = found
-    return end.u, end.value
+        return found if found.value < end.value * (1 - GAIN) else None
 
 
 def settled(sample: RegressionSample, kept: Sum, level: float | None = None) -> End:
@@ -66,6 +83,8 @@ def settled(sample: RegressionSample, kept: Sum, level: float | None = None) -> 
         value = float(c @ F)
         if not value < best.value * (1 - CONVERGED):
             return replace(best, e=e)
+        if np.array_equal(c, best.kept.c):  # u is the fit to them already
+            return End(u, best.kept, value, level, u, e)
         kept = sample.moved(c, best.kept)
         best = End(u, kept, value, level, sample.solved(kept.M[None])[0])
     return best
@@ -78,10 +97,13 @@ def exchanged(sample: RegressionSample, end: End, leverages: Leverages) -> np.nd
     inverse, lever = leverages.at(C, ridged(M[: sample.r, : sample.r]))
     give = _first(np.where(C > 0, -(e**2) / np.maximum(1 - C * lever, GAIN), np.inf))
     take = _first(np.where(C < sample.m, e**2 / (1 + sample.m * lever), np.inf))
-    if not len(take):
+    free = sample.m - C
+    may_give, may_take = _hopeful((C[give], e[give], lever[give]), (free[take], e[take], lever[take]))
+    give, take = give[may_give], take[may_take]
+    if not len(give) or not len(take):
         return None
     cross = (sample.Q[give] @ inverse) @ sample.Q[take].T
-    a, b, delta, gain = _best_pair(cross, (C[give], e[give], lever[give]), ((sample.m - C)[take], e[take], lever[take]))
+    a, b, delta, gain = _best_pair(cross, (C[give], e[give], lever[give]), (free[take], e[take], lever[take]))
     if not gain > GAIN * float(C @ e**2):
         return None
     moved = C.copy()
@@ -91,6 +113,26 @@ def exchanged(sample: RegressionSample, end: End, leverages: Leverages) -> np.nd
 
 
 Side = tuple[np.ndarray, np.ndarray, np.ndarray]  # of rows: the mass each may move, its residual, its leverage
+
+
+def _hopeful(give: Side, take: Side) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows may be one of a pair that gains: those about the threshold, as a rule, a tenth of all.
+
+    hᵢⱼ² ≤ hᵢᵢhⱼⱼ, so that with a = δhᵢᵢ and b = δhⱼⱼ a pair gains only where |eⱼ| < |eᵢ|·ρ for
+    ρ = (√(ab) + √(1 + b − a))/(1 − a), which grows with a and with b, and these with δ.
+    """
+    (mass, e, lever), (free, other, theirs) = give, take
+    if not len(e) or not len(other):
+        return np.zeros(len(e), dtype=bool), np.zeros(len(other), dtype=bool)
+    a, b, e, other = np.minimum(mass * lever, 1 - GAIN), free * theirs, np.abs(e), np.abs(other)
+
+    def reach(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return np.asarray((np.sqrt(a * b) + np.sqrt(1 + b - a)) / (1 - a))
+
+    may_give = e * reach(a, b.max()) >= other.min()
+    if not may_give.any():
+        return may_give, np.zeros(len(other), dtype=bool)
+    return may_give, other <= e[may_give].max() * reach(a[may_give].max(), b)
 
 
 def _best_pair(cross: np.ndarray, give: Side, take: Side) -> tuple[int, int, float, float]:

@@ -20,7 +20,7 @@ from trimlearn.robust.regression.concentration import CONVERGED, Ends, concentra
 from trimlearn.robust.regression.coordinates import DistinctRows
 from trimlearn.robust.regression.directions import absolute_start, completed, directed_starts, sensitive_starts
 from trimlearn.robust.regression.elemental import RegressionSample
-from trimlearn.robust.regression.exchange import exchange
+from trimlearn.robust.regression.exchange import End, Exchanges
 from trimlearn.robust.regression.lms import minimax_ends, minimax_starts
 from trimlearn.weights import CappedSimplex
 from trimlearn.weights.simplex import snap_h
@@ -118,16 +118,21 @@ def search(rows: DistinctRows, h: float, seed: int, starts: int | None) -> np.nd
         U = np.vstack([_best(U, values, best), _basins(sample, U, values, BASINS)])
     U = _best(*_converged(samples[-1], U), ENDS)
     rounds = int(EXCHANGES * min(1.0, EXCHANGED / len(rows.t)) ** 2)
-    if not rounds:
-        return U
-    U = _exchanged(samples[-1], U, min(rounds, HEAT))
-    return U if rounds <= HEAT else np.vstack([_exchanged(samples[-1], U[:LEFT], rounds - HEAT), U[LEFT:]])
+    return _exchanged(samples[-1], U, rounds) if rounds else U
 
 
 def _exchanged(sample: RegressionSample, U: np.ndarray, rounds: int) -> np.ndarray:
-    """The ends of exchanges from U, best first."""
-    ends = each(lambda u: exchange(sample, u, rounds), U) if sample.many else [exchange(sample, u, rounds) for u in U]
-    return np.array([u for u, _ in sorted(ends, key=lambda end: end[1])])
+    """The ends of exchanges from U, best first: of all of them at first, then of those that are left."""
+    first = min(rounds, HEAT)
+    if sample.many:
+        walks = each(lambda u: Exchanges(sample, u).advance(first), U)
+    else:  # done before a thread is woken
+        known: dict[bytes, End | None] = {}
+        walks = [Exchanges(sample, u, known).advance(first) for u in U]
+    walks.sort(key=lambda walk: walk.end.value)
+    each(lambda walk: walk.advance(rounds - first), [walk for walk in walks[:LEFT] if not walk.over])
+    walks[:LEFT] = sorted(walks[:LEFT], key=lambda walk: walk.end.value)
+    return np.array([walk.end.u for walk in walks])
 
 
 def _converged(sample: RegressionSample, U: np.ndarray, tol: float = CONVERGED) -> Ends:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from trimlearn.losses.exact import solve_regular
 from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
@@ -139,8 +140,9 @@ class WeightedRows:
 
     def step(self, w: Vector, r: Vector) -> tuple[Vector, Vector]:
         """The change of x, and of predictions, that makes Σ cᵢwᵢ(rᵢ − Aᵢδ)² least."""
-        W = self._Q * (self.c * w)[:, None]
-        u = np.linalg.lstsq(W.T @ self._Q, W.T @ np.where(w > 0, r, 0.0), rcond=None)[0]
+        root = np.sqrt(self.c * w)
+        Q = self._Q * root[:, None]
+        u = solve_regular(Q.T @ Q, Q.T @ (root * np.where(w > 0, r, 0.0)))
         return self._back @ u, self._Q @ u
 
 
