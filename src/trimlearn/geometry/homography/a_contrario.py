@@ -90,9 +90,11 @@ class Chance:
         return np.minimum(pi * np.maximum(e2 / self.area, EXACT**2), 1.0)
 
     def _log_nfa(self, k: Floats, e2: Floats) -> Floats:
-        enough = k > 4.5
-        tests = log(max(self.n - 4.0, 1.0)) + _log_choose(self.n, k) + _log_choose(k, 4.0)
-        return np.where(enough, tests + (k - 4.0) * np.log(self._alpha(e2)), inf)
+        # C(n, k) C(k, 4) = n! / (4! (k − 4)! (n − k)!)
+        constant = log(max(self.n - 4.0, 1.0)) + gammaln(self.n + 1.0) - log(24.0)
+        kept = np.maximum(k - 4.0, 0.5)
+        tests = constant - gammaln(kept + 1.0) - gammaln(np.maximum(self.n - k, 0.0) + 1.0)
+        return np.where(k > 4.5, tests + kept * np.log(self._alpha(e2)), inf)
 
 
 def _on_line(points: Floats, rows: Ints, width: Floats) -> Bools:
