@@ -626,3 +626,13 @@ def test_probabilities_are_made_when_they_are_asked_for_and_anew_for_another_fit
     fewer = model.fit(half.src[:100], half.dst[:100])
     assert fewer.outlier_probability_.shape == (100,)
     assert not hasattr(TrimmedHomography(), "outlier_probability_")
+
+
+def test_a_few_matches_off_a_line_that_holds_the_others_fix_the_homography() -> None:
+    for seed in range(15, 25):  # with seed 15 matches just beside the line once were evidence enough: 125 px off
+        rng = np.random.default_rng(seed)
+        H, x = random_scene(rng, 100, 0.0).H, rng.uniform(0, 1000, 100)
+        line = np.column_stack([x, 0.5 * x + 20.0]) + rng.normal(0, 0.5, (100, 2))
+        src = np.vstack([rng.uniform(0, SIZE, (10, 2)), line])
+        model = TrimmedHomography().fit(src, transform(H, src) + rng.normal(0, 0.5, src.shape))
+        assert corner_error(model.homography_, H) < 5.0 and model.inlier_mask_[:10].sum() >= 8

@@ -82,6 +82,7 @@ class SampleSearch:
         self.on_a_line: Candidate | None = None  # the best of those whose matches fix no homography
         self.drawn = 0
         self._reached = 0  # how often the best was
+        self._off_line = 0.0  # the share of its matches that are off one line: where it is large, all like it are fixed
         self._rng = np.random.default_rng(seed)
         self._moments = PairMoments(pairs.normalised)
         self._guided = pairs.scores is not None
@@ -105,6 +106,7 @@ class SampleSearch:
             self.best, self.on_a_line, self._reached, self.drawn = None, None, 0, every  # without a word from the seed
             self._try(_all_fours(n), EXTREME)
             return self.best
+        self._look_beside()
         self._look_closer()
         self._widen()
         return self.best
@@ -123,6 +125,27 @@ class SampleSearch:
             self._compare(found)
             if found.score - before.score <= SETTLED[1] * abs(before.score):
                 return
+
+    def _look_beside(self) -> None:
+        """Where most that agree are on a line, samples of two of these and two of the others (Chum, Werner and Matas
+        2005, DEGENSAC): few are off the line, and a sample of any four seldom has two of them."""
+        for _ in range(CLOSER):
+            line = self.on_a_line
+            if line is None or (self.best is not None and self.best.score > line.score):
+                return
+            others = np.setdiff1d(np.arange(len(self.pairs)), line.rows)
+            if len(others) < 2:
+                return
+            samples = np.column_stack([self._twos(line.rows), self._twos(others)])
+            H = four_point(self.pairs.normalised, samples, EXTREME)
+            if len(H):
+                self._polish(H[_top(self._worth(H, self.pairs, one_way_errors), ABREAST)], to_the_top=True)
+
+    def _twos(self, rows: Ints) -> Ints:
+        """Two distinct ones of these rows, INNER times: (INNER, 2)."""
+        first = self._rng.integers(len(rows), size=INNER)
+        second = (first + self._rng.integers(1, len(rows), size=INNER)) % len(rows)
+        return np.asarray(rows[np.column_stack([first, second])])
 
     def _look_closer(self) -> None:
         """Samples of the inliers only, as long as they lead further up (Chum, Matas and Kittler 2003, LO-RANSAC).
@@ -230,7 +253,7 @@ class SampleSearch:
         self._reached += again
         if before is not None and found.score <= before.score:
             return
-        if again or self._is_fixed(found):
+        if (again and self._off_line >= LINE) or self._is_fixed(found):
             self.best, self._reached = found, self._reached if again else 1
         elif self.on_a_line is None or found.score > self.on_a_line.score:
             self.on_a_line = found
@@ -241,14 +264,18 @@ class SampleSearch:
         If all of an error is one point's, that one is e/√2 pixels of the coarser image off, and more in the finer one.
         """
         if self.chance.n <= 4.5 or not found.is_certain:  # four fit always; chance is judged elsewhere
+            self._off_line = 0.0
             return True
+        shares: list[float] = []
         H, (k, limit, _) = self.pairs.to_pixels(found.H), found.significance
         width = 0.5**0.5 * found.noise.threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
-            own = width * np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
-            off = self.chance.off_a_line(found.e2 <= limit, limit, points, own)
+            pixel = np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
+            off = self.chance.off_a_line(found.e2 <= limit, limit, points, width, pixel)
             if off.k < LINE * k and off.log_nfa > log(CERTAIN):
                 return False
+            shares.append(off.k / k)
+        self._off_line = min(shares)
         return True
 
     def _scored(self, H: Floats) -> tuple[Any, Floats]:
