@@ -16,8 +16,8 @@ __all__ = ["Chance", "Significance"]
 
 EXACT = 1e-6  # of the image's side: smaller errors are rounding, since coordinates read as float32 have 6·10⁻⁸ of it
 # Lines tried, and points each is tried on. If half of the points are on one line, both points that define a line are on
-# it with probability ¼: that none of 200 does is as likely as 0.75²⁰⁰ = 10⁻²⁵.
-LINES = 200
+# it with probability ¼: that none of 100 does is as likely as 0.75¹⁰⁰ = 3·10⁻¹³.
+LINES = 100
 
 
 class Significance(NamedTuple):
@@ -75,9 +75,12 @@ class Chance:
         at = int(np.argmin(values))
         return Significance(float(k[at]), float(e2[order[at]]), float(values[at]))
 
-    def off_a_line(self, within: Bools, limit: float, points: Floats, width: float, pixel: Floats) -> Significance:
+    def off_a_line(
+        self, within: Bools, limit: float, points: Floats, width: float, pixel: Floats, many: float
+    ) -> Significance:
         """What the matches ``within`` √``limit`` mean that are off the line which holds most of them, given the
-        ``width`` that noise gives a line; ``pixel`` (n,): that of the coarser image, in those of this one.
+        ``width`` that noise gives a line; ``pixel`` (n,): that of the coarser image, in those of this one. ``many`` of
+        them need no test.
 
         Maps that keep the line move a match by no more than in proportion to its distance d from it. So one that is
         within e of where it belongs is so by chance with probability α = πe²/d², not by the area of the image: those
@@ -86,15 +89,16 @@ class Chance:
         """
         distance = _from_line(points, np.flatnonzero(within), width * pixel) / pixel
         off = within & (distance > width)
-        if not off.any():
-            return Significance(0.0, limit, inf)
+        count = float(self.s[off].sum())
+        if count == 0.0 or count >= many:
+            return Significance(count, limit, -inf if count else inf)
         far = np.flatnonzero(off)[np.argsort(-distance[off], kind="stable")]
         s, n = self.s[far], float(self.s[off | ~within].sum())
         log_alpha = np.log(np.minimum(pi * max(limit, EXACT**2 * self.area) / np.square(distance[far]), 1.0))
         k, free = np.cumsum(s), log_alpha[0] + 0.5 * log_alpha[min(1, len(far) - 1)]
         tests = log(max(n - 2.0, 1.0)) + _log_choose(n, k) + _log_choose(np.maximum(k, 2.0), 2.0)
         values = np.where(k > 1.5, tests + np.cumsum(s * log_alpha) - free, inf)
-        return Significance(float(k[-1]), limit, float(values.min()))
+        return Significance(count, limit, float(values.min()))
 
     def _alpha(self, e2: Any) -> Any:
         return np.minimum(pi * np.maximum(e2 / self.area, EXACT**2), 1.0)

@@ -271,8 +271,8 @@ class SampleSearch:
         width = 0.5**0.5 * found.noise.threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
             pixel = np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
-            off = self.chance.off_a_line(found.e2 <= limit, limit, points, width, pixel)
-            if off.k < LINE * k and off.log_nfa > log(CERTAIN):
+            off = self.chance.off_a_line(found.e2 <= limit, limit, points, width, pixel, LINE * k)
+            if off.log_nfa > log(CERTAIN):
                 return False
             shares.append(off.k / k)
         self._off_line = min(shares)
