@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
+from math import comb
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 from trimlearn import Problem
 from trimlearn.geometry import TrimmedHomography
 from trimlearn.geometry.homography.points import FAR, PointPairs
+from trimlearn.geometry.homography.search import FIRST
 from trimlearn.geometry.homography.synthetic import SIZE, SyntheticMatches, corner_error, random_scene
 from trimlearn.geometry.homography.transfer import squared_errors, squared_transfer, transform
 from trimlearn.losses import Homography
@@ -592,3 +594,45 @@ def test_rounding_far_from_the_origin_is_small_up_to_the_limit() -> None:
         moved = PointPairs(src + 1000 * extents, transform(H, src) + 1000 * extents)
         errors.append(np.sqrt(squared_transfer(there @ H @ np.linalg.inv(there), moved).max()))
     assert errors[0] < 0.01 < errors[1] < 0.2 and errors[2] > 1.0
+
+
+# -- leaving early ----------------------------------------------------------------------------------------------------
+
+
+def test_few_matches_that_are_all_right_are_left_early_and_doubtful_ones_not() -> None:
+    rng = np.random.default_rng(4)
+    clear, doubtful = random_scene(rng, 30, 0.0), random_scene(rng, 30, 0.6)
+    sure = TrimmedHomography().fit(clear.src, clear.dst)
+    assert sure.n_samples_ == FIRST and sure.inlier_mask_.mean() > 0.9
+    for seed in (1, 2):  # every sample was tried: the seed has no say
+        others = [TrimmedHomography(random_state=s).fit(doubtful.src, doubtful.dst) for s in (0, seed)]
+        assert [m.n_samples_ for m in others] == [comb(30, 4)] * 2
+        np.testing.assert_allclose(others[0].homography_, others[1].homography_, rtol=1e-9)
+
+
+def test_half_of_the_matches_wrong_take_one_batch_and_the_seed_has_no_say() -> None:
+    scene = random_scene(np.random.default_rng(3), 1000, 0.5)
+    models = [TrimmedHomography(random_state=seed).fit(scene.src, scene.dst) for seed in range(3)]
+    assert all(m.n_samples_ == FIRST for m in models)
+    assert max(corner_error(m.homography_, models[0].homography_) for m in models) < 0.01
+
+
+def test_probabilities_are_made_when_they_are_asked_for_and_anew_for_another_fit(half: SyntheticMatches) -> None:
+    model = TrimmedHomography().fit(half.src, half.dst)
+    assert "outlier_probability_" not in vars(model)
+    first = model.outlier_probability_
+    assert first is model.outlier_probability_ and np.all((first >= 0) & (first <= 1))
+    np.testing.assert_array_equal(model.outlier_table()["probability"], first[model.outlier_table()["row"]])
+    fewer = model.fit(half.src[:100], half.dst[:100])
+    assert fewer.outlier_probability_.shape == (100,)
+    assert not hasattr(TrimmedHomography(), "outlier_probability_")
+
+
+def test_a_few_matches_off_a_line_that_holds_the_others_fix_the_homography() -> None:
+    for seed in range(15, 25):  # with seed 15 matches just beside the line once were evidence enough: 125 px off
+        rng = np.random.default_rng(seed)
+        H, x = random_scene(rng, 100, 0.0).H, rng.uniform(0, 1000, 100)
+        line = np.column_stack([x, 0.5 * x + 20.0]) + rng.normal(0, 0.5, (100, 2))
+        src = np.vstack([rng.uniform(0, SIZE, (10, 2)), line])
+        model = TrimmedHomography().fit(src, transform(H, src) + rng.normal(0, 0.5, src.shape))
+        assert corner_error(model.homography_, H) < 5.0 and model.inlier_mask_[:10].sum() >= 8

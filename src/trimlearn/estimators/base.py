@@ -151,7 +151,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         as new ones, without probabilities."""
         training = vars(self).get("_training")
         if training is not None and _same(data, training):
-            return self.outlier_scores_, self.weights_, vars(self).get("outlier_probability_")
+            return self.outlier_scores_, self.weights_, getattr(self, "outlier_probability_", None)
         scores = self._scores(data)
         return scores, np.where(scores <= self.threshold_, 1.0, 0.0), None
 
@@ -176,7 +176,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         names = vars(self).get("_row_names")
         columns: dict[str, Any] = {"row": order if names is None else names[order]}
         columns["score"] = self.outlier_scores_[order]
-        if "outlier_probability_" in vars(self):
+        if hasattr(self, "outlier_probability_"):
             columns["probability"] = self.outlier_probability_[order]
         quick = len(self.weights_) * int(getattr(self, "n_features_in_", 1)) <= QUICK
         if "_table" in vars(self) or (quick and "_training" in vars(self)):

@@ -16,8 +16,8 @@ __all__ = ["Chance", "Significance"]
 
 EXACT = 1e-6  # of the image's side: smaller errors are rounding, since coordinates read as float32 have 6·10⁻⁸ of it
 # Lines tried, and points each is tried on. If half of the points are on one line, both points that define a line are on
-# it with probability ¼: that none of 200 does is as likely as 0.75²⁰⁰ = 10⁻²⁵.
-LINES = 200
+# it with probability ¼: that none of 100 does is as likely as 0.75¹⁰⁰ = 3·10⁻¹³.
+LINES = 100
 
 
 class Significance(NamedTuple):
@@ -75,35 +75,55 @@ class Chance:
         at = int(np.argmin(values))
         return Significance(float(k[at]), float(e2[order[at]]), float(values[at]))
 
-    def off_a_line(self, within: Bools, limit: float, points: Floats, width: Floats) -> Significance:
+    def off_a_line(
+        self, within: Bools, limit: float, points: Floats, width: float, pixel: Floats, many: float
+    ) -> Significance:
         """What the matches ``within`` √``limit`` mean that are off the line which holds most of them, given the
-        ``width`` (n,) that the noise of each point gives a line.
+        ``width`` that noise gives a line; ``pixel`` (n,): that of the coarser image, in those of this one. ``many`` of
+        them need no test.
 
-        A line leaves a homography three degrees of freedom: two matches fit anyhow, and so C(k, 2) α^(k − 3/2).
+        Maps that keep the line move a match by no more than in proportion to its distance d from it. So one that is
+        within e of where it belongs is so by chance with probability α = πe²/d², not by the area of the image: those
+        just beside the line mean nothing. A line leaves a homography three degrees of freedom: two matches fit anyhow,
+        and so NFA = (n − 2) C(n, k) C(k, 2) times the product of all α but the smallest one and a half.
         """
-        off = within & ~_on_line(points, np.flatnonzero(within), width)
-        k, n = float(self.s[off].sum()), float(self.s[off | ~within].sum())
-        tests = log(max(n, 1.0)) + _log_choose(n, k) + _log_choose(max(k, 2.0), 2.0)
-        return Significance(k, limit, float(tests + (k - 1.5) * log(self._alpha(limit))))
+        distance = _from_line(points, np.flatnonzero(within), width * pixel) / pixel
+        off = within & (distance > width)
+        count = float(self.s[off].sum())
+        if count == 0.0 or count >= many:
+            return Significance(count, limit, -inf if count else inf)
+        far = np.flatnonzero(off)[np.argsort(-distance[off], kind="stable")]
+        s, n = self.s[far], float(self.s[off | ~within].sum())
+        log_alpha = np.log(np.minimum(pi * max(limit, EXACT**2 * self.area) / np.square(distance[far]), 1.0))
+        k, free = np.cumsum(s), log_alpha[0] + 0.5 * log_alpha[min(1, len(far) - 1)]
+        tests = log(max(n - 2.0, 1.0)) + _log_choose(n, k) + _log_choose(np.maximum(k, 2.0), 2.0)
+        values = np.where(k > 1.5, tests + np.cumsum(s * log_alpha) - free, inf)
+        return Significance(count, limit, float(values.min()))
 
     def _alpha(self, e2: Any) -> Any:
         return np.minimum(pi * np.maximum(e2 / self.area, EXACT**2), 1.0)
 
     def _log_nfa(self, k: Floats, e2: Floats) -> Floats:
-        enough = k > 4.5
-        tests = log(max(self.n - 4.0, 1.0)) + _log_choose(self.n, k) + _log_choose(k, 4.0)
-        return np.where(enough, tests + (k - 4.0) * np.log(self._alpha(e2)), inf)
+        # C(n, k) C(k, 4) = n! / (4! (k − 4)! (n − k)!)
+        constant = log(max(self.n - 4.0, 1.0)) + gammaln(self.n + 1.0) - log(24.0)
+        kept = np.maximum(k - 4.0, 0.5)
+        tests = constant - gammaln(kept + 1.0) - gammaln(np.maximum(self.n - k, 0.0) + 1.0)
+        return np.where(k > 4.5, tests + kept * np.log(self._alpha(e2)), inf)
 
 
-def _on_line(points: Floats, rows: Ints, width: Floats) -> Bools:
-    """Which points are within their ``width`` of the line through two of ``rows`` that has most of these so near."""
+def _from_line(points: Floats, rows: Ints, width: Floats) -> Floats:
+    """How far points are from the line that has most of ``rows`` within their ``width``: the best through two of them,
+    then the one of least squares through those on it, as two alone magnify their noise at its ends."""
     first, second, tried = rows[(_drawn() * len(rows)).astype(np.int64)]
     a, b = points[first], points[second]
     along = np.where((a == b).all(axis=1, keepdims=True), [1.0, 0.0], b - a)  # through one point any line
     normal = along[:, ::-1] * [1.0, -1.0] / np.hypot(along[:, :1], along[:, 1:])
     near = np.abs(points[tried] @ normal.T - np.sum(a * normal, axis=1)) <= width[tried, None]
     best = int(np.argmax(np.count_nonzero(near, axis=0)))
-    return np.asarray(np.abs((points - a[best]) @ normal[best]) <= width)
+    on = points[rows[np.abs((points[rows] - a[best]) @ normal[best]) <= width[rows]]]
+    centred = on - on.mean(axis=0)
+    across = np.linalg.eigh(centred.T @ centred)[1][:, 0]
+    return np.asarray(np.abs((points - on.mean(axis=0)) @ across))
 
 
 @cache

@@ -59,8 +59,8 @@ class PairMoments:
         self._products = (squares[None] * np.stack([np.ones_like(u), u, v, u * u + v * v])[:, None]).reshape(24, -1)
 
     def minimiser(self, w: Floats) -> Floats:
-        """The unit H between these points with the smallest Σ wᵢ‖Aᵢh‖²."""
-        return np.asarray(np.linalg.eigh(self._matrix(w))[1][:, 0].reshape(3, 3))
+        """The unit H between these points with the smallest Σ wᵢ‖Aᵢh‖², for each w (..., n)."""
+        return np.asarray(np.linalg.eigh(self._matrix(w))[1][..., 0].reshape(*w.shape[:-1], 3, 3))
 
     def leverages(self, w: Floats) -> Floats:
         """½ tr(Aᵢ B⁺ Aᵢᵀ) with B = Σ wᵢAᵢᵀAᵢ, for every match: the variance of that minimiser there, by the noise's.
@@ -78,10 +78,11 @@ class PairMoments:
 
     def _matrix(self, w: Floats) -> Floats:
         """B, of which eigh reads the lower half."""
-        one, u, v, both = (self._products @ w).reshape(4, 6)[:, PLACE]
-        B = np.zeros((9, 9))
-        B[:3, :3], B[3:6, 3:6], B[6:, 6:] = one, one, both
-        B[6:, :3], B[6:, 3:6] = -u, -v
+        sums = (w @ self._products.T).reshape(*w.shape[:-1], 4, 6)[..., PLACE]
+        one, u, v, both = (sums[..., i, :, :] for i in range(4))
+        B = np.zeros((*w.shape[:-1], 9, 9))
+        B[..., :3, :3], B[..., 3:6, 3:6], B[..., 6:, 6:] = one, one, both
+        B[..., 6:, :3], B[..., 6:, 3:6] = -u, -v
         return B
 
 

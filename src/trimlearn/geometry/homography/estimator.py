@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from math import exp, log
+from functools import cached_property
+from math import exp
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import check_choice, check_count, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
+from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import TrimmedFit, four_best, trimmed_fit
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
@@ -27,9 +28,9 @@ from trimlearn.geometry.homography.points import (
 )
 from trimlearn.geometry.homography.refine import refined
 from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
-from trimlearn.geometry.homography.search import CERTAIN, FIRST, Candidate, SampleSearch, samples_needed, some_of
+from trimlearn.geometry.homography.search import FIRST, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import squared_errors, transform
-from trimlearn.geometry.inputs import refuse_weights
+from trimlearn.geometry.inputs import refuse_weights, seed_of
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.progress import stage
@@ -235,13 +236,20 @@ class TrimmedHomography(Trimmed):
         matches = sort_pairs(data)
         check_spread(matches.distinct)
         chance = Chance(matches.distinct)
-        H = self.homography_ if warm else self._search(matches.distinct, chance, share)
+        H, noise = (self.homography_, None) if warm else self._search(matches.distinct, chance, share)
         self._training = PointPairs(data.src, data.dst)
-        self.__dict__.pop("_trimmed_fit", None)
+        for late in ("_trimmed_fit", "outlier_probability_"):
+            self.__dict__.pop(late, None)
         self._start = (H, h)
-        self.homography_ = self._final(matches, H, chance)
-        self._describe(matches, share, chance)
+        self.homography_, noise = self._final(matches, H, chance, noise)
+        self._describe(matches, share, chance, noise)
         return self
+
+    @cached_property
+    def outlier_probability_(self) -> Floats:  # type: ignore[override]  # made when it is first asked for
+        """The probability that a match is wrong."""
+        check_is_fitted(self, "weights_")
+        return row_probabilities(self._noise.p_values(self.outlier_scores_))
 
     # ---- the trimmed fit ----
 
@@ -288,39 +296,41 @@ class TrimmedHomography(Trimmed):
 
     # ---- the parts of a fit ----
 
-    def _search(self, pairs: PointPairs, chance: Chance, share: float | None) -> Floats:
-        """The homography, in pixels, of the best of many samples; ValueError where chance explains it."""
+    def _search(self, pairs: PointPairs, chance: Chance, share: float | None) -> tuple[Floats, MatchNoise]:
+        """The homography, in pixels, of the best of many samples, and its noise; ValueError if chance explains it."""
         stage("homographies through four matches")
         some = some_of(pairs)
         score: HomographyScore = MarginalScore(chance.side) if share is None else TrimmedScore(chance.side, share)
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        search = SampleSearch(some, score, Chance(some) if some is not pairs else chance, seed)
+        search = SampleSearch(some, score, Chance(some) if some is not pairs else chance, seed_of(self.random_state))
         most = MOST if share is None else samples_needed(share, self.probability)
         limit = min(max(most, FIRST), LIMIT) if self.max_samples is None else int(self.max_samples)
         found = _significant(search.run(limit, self.probability), search)
         self.n_samples_ = search.drawn
-        return some.to_pixels(found.H)
+        return some.to_pixels(found.H), found.noise
 
-    def _final(self, matches: SortedPairs, H: Floats, chance: Chance) -> Floats:
+    def _final(
+        self, matches: SortedPairs, H: Floats, chance: Chance, noise: MatchNoise | None
+    ) -> tuple[Floats, MatchNoise | None]:
+        """The homography returned, and the noise where a refinement has told it."""
         if self.refine == "inliers":
             stage("refinement")
-            return scaled(refined(H, matches.distinct, chance, self.threshold))
+            H, noise = refined(H, matches.distinct, chance, self.threshold, noise)
+            return scaled(H), noise
         stage("trimmed fit")
         raw = self._trimmed(matches)
-        return raw.H if self.refine is None else scaled(four_best(matches.pairs, raw.solution.losses))
+        return raw.H if self.refine is None else scaled(four_best(matches.pairs, raw.solution.losses)), None
 
-    def _describe(self, matches: SortedPairs, share: float | None, chance: Chance) -> None:
+    def _describe(self, matches: SortedPairs, share: float | None, chance: Chance, noise: MatchNoise | None) -> None:
         """Inliers are what the homography says they are, whichever way it was found."""
         e2 = squared_errors(self.homography_, matches.pairs)
         errors = np.sqrt(e2)
         self.outlier_scores_ = matches.unsorted(errors)
-        noise = noise_of(e2[matches.first], chance)
+        noise = noise_of(e2[matches.first], chance, noise)
         if self.refine != "inliers" and np.median(errors[self.raw_weights_[matches.order] > 0]) > noise.threshold:
             noise = noise_of_kept(self.outlier_scores_, self.raw_weights_)
         self._noise, self.scale_ = noise, noise.scale
         self.threshold_ = noise.threshold if self.threshold is None else float(self.threshold)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
-        self.outlier_probability_ = row_probabilities(noise.p_values(self.outlier_scores_))
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
         if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < 4:
             warn(
@@ -349,7 +359,7 @@ def _explained(matches: SortedPairs, H: Floats, chance: Chance) -> float:
 def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
     """What was found; ValueError where that is no homography, or chance would find one as good."""
     n, tried = len(search.pairs), f"{search.drawn} samples of four"
-    if search.on_a_line is not None and (found is None or found.significance.log_nfa > log(CERTAIN)):
+    if search.on_a_line is not None and (found is None or not found.is_certain):
         raise ValueError(
             f"src and dst: the {search.on_a_line.significance.k:.0f} matches that agree are on a line, as far as their "
             "errors tell, which fixes no homography, and the others agree no better than by chance."
@@ -362,7 +372,7 @@ def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
     k, e2, log_nfa = found.significance
     if search.chance.n <= 4.5:  # four fit always: nothing to test
         return found
-    if log_nfa > log(CERTAIN):
+    if not found.is_certain:
         raise ValueError(
             f"src and dst: no homography explains more of the {n} distinct matches than chance would. The best of "
             f"{tried} is within {e2**0.5:.3g} px of {k:.0f} of them; by chance one expects "

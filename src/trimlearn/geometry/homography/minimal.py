@@ -13,7 +13,7 @@ __all__ = ["EXTREME", "SINGULAR", "THIN", "four_point"]
 THIN = 0.03
 EXTREME = 1e-6  # the same where every sample is tried: noise of rounding, 10⁻¹⁶, becomes 10⁻¹⁰ at most
 SINGULAR = 1e-5  # |det H| for ‖H‖ = 1 and normalised points; 3^(−3/2) for H = I; here a side shrinks 30,000-fold
-TRIANGLES = ((1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 1, 2))  # the i-th without point i
+TRIANGLES = np.array([(1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 1, 2)])  # the i-th without point i
 
 
 def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN) -> Floats:
@@ -30,10 +30,11 @@ def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN) -> Floats:
     >>> (H / H[:, 2:, 2:]).round(6).tolist()
     [[[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]]]
     """
-    x, y, u, v = (c[samples.T] for c in (*pairs.src.T, *pairs.dst.T))
-    lam, mu = _areas(x, y), _areas(u, v)
-    good = _one_side(lam, mu) & _fat(lam, thin) & _fat(mu, thin)
-    x, y, u, v, lam, mu = (a[:, good] for a in (x, y, u, v, lam, mu))
+    both = pairs.both[:, :2].take(samples.T, axis=2)  # image, coordinate, which of four, sample
+    areas = _areas(both)
+    good = np.flatnonzero(_one_side(areas) & _fat(areas, thin))
+    (x, y), (u, v) = both.take(good, axis=3)
+    lam, mu = areas.take(good, axis=2)
     H = np.zeros((len(x[0]), 3, 3))
     for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
         c = np.abs(mu[i] / lam[i])
@@ -43,17 +44,19 @@ def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN) -> Floats:
     return np.asarray(H[np.abs(np.linalg.det(H)) > SINGULAR])
 
 
-def _areas(x: Floats, y: Floats) -> Floats:
-    """Twice the signed areas of the TRIANGLES: λᵢ = areas[i]/areas[3]."""
-    sides = (((x[k] - x[j], y[k] - y[j]), (x[m] - x[j], y[m] - y[j])) for j, k, m in TRIANGLES)
-    return np.stack([a * d - b * c for (a, b), (c, d) in sides])
+def _areas(points: Floats) -> Floats:
+    """Twice the signed areas of the TRIANGLES of points (2, 2, 4, B), (2, 4, B): λᵢ = areas[0, i]/areas[0, 3]."""
+    j, k, m = TRIANGLES.T
+    corner = points[:, :, j]
+    (a, b), (c, d) = (np.moveaxis(points[:, :, end] - corner, 1, 0) for end in (k, m))
+    return np.asarray(a * d - b * c)
 
 
-def _one_side(lam: Floats, mu: Floats) -> Bools:
-    product = lam * mu
+def _one_side(areas: Floats) -> Bools:
+    product = areas[0] * areas[1]
     return np.asarray((product > 0).all(axis=0) | (product < 0).all(axis=0))
 
 
 def _fat(areas: Floats, thin: float) -> Bools:
     size = np.abs(areas)
-    return np.asarray(size.min(axis=0) > thin * size.max(axis=0))
+    return np.asarray((size.min(axis=1) > thin * size.max(axis=1)).all(axis=0))

@@ -37,7 +37,7 @@ HUGE = 1e60  # a bound: in float64 the products of five coordinates, as in squar
 CORE = (0.05, 0.95)  # quantiles that give the extent: up to 5 % of wild points on each side do not stretch it
 CELL = 0.01  # of the side: matches nearer than that in both images count as one, since copies are no support (a choice)
 ENOUGH = 4096  # matches that tell where the others are, and how far apart: a limit on time
-GLANCE = 100  # matches among which four distinct points are looked for before all are: a limit on time
+GLANCE = 16  # matches among which four distinct points are looked for before all are: a limit on time
 FLAT = 1e-7  # relative singular value: √(2⁻⁵²) = 1.5·10⁻⁸ is what rounding leaves of points on a line; some room above
 
 
@@ -86,9 +86,9 @@ class PointPairs:
     @cached_property
     def cell_shares(self) -> Floats:
         """s: 1 over the number of matches in the same cell. A cluster of near copies is no more support than one."""
-        images = zip((self.src, self.dst), self.extents, strict=True)
-        parts = [np.floor((p - p.min(axis=0)) / (CELL * extent)) for p, extent in images]
-        _, where, counts = np.unique(row_hashes(np.hstack(parts)), return_inverse=True, return_counts=True)
+        points, side = self.both[:, :2].reshape(4, -1), CELL * np.concatenate(self.extents)[:, None]
+        cells = np.floor((points - points.min(axis=1, keepdims=True)) / side)
+        _, where, counts = np.unique(row_hashes(cells.T), return_inverse=True, return_counts=True)
         return np.asarray(1.0 / counts[where])
 
     @cached_property
@@ -106,14 +106,17 @@ class PointPairs:
 
     def to_pixels(self, H: Floats) -> Floats:
         """T₂⁻¹ H T₁ for one H between normalised points, or for each of many."""
-        T1, T2 = self.frames
-        return np.asarray(_inverse(T2) @ H @ T1)
+        return np.asarray(self._back[1] @ H @ self.frames[0])
 
     def to_normalised(self, H: Floats) -> Floats:
         """T₂ H T₁⁻¹, of norm 1."""
-        T1, T2 = self.frames
-        x = T2 @ H @ _inverse(T1)
+        x = self.frames[1] @ H @ self._back[0]
         return np.asarray(x / np.linalg.norm(x))
+
+    @cached_property
+    def _back(self) -> tuple[Floats, Floats]:
+        """T₁⁻¹ and T₂⁻¹."""
+        return _inverse(self.frames[0]), _inverse(self.frames[1])
 
 
 def check_points(points: Any, name: str) -> Floats:
@@ -180,10 +183,11 @@ class SortedPairs:
 def sort_pairs(pairs: PointPairs) -> SortedPairs:
     """In an order of their own: what follows does not depend on the one the matches came in."""
     rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
+    if len(rows) == len(pairs):
+        ordered = pairs[rows]
+        return SortedPairs(rows, ordered, ordered, slice(None))
     order = np.argsort(where, kind="stable")
     ordered = pairs[order]
-    if len(rows) == len(pairs):
-        return SortedPairs(order, ordered, ordered, slice(None))
     best = None
     if pairs.scores is not None:
         best = np.full(len(rows), -np.inf)
@@ -201,31 +205,37 @@ def scaled(H: Floats) -> Floats:
 def check_spread(pairs: PointPairs) -> None:
     """ValueError unless either image has four distinct points that are not all on a line."""
     for name, points, extent in zip(("src", "dst"), (pairs.src, pairs.dst), pairs.extents, strict=True):
-        count = min(len(distinct_rows(points[:GLANCE])[0]), 4)
-        if count < 4 and (count := len(distinct_rows(points)[0])) < 4:
+        some = {(x, y) for x, y in points[:GLANCE].tolist()}
+        if len(some) < 4 and (count := len(distinct_rows(points)[0])) < 4:
             have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
-        if np.abs(np.median(points[:: max(1, len(points) // ENOUGH)], axis=0)).max() > FAR * extent.max():
+        if np.abs(points).max() > FAR * extent.max() and _is_far(points, extent):
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
         if _narrowness(points) <= FLAT:
             raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
 
 
+def _is_far(points: Floats, extent: Floats) -> bool:
+    """Whether the middle of the points is; one wild point is not enough."""
+    return bool(np.abs(np.median(points[:: max(1, len(points) // ENOUGH)], axis=0)).max() > FAR * extent.max())
+
+
 def _narrowness(points: Floats) -> float:
     """The smaller singular value of the centred points, by the larger one.
 
-    Through the triangle of Gram and Schmidt, which keeps the digits that a matrix of squares would lose.
+    Through the triangle (1 a; 0 b) of Gram and Schmidt, which keeps the digits that a matrix of squares would lose: the
+    product of its singular values is b, the sum of their squares 1 + a² + b².
     """
-    x, y = (points - points.mean(axis=0)).T
+    x, y = (a - a.mean() for a in np.ascontiguousarray(points.T))
     if y @ y > x @ x:
         x, y = y, x
     if (length := float(x @ x)) == 0.0:
         return 0.0
     slope = float(x @ y) / length
     off = y - slope * x
-    triangle = np.array([[1.0, slope], [0.0, (float(off @ off) / length) ** 0.5]])
-    large, small = np.linalg.svd(triangle, compute_uv=False)
-    return float(small / large)
+    b = (float(off @ off) / length) ** 0.5
+    squares = 1.0 + slope**2 + b**2
+    return float(2.0 * b / (squares + max(squares**2 - 4.0 * b**2, 0.0) ** 0.5))
 
 
 def _inverse(T: Floats) -> Floats:
@@ -236,9 +246,11 @@ def _inverse(T: Floats) -> Floats:
 
 def _extent(points: Floats) -> Floats:
     """Width and height of what the points cover: the quantiles of CORE, without np.quantile's many calls."""
-    ordered = np.sort(points[:: max(1, len(points) // ENOUGH)], axis=0)
+    ordered = np.sort(np.ascontiguousarray(points[:: max(1, len(points) // ENOUGH)].T)).T
     low, high = (_between(ordered, share * (len(ordered) - 1)) for share in CORE)
     side = (high - low) / (CORE[1] - CORE[0])
+    if np.all(side > 0):
+        return np.asarray(side)
     return np.asarray(np.where(side > 0, side, np.maximum(np.ptp(points, axis=0), np.finfo(np.float64).tiny)))
 
 
@@ -252,6 +264,6 @@ def _between(ordered: Floats, place: float) -> Floats:
 def _frame(points: Floats, s: Floats) -> Floats:
     """By medians over cells, where Hartley takes means: no wild match and no cluster squeezes the others together."""
     centre = weighted_medians(points, s)
-    distances = np.linalg.norm(points - centre, axis=1)
+    distances = np.hypot(*(points - centre).T)
     scale = 2**0.5 / (weighted_medians(distances[:, None], s)[0] or distances.mean())
     return np.array([[scale, 0.0, -scale * centre[0]], [0.0, scale, -scale * centre[1]], [0.0, 0.0, 1.0]])

@@ -9,7 +9,7 @@ import numpy as np
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import PLACE, SIX
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
-from trimlearn.geometry.homography.points import Floats, PointPairs
+from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.transfer import adjugate
 
 __all__ = ["refined"]
@@ -30,26 +30,31 @@ MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker an
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
 
-def refined(H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None) -> Floats:
-    """The H (pixels) near this one at which Σ wᵢJᵢᵀMᵢ⁻¹rᵢ = 0 for its own weights w; r and M as in `squared_errors`."""
+def refined(
+    H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, noise: MatchNoise | None = None
+) -> tuple[Floats, MatchNoise | None]:
+    """The H (pixels) near this one at which Σ wᵢJᵢᵀMᵢ⁻¹rᵢ = 0 for its own weights w; r and M as in `squared_errors`.
+
+    And the noise that the weights follow from, estimated anew at every step, from the one given on.
+    """
     step = len(pairs) // FEW
     if step > 1:
-        H = _settled(H, pairs[::step], chance.thinned(step), threshold, ROUNDS[0])
-    return _settled(H, pairs, chance, threshold, ROUNDS[step > 1])
+        H, noise = _settled(H, pairs[::step], chance.thinned(step), threshold, noise, ROUNDS[0])
+    return _settled(H, pairs, chance, threshold, noise, ROUNDS[step > 1])
 
 
 def _settled(
-    H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, rounds: int
-) -> Floats:
+    H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, noise: MatchNoise | None, rounds: int
+) -> tuple[Floats, MatchNoise | None]:
     x, points = pairs.to_normalised(H), pairs.normalised
-    squares, noise, mixing = _products(points.both), None, _Mixing()
+    squares, mixing = _products(points.both), _Mixing()
     at = _misses(x, pairs)
     for _ in range(rounds):
         noise = noise_of(at.e2, chance, noise)
         w = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
-        w *= _shares(points.src, at.r, w)
+        w *= _shares(points.both[0, :2], at.r, w)
         step = _step(x, at, w, points.both, squares)
         new = mixing.after(x, step)
         after = _misses(new, pairs)
@@ -59,7 +64,7 @@ def _settled(
         x, at = new, after
         if np.abs(step).max() <= SETTLED:
             break
-    return pairs.to_pixels(x)
+    return pairs.to_pixels(x), noise
 
 
 @final
@@ -96,26 +101,30 @@ def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> Floats:
     return np.asarray(end / (1.0 + e2 / (FREEDOM * scale**2)))
 
 
+def _cells(points: Floats, w: Floats) -> Ints:
+    """Which cell of a grid over the points (2, n) with w > 0 each is in; those beyond it are in the nearest one."""
+    near = points[:, w > 0]
+    low = near.min(axis=1, keepdims=True)
+    side = np.maximum(near.max(axis=1, keepdims=True) - low, np.finfo(np.float64).tiny) / GRID
+    column, row = np.minimum(np.maximum((points - low) / side, 0.0), GRID - 1).astype(np.int64)
+    return np.asarray(column * GRID + row)
+
+
 def _shares(points: Floats, r: Floats, w: Floats) -> Floats:
-    """How much each match counts, 1 or less, where neighbours err together: a lens, a plane that is none.
+    """How much each match counts, 1 or less, where neighbours (2, n) err together: a lens, a plane that is none.
 
     Let the matches of a cell have a common error of variance τ² besides their own of variance σ². Their mean has the
     variance τ² + σ²/m, so that the best weight of each is proportional to 1/(1 + mτ²/σ²), m the sum of the weights in
     its cell. E(Σwr)² − Σ(wr)² = τ²((Σw)² − Σw²) over a cell estimates τ².
     """
-    share, tiny = np.ones(len(w)), float(np.finfo(np.float64).tiny)
-    near = np.flatnonzero(w)
-    points, w, r = points[near], w[near], r[:, near]
-    low = points.min(axis=0)
-    cells = ((points - low) * (GRID / np.maximum(points.max(axis=0) - low, tiny))).astype(np.int64)
-    np.minimum(cells, GRID - 1, out=cells)
-    cell, moved = cells[:, 0] * GRID + cells[:, 1], w * r
-    total, *sums = (np.bincount(cell, part) for part in (w, *moved))
+    cells, tiny = _cells(points, w), float(np.finfo(np.float64).tiny)
+    r = np.where(w > 0, r, 0.0)  # what has no say may be infinite
+    moved = w * r
+    total, *sums = (np.bincount(cells, part) for part in (w, *moved))
     together = max(float(total @ total - w @ w), tiny)
     common = max((sum(part @ part for part in sums) - np.vdot(moved, moved)) / together, 0.0)
     own = max(np.vdot(moved, r) / w.sum() - common, common / MOST, tiny)
-    share[near] = (1.0 / (1.0 + common / own * total))[cell]
-    return share
+    return np.asarray((1.0 / (1.0 + common / own * total))[cells])
 
 
 class _Misses(NamedTuple):
@@ -178,7 +187,11 @@ def _step(x: Floats, at: _Misses, w: Floats, points: Floats, squares: Floats) ->
     sums = (w * at.curvature) @ squares
     there, back = sums[:, PLACE][..., PLACE].swapaxes(2, 3).reshape(2, 9, 9)
     slopes = ((w * at.slope) @ points.swapaxes(1, 2)).reshape(2, 9)
-    turn, h = -np.kron(at.back, at.back.T), x.ravel()
+    turn, h = -(at.back[:, None, :, None] * at.back.T[None, :, None, :]).reshape(9, 9), x.ravel()
     A, g = there + turn.T @ back @ turn, slopes[0] + turn.T @ slopes[1]
-    # The length of h is free: along h, where A is singular, no step.
-    return np.asarray(-np.linalg.lstsq(A + np.trace(A) * np.outer(h, h), g, rcond=None)[0].reshape(3, 3))
+    A = A + np.trace(A) * (h[:, None] * h)  # the length of h is free: along h, where A is singular, no step
+    try:
+        step = np.linalg.solve(A, g)
+    except np.linalg.LinAlgError:  # the matches leave some direction open: no step along it either
+        step = np.linalg.lstsq(A, g, rcond=None)[0]
+    return np.asarray(-step.reshape(3, 3))

@@ -30,7 +30,7 @@ class HomographyScore(ABC):
 
     @abstractmethod
     def weights(self, e2: Floats, s: Floats) -> Floats:
-        """The weights w of a concentration step away from these errors, for one homography."""
+        """The weights w of a concentration step away from these errors."""
 
 
 @final
@@ -46,7 +46,7 @@ class MarginalScore(HomographyScore):
     """
 
     def scores(self, e2: Floats, s: Floats) -> Floats:
-        return np.asarray(-np.log(np.clip(e2, self.low, self.high) / self.high) @ s)
+        return np.asarray(np.log(self.high / np.minimum(np.maximum(e2, self.low), self.high)) @ s)
 
     def weights(self, e2: Floats, s: Floats) -> Floats:
         return np.where(e2 < self.high, self.low / np.maximum(e2, self.low), 0.0)
@@ -71,4 +71,6 @@ class TrimmedScore(HomographyScore):
         return np.asarray(-(w @ near) / w.sum())
 
     def weights(self, e2: Floats, s: Floats) -> Floats:
+        if e2.ndim > 1:
+            return np.array([self.weights(row, s) for row in e2])
         return np.asarray(select_smallest(e2, s, max(4.0, self.share * s.sum())))

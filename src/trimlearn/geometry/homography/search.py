@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import ceil, comb, log, log1p
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from trimlearn.geometry.homography.a_contrario import Chance, Significance
+from trimlearn.geometry.homography.a_contrario import Chance
+from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
-from trimlearn.geometry.homography.noise import noise_of
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
 from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_errors, squared_errors, zooms
 
-__all__ = ["CERTAIN", "FIRST", "Candidate", "SampleSearch", "samples_needed", "some_of"]
+__all__ = ["FIRST", "SampleSearch", "samples_needed", "some_of"]
 
-CERTAIN = 0.01  # homographies as good by chance, expected: of a hundred sets of random matches one is fitted, at most
-# Samples at a time: limits on time. A third of the matches wrong need 42 samples for 99.99 %, fewer than the first
-# batch, half of them 143, fewer than both of the first two; each following one is GROWTH times what was drawn before.
-# One of 8192 leaves some 1,200 homographies, as one sample in seven keeps its orientation.
-FIRST, GROWTH, BATCH = 64, 3, 8192
+# Samples at a time: limits on time. Half of the matches wrong need 143 samples for 99.99 %, as many as the first batch
+# has; each following one is GROWTH times what was drawn before. One of 8192 leaves some 1,200 homographies, as one
+# sample in seven keeps its orientation.
+FIRST, GROWTH, BATCH = 192, 3, 8192
 FIFTH = 5  # the share of a batch's homographies that a glance leaves: some 1,200 / SIGHTED
 GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
 SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
-SURVIVORS = 16  # of a batch, which all matches score: a limit on time. Of the first, those that are polished
-POLISHED = (4, 2)  # of these, in the first batch and in the others: limits on time
+SURVIVORS = 16  # of a batch, which all matches score: a limit on time
+POLISHED = (4, 2)  # of these while there is no best, and then: limits on time. Of the first batch a glance chooses them
+ABREAST = 2  # polished together: two that meet are the best from two starts, and a call for two costs little more
 ROUNDS = 10  # of concentration at most: a limit on time; in random scenes four of five candidates stop by themselves
-SETTLED = 1e-3  # relative gain of such a round that is not worth another: the refinement follows anyway
-ALL = 30_000  # samples up to which each possible one is tried: those of 30 matches; less than four batches
+# Relative gain of such a round that is not worth another, where two starts have met and where they have not: the
+# refinement follows anyway.
+SETTLED = (1e-2, 1e-3)
+ALL = 30_000  # samples up to which each possible one is tried, unless a few are enough: those of 30 matches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
 # strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones.
 REPEATED = 10
-SAME = 0.9  # of the matches that either explains, both do: noise moves no more, as nearly all are inside (a choice)
 # Inliers up to which these are searched once more, rounds of it, samples in each, and rounds in vain that end it:
 # limits on time, some 20 ms. With more inliers the tops that noise makes are lower than their standard error.
 CLEAR, CLOSER, INNER, IDLE = 1000, 5, 512, 2
@@ -47,22 +47,6 @@ MANY = 4096  # matches that the samples are drawn from and scored by: a share of
 # Where fewer than this share of the matches that agree lie off one line, they must mean something by themselves: those
 # on it agree whatever H does elsewhere, and with a fifth of strangers among them 5 of 60 lines were taken for planes.
 LINE = 0.5
-
-
-@final
-@dataclass(frozen=True)
-class Candidate:
-    """A homography between normalised points, its score, its squared errors (px²), and what chance says to them."""
-
-    H: Floats
-    score: float
-    e2: Floats
-    significance: Significance
-
-    def agrees(self, e2: Floats, s: Floats) -> bool:
-        """Whether another homography, with these errors, explains the same matches."""
-        mine, others = self.e2 <= self.significance.e2, e2 <= self.significance.e2
-        return bool(s @ (mine & others) >= SAME * (s @ (mine | others)))
 
 
 def samples_needed(share: float, probability: float) -> int:
@@ -98,6 +82,7 @@ class SampleSearch:
         self.on_a_line: Candidate | None = None  # the best of those whose matches fix no homography
         self.drawn = 0
         self._reached = 0  # how often the best was
+        self._off_line = 0.0  # the share of its matches that are off one line: where it is large, all like it are fixed
         self._rng = np.random.default_rng(seed)
         self._moments = PairMoments(pairs.normalised)
         self._guided = pairs.scores is not None
@@ -111,14 +96,17 @@ class SampleSearch:
     def run(self, limit: int, probability: float) -> Candidate | None:
         """The best homography of as many samples as a good one needs, ``limit`` at most."""
         n = len(self.pairs)
-        if comb(n, 4) <= ALL:
-            samples = np.array(list(combinations(range(n), 4)))
-            self.drawn = len(samples)
-            self._try(samples, EXTREME)
-            return self.best
+        every = comb(n, 4) if comb(n, 4) <= ALL else None
         while self.drawn < limit and not self._enough(probability):
             count = min(max(GROWTH * self.drawn, FIRST), BATCH, limit - self.drawn)
+            if every is not None and every <= self.drawn + count:
+                break
             self._try(self._draw(count, limit), THIN)
+        if every is not None and not (self._enough(probability) and self._is_sharp()):
+            self.best, self.on_a_line, self._reached, self.drawn = None, None, 0, every  # without a word from the seed
+            self._try(_all_fours(n), EXTREME)
+            return self.best
+        self._look_beside()
         self._look_closer()
         self._widen()
         return self.best
@@ -129,14 +117,35 @@ class SampleSearch:
         Weights that fall with the error hold on to a part of an image that a bent lens leaves sharp.
         """
         for _ in range(WIDER):
-            if self.best is None or self.best.significance.log_nfa > log(CERTAIN):
+            before = self.best
+            if before is None or not before.is_certain:
                 return
-            e2, score = self.best.e2, self.best.score
-            noise = noise_of(e2, self.chance, limit=self.best.significance.e2)
-            x = self._moments.minimiser(self.chance.s * (e2 <= noise.threshold**2))
-            self._compare(x, *self._scored(x))
-            if self.best.score <= score:
+            x = self._moments.minimiser(self.chance.s * (before.e2 <= before.noise.threshold**2))
+            found = Candidate(x, *self._scored(x), self.chance)
+            self._compare(found)
+            if found.score - before.score <= SETTLED[1] * abs(before.score):
                 return
+
+    def _look_beside(self) -> None:
+        """Where most that agree are on a line, samples of two of these and two of the others (Chum, Werner and Matas
+        2005, DEGENSAC): few are off the line, and a sample of any four seldom has two of them."""
+        for _ in range(CLOSER):
+            line = self.on_a_line
+            if line is None or (self.best is not None and self.best.score > line.score):
+                return
+            others = np.setdiff1d(np.arange(len(self.pairs)), line.rows)
+            if len(others) < 2:
+                return
+            samples = np.column_stack([self._twos(line.rows), self._twos(others)])
+            H = four_point(self.pairs.normalised, samples, EXTREME)
+            if len(H):
+                self._polish(H[_top(self._worth(H, self.pairs, one_way_errors), ABREAST)], to_the_top=True)
+
+    def _twos(self, rows: Ints) -> Ints:
+        """Two distinct ones of these rows, INNER times: (INNER, 2)."""
+        first = self._rng.integers(len(rows), size=INNER)
+        second = (first + self._rng.integers(1, len(rows), size=INNER)) % len(rows)
+        return np.asarray(rows[np.column_stack([first, second])])
 
     def _look_closer(self) -> None:
         """Samples of the inliers only, as long as they lead further up (Chum, Matas and Kittler 2003, LO-RANSAC).
@@ -147,16 +156,15 @@ class SampleSearch:
         for _ in range(CLOSER):
             if self.best is None:
                 return
-            before, rows = self.best.score, np.flatnonzero(self.best.e2 <= self.best.significance.e2)
-            if not 4 < len(rows) <= CLEAR or self._is_sharp(rows):
+            before, rows = self.best.score, self.best.rows
+            if not 4 < len(rows) <= CLEAR or self._is_sharp():
                 return
             places = np.sort(self._rng.integers(len(rows), size=(4, INNER)), axis=0)
             samples = rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T]
             H = four_point(self.pairs.normalised, samples, EXTREME)
             if len(H):
-                for i in _top(self._worth(H, self.pairs, one_way_errors), POLISHED[1]):
-                    self._polish(H[i], to_the_top=True)
-            idle = idle + 1 if self.best.score - before <= SETTLED * abs(before) else 0
+                self._polish(H[_top(self._worth(H, self.pairs, one_way_errors), ABREAST)], to_the_top=True)
+            idle = idle + 1 if self.best.score - before <= SETTLED[1] * abs(before) else 0
             if idle == IDLE:
                 return
 
@@ -177,7 +185,7 @@ class SampleSearch:
     def _enough(self, probability: float) -> bool:
         """Whether one of the prefixes has been searched as much as its share of inliers asks for."""
         found = self.best or self.on_a_line
-        if found is None or found.significance.log_nfa > log(CERTAIN):
+        if found is None or not found.is_certain:
             return False
         hit = self.chance.s * (found.e2 <= found.significance.e2)
         edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
@@ -186,57 +194,68 @@ class SampleSearch:
         tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
         return any(searched[i] >= samples_needed(shares[i], probability) for i in tested)
 
-    def _is_sharp(self, rows: Ints) -> bool:
-        """Whether these matches fix H so well at all others that no other top could explain more of them."""
-        w = np.zeros(len(self.pairs))
-        w[rows] = self.chance.s[rows]
+    def _is_sharp(self) -> bool:
+        """Whether the matches of the best fix H so well at all others that no other top could explain more of them."""
+        if self.best is None:
+            return False
+        w = np.where(self.best.e2 <= self.best.significance.e2, self.chance.s, 0.0)
         return bool(self._moments.leverages(w).max() <= SHARP)
 
     def _try(self, samples: Ints, thin: float) -> None:
         H = four_point(self.pairs.normalised, samples, thin)
+        count = POLISHED[self.best is not None]
         if len(H) > SURVIVORS:
-            kept = min(max(len(H) // FIFTH, SURVIVORS), SIGHTED)
+            kept = count if self.drawn <= FIRST else min(max(len(H) // FIFTH, SURVIVORS), SIGHTED)
             H = H[_top(self._worth(H, self._glance, one_way_errors), kept)]
-        survivors = SURVIVORS if self.drawn > FIRST else POLISHED[0]
-        if len(H) > survivors:
-            H = H[_top(self._worth(H, self._subset, squared_errors), survivors)]
-        if len(H):
-            for i in _top(self._worth(H, self.pairs, squared_errors), POLISHED[self.best is not None]):
-                self._polish(H[i])
-                if self._reached > 1:
-                    break
+        if len(H) > SURVIVORS:
+            H = H[_top(self._worth(H, self._subset, squared_errors), SURVIVORS)]
+        if len(H) > count:
+            H = H[_top(self._worth(H, self.pairs, squared_errors), count)]
+        for i in range(0, len(H), ABREAST):
+            self._polish(H[i : i + ABREAST])
+            if self._reached > 1:
+                break
 
     def _worth(self, H: Floats, pairs: PointPairs, errors: Callable[[Floats, PointPairs], Floats]) -> Floats:
-        pixels, step = self.pairs.to_pixels(H), max(1, ENTRIES // len(pairs))
+        pixels, step = self.pairs.to_pixels(H), max(1, (2 if errors is one_way_errors else 1) * ENTRIES // len(pairs))
         s = self.chance.s if pairs is self.pairs else np.ones(len(pairs))
         pieces = (errors(pixels[i : i + step], pairs) for i in range(0, len(H), step))
         return np.concatenate([self.score.scores(e2, s) for e2 in pieces])
 
     def _polish(self, H: Floats, to_the_top: bool = False) -> None:
-        """Concentration: the best w for H, the best H for w, as long as the score rises; if not ``to_the_top``, until
-        the matches that it explains are those of the best."""
-        e2, score = self._scored(H)
+        """Concentration of a few, (m, 3, 3): the best w for H, the best H for w, as long as the scores rise; if not
+        ``to_the_top``, until one explains the matches of the best, or two of them the same."""
+        score, e2 = self._scored(H)
         for _ in range(ROUNDS):
             x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
-            after, better = self._scored(x)
-            gain, enough = better - score, SETTLED * abs(score)
-            if gain > 0:
-                H, e2, score = x, after, better
-            if gain <= enough or (not to_the_top and self.best is not None and self.best.agrees(e2, self.chance.s)):
+            better, after = self._scored(x)
+            gain = better - score
+            rest, slow = (not np.any(gain > settled * np.abs(score)) for settled in SETTLED[::-1])
+            up = gain > 0
+            H, e2 = np.where(up[:, None, None], x, H), np.where(up[:, None], after, e2)
+            score = np.where(up, better, score)
+            found = [Candidate(H[i], float(score[i]), e2[i], self.chance) for i in _top(score, len(H))]
+            if rest or (not to_the_top and self._met(found, slow)):
                 break
-        self._compare(H, e2, score)
+        for candidate in found:
+            self._compare(candidate)
 
-    def _compare(self, H: Floats, e2: Floats, score: float) -> None:
+    def _met(self, found: list[Candidate], slow: bool) -> bool:
+        """Whether one of these is the best again, or, where there is no best yet and they rise slowly, their first."""
+        if self.best is None:
+            return slow and any(found[0].agrees(other) for other in found[1:])
+        return any(self.best.agrees(other) for other in found)
+
+    def _compare(self, found: Candidate) -> None:
         """Whether this is the best again, a better one, or one that its matches do not fix."""
         before = self.best
-        again = before is not None and before.agrees(e2, self.chance.s)
+        again = before is not None and before.agrees(found)
         self._reached += again
-        if before is not None and score <= before.score:
+        if before is not None and found.score <= before.score:
             return
-        found = Candidate(H, score, e2, self.chance.best(e2))
-        if again or self._is_fixed(found):
+        if (again and self._off_line >= LINE) or self._is_fixed(found):
             self.best, self._reached = found, self._reached if again else 1
-        elif self.on_a_line is None or score > self.on_a_line.score:
+        elif self.on_a_line is None or found.score > self.on_a_line.score:
             self.on_a_line = found
 
     def _is_fixed(self, found: Candidate) -> bool:
@@ -244,21 +263,31 @@ class SampleSearch:
 
         If all of an error is one point's, that one is e/√2 pixels of the coarser image off, and more in the finer one.
         """
-        k, _, log_nfa = found.significance
-        if self.chance.n <= 4.5 or log_nfa > log(CERTAIN):  # four fit always; chance is judged elsewhere
+        if self.chance.n <= 4.5 or not found.is_certain:  # four fit always; chance is judged elsewhere
+            self._off_line = 0.0
             return True
-        H, limit = self.pairs.to_pixels(found.H), found.significance.e2
-        width = 0.5**0.5 * noise_of(found.e2, self.chance, limit=limit).threshold
+        shares: list[float] = []
+        H, (k, limit, _) = self.pairs.to_pixels(found.H), found.significance
+        width = 0.5**0.5 * found.noise.threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
-            own = width * np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
-            off = self.chance.off_a_line(found.e2 <= limit, limit, points, own)
-            if off.k < LINE * k and off.log_nfa > log(CERTAIN):
+            pixel = np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
+            off = self.chance.off_a_line(found.e2 <= limit, limit, points, width, pixel, LINE * k)
+            if off.log_nfa > log(CERTAIN):
                 return False
+            shares.append(off.k / k)
+        self._off_line = min(shares)
         return True
 
-    def _scored(self, H: Floats) -> tuple[Floats, float]:
+    def _scored(self, H: Floats) -> tuple[Any, Floats]:
+        """The scores, a number for one H, and the squared errors."""
         e2 = squared_errors(self.pairs.to_pixels(H), self.pairs)
-        return e2, float(self.score.scores(e2, self.chance.s))
+        scores = self.score.scores(e2, self.chance.s)
+        return (scores if scores.ndim else float(scores)), e2
+
+
+def _all_fours(n: int) -> Ints:
+    """Every sample of four of n matches: (C(n, 4), 4)."""
+    return np.fromiter(chain.from_iterable(combinations(range(n), 4)), dtype=np.int64).reshape(-1, 4)
 
 
 def _top(values: Floats, count: int) -> Ints:
