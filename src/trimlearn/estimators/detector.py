@@ -95,11 +95,11 @@ def concentration_records(objectives: Sequence[float], h: float) -> list[Record]
 
 def warn_of_doubtful_rows(
     contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray
-) -> None:
+) -> bool:
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail; or
-    where so many rows are ``off``, by such different scores, that they may be groups of their own."""
+    where so many rows are ``off``, by such different scores, that they may be groups of their own. Whether it was."""
     if len(np.unique(scores[s > 0])) < FEW:
-        return
+        return False
     far = scores[off & (s > 0)]
     if normal - contamination > DOUBT:
         warn(
@@ -107,11 +107,14 @@ def warn_of_doubtful_rows(
             f"are bad if that tail is their own, as contamination_ has it, and {normal:.0%} if the good rows are "
             "normal. The data do not tell which; give contamination if you know.",
         )
-    elif contamination > GROUPS[0] and _quartiles(far) > GROUPS[1]:
+        return True
+    if contamination > GROUPS[0] and _quartiles(far) > GROUPS[1]:
         warn(
             f"{contamination:.0%} of the rows lie apart, at very different distances: they may be other groups of "
             "rows, or a tail, rather than errors. The data do not tell which; give contamination if you know.",
         )
+        return True
+    return False
 
 
 def warn_of_exact_subspace(contamination: float, k: int) -> None:

@@ -14,6 +14,7 @@ from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
 from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.scale import Chi, p_values
@@ -173,7 +174,9 @@ class TrimmedScatter(Detector):
         singular = isinstance(final.model, ScatterFit) and final.model.rank < self._dimensions  # said already
         if h is None and not singular:
             off = self.outlier_scores_ > self.threshold_
-            warn_of_doubtful_rows(self.contamination_, final.normal_contamination, self.outlier_scores_, off, data.s)
+            normal = final.normal_contamination
+            if not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s):
+                warn_of_skewed_features(self, data.X, data.s)
 
     def _moments(self, data: FeatureRows, model: ScatterFit | SparseNormal) -> tuple[np.ndarray, np.ndarray]:
         """Location and covariance of the rows that the model keeps, of all features."""
