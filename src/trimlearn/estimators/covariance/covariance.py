@@ -14,6 +14,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, ROUNDS, TrimmedScatterFit, fit_trimmed
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.scatter.categories import without_scatter
@@ -153,7 +154,8 @@ class TrimmedCovariance(TrimmedScatter):
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if h is None and self.reweight and judge.quantile is None:
             found = _beyond_chance(criterion, found)
-        self._publish(data, found, h)
+        if self._publish(data, found, h) and h is None:
+            warn_of_skewed_features(self, data.X, data.s)
         self.precision_ = self.get_precision() if self.store_precision else None
         self.shrinkage_ = found.raw.shrinkage.rho
         self.outlier_probability_ = row_probabilities(found.final.p_values, data.s)

@@ -14,7 +14,6 @@ from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
 from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
-from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.scale import Chi, p_values
@@ -160,8 +159,8 @@ class TrimmedScatter(Detector):
         """Which rows count in the trimmed fit."""
         return np.asarray(self.raw_weights_ > 0)
 
-    def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> None:
-        """What was found, as attributes; h: the weight that was asked to be kept."""
+    def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> bool:
+        """What was found, as attributes; h: the weight that was asked to be kept. Whether it is beyond doubt."""
         raw, trimmed, final = found.raw, found.trimmed.model, found.final
         self._training, self._raw, self._model = data, raw, final.model
         self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, *self._moments(data, trimmed)
@@ -172,11 +171,10 @@ class TrimmedScatter(Detector):
         self.objective_ = raw.history[-1] if raw.history else inf
         self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
         singular = isinstance(final.model, ScatterFit) and final.model.rank < self._dimensions  # said already
-        if h is None and not singular:
-            off = self.outlier_scores_ > self.threshold_
-            normal = final.normal_contamination
-            if not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s):
-                warn_of_skewed_features(self, data.X, data.s)
+        if h is not None or singular:
+            return not singular
+        off, normal = self.outlier_scores_ > self.threshold_, final.normal_contamination
+        return not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s)
 
     def _moments(self, data: FeatureRows, model: ScatterFit | SparseNormal) -> tuple[np.ndarray, np.ndarray]:
         """Location and covariance of the rows that the model keeps, of all features."""
