@@ -33,7 +33,6 @@ from trimlearn.robust.regression.sparse import (
     Settled,
     best_rows,
     concentrate,
-    ends,
     fold_numbers,
     honest,
     kept,
@@ -213,24 +212,23 @@ class _SparseFit:
 
     def automatic(self, start: np.ndarray | None) -> tuple[Settled, LinearFit, float]:
         """The rows that are explained; the trimmed fit that keeps as many as are good, and how many these are."""
-        stage("sparse least trimmed squares from many starts")
-        rows, h = self.rows, half(self.rows)
-        c = None if start is None else rows.s * start
-        if c is None:
-            fitter = partial(honest, penalised=self.net, fold=fold_numbers(rows.n))
-            settled = best_rows(rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
-            c = settled.fit.c
-        if start is not None or self.model.penalty not in ("l2", "l1", "elasticnet"):
-            settled = self._settle(c, h)
-        mass = max(h, rows.S * (1 - settled.verdict.contamination))
-        return settled, self._trimmed([settled.fit.x], mass), mass
+        h = half(self.rows)
+        settled = self._explained(h) if start is None else self._settle(self.rows.s * start, h)
+        mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
+        return settled, self._trimmed(settled.fit.x, mass), mass
 
     def given(self, h: float, x0: Floats | None) -> tuple[Settled, LinearFit, float]:
         """The trimmed fit that keeps h, and the rows that it explains."""
-        stage("sparse least trimmed squares from many starts")
-        starts = [x for x, _ in ends(self.rows, self.net, h, self.solver.seed)] if x0 is None else [x0]
-        raw = self._trimmed(starts if self.descends else starts[:1], h)
+        raw = self._trimmed(self._explained(h).fit.x if x0 is None else x0, h)
         return self._settle(self.rows.s * raw.w, h), raw, h
+
+    def _explained(self, h: float) -> Settled:
+        """The rows that are explained, h of them at least, found from many starts."""
+        stage("sparse least trimmed squares from many starts")
+        fitter = partial(honest, penalised=self.net, fold=fold_numbers(self.rows.n))
+        settled = best_rows(self.rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
+        convex = self.model.penalty in ("l2", "l1", "elasticnet")
+        return settled if convex else self._settle(settled.fit.c, h)
 
     def _settle(self, c: Floats, h: float) -> Settled:
         settled = settle(self.rows, self.honest, c, h, self.floor)
@@ -247,15 +245,14 @@ class _SparseFit:
             _warn_of_short(self.solver.name)
         return x
 
-    def _trimmed(self, starts: list[Floats], h: float) -> LinearFit:
-        """The best trimmed fit that keeps h, from these models."""
+    def _trimmed(self, start: Floats, h: float) -> LinearFit:
+        """The trimmed fit that keeps h, from this model: of others the objective does not tell which is right."""
         rows = self.rows
         if not self.descends:
             s = None if np.all(rows.s == 1) else rows.s
-            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, list(starts))
+            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, [start])
         exact = replace(penalty_net(self.model), tol=EXACT).for_rows(rows)
-        found = [concentrate(rows, exact, x, h) for x in starts]
-        x, history = min(found, key=lambda end: end[1][-1])
+        x, history = concentrate(rows, exact, start, h)
         share = h / rows.S  # F is a mean over all rows
         records = concentration_records([share * value for value in history], h)
         return LinearFit(x, kept(rows, x, h), share * history[-1], records, Status.CONVERGED)
