@@ -44,7 +44,7 @@ from trimlearn.solution import Status
 if TYPE_CHECKING:
     from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 
-__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of"]
+__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of", "warn_of_dispute"]
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
@@ -214,6 +214,7 @@ class _SparseFit:
         """The rows that are explained; the trimmed fit that keeps as many as are good, and how many these are."""
         h = half(self.rows)
         settled = self._explained(h) if start is None else self._settle(self.rows.s * start, h)
+        warn_of_dispute(settled)
         mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
         return settled, self._trimmed(settled.fit.x, mass), mass
 
@@ -228,7 +229,7 @@ class _SparseFit:
         fitter = partial(honest, penalised=self.net, fold=fold_numbers(self.rows.n))
         settled = best_rows(self.rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
         convex = self.model.penalty in ("l2", "l1", "elasticnet")
-        return settled if convex else self._settle(settled.fit.c, h)
+        return settled if convex else replace(self._settle(settled.fit.c, h), disputed=settled.disputed)
 
     def _settle(self, c: Floats, h: float) -> Settled:
         settled = settle(self.rows, self.honest, c, h, self.floor)
@@ -280,6 +281,19 @@ def _warn_of_too_many(used: float, weights: np.ndarray) -> None:
             f"the fit uses {used:.0f} parameters for {rows} rows and passes through nearly all of them, so that hardly "
             "any row can be told to be wrong: raise alpha, or let TrimmedLinearRegressionCV choose it.",
         )
+
+
+def warn_of_dispute(settled: Settled) -> None:
+    """UserWarning where other rows are explained as well by another fit."""
+    if settled.disputed is None:
+        return
+    kept, rows = settled.fit.c > 0, int(settled.disputed.sum())
+    taken = int(np.count_nonzero(settled.disputed & kept))
+    warn(
+        f"{rows} rows are explained by one fit and wrong by another, which predicts the other rows about as well: "
+        f"{taken} of them were kept. Rows far out in many columns do that where rows are few; look at them, or give "
+        "contamination if you know.",
+    )
 
 
 def _warn_of_short(name: str) -> None:
