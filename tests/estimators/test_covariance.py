@@ -345,3 +345,64 @@ def test_few_rows_with_bad_ones_are_still_told(n: int, p: int, bad: int, away: f
         X[:bad, 0] += away
         found.append(np.mean(~TrimmedCovariance(random_state=0).fit(X).inlier_mask_[:bad]))
     assert np.mean(found) >= 0.9
+
+
+# ---- features that are categories ----
+
+
+def _with_categories(n: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """Four normal features, dummies of three categories, a rare flag, an amount that mostly is zero; 5 % bad rows."""
+    rng = np.random.default_rng(0)
+    X, bad = rng.standard_normal((n, 4)), np.arange(n) < n // 20
+    X[bad] += 8.0
+    dummies, flag = np.eye(3)[rng.choice(3, n, p=[0.6, 0.2, 0.2])], rng.random(n) < 0.06
+    return np.column_stack([X, dummies, flag, np.where(rng.random(n) < 0.6, 0.0, rng.exponential(size=n))]), bad
+
+
+def test_categories_have_no_part_in_distances() -> None:
+    X, bad = _with_categories()
+    with pytest.warns(UserWarning, match=r"share one value of features 4, 5, 6, 7, 8, as of a category") as told:
+        model = TrimmedCovariance(random_state=0).fit(X)
+    assert len(told) == 1
+    assert not model.inlier_mask_[bad].any() and model.inlier_mask_[~bad].mean() > 0.97
+    assert abs(model.contamination_ - bad.mean()) < 0.02
+    alone = TrimmedCovariance(random_state=0).fit(X[:, :4])
+    np.testing.assert_allclose(model.outlier_scores_, alone.outlier_scores_)
+    np.testing.assert_allclose(model.mahalanobis(X), alone.mahalanobis(X[:, :4]))
+    np.testing.assert_allclose(model.score(X), alone.score(X[:, :4]))
+    np.testing.assert_allclose(model.precision_[:4, :4], alone.precision_)
+    assert not model.precision_[4:].any()
+    np.testing.assert_array_equal(model.predict(X), np.where(model.outlier_scores_ <= model.threshold_, 1, -1))
+    table = model.outlier_table()
+    np.testing.assert_allclose(table.p_value, alone.outlier_table().p_value)
+
+
+def test_the_covariance_has_the_categories() -> None:
+    X, _ = _with_categories()
+    with pytest.warns(UserWarning, match="as of a category"):
+        model = TrimmedCovariance(random_state=0).fit(X)
+    plain = np.cov(X[model.inlier_mask_].T)
+    np.testing.assert_allclose(np.diag(model.covariance_)[4:], np.diag(plain)[4:], rtol=0.1)
+    np.testing.assert_allclose(model.location_, X[model.inlier_mask_].mean(axis=0))
+    again = model.rethreshold(0.1)
+    np.testing.assert_allclose(again.mahalanobis(X) ** 0.5, again.outlier_scores_)
+    assert again.covariance_.shape == (9, 9)
+
+
+def test_features_keep_their_part_where_shrinkage_is_given_or_few_rows_differ() -> None:
+    X, _ = _with_categories()
+    assert TrimmedCovariance(shrinkage=0.3, random_state=0).fit(X).precision_[4:].any()
+    slip = X[:, :5].copy()
+    slip[:, 4] = 0.0
+    slip[20:23, 4] = [3.0, -7.0, 11.0]  # three of 300 rows have something else than zero, each a value of its own
+    with pytest.warns(UserWarning, match="vary in 4 of 5 directions"):
+        model = TrimmedCovariance(random_state=0).fit(slip)
+    assert not model.inlier_mask_[20:23].any()
+
+
+def test_categories_are_told_by_name() -> None:
+    pd = pytest.importorskip("pandas")
+    X, _ = _with_categories()
+    frame = pd.DataFrame(X[:, :5], columns=["a", "b", "c", "d", "member"])
+    with pytest.warns(UserWarning, match="one value of feature 'member', as of a category"):
+        TrimmedCovariance(random_state=0).fit(frame)

@@ -64,3 +64,21 @@ def test_a_seed_is_drawn_where_none_is_given(model: Any) -> None:
     again = type(model)(**{**model.get_params(), "random_state": np.random.RandomState(3)})
     free = type(model)(**{**model.get_params(), "random_state": None}).fit(X)
     assert np.array_equal(free.inlier_mask_, again.fit(X).inlier_mask_)
+
+
+@pytest.mark.parametrize("model", [TrimmedPCA(**SEEDED), TrimmedCovariance(**SEEDED)])
+def test_a_crowd_of_copies_is_told(model: Any) -> None:
+    Z = np.random.default_rng(0).normal(size=(200, 5))
+    crowded = np.vstack([Z[:140], np.repeat(Z[:1], 60, axis=0)])
+    with pytest.warns(UserWarning, match="30% of the rows are copies of one row, .* Drop duplicates"):
+        model.fit(crowded)
+    assert model.contamination_ > 0.1
+    model.fit(np.unique(crowded, axis=0))  # without a warning, which would be an error here
+    assert model.contamination_ < 0.05
+
+
+def test_bad_rows_that_are_copies_are_bad_without_a_word() -> None:
+    Z = np.random.default_rng(0).normal(size=(200, 3))
+    Z[:60] = 9.0
+    model = TrimmedCovariance(random_state=0).fit(Z)
+    assert not model.inlier_mask_[:60].any() and abs(model.contamination_ - 0.3) < 0.02

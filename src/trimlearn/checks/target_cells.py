@@ -35,9 +35,7 @@ def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.Data
     if not names:
         return mended
     X = _finite(mended[names])
-    doubtful = _doubtful(X)
-    if target in table.of_kind("number") and doubtful.any():
-        doubtful &= _doubtful(np.column_stack([X, _finite(mended[[target]])]))[:, :-1]
+    doubtful = _doubtful(X, _finite(mended[[target]]) if target in table.of_kind("number") else None)
     return mended.assign(**{name: np.where(doubtful[:, j], np.nan, X[:, j]) for j, name in enumerate(names)})
 
 
@@ -47,11 +45,19 @@ def _finite(frame: pd.DataFrame) -> NDArray[np.float64]:
     return X
 
 
-def _doubtful(X: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """The cells that the rest of their row does not explain; none where columns cannot be judged."""
+def _doubtful(X: NDArray[np.float64], target: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+    """The cells that the rest of their row does not explain, nor with the target; none where columns cannot be judged.
+
+    One model says both: without the target a row is judged as one of which that is missing.
+    """
+    table = X if target is None else np.column_stack([X, target])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it was said when cells were judged, and only models see what is left out
         try:
-            return CellwiseOutliers().fit(X).cell_mask_
+            model = CellwiseOutliers().fit(table)
         except ValueError:  # no column has enough different values: no more is known than before
             return np.zeros(X.shape, dtype=bool)
+        doubtful = model.cell_mask_[:, : X.shape[1]]
+        if target is None or not doubtful.any():
+            return doubtful
+        return doubtful & model.predict(np.column_stack([X, np.full(target.shape, np.nan)]))[:, : X.shape[1]]

@@ -14,6 +14,7 @@ from trimlearn._utils.validation import check_choice, check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows, row_names
 from trimlearn.estimators.detector import concentration_records, warn_of_doubtful_rows, warn_of_exact_subspace
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.estimators.subspace import TrimmedSubspace
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -198,7 +199,9 @@ class TrimmedPCA(TrimmedSubspace):
             warn_of_exact_subspace(self.contamination_, self.n_trimming_components_)
         elif h is None:
             off = found.w <= 0
-            warn_of_doubtful_rows(self.contamination_, found.normal_contamination, self.outlier_scores_, off, data.s)
+            normal = found.normal_contamination
+            if not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s):
+                warn_of_skewed_features(self, data.X, data.s)
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",

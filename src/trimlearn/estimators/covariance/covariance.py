@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, Self, final
+from typing import Any, Final, Self, final
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -14,14 +14,18 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, ROUNDS, TrimmedScatterFit, fit_trimmed
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
+from trimlearn.robust.scatter.categories import without_scatter
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
 from trimlearn.robust.scatter.mcd import concentrate, mcd
 from trimlearn.robust.verdict import readmit
 
 __all__ = ["TrimmedCovariance"]
+
+SHOWN: Final = 5  # features that a warning names, a limit on length
 
 
 class TrimmedCovariance(TrimmedScatter):
@@ -46,7 +50,9 @@ class TrimmedCovariance(TrimmedScatter):
         data; or those beyond this quantile of the distances of clean rows, such as 0.975.
     shrinkage : "auto" or float in [0, 1), default="auto"
         Share ρ of the regularised ρT + (1 − ρ)cΣ, T the diagonal of robust variances. "auto": 0 where there are five
-        rows per feature, else as much as makes the condition number of the correlations 50 (MRCD).
+        rows per feature, else as much as makes the condition number of the correlations 50 (MRCD). With "auto",
+        features that are categories (more than half of the values are equal, and the others are many or repeat
+        themselves) have no part in distances: half of the rows has no scatter there. ``covariance_`` has them.
     assume_centered : bool, default=False
         Whether the location is known to be 0.
     store_precision : bool, default=True
@@ -65,7 +71,7 @@ class TrimmedCovariance(TrimmedScatter):
     covariance_ : ndarray of shape (n_features, n_features)
         Robust covariance.
     precision_ : ndarray of shape (n_features, n_features) or None
-        Its inverse, unless ``store_precision=False``.
+        Its inverse, 0 for features that have no part in distances; None with ``store_precision=False``.
     dist_ : ndarray of shape (n_samples,)
         Squared robust distances of the training rows.
     support_ : ndarray of shape (n_samples,)
@@ -139,17 +145,35 @@ class TrimmedCovariance(TrimmedScatter):
 
     def _fit(self, data: FeatureRows, h: float | None, warm: bool) -> Self:
         seed, starts = self._seed(), check_count(self.n_starts, "n_starts")
-        judge = DistanceJudge(data.X, data.s, _check_cutoff(self.cutoff))
-        criterion = _Determinant(data, judge, self.assume_centered, self.shrinkage, starts, seed)
-        shape = data.S, data.X.shape[1]
+        if not warm:
+            self._measured = self._features_with_scatter(data)
+        used = data if self._measured is None else FeatureRows(data.X[:, self._measured], data.s)
+        judge = DistanceJudge(used.X, used.s, _check_cutoff(self.cutoff))
+        criterion = _Determinant(used, judge, self.assume_centered, self.shrinkage, starts, seed)
+        shape = used.S, used.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if h is None and self.reweight and judge.quantile is None:
             found = _beyond_chance(criterion, found)
-        self._publish(data, found, h)
+        if self._publish(data, found, h) and h is None:
+            warn_of_skewed_features(self, data.X, data.s)
         self.precision_ = self.get_precision() if self.store_precision else None
         self.shrinkage_ = found.raw.shrinkage.rho
         self.outlier_probability_ = row_probabilities(found.final.p_values, data.s)
         return self
+
+    def _features_with_scatter(self, data: FeatureRows) -> np.ndarray | None:
+        """The mask of the features that distances are measured by; None: all of them."""
+        if self.shrinkage != "auto":
+            return None
+        left = without_scatter(data.X, data.s)
+        if not left.any() or left.all():
+            return None
+        warn(
+            f"more than half of the rows share one value of {_named(left, getattr(self, 'feature_names_in_', None))}, "
+            "as of a category or a flag: distances are measured by the other features. Give shrinkage > 0 to measure "
+            "by all of them.",
+        )
+        return ~left
 
 
 @final
@@ -215,6 +239,17 @@ def _beyond_chance(criterion: _Determinant, found: TrimmedScatterFit[ScatterFit]
         return strict.refit(last.weights, last.model, found.h)
 
     return replace(found, final=readmit(again, again.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0])
+
+
+def _named(features: np.ndarray, names: Any) -> str:
+    """The first few features of a mask, by name or number.
+
+    >>> _named(np.array([False, True, True]), None), _named(np.array([True]), ["sex"])
+    ('features 1, 2', "feature 'sex'")
+    """
+    at = np.flatnonzero(features)
+    shown = ", ".join(str(j) if names is None else repr(str(names[j])) for j in at[:SHOWN])
+    return f"feature{'s' * (len(at) > 1)} {shown}" + f" and {len(at) - SHOWN} more" * (len(at) > SHOWN)
 
 
 def _check_cutoff(cutoff: float | str) -> float | None:

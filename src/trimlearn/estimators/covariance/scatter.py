@@ -35,7 +35,8 @@ class TrimmedScatter(Detector):
     covariance_: np.ndarray
     raw_weights_: np.ndarray
     history_: list[Record]
-    _model: ScatterFit | SparseNormal
+    _model: ScatterFit | SparseNormal  # of the features that distances are measured by
+    _measured: np.ndarray | None = None  # the mask of these; None: all
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to the rows of X.
@@ -61,15 +62,20 @@ class TrimmedScatter(Detector):
                 return self._refit(data, self.contamination, warm=False)
 
     def get_precision(self) -> np.ndarray:
-        """The inverse of the covariance; where that is singular, of the nearest regular one.
+        """The inverse of the covariance of the features that distances are measured by; where that is singular, of the
+        nearest regular one.
 
         Returns
         -------
         ndarray of shape (n_features, n_features)
-            What distances are measured with.
+            What distances are measured with: 0 in the rows and columns of features that have no part in them.
         """
         check_is_fitted(self, "weights_")
-        return self._model.precision
+        if self._measured is None:
+            return self._model.precision
+        precision = np.zeros((len(self._measured), len(self._measured)))
+        precision[np.ix_(self._measured, self._measured)] = self._model.precision
+        return precision
 
     def mahalanobis(self, X: Any) -> np.ndarray:
         """Squared robust distances of rows.
@@ -85,7 +91,10 @@ class TrimmedScatter(Detector):
             Squared distances from ``location_``.
         """
         check_is_fitted(self, "weights_")
-        return self._model.squared_distances(check_data(self, X, reset=False, dtype=np.float64))
+        return self._squared_distances(check_data(self, X, reset=False, dtype=np.float64))
+
+    def _squared_distances(self, X: np.ndarray) -> np.ndarray:
+        return self._model.squared_distances(X if self._measured is None else X[:, self._measured])
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Score rows by minus their squared distances: larger is more normal.
@@ -133,7 +142,12 @@ class TrimmedScatter(Detector):
             As that of sklearn.covariance.EmpiricalCovariance.
         """
         d2 = self.mahalanobis(X)
-        return -0.5 * (float(np.mean(d2)) + self._model.log_det + len(self.location_) * log(2.0 * pi))
+        return -0.5 * (float(np.mean(d2)) + self._model.log_det + self._dimensions * log(2.0 * pi))
+
+    @property
+    def _dimensions(self) -> int:
+        """How many features distances are measured by."""
+        return len(self.location_) if self._measured is None else int(self._measured.sum())
 
     @property
     def support_(self) -> np.ndarray:
@@ -145,29 +159,37 @@ class TrimmedScatter(Detector):
         """Which rows count in the trimmed fit."""
         return np.asarray(self.raw_weights_ > 0)
 
-    def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> None:
-        """What was found, as attributes; h: the weight that was asked to be kept."""
+    def _publish(self, data: FeatureRows, found: TrimmedScatterFit[Any], h: float | None) -> bool:
+        """What was found, as attributes; h: the weight that was asked to be kept. Whether it is beyond doubt."""
         raw, trimmed, final = found.raw, found.trimmed.model, found.final
         self._training, self._raw, self._model = data, raw, final.model
-        self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, trimmed.location, trimmed.covariance
-        self.weights_, self.location_, self.covariance_ = final.model.w, final.model.location, final.model.covariance
-        self.dist_ = final.model.squared_distances(data.X)
+        self.raw_weights_, self.raw_location_, self.raw_covariance_ = raw.w, *self._moments(data, trimmed)
+        self.weights_, (self.location_, self.covariance_) = final.model.w, self._moments(data, final.model)
+        self.dist_ = self._squared_distances(data.X)
         self.outlier_scores_, self.threshold_ = np.sqrt(self.dist_), sqrt(final.reach)
         self.contamination_ = final.verdict.contamination if h is None else 1.0 - h / data.S
         self.objective_ = raw.history[-1] if raw.history else inf
         self.history_, self.n_iter_ = concentration_records(raw.history, found.h), len(raw.history)
-        singular = isinstance(final.model, ScatterFit) and final.model.rank < len(self.location_)  # said already
-        if h is None and not singular:
-            off = self.outlier_scores_ > self.threshold_
-            warn_of_doubtful_rows(self.contamination_, final.normal_contamination, self.outlier_scores_, off, data.s)
+        singular = isinstance(final.model, ScatterFit) and final.model.rank < self._dimensions  # said already
+        if h is not None or singular:
+            return not singular
+        off, normal = self.outlier_scores_ > self.threshold_, final.normal_contamination
+        return not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s)
+
+    def _moments(self, data: FeatureRows, model: ScatterFit | SparseNormal) -> tuple[np.ndarray, np.ndarray]:
+        """Location and covariance of the rows that the model keeps, of all features."""
+        if self._measured is None or not isinstance(model, ScatterFit):
+            return model.location, model.covariance
+        every = model.extended(data.X, data.s, self.assume_centered)
+        return every.location, every.covariance
 
     def _scores(self, data: FeatureRows) -> np.ndarray:
-        return np.asarray(np.sqrt(self._model.squared_distances(data.X)))
+        return np.asarray(np.sqrt(self._squared_distances(data.X)))
 
     def _findings(self, data: FeatureRows, scores: np.ndarray, off: np.ndarray) -> Findings:
         precision, center = self.get_precision(), self.location_
         top = TopFeatures(data.X, lambda A, _: distance_cells(A, center, precision))
-        return Findings(scores, p_values(scores, Chi(data.X.shape[1])), plain_kinds(off), top=top)
+        return Findings(scores, p_values(scores, Chi(self._dimensions)), plain_kinds(off), top=top)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> FeatureRows:
         X = check_data(self, X, reset=reset, dtype=np.float64, ensure_min_samples=2)

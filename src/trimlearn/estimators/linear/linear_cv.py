@@ -12,7 +12,7 @@ import numpy as np
 from trimlearn._utils.validation import check_choice
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.estimators.linear.sparse import Net, half, is_selective, rows_of
+from trimlearn.estimators.linear.sparse import Net, half, is_selective, rows_of, warn_of_dispute
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
 from trimlearn.robust.regression.elastic_net import Floats
 from trimlearn.robust.regression.sparse import Rows, best_rows, drawn_in
@@ -166,7 +166,10 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
         def fitter(other: Rows) -> PenaltyPath:
             return replace(path, rows=other)
 
-        return best_rows(rows, search, fitter, half(rows), seed=self._seed(), floor=floor).fit.c
+        settled = best_rows(rows, search, fitter, half(rows), seed=self._seed(), floor=floor)
+        if self.contamination == "auto":
+            warn_of_dispute(settled)
+        return settled.fit.c
 
     def _grid(self, rows: Rows, c: Floats, ratio: float) -> Floats:
         number = self.n_alphas if self.alphas is None else self.alphas

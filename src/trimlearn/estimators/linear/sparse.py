@@ -33,7 +33,6 @@ from trimlearn.robust.regression.sparse import (
     Settled,
     best_rows,
     concentrate,
-    ends,
     fold_numbers,
     honest,
     kept,
@@ -45,7 +44,7 @@ from trimlearn.solution import Status
 if TYPE_CHECKING:
     from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 
-__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of"]
+__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of", "warn_of_dispute"]
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
@@ -213,24 +212,24 @@ class _SparseFit:
 
     def automatic(self, start: np.ndarray | None) -> tuple[Settled, LinearFit, float]:
         """The rows that are explained; the trimmed fit that keeps as many as are good, and how many these are."""
-        stage("sparse least trimmed squares from many starts")
-        rows, h = self.rows, half(self.rows)
-        c = None if start is None else rows.s * start
-        if c is None:
-            fitter = partial(honest, penalised=self.net, fold=fold_numbers(rows.n))
-            settled = best_rows(rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
-            c = settled.fit.c
-        if start is not None or self.model.penalty not in ("l2", "l1", "elasticnet"):
-            settled = self._settle(c, h)
-        mass = max(h, rows.S * (1 - settled.verdict.contamination))
-        return settled, self._trimmed([settled.fit.x], mass), mass
+        h = half(self.rows)
+        settled = self._explained(h) if start is None else self._settle(self.rows.s * start, h)
+        warn_of_dispute(settled)
+        mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
+        return settled, self._trimmed(settled.fit.x, mass), mass
 
     def given(self, h: float, x0: Floats | None) -> tuple[Settled, LinearFit, float]:
         """The trimmed fit that keeps h, and the rows that it explains."""
-        stage("sparse least trimmed squares from many starts")
-        starts = [x for x, _ in ends(self.rows, self.net, h, self.solver.seed)] if x0 is None else [x0]
-        raw = self._trimmed(starts if self.descends else starts[:1], h)
+        raw = self._trimmed(self._explained(h).fit.x if x0 is None else x0, h)
         return self._settle(self.rows.s * raw.w, h), raw, h
+
+    def _explained(self, h: float) -> Settled:
+        """The rows that are explained, h of them at least, found from many starts."""
+        stage("sparse least trimmed squares from many starts")
+        fitter = partial(honest, penalised=self.net, fold=fold_numbers(self.rows.n))
+        settled = best_rows(self.rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
+        convex = self.model.penalty in ("l2", "l1", "elasticnet")
+        return settled if convex else replace(self._settle(settled.fit.c, h), disputed=settled.disputed)
 
     def _settle(self, c: Floats, h: float) -> Settled:
         settled = settle(self.rows, self.honest, c, h, self.floor)
@@ -247,15 +246,14 @@ class _SparseFit:
             _warn_of_short(self.solver.name)
         return x
 
-    def _trimmed(self, starts: list[Floats], h: float) -> LinearFit:
-        """The best trimmed fit that keeps h, from these models."""
+    def _trimmed(self, start: Floats, h: float) -> LinearFit:
+        """The trimmed fit that keeps h, from this model: of others the objective does not tell which is right."""
         rows = self.rows
         if not self.descends:
             s = None if np.all(rows.s == 1) else rows.s
-            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, list(starts))
+            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, [start])
         exact = replace(penalty_net(self.model), tol=EXACT).for_rows(rows)
-        found = [concentrate(rows, exact, x, h) for x in starts]
-        x, history = min(found, key=lambda end: end[1][-1])
+        x, history = concentrate(rows, exact, start, h)
         share = h / rows.S  # F is a mean over all rows
         records = concentration_records([share * value for value in history], h)
         return LinearFit(x, kept(rows, x, h), share * history[-1], records, Status.CONVERGED)
@@ -283,6 +281,19 @@ def _warn_of_too_many(used: float, weights: np.ndarray) -> None:
             f"the fit uses {used:.0f} parameters for {rows} rows and passes through nearly all of them, so that hardly "
             "any row can be told to be wrong: raise alpha, or let TrimmedLinearRegressionCV choose it.",
         )
+
+
+def warn_of_dispute(settled: Settled) -> None:
+    """UserWarning where other rows are explained as well by another fit."""
+    if settled.disputed is None:
+        return
+    kept, rows = settled.fit.c > 0, int(settled.disputed.sum())
+    taken = int(np.count_nonzero(settled.disputed & kept))
+    warn(
+        f"{rows} rows are explained by one fit and wrong by another, which predicts the other rows about as well: "
+        f"{taken} of them were kept. Rows far out in many columns do that where rows are few; look at them, or give "
+        "contamination if you know.",
+    )
 
 
 def _warn_of_short(name: str) -> None:

@@ -32,6 +32,11 @@ class ScatterFit:
         shrinkage = Shrinkage(self.shrinkage.rho, 1.0 if centred else m / max(m - 1.0, 1.0))
         return ScatterFit(self.units, shrinkage, w, Moments.of(self.units.into(A), (s * w)[None], centred))
 
+    def extended(self, A: np.ndarray, s: np.ndarray, centred: bool) -> ScatterFit:
+        """The same rows kept, with as much shrinkage, of rows A that have more features."""
+        units = RobustUnits.of(A, s, centred)
+        return replace(self, units=units, moments=Moments.of(units.into(A), (s * self.w)[None], centred))
+
     def scaled(self, factor: float) -> ScatterFit:
         """The same with c, and for ρ = 0 with the covariance, ``factor`` times as large."""
         return replace(self, shrinkage=Shrinkage(self.shrinkage.rho, self.shrinkage.c * factor))

@@ -1,0 +1,46 @@
+"""Rows that are far out only because features are skewed are told apart from wrong ones, or at least doubted."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trimlearn import TrimmedCovariance, TrimmedPCA
+
+
+def _told(model: Any, X: np.ndarray) -> list[str]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(X)
+    return [str(one.message) for one in told]
+
+
+def test_a_skewed_tail_is_doubted() -> None:
+    X = np.exp(np.random.default_rng(1).normal(size=(50, 5)))
+    model = TrimmedCovariance(random_state=0)
+    (said,) = _told(model, X)
+    assert model.contamination_ > 0.1 and "if powers or logarithms of the features are" in said
+    assert f"{model.contamination_:.0%} of the rows" in said
+    assert _told(TrimmedCovariance(random_state=0), np.log(X)) == []
+    assert _told(TrimmedCovariance(0.1, random_state=0), X) == []  # who gives it, knows
+
+
+@pytest.mark.parametrize("model", [TrimmedCovariance(random_state=0), TrimmedPCA(1, random_state=0)])
+def test_wrong_rows_among_normal_ones_are_not_doubted(model: Any) -> None:
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(60, 4)) @ np.diag([5.0, 1.0, 1.0, 1.0])
+        X[:15, 3] += 12.0
+        assert _told(model, X) == []
+        assert model.contamination_ > 0.2
+
+
+def test_the_fit_is_the_same_with_the_doubt() -> None:
+    X = np.exp(np.random.default_rng(1).normal(size=(50, 5)))
+    before = X.copy()
+    model = TrimmedCovariance(random_state=0)
+    assert len(_told(model, X)) == 1
+    np.testing.assert_array_equal(X, before)
+    assert model.mahalanobis(X) == pytest.approx(model.dist_)

@@ -1,0 +1,53 @@
+"""Sparse regression of few rows: where rows far out are explained by one fit and wrong by another, it is said."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from trimlearn import TrimmedLinearRegression, TrimmedLinearRegressionCV
+
+
+def _rows(n: int, p: int, bad: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Five coefficients of ±2; bad rows are off by 5 in the relevant columns, and by 30 in the target."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    y = X[:, :5] @ [2.0, -2.0, 2.0, -2.0, 2.0] + rng.standard_normal(n)
+    X[:bad, :5] += 5.0
+    y[:bad] += 30.0
+    return X, y
+
+
+def _said(model: Any, X: np.ndarray, y: np.ndarray) -> list[str]:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        model.fit(X, y)
+    return [str(one.message) for one in told if "explained by one fit" in str(one.message)]
+
+
+def test_a_second_explanation_is_told() -> None:
+    X, y = _rows(50, 1000, 7, seed=2)
+    (said,) = _said(TrimmedLinearRegressionCV(random_state=0), X, y)
+    assert said.startswith("7 rows are explained by one fit and wrong by another")
+    assert _said(TrimmedLinearRegressionCV(7, random_state=0), X, y) == []  # who gives it, knows
+
+
+@pytest.mark.parametrize(("n", "p", "bad"), [(100, 150, 0), (50, 300, 0), (100, 150, 15)])
+def test_one_explanation_is_not_doubted(n: int, p: int, bad: int) -> None:
+    X, y = _rows(n, p, bad, seed=0)
+    for model in (TrimmedLinearRegression(penalty="l1", alpha=0.2, random_state=0),
+                  TrimmedLinearRegressionCV(random_state=0)):  # fmt: skip
+        assert _said(model, X, y) == []
+        assert not model.inlier_mask_[:bad].any() and model.inlier_mask_[bad:].mean() > 0.9
+
+
+def test_a_given_contamination_finds_what_auto_finds() -> None:
+    X, y = _rows(100, 150, 0, seed=2)
+    X[:15] += 5.0  # far out in all columns: many tiny coefficients pass through such rows
+    y[:15] = np.random.default_rng(0).standard_normal(15) + 30.0
+    for contamination in ("auto", 15):
+        model = TrimmedLinearRegression(contamination, penalty="l1", alpha=0.15, random_state=0).fit(X, y)
+        assert not model.inlier_mask_[:15].any() and model.inlier_mask_[15:].mean() > 0.95
