@@ -180,8 +180,10 @@ def _hessian(loss: PredictionLoss, x: Array, weigh: Weigh) -> np.ndarray:
     return hessian.reshape(size * K, size * K)
 
 
-def crossing_curvature(loss: PredictionLoss, x: Array, f: np.ndarray, threshold: float) -> np.ndarray | None:
-    """What rows that change sides as x moves take away from the Hessian of 1/n Σ wᵢfᵢ.
+def crossing_curvature(
+    loss: PredictionLoss, x: Array, f: np.ndarray, threshold: float, s: np.ndarray | None = None
+) -> np.ndarray | None:
+    """What rows that change sides as x moves take away from the Hessian of 1/n Σ wᵢfᵢ; s: sample weights of mean 1.
 
     The gradient of its minimum over w is 1/n Σ wᵢ∇fᵢ, so that it is the density of f at the threshold, times the
     covariance of ∇f there: from the rows near to it; None where there are none.
@@ -195,8 +197,9 @@ def crossing_curvature(loss: PredictionLoss, x: Array, f: np.ndarray, threshold:
     r = np.asarray(loss.evaluate(linear.predict(x, near), near)[1], dtype=np.float64)
     A = (np.column_stack([V, np.ones(len(V))]) @ _transform(loss).T)[:, : linear.p + linear.intercept]
     slopes = (A[:, :, None] * r[:, None, :]).reshape(len(A), -1)
-    slopes -= slopes.mean(axis=0)
-    return np.asarray(slopes.T @ slopes / (2 * NEAR * threshold * loss.n))
+    c = np.ones(len(near)) if s is None else s[near]
+    slopes -= c @ slopes / max(c.sum(), TINY)
+    return np.asarray((c[:, None] * slopes).T @ slopes / (2 * NEAR * threshold * loss.n))
 
 
 def _transform(loss: PredictionLoss) -> np.ndarray:

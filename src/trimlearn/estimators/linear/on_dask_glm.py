@@ -9,11 +9,11 @@ import numpy as np
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.losses import LossOf, loss_of
-from trimlearn.engines.cluster.rows import Placed, ShardRows
+from trimlearn.engines.cluster.rows import ShardRows
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels
 from trimlearn.estimators.linear.on_dask_regression import RegressionRows, publish_on_dask
-from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
+from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import LeastSquares
 
@@ -24,23 +24,19 @@ def fit_glm_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit ``model`` to rows on a cluster: as `fit_glm_stream` does, but that each worker holds its rows."""
     refuse_choice(model)
     with placed_rows(X, y, sample_weight) as placed:
-        h, seed = model._h(model.contamination, placed.mass), model._seed()
-        known, sample = sample_fit(model, placed, seed)
-        column_names(model, X, placed.p)
-        vars(model).pop("_training", None)
-        if len(sample.t) == placed.n:  # all rows were in it: there is nothing left to find out
-            adopt(model, known, placed)
+        found = by_sample(model, X, placed)
+        if found is None:
             return
         placed.gathered(_checked, model._law)
-        if model.loss == "binomial" and are_labels(np.asarray(sample.t)):
+        if model.loss == "binomial" and are_labels(np.asarray(found.sample.t)):
             raise ValueError("labels 0 and 1 in large data are for TrimmedLogisticRegression.")
-        model._covariance, model._unit = None, known._unit
-        rows = _rows(model, placed, sample, known, seed)
-        _fit(rows, known._x, h)
+        model._covariance, model._unit = None, found.known._unit
+        _fit(_rows(model, found), found.known._x, found.h)
 
 
-def _rows(model: Any, placed: Placed, sample: ShardRows, known: Any, seed: int) -> RegressionRows:
+def _rows(model: Any, found: SampledFit) -> RegressionRows:
     """All rows, and their loss. The unit of a robust one is the scale of least trimmed squares, as for arrays."""
+    placed, sample, known, seed = found.placed, found.sample, found.known, found.seed
     law, q = model._law, placed.p + bool(model.fit_intercept)
     options = {"intercept": bool(model.fit_intercept)}
     floor = law.floor(np.asarray(sample.t))
