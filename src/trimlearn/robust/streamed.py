@@ -1,12 +1,12 @@
 """Trimmed fits of any loss of linear predictions to rows that are read from a disk, from a start that a sample gave.
 
-Newton's steps: x is near its place already. Of each row its loss is kept, and its residual.
+Newton's steps: x is near its place already. Of each row its loss is kept, and each step reads the rows once.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import ceil, inf, nan
 from typing import Any, Protocol, final
 
 import numpy as np
@@ -19,8 +19,8 @@ from trimlearn.robust.streamed_newton import (
     Weigh,
     crossing_curvature,
     evaluated,
+    trimmed_gradient,
     value_gradient,
-    weighted_gradient,
 )
 from trimlearn.weights.simplex import CappedSimplex, snap_h
 
@@ -81,7 +81,7 @@ def trimming(f: np.ndarray, h: float) -> ThresholdWeights:
     )
 
 
-def _all(at: slice) -> float:
+def _all(at: Any) -> float:
     """Every row counts once."""
     return 1.0
 
@@ -95,6 +95,9 @@ class TrimmedRows(Protocol):
 
     @property
     def loss(self) -> Any: ...
+
+    def expect(self, threshold: float) -> None:
+        """Losses will be kept up to about this one, which may save a read of the rows."""
 
     def best(self, x: Array, share: float) -> float:
         """1/n Σ wᵢfᵢ(x) with the best weights, 1/n Σ wᵢ being the share."""
@@ -127,21 +130,27 @@ class RowsHere:
 
     def __init__(self, loss: PredictionLoss, s: np.ndarray | None = None) -> None:
         self.loss, self.s = loss, None if s is None else s / np.mean(s, dtype=np.float64)
-        self.f, self._r, self._threshold = np.zeros(0), np.zeros((0, 1)), inf
+        self.f, self.threshold = np.zeros(0), nan
         self.weigh: Weigh = _all
+        self._x, self._expected, self._sums = np.zeros(0), nan, np.zeros(0)
+
+    def expect(self, threshold: float) -> None:
+        self.threshold = threshold
 
     def best(self, x: Array, share: float) -> float:
-        self.f, self._r = evaluated(self.loss, x)
+        self._x, self._expected = x, self.threshold
+        self.f, self._sums = evaluated(self.loss, x, self._expected, self.s)
         if self.s is None:
             found = trimming(self.f, share * self.loss.n)
-            self.weigh, self._threshold = _of(found, self.f), found.threshold
+            self.weigh, self.threshold = _of(found, self.f), found.threshold
             return found.value
         w = CappedSimplex(share * self.loss.n).minimise(self.f, self.s) * self.s
-        self.weigh, self._threshold = w.__getitem__, float(self.f[w > 0].max())
+        self.weigh, self.threshold = w.__getitem__, float(self.f[w > 0].max())
         return float(np.sum(w * self.f, dtype=np.float64, where=w > 0) / self.loss.n)
 
     def slope(self) -> np.ndarray:
-        return weighted_gradient(self.loss, self.weigh, self._r)
+        thresholds = self._expected, self.threshold
+        return trimmed_gradient(self.loss, self._x, self.f, self.weigh, thresholds, self._sums, self.s)
 
     def weights(self) -> np.ndarray:
         """The best weights of all rows."""
@@ -153,7 +162,7 @@ class RowsHere:
 
     def crossing(self, x: Array) -> np.ndarray | None:
         """The curvature that rows at the threshold take away."""
-        return crossing_curvature(self.loss, x, self.f, self._threshold, self.s)
+        return crossing_curvature(self.loss, x, self.f, self.threshold, self.s)
 
 
 @final
@@ -182,6 +191,7 @@ def trimmed_newton(
         before = Newton(lead.loss, ridge, AHEAD)
         x, _ = _alternate(lead, before, x, share)
         newton.go_on_from(before, x, lead.weigh, lead.crossing(x))
+        rows.expect(lead.threshold)
     return _alternate(rows, newton, x, share)
 
 

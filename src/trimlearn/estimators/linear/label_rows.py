@@ -136,7 +136,8 @@ class LabelledRows:
         z, codes = self._opinion(judge, at), self.labels.codes(at)
         if self.K > 2:
             return LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes))).classes
-        wrong = expit(_scored(z, codes, noise)[0])
+        wrong, right = _joint(z, codes, noise)
+        wrong /= wrong + right
         first = np.where(codes == 1, wrong, 1 - wrong)
         return np.column_stack([first, 1 - first])
 
@@ -146,8 +147,14 @@ def _scored(z: np.ndarray, codes: np.ndarray, noise: LabelNoise) -> tuple[np.nda
     if z.shape[1] > 1:
         verdict = LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes)))
         return verdict.scores, verdict.suggested
-    # The same in fewer steps, for two classes: P(other class)T[other, label] over P(class)T[class, label].
-    p, T = expit(np.where(codes == 1, -z[:, 0], z[:, 0]).astype(np.float64)), noise.bounded
-    odds = (p * (1 - 2 * noise.floor) + noise.floor) / ((1 - p) * (1 - 2 * noise.floor) + noise.floor)
-    scores = np.log(np.maximum(odds, TINY)) + np.log([T[1, 0] / T[0, 0], T[0, 1] / T[1, 1]])[codes]
+    wrong, right = _joint(z, codes, noise)
+    scores = np.log(np.maximum(wrong / right, TINY))
     return scores, codes if noise.epsilon == 0 else np.where(scores <= 0, codes, 1 - codes)
+
+
+def _joint(z: np.ndarray, codes: np.ndarray, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:
+    """What `LabelNoise` says in fewer steps, for two classes: P(other class)T[other, label], and the same for the class
+    that the label names."""
+    p, T = expit(np.where(codes == 1, -z[:, 0], z[:, 0]).astype(np.float64)), noise.bounded
+    wrong, right = (P * (1 - 2 * noise.floor) + noise.floor for P in (p, 1 - p))
+    return wrong * np.array([T[1, 0], T[0, 1]])[codes], right * np.array([T[0, 0], T[1, 1]])[codes]

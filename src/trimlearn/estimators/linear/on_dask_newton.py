@@ -33,6 +33,9 @@ class TrimmedOnWorkers:
         """x in the dtype of the rows."""
         return np.asarray(x, to_numpy(self.loss.like).dtype)
 
+    def expect(self, threshold: float) -> None:
+        """Workers keep the residuals of their rows: there is nothing to be saved."""
+
     def best(self, x: Array, share: float) -> float:
         value, self._slope = remembered("step", lambda: self._evaluated(x))
         return float(value)
