@@ -188,6 +188,27 @@ def test_shards_that_do_not_agree_are_named(client: Any, change: Any, message: s
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (None, r"y holds no label in row 5 of partition 1 \(counted"),
+        (np.nan, r"y holds no label in row 5 of partition 1 \(counted"),
+        (7, "y holds labels of several kinds, text and numbers: write all of them as text"),
+    ],
+)
+def test_labels_that_are_none_are_named(client: Any, spoilt: Any, message: str) -> None:
+    V, _, bad = rows(60)
+    y = np.where(bad, "yes", "no").astype(object)
+    y[35] = spoilt
+    X, labels = da.from_array(V, chunks=30), da.from_array(y, chunks=30)
+    with client.as_current(), pytest.raises(ValueError, match=message) as error:
+        TrimmedLogisticRegression().fit(X, labels)
+    assert "\n" not in str(error.value)
+    numbers = da.concatenate([labels[:30], da.ones(30, chunks=30, dtype=int)])
+    with client.as_current(), pytest.raises(ValueError, match="labels of several kinds"):
+        TrimmedLogisticRegression().fit(X, numbers)
+
+
 def test_collections_are_never_computed_in_silence(client: Any) -> None:
     V, t, _ = rows(60)
     X, y = da.from_array(V, chunks=20), da.from_array(t, chunks=20)

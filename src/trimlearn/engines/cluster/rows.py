@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from trimlearn._utils.blocks import rows_apart
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import is_missing, is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
 __all__ = ["Facts", "Placed", "ShardRows", "agree", "assemble", "facts", "read_saved", "save_rows"]
@@ -69,6 +69,11 @@ def _wrong(block: ShardRows) -> str:
     for name, length in (("y", len(block.t)), ("sample_weight", n if block.s is None else len(block.s))):
         if length != n:
             return f"X has {n} rows and {name} {length}"
+    missing = (
+        [row for row, label in enumerate(block.t.tolist()) if is_missing(label)] if block.t.dtype == object else []
+    )
+    if missing:
+        return f"y holds no label in row {missing[0]}"
     entries = block.V.data if is_sparse(block.V) else block.V
     for name, values in (("X", entries), ("y", block.t), ("sample_weight", block.s)):
         if values is None or values.dtype.kind != "f":

@@ -17,6 +17,7 @@ from trimlearn.estimators.streamed import refuse_choice
 
 __all__ = ["fit_logistic_on_dask"]
 
+SEVERAL_KINDS = "y holds labels of several kinds, text and numbers: write all of them as text."
 MANY_LABELS = 1000  # different labels from which on they are taken for numbers: more classes than a softmax is for
 
 
@@ -44,6 +45,8 @@ def fit_logistic_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None
 def _classes(placed: Placed) -> tuple[np.ndarray, np.ndarray]:
     """The labels of all rows, and how many have each; ValueError where there is one, or where they are numbers."""
     found = placed.gathered(_labels)
+    if len({isinstance(labels[0], str) for labels, _ in found}) > 1:
+        raise ValueError(SEVERAL_KINDS)
     classes, place = np.unique(np.concatenate([labels for labels, _ in found]), return_inverse=True)
     counts = np.bincount(place.ravel(), np.concatenate([counts for _, counts in found]), len(classes))
     if classes.dtype.kind == "f" and len(classes) > min(MANY_LABELS, placed.n**0.5 + 1):
@@ -54,7 +57,10 @@ def _classes(placed: Placed) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _labels(block: ShardRows) -> tuple[np.ndarray, np.ndarray]:
-    return np.unique(np.asarray(block.t), return_counts=True)
+    try:
+        return np.unique(block.t, return_counts=True)
+    except TypeError as error:  # they have no order
+        raise ValueError(SEVERAL_KINDS) from error
 
 
 def _class_weights(model: Any, counts: np.ndarray) -> np.ndarray:
