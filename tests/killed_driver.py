@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-import trimlearn.estimators.on_dask
+import trimlearn.estimators.streamed
 from trimlearn import Checkpoint, TrimmedLinearRegression
 from trimlearn.checkpoint.fit import FitCheckpoint
 
@@ -36,8 +36,7 @@ def main(address: str, file: str, name: str, writes: str) -> None:
     import dask.array as da
     from distributed import Client
 
-    trimlearn.estimators.on_dask.WHOLE = 0
-    trimlearn.estimators.on_dask.sample_size = lambda n, p: 300
+    trimlearn.estimators.streamed.WHOLE, trimlearn.estimators.streamed.SAMPLED = 0, 300
     left, real = [int(writes)], FitCheckpoint.write
 
     def write(self: FitCheckpoint) -> None:

@@ -21,6 +21,7 @@ from contract import PROBLEMS, hold, table
 from killing import kill_when_ready
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression, TrimmedPCA, on_dask, solve
 from trimlearn.checkpoint import Checkpoint
+from trimlearn.checkpoint.fit import FitCheckpoint
 from trimlearn.engines import LocalEngine
 from trimlearn.engines.cluster import workers as workers_module
 from trimlearn.engines.cluster.engine import DaskEngine
@@ -188,6 +189,27 @@ def test_shards_that_do_not_agree_are_named(client: Any, change: Any, message: s
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("spoilt", "message"),
+    [
+        (None, r"y holds no label in row 5 of partition 1 \(counted"),
+        (np.nan, r"y holds no label in row 5 of partition 1 \(counted"),
+        (7, "y holds labels of several kinds, text and numbers: write all of them as text"),
+    ],
+)
+def test_labels_that_are_none_are_named(client: Any, spoilt: Any, message: str) -> None:
+    V, _, bad = rows(60)
+    y = np.where(bad, "yes", "no").astype(object)
+    y[35] = spoilt
+    X, labels = da.from_array(V, chunks=30), da.from_array(y, chunks=30)
+    with client.as_current(), pytest.raises(ValueError, match=message) as error:
+        TrimmedLogisticRegression().fit(X, labels)
+    assert "\n" not in str(error.value)
+    numbers = da.concatenate([labels[:30], da.ones(30, chunks=30, dtype=int)])
+    with client.as_current(), pytest.raises(ValueError, match="labels of several kinds"):
+        TrimmedLogisticRegression().fit(X, numbers)
+
+
 def test_collections_are_never_computed_in_silence(client: Any) -> None:
     V, t, _ = rows(60)
     X, y = da.from_array(V, chunks=20), da.from_array(t, chunks=20)
@@ -204,8 +226,8 @@ def test_collections_are_never_computed_in_silence(client: Any) -> None:
 
 def sample_of(monkeypatch: pytest.MonkeyPatch, m: int) -> None:
     """Fits on Dask start from so many rows, and never from all."""
-    monkeypatch.setattr("trimlearn.estimators.on_dask.WHOLE", 0)
-    monkeypatch.setattr("trimlearn.estimators.on_dask.sample_size", lambda n, p: m)
+    monkeypatch.setattr("trimlearn.estimators.streamed.WHOLE", 0)
+    monkeypatch.setattr("trimlearn.estimators.streamed.SAMPLED", m)
 
 
 @pytest.mark.parametrize("sampled", [None, 1000], ids=["all rows in the sample", "some"])
@@ -291,11 +313,104 @@ def _dies(_: int) -> None:
     os._exit(1)
 
 
-def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def labels(kind: str, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in float32, a tenth of them with a wrong label: of two classes that a line parts, or a circle, or three."""
+    rng = np.random.default_rng(4)
+    V = rng.normal(size=(n, 4)).astype(np.float32)
+    t = {
+        "line": V @ [2.0, -3.0, 1.0, 2.0] + rng.logistic(size=n) > 0,
+        "circle": V[:, 0] ** 2 + V[:, 1] ** 2 > 1.4,
+        "three": (4 * V[:, :3] + rng.gumbel(size=(n, 3))).argmax(axis=1),
+    }[kind].astype(np.int64)
+    return V, np.where(rng.random(n) < 0.1, (t + 1) % (t.max() + 1), t)
+
+
+def shards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """So many, on as many workers as there are."""
+    made = Workers.__init__
+
+    def make(self: Workers, client: Any) -> None:
+        made(self, client)
+        self.addresses = (self.addresses * 2)[:count]
+
+    monkeypatch.setattr(Workers, "__init__", make)
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "options"),
+    [
+        ("line", 1, {}),
+        ("line", 4, {"contamination": 0.12}),
+        ("circle", 2, {}),
+        ("three", 2, {"fit_intercept": False}),
+        ("three", 4, {"contamination": 0.12, "reweight": False}),
+    ],
+)
+@pytest.mark.parametrize("asked", [True, False], ids=["all models asked", "beyond"])
+def test_labels_on_workers_are_judged_as_those_of_arrays(
+    client: Any, kind: str, count: int, options: dict[str, Any], asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample_of(monkeypatch, 600)
+    if not asked:
+        monkeypatch.setattr("trimlearn.estimators.streamed.STREAMED", 5000)
+    shards(monkeypatch, count)
+    V, t = labels(kind)
+    V[7, 1] = 1e6 if asked else V[7, 1]  # drawn in where a copy is small enough
+    t = np.array(["Bern", "Oslo", "Rome"])[t] if asked else t
+    expected = TrimmedLogisticRegression(random_state=0, **options).fit(V, t)
+    with client.as_current():
+        X, y = da.from_array(V, chunks=(450, 2)), da.from_array(t, chunks=610)
+        found = TrimmedLogisticRegression(random_state=0, **options).fit(X, y)
+        assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
+        np.testing.assert_array_equal(found.inlier_mask_.compute(), expected.inlier_mask_)
+        np.testing.assert_array_equal(found.raw_weights_.compute(), expected.raw_weights_)
+        np.testing.assert_array_equal(found.suggested_labels_.compute(), expected.suggested_labels_)
+        np.testing.assert_allclose(found.outlier_scores_.compute(), expected.outlier_scores_, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-3, atol=1e-4)
+    assert found.contamination_ == pytest.approx(expected.contamination_, abs=1e-6)
+    assert found.threshold_ == pytest.approx(expected.threshold_, rel=1e-5)
+
+
+def test_a_fit_to_labels_that_is_interrupted_goes_on(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At every answer that it waits for."""
+    sample_of(monkeypatch, 300)
+    V, t = labels("line", 800)
+    X, y = da.from_array(V, chunks=300), da.from_array(t, chunks=300)
+    real, left = FitCheckpoint.write, [0]
+
+    def write(self: FitCheckpoint) -> None:
+        real(self)
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(FitCheckpoint, "write", write)
+    model, ends = TrimmedLogisticRegression(0.12, random_state=0), 0
+    with client.as_current():
+        expected = clone(model).fit(X, y)
+        while True:  # each time a little further
+            ends += 1
+            left[0] = 2
+            try:
+                found = clone(model).fit(X, y, checkpoint=Checkpoint(tmp_path / "fit.npz", 0.0))
+                break
+            except KeyboardInterrupt:
+                assert ends < 40
+        assert ends > 3
+        np.testing.assert_array_equal(found.coef_, expected.coef_)
+        assert found.objective_ == expected.objective_
+        for attribute in ("weights_", "raw_weights_", "outlier_scores_"):
+            one, other = (getattr(fit, attribute).compute() for fit in (found, expected))
+            np.testing.assert_array_equal(one, other)
+
+
+def test_labels_that_are_text_and_a_shard_of_one_class(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     V, _, bad = rows(700)
     z = (V - 3.0) @ np.array([2.0, -3.0, 1.0, 2.0])
     y = np.where((z > 0) ^ bad, "yes", "no")
-    order = np.argsort(y, kind="stable")  # a shard of one class
+    order = np.argsort(y, kind="stable")
     V, y = V[order], y[order]
     expected = TrimmedLogisticRegression(random_state=0).fit(V, y)
     X, labels = da.from_array(V, chunks=(200, 4)), da.from_array(y, chunks=200)
@@ -313,6 +428,34 @@ def test_logistic_regression_of_labels_that_are_text(client: Any, monkeypatch: p
         assert isinstance(probable, da.Array) and probable.shape == (700, 2)
         np.testing.assert_allclose(probable.compute(), many.predict_proba(V))
         assert set(many.suggested_labels_.compute()) == {"yes", "no"}
+
+
+@pytest.mark.parametrize("sampled", [None, 500], ids=["all rows in the sample", "some"])
+def test_weights_of_classes_are_those_of_their_rows(
+    client: Any, sampled: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    V, t = labels("three", 900)
+    weights = {0: 1.0, 1: 3.0, 2: 0.5}
+    model = TrimmedLogisticRegression(random_state=0)
+    expected = clone(model).set_params(class_weight=weights).fit(V, t)
+    if sampled is not None:
+        sample_of(monkeypatch, sampled)
+    X, y = da.from_array(V, chunks=200), da.from_array(t, chunks=200)
+    with client.as_current():
+        found = clone(model).set_params(class_weight=weights).fit(X, y)
+        same = clone(model).fit(X, y, da.from_array(np.array([1.0, 3.0, 0.5])[t], chunks=200))
+        np.testing.assert_allclose(found.coef_, same.coef_, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(found.inlier_mask_.compute(), same.inlier_mask_.compute())
+        if sampled is None:
+            assert found.objective_ == expected.objective_
+            np.testing.assert_array_equal(found.inlier_mask_.compute(), expected.inlier_mask_)
+        assert np.mean(found.inlier_mask_.compute() != expected.inlier_mask_) < 0.02
+        even = 900 / (3 * np.bincount(t))
+        balanced = clone(model).set_params(class_weight="balanced").fit(X, y)
+        same = clone(model).fit(X, y, da.from_array(even[t], chunks=200))
+        np.testing.assert_allclose(balanced.coef_, same.coef_, rtol=1e-6, atol=1e-6)
+        with pytest.raises(ValueError, match="trimmed whatever their class: give balanced_trimming=False"):
+            TrimmedLogisticRegression(balanced_trimming=True).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +490,7 @@ def test_models_without_a_closed_form_are_those_of_numpy_arrays(
 
 @pytest.mark.usefixtures("quick_fits")  # the share is given
 def test_penalties_of_labels_and_what_is_no_count(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample_of(monkeypatch, 400)
+    sample_of(monkeypatch, 800)
     V, t = killed_driver.rows("logistic")
     X, y = da.from_array(V, chunks=(250, 3)), da.from_array(t, chunks=250)
     options: dict[str, Any] = {"penalty": "l1", "C": 0.05, "random_state": 0}
@@ -358,8 +501,6 @@ def test_penalties_of_labels_and_what_is_no_count(client: Any, monkeypatch: pyte
         assert np.mean(found.inlier_mask_.compute() != expected.inlier_mask_) < 0.02
         with pytest.raises(ValueError, match="penalty must be"):
             TrimmedLogisticRegression(penalty="mcp").fit(X, y)
-        with pytest.raises(ValueError, match="without class_weight and balanced_trimming; give sample_weight"):
-            TrimmedLogisticRegression(class_weight="balanced").fit(X, y)
         with pytest.raises(ValueError, match="labels 0 and 1 in large data are for TrimmedLogisticRegression"):
             TrimmedGLM("binomial", 0.1, random_state=0).fit(X, y)
         counts = killed_driver.rows("poisson")[1]

@@ -20,13 +20,12 @@ from trimlearn.engines.cluster.collections import place_collections
 from trimlearn.engines.cluster.digest import digest
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.cluster.workers import Workers, check_client, local_cluster
-from trimlearn.estimators.streamed import labels_of, sample_size
+from trimlearn.estimators.streamed import is_small, labels_of, sample_size
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, open_dataset
 
-__all__ = ["OnDask", "adopt", "column_names", "is_on_dask", "lazily", "on_dask", "placed_rows", "sample_fit"]
+__all__ = ["OnDask", "SampledFit", "by_sample", "is_on_dask", "lazily", "on_dask", "placed_rows"]
 
-WHOLE = 1 << 22  # numbers in X up to which all rows make the sample: a limit on what comes here, 34 MB in float64
 PER_ROW = ("weights_", "raw_weights_", "outlier_scores_", "outlier_probability_", "suggested_labels_")  # of a fit
 
 
@@ -154,16 +153,41 @@ def column_names(estimator: Any, X: Any, p: int) -> None:
         estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
-def sample_fit(estimator: Any, placed: Placed, seed: int) -> tuple[Any, ShardRows]:
-    """A clone of the estimator, fitted to a sample of the rows, which comes here; and the sample."""
+@final
+@dataclass(frozen=True, eq=False)
+class SampledFit:
+    """Rows on a cluster, and the fit to a sample of them."""
+
+    placed: Placed
+    known: Any
+    sample: ShardRows
+    h: float | None  # what is to be kept of all rows; None: find out
+    seed: int
+
+
+def by_sample(estimator: Any, X: Any, placed: Placed, **changes: Any) -> SampledFit | None:
+    """A clone of the estimator, with these changes of its parameters, fitted to a sample; None: all rows were in that,
+    and its fit is the estimator's own. What scikit-learn's estimators know of their columns is set."""
+    h, seed = estimator._h(estimator.contamination, placed.mass), estimator._seed()
+    known, sample = _sample_fit(estimator, placed, seed, changes)
+    column_names(estimator, X, placed.p)
+    vars(estimator).pop("_training", None)
+    if len(sample.t) < placed.n:
+        return SampledFit(placed, known, sample, h, seed)
+    adopt(estimator, known, placed)  # there is nothing left to find out
+    return None
+
+
+def _sample_fit(estimator: Any, placed: Placed, seed: int, changes: dict[str, Any]) -> tuple[Any, ShardRows]:
+    """The fit to a sample of the rows, which comes here, and the sample."""
     n, p = placed.n, placed.p
-    m = n if n * p <= WHOLE else sample_size(n, p)
+    m = n if is_small(n, p) else sample_size(n, p)
     stage(f"fit to a sample of {m:,} of {n:,} rows")
     sample = placed.distinct_sample(m, seed)
     contamination = estimator.contamination
     if is_integer(contamination):
         contamination = float(contamination) / placed.mass
-    alone = clone(estimator).set_params(contamination=contamination, random_state=seed, verbose=0)
+    alone = clone(estimator).set_params(contamination=contamination, random_state=seed, verbose=0, **changes)
     rows = sample.V if m == n else sample.V.astype(np.float64)  # in float32 steps never quite end
     return alone.fit(rows, sample.t, None if placed.counted else sample.s), sample
 

@@ -11,7 +11,7 @@ from scipy.linalg import eigh, eigvalsh
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.blocks import slices_apart
-from trimlearn._utils.threads import each, total
+from trimlearn._utils.threads import total
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.exact import solve_symmetric
 
@@ -22,11 +22,11 @@ __all__ = [
     "Weigh",
     "crossing_curvature",
     "evaluated",
+    "trimmed_gradient",
     "value_gradient",
-    "weighted_gradient",
 ]
 
-Weigh = Callable[[slice], Any]  # the weights of some rows, or one for all
+Weigh = Callable[[Any], Any]  # the weights of some rows, or one for all
 
 STEPS = 30  # at most, a limit on time: from the fit to a sample three to ten are made
 LONGEST, SHORTEST = 10.0, 1e-3  # times Newton's step: limits for safety
@@ -35,6 +35,7 @@ SLICES = 64  # that such rows lie in, at equal distances: of files in some order
 NEAR = 0.1  # of the threshold: rows this near to it tell how many cross when it moves
 MOST = 0.9  # of the curvature that such rows may take away: a step is ten times longer at most, as LONGEST has it
 ROUNDING = 1e-9  # of a diagonal of 1: more than sums in float64 are off by, less than a column counts for
+PAGE = 4096  # bytes that are read for a row alone: those of a page of memory
 TINY = 1e-300  # in place of a 0 to divide by: a normal number, whose inverse is still finite
 
 
@@ -103,24 +104,50 @@ class Newton:
         return (x + self._length * self._step.reshape(x.shape)).astype(x.dtype)
 
 
-def evaluated(loss: PredictionLoss, x: Array) -> tuple[np.ndarray, np.ndarray]:
-    """The losses of all rows, and their residuals (n, K)."""
-    f, r = np.empty(loss.n, loss.like.dtype), np.empty((loss.n, loss.K), loss.like.dtype)
-
-    def part(at: tuple[slice, Any]) -> None:
-        f[at[1]], r[at[1]] = loss.evaluate(loss.linear.predict(x, at[1]), at[1])
-
-    each(part, loss.linear.pieces())
-    return f, r
-
-
-def weighted_gradient(loss: PredictionLoss, weigh: Weigh, r: np.ndarray) -> np.ndarray:
-    """1/n Σ wᵢAᵢᵀrᵢ as one vector; of rows of weight 0 nothing is added."""
+def evaluated(
+    loss: PredictionLoss, x: Array, threshold: float, s: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The losses of all rows; and, in the same read of them, Σ (vᵢ, 1)rᵢ, (K, p + 1), over those with a loss below the
+    threshold, each counted s times. NaN as a threshold: 0, and residuals are not looked at."""
+    f, idle = np.empty(loss.n, loss.like.dtype), np.isnan(threshold)
 
     def part(at: tuple[slice, Any]) -> np.ndarray:
-        return _weighted_sums(loss.linear.storage.fetch(at[1]), np.asarray(weigh(at[1]), r.dtype), r[at[1]])
+        f[at[1]], r = loss.evaluate(loss.linear.predict(x, at[1]), at[1])
+        if idle:
+            return np.zeros((loss.K, loss.linear.p + 1))
+        return _weighted_sums(loss.linear.storage.fetch(at[1]), _below(f[at[1]], threshold, s, at[1]), r)
 
-    return _as_gradient(loss, total(part, loss.linear.pieces(), np.zeros((loss.K, loss.linear.p + 1))))
+    return f, total(part, loss.linear.pieces(), np.zeros((loss.K, loss.linear.p + 1)))
+
+
+def trimmed_gradient(
+    loss: PredictionLoss,
+    x: Array,
+    f: np.ndarray,
+    weigh: Weigh,
+    thresholds: tuple[float, float],
+    sums: np.ndarray,
+    s: np.ndarray | None = None,
+) -> np.ndarray:
+    """1/n Σ wᵢ∇fᵢ as one vector, where w is 1 below the second threshold and 0 above it: from the sums up to the first
+    one, and from the rows between both. Where these are so many that as many pages would be read as all rows lie in,
+    all rows are read again."""
+    least, most = min(thresholds), max(thresholds)
+    between = np.flatnonzero((f >= least) & (f <= most))
+    if np.isnan(least) or len(between) * PAGE > loss.n * loss.linear.storage.row_bytes:
+        return value_gradient(loss, x, weigh)[1]
+    if len(between):
+        _, r = loss.evaluate(loss.linear.predict(x, between), between)
+        more = np.asarray(weigh(between)) - _below(f[between], thresholds[0], s, between)
+        V = loss.linear.storage.fetch(between)
+        sums = sums + _weighted_sums(V, np.maximum(more, 0), r) - _weighted_sums(V, np.maximum(-more, 0), r)
+    return _as_gradient(loss, sums)
+
+
+def _below(f: np.ndarray, threshold: float, s: np.ndarray | None, rows: Any) -> np.ndarray:
+    """What rows with losses f count where they are below the threshold; 0 where they are not."""
+    w: np.ndarray = (f < threshold).astype(f.dtype)
+    return w if s is None else w * s[rows]
 
 
 def value_gradient(loss: PredictionLoss, x: Array, weigh: Weigh) -> tuple[float, np.ndarray]:
@@ -180,8 +207,10 @@ def _hessian(loss: PredictionLoss, x: Array, weigh: Weigh) -> np.ndarray:
     return hessian.reshape(size * K, size * K)
 
 
-def crossing_curvature(loss: PredictionLoss, x: Array, f: np.ndarray, threshold: float) -> np.ndarray | None:
-    """What rows that change sides as x moves take away from the Hessian of 1/n Σ wᵢfᵢ.
+def crossing_curvature(
+    loss: PredictionLoss, x: Array, f: np.ndarray, threshold: float, s: np.ndarray | None = None
+) -> np.ndarray | None:
+    """What rows that change sides as x moves take away from the Hessian of 1/n Σ wᵢfᵢ; s: sample weights of mean 1.
 
     The gradient of its minimum over w is 1/n Σ wᵢ∇fᵢ, so that it is the density of f at the threshold, times the
     covariance of ∇f there: from the rows near to it; None where there are none.
@@ -195,8 +224,9 @@ def crossing_curvature(loss: PredictionLoss, x: Array, f: np.ndarray, threshold:
     r = np.asarray(loss.evaluate(linear.predict(x, near), near)[1], dtype=np.float64)
     A = (np.column_stack([V, np.ones(len(V))]) @ _transform(loss).T)[:, : linear.p + linear.intercept]
     slopes = (A[:, :, None] * r[:, None, :]).reshape(len(A), -1)
-    slopes -= slopes.mean(axis=0)
-    return np.asarray(slopes.T @ slopes / (2 * NEAR * threshold * loss.n))
+    c = np.ones(len(near)) if s is None else s[near]
+    slopes -= c @ slopes / max(c.sum(), TINY)
+    return np.asarray((c[:, None] * slopes).T @ slopes / (2 * NEAR * threshold * loss.n))
 
 
 def _transform(loss: PredictionLoss) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from trimlearn._utils.blocks import rows_apart
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import is_missing, is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
 __all__ = ["Facts", "Placed", "ShardRows", "agree", "assemble", "facts", "read_saved", "save_rows"]
@@ -20,15 +20,28 @@ __all__ = ["Facts", "Placed", "ShardRows", "agree", "assemble", "facts", "read_s
 @final
 @dataclass(frozen=True, eq=False)
 class ShardRows:
-    """The rows of one shard on their worker: features, targets and sample weights, None where every row counts once."""
+    """The rows of one shard on their worker: features, targets and sample weights, None where every row counts once.
+
+    shared: V is also that of another block, whose memory it counts as.
+    """
 
     V: Any
     t: np.ndarray
     s: np.ndarray | None = None
+    shared: bool = False
 
     def __sizeof__(self) -> int:
         data = self.V.data if is_sparse(self.V) else self.V
-        return int(data.nbytes + self.t.nbytes + (0 if self.s is None else self.s.nbytes))
+        own = self.t.nbytes + (0 if self.s is None else self.s.nbytes)
+        return int(own if self.shared else own + data.nbytes)
+
+    def with_targets(self, t: np.ndarray) -> ShardRows:
+        """The same rows with other targets."""
+        return replace(self, t=t, shared=True)
+
+    def weighed(self, w: np.ndarray) -> ShardRows:
+        """The same rows, each of which counts w times as much."""
+        return replace(self, s=w if self.s is None else w * self.s, shared=True)
 
 
 @final
@@ -56,6 +69,11 @@ def _wrong(block: ShardRows) -> str:
     for name, length in (("y", len(block.t)), ("sample_weight", n if block.s is None else len(block.s))):
         if length != n:
             return f"X has {n} rows and {name} {length}"
+    missing = (
+        [row for row, label in enumerate(block.t.tolist()) if is_missing(label)] if block.t.dtype == object else []
+    )
+    if missing:
+        return f"y holds no label in row {missing[0]}"
     entries = block.V.data if is_sparse(block.V) else block.V
     for name, values in (("X", entries), ("y", block.t), ("sample_weight", block.s)):
         if values is None or values.dtype.kind != "f":
@@ -167,7 +185,10 @@ class Placed:
 
     def mapped(self, task: Callable[..., ShardRows], *args: Any) -> Placed:
         """The blocks task(block, *args), on the workers."""
-        blocks = self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
+        return self.holding(self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__))
+
+    def holding(self, blocks: list[Any]) -> Placed:
+        """Other blocks on the same workers."""
         found = self.workers.gather(self.workers.place(facts, [(block,) for block in blocks], "facts"))
         return replace(self, blocks=blocks, found=found)
 
@@ -209,6 +230,11 @@ class Placed:
         rows = rows_apart(self.n, m, seed)
         return self.fetch(rows, np.ones(len(rows)))
 
+    def picked(self, rows: np.ndarray, task: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
+        """task(block, *args), which has an entry per row, of some rows, here."""
+        each = [(task, block, args, rows, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
+        return np.concatenate(self.workers.gather(self.workers.place(_picked, each, "picked")))
+
     def fetch(self, rows: np.ndarray, times: np.ndarray) -> ShardRows:
         """Some rows, here, with ``times`` and the sample weight of each as s."""
         args = [(block, rows, times, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
@@ -225,6 +251,11 @@ def _some(block: ShardRows, rows: np.ndarray, times: np.ndarray, lo: int) -> Sha
     here = (rows >= lo) & (rows < lo + len(block.t))
     index, s = rows[here] - lo, times[here].astype(np.float64)
     return ShardRows(block.V[index], block.t[index], s if block.s is None else s * block.s[index])
+
+
+def _picked(task: Any, block: ShardRows, args: tuple[Any, ...], rows: np.ndarray, lo: int) -> np.ndarray:
+    """The entries of those rows that are here."""
+    return np.asarray(task(block, *args)[rows[(rows >= lo) & (rows < lo + len(block.t))] - lo])
 
 
 def in_one_array(

@@ -225,7 +225,7 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         distinct = Distinct.of(data)
         rows, solver = distinct.rows, self._solver(self._seed())
         starts, unit = self._starts(rows, solver.seed)
-        self._unit = unit
+        self._unit, self._start = unit, starts[0]
         labels = self._judged_labels(rows, solver.seed)
         half, floor = law.half(rows, q, labels), law.floor(rows.t)
         keep = half if h is None else h

@@ -21,7 +21,7 @@ from trimlearn.estimators.linear.on_dask_sparse import fit_sparse_on_dask
 from trimlearn.estimators.linear.penalties import SELECTING
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed import FinalFit, final_fit, judged_rows
-from trimlearn.estimators.on_dask import adopt, column_names, placed_rows, sample_fit
+from trimlearn.estimators.on_dask import by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses import LeastSquares
@@ -111,17 +111,14 @@ def fit_linear_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
                 f"X has {placed.p} columns; on a cluster linear regression takes up to {COLUMNS - 1}, or more with a "
                 "penalty that selects some, such as 'l1'."
             )
-        h, seed = model._h(model.contamination, placed.mass), model._seed()
-        known, sample = sample_fit(model, placed, seed)
-        column_names(model, X, placed.p)
-        if len(sample.t) == placed.n:  # all rows were in it: there is nothing left to find out
-            adopt(model, known, placed)
+        found = by_sample(model, X, placed)
+        if found is None:
             return
-        floor = rounding_floor(np.asarray(sample.t, np.float64))
+        floor = rounding_floor(np.asarray(found.sample.t, np.float64))
         if model.penalty in SELECTING:
-            fit_sparse_on_dask(model, placed, known, h, floor, seed)
+            fit_sparse_on_dask(model, placed, found.known, found.h, floor, found.seed)
         else:
-            _fit(model, _rows(model, placed, sample.V, floor), known, h, seed)
+            _fit(model, _rows(model, placed, found.sample.V, floor), found.known, found.h, found.seed)
 
 
 def _rows(model: Any, placed: Placed, V: Any, floor: float) -> ClusterRows:
@@ -150,7 +147,6 @@ def _fit(model: Any, rows: ClusterRows, known: Any, h: float | None, seed: int) 
         raw = solver.trimmed(u, keep)
         u = raw.x.astype(np.float64)
     model._covariance, model._noise, model._bread = None, None, 1.0
-    vars(model).pop("_training", None)
     model._x = rows.plain(u)
     model.raw_coef_, model.raw_intercept_ = model._parts(model._x)
     model.objective_, model.history_ = raw.objective, raw.history

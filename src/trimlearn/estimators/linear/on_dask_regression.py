@@ -201,8 +201,7 @@ def _log_p(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
 
 def _explained(block: ShardRows, kept: ExplainedRows) -> ShardRows:
     """The same rows, of which those that are not explained count for nothing."""
-    w = kept.weights(block)
-    return ShardRows(block.V, block.t, w if block.s is None else w * block.s)
+    return block.weighed(kept.weights(block))
 
 
 def _scores(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:

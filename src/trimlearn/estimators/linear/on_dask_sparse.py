@@ -50,7 +50,6 @@ def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, 
         x, verdict, kept = rows.explained(raw.x, rows.judged(raw.x, h), h)
     share = verdict.contamination if h is None else 1 - h / placed.mass
     model._covariance, model._noise, model._bread = None, None, 1.0
-    vars(model).pop("_training", None)
     if not model.reweight:
         publish_on_dask(rows, raw, keep, raw.x, rows.judged(raw.x, half), share, None)
         return

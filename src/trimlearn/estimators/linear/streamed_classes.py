@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from trimlearn.estimators.inputs import places
+from trimlearn.estimators.linear.label_rows import label_pieces
 from trimlearn.estimators.streamed import StreamedData, labels_of
 
-__all__ = ["StreamedLabels", "label_pieces"]
+__all__ = ["StreamedLabels"]
 
-PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
 
 
@@ -42,10 +42,6 @@ class StreamedLabels:
         if self._plain:
             return self._t
         return np.concatenate([self.codes(at) for at in label_pieces(len(self._t))])
-
-
-def label_pieces(n: int) -> list[slice]:
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
 
 
 def _distinct(t: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
 from trimlearn.robust.regression.streamed_mm import all_of_them
 from trimlearn.robust.scale import judge, raw_scale
-from trimlearn.robust.streamed import newton_streamed, trimmed_newton, trimming
+from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record
 from trimlearn.smart.sizes import FEW
@@ -54,32 +54,30 @@ def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
     vars(model).pop("_training", None)
     with team():
         loss = rows.loss(known._unit)
+        all_rows = RowsHere(loss)
         half = rows.half()
         keep = half if h is None else h
         stage(f"trimmed fit, keeping {keep:.0f} of {data.n} rows")
-        x, f, objectives = trimmed_newton(loss, known._x.astype(loss.like.dtype), keep, rows.ridge(keep))
+        x, objectives = trimmed_newton(all_rows, known._x.astype(loss.like.dtype), keep / data.n, rows.ridge(keep))
         verdict = rows.judged(x, keep, known.scale_)
         model.contamination_ = verdict.contamination if h is None else 1 - h / data.n
         if h is None and not model.reweight:
             keep = data.n * (1 - verdict.contamination)
-            x, f, objectives = trimmed_newton(loss, x, keep, rows.ridge(keep))
+            x, objectives = trimmed_newton(all_rows, x, keep / data.n, rows.ridge(keep))
         model._x, model.objective_ = x, objectives[-1]
         model.history_ = [Record(k, 2.0 * k + 1, F, nan, nan, keep, nan) for k, F in enumerate(objectives)]
         model.n_iter_ = max(1, len(objectives) - 1)
         model.raw_coef_, model.raw_intercept_ = model._parts(x)
         values, counts = summarised(rows.residuals(x), known.scale_)
         model.raw_scale_ = raw_scale(values, keep, q, counts, intercept=model.fit_intercept)
-        found, w = trimming(f, keep), np.empty_like(f)
-        for at in rows.pieces():
-            w[at] = found.of(f[at])
-        model.raw_weights_ = streamed.copy.restored(w)
-        del w, f
+        model.raw_weights_ = streamed.copy.restored(all_rows.weights())
+        del all_rows
         kept = np.ones(data.n, dtype=bool)
         for _ in range(ROUNDS if model.reweight else 0):
             cut, r = verdict.cutoff * verdict.scale, rows.residuals(x)
             for at in rows.pieces():
                 kept[at] = np.abs(r[at]) <= cut
-            x = newton_streamed(loss, x, lambda at: kept[at], rows.ridge(None))
+            x = newton_streamed(WeighedHere(loss, kept.__getitem__), x, rows.ridge(None))
             verdict = rows.judged(x, keep, known.scale_)
             if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
                 break

@@ -7,7 +7,7 @@ Boosting finds such rules, and takes too long to be asked every time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -88,10 +88,13 @@ class BoostedOpinion:
             z[asked] = self._predicted(half, asked)
         return z
 
-    def fit(self) -> None:
-        """Fit both models now, if they are not yet."""
+    def fitted(self) -> BoostedOpinion:
+        """The same for rows from elsewhere: both models are there, which threads may share, and the rows are not."""
         for half in (0, 1):
             self._answered(half, self._taken(self._rows(half)[:1]))
+        light = replace(self, V=self.V[:0])
+        vars(light).update(_models=self._models, _half=self._half)
+        return light
 
     def of_others(self, V: Floats) -> Floats:
         """The same of rows V from elsewhere: those that are among these are known by their contents."""

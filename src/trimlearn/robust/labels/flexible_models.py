@@ -45,9 +45,11 @@ class FlexibleModels:
     boosted: BoostedOpinion | None = None
 
     @classmethod
-    def of(cls, V: np.ndarray, labels: Labels, K: int, seed: int = 0, *, boosted: bool = False) -> Self:
-        """The models of a sample V (n, p) with labels in 0..K−1: of `ROWS` of its rows at most. boosted: boosting is
-        one of them.
+    def of(
+        cls, V: np.ndarray, labels: Labels, K: int, seed: int = 0, *, s: Floats | None = None, boosted: bool = False
+    ) -> Self:
+        """The models of a sample V (n, p) with labels in 0..K−1: of `ROWS` of its rows at most. s: sample weights.
+        boosted: boosting is one of them.
 
         >>> rng = np.random.default_rng(0)
         >>> ring = rng.uniform(0, 7, 800)
@@ -57,8 +59,9 @@ class FlexibleModels:
         >>> [float(np.mean(z.argmax(axis=1) == labels)) > 0.95 for z in models.predictions(V)]
         [True, True]
         """
-        hashes = row_hashes(V)
-        order = np.argsort(hashes, kind="stable")
+        hashes, s = row_hashes(V), np.ones(len(V)) if s is None else s
+        order = np.flatnonzero(s > 0)
+        order = order[np.argsort(hashes[order], kind="stable")]
         rng = np.random.default_rng(seed)
         seen = order if len(order) <= ROWS else order[np.sort(rng.choice(len(order), ROWS, replace=False))]
         bounds = column_bounds(V[seen], slice(None))
@@ -69,15 +72,13 @@ class FlexibleModels:
         F = unit if directions is None else unit @ directions
         draws = max(1, round(DRAWN * len(seen)))
         forest = RandomForestClassifier(TREES_OF_MANY, oob_score=True, max_samples=draws, random_state=seed)
-        forest.fit(F, labels[seen])
-        votes = np.eye(K)[labels[seen]]
+        forest.fit(F, labels[seen], sample_weight=None if np.all(s[seen] == 1) else s[seen])
+        votes = np.eye(K)[labels[seen]] * s[seen, None]
         by_trees = np.zeros((len(seen), K))
         by_trees[:, forest.classes_] = np.nan_to_num(forest.oob_decision_function_)
-        prior = np.bincount(labels, minlength=K) / len(labels)
+        prior = np.bincount(labels, s, K) / s.sum()
         own = by_trees, _shares(neighbour_votes(F, np.arange(len(F)), votes, _neighbours(votes)))
-        more = BoostedOpinion(V, labels, np.ones(len(labels)), seed, hashes) if boosted else None
-        if more is not None:
-            more.fit()  # here, not in several threads at once
+        more = BoostedOpinion(V, labels, s, seed, hashes).fitted() if boosted else None
         return cls(bounds, directions, forest, F, votes, prior, hashes[seen], own, more)
 
     def predictions(self, V: np.ndarray) -> list[Floats]:
