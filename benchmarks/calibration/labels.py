@@ -25,6 +25,7 @@ LEARNT = (0.3, 0.7)  # how much of the noise the models have learnt, each
 REPETITIONS = 4
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
     "CLEAR": (verdict, (0.05, 0.08, 0.1, 0.12, 0.15, 0.2)),
+    "INNOCENT": (verdict, (0.05, 0.1, 0.2)),
     "FEW": (verdict, (0.0, 0.03, 0.06)),
     "FREE": (noise_em, (0.25, 0.5, 1.0)),
     "SHRINK": (noise_em, (3.0, 10.0, 30.0)),

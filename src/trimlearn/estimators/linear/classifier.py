@@ -140,9 +140,10 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, Trimmed):  # type: ignor
 
 
 def warn_of_lost_classes(rows: Examples, w: np.ndarray, classes: np.ndarray) -> None:
-    """Of classes of which weights w keep no row."""
+    """Of classes that have rows, but none that weights w keep."""
     s = w if rows.s is None else w * rows.s
-    lost = classes[np.bincount(rows.t, s, len(classes)) == 0]
+    there, kept = (np.bincount(rows.t, weights, len(classes)) > 0 for weights in (rows.s, s))
+    lost = classes[there & ~kept]
     if len(lost):
         warn(
             f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "

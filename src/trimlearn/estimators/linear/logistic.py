@@ -110,7 +110,7 @@ class TrimmedLogisticRegression(LinearClassifier):
     outlier_probability_ : ndarray of shape (n,)
         The probability that a label is wrong.
     threshold_ : float
-        The score beyond which a row is not explained.
+        The score beyond which a label is called wrong: see docs/logistic.md.
     objective_ : float
         The trimmed objective F at the trimmed fit.
     history_ : list of Record
@@ -213,8 +213,9 @@ class TrimmedLogisticRegression(LinearClassifier):
         check_classification_targets(data.t)
         if reset:
             self.classes_ = np.unique(data.t)
-            if len(self.classes_) < 2:
-                raise ValueError(f"y holds one class only, {self.classes_[0]}; a classifier needs two at least.")
+            there = np.unique(data.t if data.s is None else data.t[data.s > 0])
+            if len(there) < 2:
+                raise ValueError(f"y holds one class only, {there[0]}; a classifier needs two at least.")
         data = replace(data, t=self._codes(data.t))
         if self.class_weight is None:
             return data

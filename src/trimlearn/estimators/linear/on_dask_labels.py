@@ -124,7 +124,8 @@ def _fit(model: Any, placed: Placed, known: Any, h: float | None, seed: int) -> 
     model.contamination_, model.noise_matrix_ = 1 - share, noise.T
     model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
     by = known if by_all else model
-    _keep_rows(model, placed, Judge.of(by, noise, model.classes_), None if h is None else share)
+    cut = verdict.cut() if noise.epsilon > 0 else inf
+    _keep_rows(model, placed, Judge.of(by, noise, model.classes_), cut if h is None else None, share)
 
 
 @final
@@ -226,10 +227,10 @@ def _score_tally(block: ShardRows, judge: Judge) -> Tally:
     return Tally.of(judge.verdict(block).scores.astype(np.float32).astype(np.float64), block.s)
 
 
-def _keep_rows(model: Any, placed: Placed, judge: Judge, share: float | None) -> None:
-    """What is known of every row by the final model, in the order of the rows."""
-    clean = share is None and judge.noise.epsilon == 0
-    model.threshold_ = (inf if clean else 0.0) if share is None else max(0.0, _quantile(placed, judge, share))
+def _keep_rows(model: Any, placed: Placed, judge: Judge, cut: float | None, share: float) -> None:
+    """What is known of every row by the final model, in the order of the rows. cut: the score up to which labels are
+    kept; None: that up to which a share is."""
+    model.threshold_ = max(0.0, _quantile(placed, judge, share)) if cut is None else cut
     model.outlier_scores_ = placed.column(np.float32, _scores, judge)
     model.outlier_probability_ = placed.column(np.float64, _chances, judge)
     model.suggested_labels_ = placed.column(model.classes_.dtype, _suggested, judge)

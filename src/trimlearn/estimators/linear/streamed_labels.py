@@ -140,7 +140,8 @@ def _fit(model: Any, streamed: StreamedData, labels: StreamedLabels, h: float | 
         model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
         if flexible is not None and not fits.asked:
             fits.ask(flexible, model.coef_, model.intercept_, verdict.noise)
-        _keep_rows(model, streamed, fits, noise, None if h is None else share)
+        cut = verdict.cut() if noise.epsilon > 0 else inf
+        _keep_rows(model, streamed, fits, noise, cut if h is None else None, share)
     return fits, noise
 
 
@@ -182,13 +183,14 @@ def _flexible(
     return FlexibleModels.of(X, codes, K, streamed.seed, boosted=models > BOTH)
 
 
-def _keep_rows(model: Any, streamed: StreamedData, fits: LabelFits, noise: LabelNoise, share: float | None) -> None:
+def _keep_rows(
+    model: Any, streamed: StreamedData, fits: LabelFits, noise: LabelNoise, cut: float | None, share: float
+) -> None:
     """What is known of every row, in the order of the files: by all opinions, or where only the linear model was asked
-    by the final one."""
+    by the final one. cut: the score up to which labels are kept; None: that up to which a share is."""
     n, restored = streamed.data.n, streamed.copy.restored
     scores, suggested = fits.scores(model, noise)
-    clean = share is None and noise.epsilon == 0
-    model.threshold_ = (inf if clean else 0.0) if share is None else max(0.0, score_quantile(scores, share))
+    model.threshold_ = max(0.0, score_quantile(scores, share)) if cut is None else cut
     model.suggested_labels_ = model.classes_[restored(suggested)]
     del suggested
     model.outlier_scores_ = restored(scores)

@@ -75,7 +75,7 @@ class LabelNoise:
     temperatures: Floats  # β: below 1 where a prediction is too sure of itself
     bias: Floats
     epsilon: float
-    floor: float = 0.0  # of a probability: n rows say nothing about one below 1/n (Laplace)
+    floor: float = 0.0  # of a probability: n rows say nothing about less than 1/n, shared by K classes (Perks 1947)
 
     @property
     def bounded(self) -> Floats:
@@ -268,5 +268,5 @@ def _climb(em: NoiseFit, clean: NoiseState, shape: NoiseState) -> tuple[float, N
 
 
 def _model(em: NoiseFit, state: NoiseState) -> LabelNoise:
-    floor = 1 / (float(em.s.sum()) + em.z.shape[2])
+    floor = 1 / (em.z.shape[2] * (float(em.s.sum()) + 1))
     return LabelNoise(state.matrix.T, state.beta, state.b, state.epsilon, floor)
