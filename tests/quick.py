@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from trimlearn.robust.labels import crossfit, flexible, noise, verdict
+from trimlearn.robust.labels import crossfit, flexible, noise, noise_em, verdict
 from trimlearn.starts import Concentration
 
 __all__ = ["quickly"]
@@ -23,6 +23,6 @@ def quickly() -> Iterator[None]:
         patch.setattr(flexible, "ROWS", 1000)
         patch.setattr(crossfit, "FOLDS", 2)
         patch.setattr(noise, "LEVELS", noise.LEVELS[::5])
-        patch.setattr(noise, "MAX_ITERATIONS", 10)
+        patch.setattr(noise_em, "MAX_ITERATIONS", 10)
         patch.setattr(verdict, "CORRECTIONS", 1)
         yield

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from benchmarks.calibration import summarise, with_constant
-from trimlearn.robust.labels import noise, verdict
+from trimlearn.robust.labels import noise, noise_em, verdict
 
 __all__ = ["TRIED", "cell", "run"]
 
@@ -25,9 +25,10 @@ LEARNT = (0.3, 0.7)  # how much of the noise the models have learnt, each
 REPETITIONS = 4
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
     "CLEAR": (verdict, (0.05, 0.08, 0.1, 0.12, 0.15, 0.2)),
+    "INNOCENT": (verdict, (0.05, 0.1, 0.2)),
     "FEW": (verdict, (0.0, 0.03, 0.06)),
-    "FREE": (noise, (0.25, 0.5, 1.0)),
-    "SHRINK": (noise, (3.0, 10.0, 30.0)),
+    "FREE": (noise_em, (0.25, 0.5, 1.0)),
+    "SHRINK": (noise_em, (3.0, 10.0, 30.0)),
     "AGREES": (noise, (0.1, 0.5, 2.0)),
     "BACKGROUND": (noise, (1e-4, 1e-3, 1e-2)),
 }

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict
@@ -59,6 +60,61 @@ def test_what_cannot_be_decided_is_said_and_does_no_harm() -> None:
     assert model.contamination_ == 0
     plain = LogisticRegression(tol=1e-8).fit(X, y)
     np.testing.assert_allclose(model.coef_, plain.coef_, atol=1e-3)
+
+
+def test_shifts_that_flexible_models_have_learnt_are_found() -> None:
+    digits = load_digits_contaminated(fraction=0.4)
+    X, y, bad = digits.X[:1000], digits.y[:1000], digits.is_wrong[:1000]
+    model = TrimmedLogisticRegression(random_state=0).fit(X, y)
+    assert model.contamination_ == pytest.approx(np.mean(bad), abs=0.1)
+    assert np.mean(~model.inlier_mask_[bad]) > 0.7 and np.mean(~model.inlier_mask_[~bad]) < 0.02
+    assert np.mean(model.predict(digits.X[1000:]) == digits.y_true[1000:]) > 0.85
+
+
+def test_noise_that_nobody_can_tell_from_overlap_is_said() -> None:
+    X, truth = make_classification(1500, 20, n_informative=8, n_classes=3, random_state=1)
+    y = np.where(np.random.default_rng(0).random(1500) < 0.4, (truth + 1) % 3, truth)
+    with pytest.warns(UserWarning, match="of the labels may be wrong, but overlapping classes"):
+        model = TrimmedLogisticRegression(random_state=0).fit(X, y)
+    assert model.inlier_mask_.all()
+
+
+def test_few_right_labels_are_named_where_classes_overlap() -> None:
+    X, y, truth = two_classes(1500, 5, 3.0, 0.4, 0)
+    model = TrimmedLogisticRegression(random_state=0).fit(X, y)
+    off, right = ~model.inlier_mask_, y == truth
+    assert np.mean(off[right]) < 0.05 and np.mean(off[~right]) > 0.7
+    assert model.false_discovery_rate_ <= 0.1
+
+
+def test_wrong_labels_that_cannot_be_named_are_said() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 500)
+    z = 1.5 * (2 * np.eye(2)[truth] - 1) + rng.standard_normal((1000, 2))  # the classes overlap
+    noise = LabelNoise(np.array([[0.7, 0.3], [0.3, 0.7]]), np.ones(1), np.zeros(2), 0.3)
+    verdict = LabelVerdict(noise, [z], truth, np.ones(1000))
+    assert np.mean(verdict.keep() == 0) < 0.2
+    assert verdict.warning is not None and "the classes overlap: only" in verdict.warning
+
+
+def test_a_model_that_is_too_simple_is_said_beside_noise() -> None:
+    rng = np.random.default_rng(0)
+    truth, angle = rng.integers(0, 2, 1500), rng.uniform(0, 2 * np.pi, 1500)
+    radius = 1 + truth + 0.15 * rng.standard_normal(1500)
+    X = np.column_stack([radius * np.cos(angle), radius * np.sin(angle), rng.standard_normal((1500, 3))])
+    y = np.where(np.arange(1500) % 5 == 0, 1 - truth, truth)
+    with pytest.warns(UserWarning, match="They are taken to be right; try TrimmedEstimator"):
+        model = TrimmedLogisticRegression(random_state=0).fit(X, y)
+    assert np.mean(~model.inlier_mask_[y != truth]) > 0.6 and np.mean(~model.inlier_mask_[y == truth]) < 0.02
+
+
+def test_classes_without_weight_are_no_classes() -> None:
+    X, y, _ = two_classes(200, 3, 6.0, 0.0, 0)
+    y = np.where(np.arange(200) % 10 == 0, 2, y)
+    model = TrimmedLogisticRegression(random_state=0).fit(X, y, (y < 2).astype(float))
+    assert np.array_equal(np.unique(model.predict(X)), [0, 1]) and np.all(np.isfinite(model.outlier_probability_))
+    with pytest.raises(ValueError, match="y holds one class only, 2"):
+        TrimmedLogisticRegression().fit(X, y, (y == 2).astype(float))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -131,7 +187,9 @@ def test_label_errors_takes_anybodys_probabilities() -> None:
     assert abs(found.contamination_ - 0.2) < 0.05
     assert np.mean(found.suggested_labels_ == names[truth]) > 0.97
     assert found.noise_matrix_.shape == (2, 2) and found.table()["row"][0] == np.argmax(found.scores_)
-    np.testing.assert_array_equal(found.mask_, found.probability_ > 0.5)
+    assert np.all(found.probability_[found.mask_] > 0.5) and np.mean(found.mask_[y != truth]) > 0.9
+    assert np.sum(1 - found.probability_[found.mask_]) <= max(0.1 * found.mask_.sum(), 10)
+    assert found.probability_[found.mask_].min() > found.probability_[~found.mask_].max()
 
 
 @pytest.mark.parametrize(

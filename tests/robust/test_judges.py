@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.labels import crossfit, judges, noise
+from trimlearn.robust.labels import crossfit, judges, noise_em
 from trimlearn.robust.labels.crossfit import judge_labels
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.robust.labels.judges import Judges
@@ -168,7 +168,7 @@ def test_some_rows_searched_first_lead_to_the_same_noise(monkeypatch: pytest.Mon
     labels = np.where(moved, (labels + 1) % 4, labels)
     labels[rare] = 0
     begun = estimate_noise([z], labels, largest=False)
-    monkeypatch.setattr(noise, "MANY", 10**9)
+    monkeypatch.setattr(noise_em, "MANY", 10**9)
     whole = estimate_noise([z], labels, largest=False)
     np.testing.assert_allclose(begun.T, whole.T, atol=5e-3)
     np.testing.assert_allclose(begun.temperatures, whole.temperatures, atol=5e-3)

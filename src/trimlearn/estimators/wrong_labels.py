@@ -35,7 +35,7 @@ class LabelErrors:
     probability_ : ndarray of shape (n,)
         The probability that a label is wrong.
     mask_ : ndarray of shape (n,)
-        Which labels are more likely wrong than right.
+        Which labels are called wrong: more likely wrong than right, and few right ones expected among them.
     suggested_labels_ : ndarray of shape (n,)
         The label itself, unless it is more likely wrong than right.
     classes_ : ndarray of shape (K,)

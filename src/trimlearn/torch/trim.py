@@ -259,7 +259,7 @@ class _Fit:
             if self.share < 1:
                 self._fit(run, self._plan(w, self._given))
             return w, verdict.scores, threshold, float(self.level or 0.0), measure
-        if verdict.misfit >= MATERIAL:
+        if verdict.clean and verdict.misfit >= MATERIAL:
             warn(SIMPLE.format(share=verdict.misfit))
         elif verdict.warning:
             warn(verdict.warning)

@@ -6,41 +6,31 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit, log_softmax
-from sklearn.base import ClassifierMixin
+from scipy.special import expit
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.residence import floating_copy, on_host
+from trimlearn._utils.residence import floating_copy
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.checkpointed import checkpointed
-from trimlearn.estimators.inputs import check_labels_known, places
-from trimlearn.estimators.label_assessment import LabelAssessment
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features
-from trimlearn.estimators.linear.explain import fitted_model
+from trimlearn.estimators.inputs import check_labels_known
+from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
-from trimlearn.estimators.on_dask import is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
-from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.infer import InferenceMixin
-from trimlearn.inference.table import Findings, TopFeatures, logit_parts
+from trimlearn.estimators.on_dask import is_on_dask
+from trimlearn.estimators.streamed import column_names, opened, read_whole
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.labels.judges import is_large
-from trimlearn.robust.labels.noise import LabelNoise, two_columns
-from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
-from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 __all__ = ["TrimmedLogisticRegression"]
@@ -52,7 +42,7 @@ FALLING = 0.1  # share of F by which it may still fall then: on MNIST 3 % in the
 OPINION_TOL = 1e-3  # of the models that judge labels: the tol of fits to large data
 
 
-class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # type: ignore[misc]
+class TrimmedLogisticRegression(LinearClassifier):
     """Logistic regression, binary or multinomial, that fits the rows whose labels it can explain.
 
     It solves
@@ -120,7 +110,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
     outlier_probability_ : ndarray of shape (n,)
         The probability that a label is wrong.
     threshold_ : float
-        The score beyond which a row is not explained.
+        The score beyond which a label is called wrong: see docs/logistic.md.
     objective_ : float
         The trimmed objective F at the trimmed fit.
     history_ : list of Record
@@ -147,7 +137,6 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
 
     _takes_dask = True
     _x: Array  # of the trimmed fit
-    _judged: JudgedLabels
 
     def __init__(
         self,
@@ -213,53 +202,6 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
                 return self
             return self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Predictions z: (n,) for two classes, (n, K) for more."""
-        if is_on_dask(X):
-            width = None if len(self.coef_) == 1 else len(self.coef_)
-            return lazily(self, X, "decision_function", self.coef_.dtype, width)
-        if isinstance(X, Dataset):
-            z = by_blocks(self, X, lambda rows, _: rows @ self.coef_.T + self.intercept_)
-            return z[:, 0] if len(self.classes_) == 2 else z
-        z = np.asarray(check_features(self, X) @ self.coef_.T + self.intercept_)
-        return z[:, 0] if len(self.classes_) == 2 else z
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The most likely class of every row of X."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict", self.classes_.dtype)
-        z = self.decision_function(X)
-        best = z > 0 if z.ndim == 1 else z.argmax(axis=1)
-        return np.asarray(self.classes_[best.astype(np.intp)])
-
-    def predict_log_proba(self, X: Any) -> np.ndarray:
-        """log P(class), (n, K)."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict_log_proba", self.coef_.dtype, len(self.classes_))
-        if isinstance(X, Dataset):
-            return by_blocks(self, X, lambda rows, _: log_softmax(self._linear(rows), axis=1))
-        return np.asarray(log_softmax(self._linear(check_features(self, X)), axis=1))
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """P(class), (n, K)."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict_proba", self.coef_.dtype, len(self.classes_))
-        return np.asarray(np.exp(self.predict_log_proba(X)))
-
-    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
-        """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
-        if is_on_dask(X):
-            return lazily(self, X, "outlier_score", np.float64, y=y)
-        if (stream := opened(X, y)) is not None:
-            return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, self._codes(t))))
-        X = check_features(self, X)
-        return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(on_host(y), warn=True)))))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # -- the fit ------------------------------------------------------------------------------------------------------
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
@@ -271,8 +213,9 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         check_classification_targets(data.t)
         if reset:
             self.classes_ = np.unique(data.t)
-            if len(self.classes_) < 2:
-                raise ValueError(f"y holds one class only, {self.classes_[0]}; a classifier needs two at least.")
+            there = np.unique(data.t if data.s is None else data.t[data.s > 0])
+            if len(there) < 2:
+                raise ValueError(f"y holds one class only, {there[0]}; a classifier needs two at least.")
         data = replace(data, t=self._codes(data.t))
         if self.class_weight is None:
             return data
@@ -294,7 +237,7 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
         share = 1 - verdict.noise.epsilon if h is None else h / rows.S
         kept = share * rows.S
         raw = solver.trimmed(self._problem(rows, kept), kept, [self._x if warm else judged.x])
-        self._warn_of_lost_classes(rows, raw.w)
+        warn_of_lost_classes(rows, raw.w, self.classes_)
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
             weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
@@ -366,61 +309,3 @@ class TrimmedLogisticRegression(InferenceMixin, ClassifierMixin, Trimmed):  # ty
             tol=OPINION_TOL if self.tol is None else self.tol,
             n_jobs=self.n_jobs,
         )
-
-    def _warn_of_lost_classes(self, rows: Examples, w: np.ndarray) -> None:
-        s = w if rows.s is None else w * rows.s
-        lost = self.classes_[np.bincount(rows.t, s, len(self.classes_)) == 0]
-        if len(lost):
-            warn(
-                f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
-                "has. Lower contamination, or set balanced_trimming=True.",
-            )
-
-    def _parts(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
-        """coef and intercept in scikit-learn's shapes."""
-        x = np.asarray(x)
-        x = x[:, None] if x.ndim == 1 else x
-        return (x[:-1].T, x[-1]) if self.fit_intercept else (x.T, np.zeros(x.shape[1], x.dtype))
-
-    # -- what is known about each row, and about the coefficients -----------------------------------------------------
-
-    def _codes(self, y: np.ndarray) -> np.ndarray:
-        codes = places(y, self.classes_)
-        if np.any(codes < 0):
-            raise ValueError(f"y holds labels that were not seen in fit: {np.unique(y[codes < 0])[:5].tolist()}.")
-        return codes
-
-    def _linear(self, X: Any) -> np.ndarray:
-        """Predictions (n, K) for rows that were checked, K = 2 included."""
-        return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
-
-    def _verdict_on(self, data: Examples) -> LabelVerdict:
-        """On rows that were not fitted: by the final model, as sure of itself as it is, and the noise found."""
-        K, noise = len(self.classes_), self._judged.verdict.noise
-        as_it_is = LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
-        return LabelVerdict(as_it_is, [self._linear(data.X)], data.t, np.ones(data.n))
-
-    def _scores(self, data: Examples) -> np.ndarray:
-        return self._verdict_on(data).scores
-
-    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
-        given = data.t
-        if data is not vars(self).get("_training"):
-            assessment = LabelAssessment.of(self._verdict_on(data))
-        else:
-            assessment, distinct = LabelAssessment.of(self._judged.verdict), Distinct.of(data)
-            if distinct.where is not None:
-                assessment = assessment.spread(distinct.where, LabelAssessment.of(self._verdict_on(distinct.gone)))
-        P = self._linear(data.X)
-        others = np.where(np.arange(P.shape[1]) == given[:, None], -np.inf, P)
-        rival = np.where(assessment.suggested == given, others.argmax(axis=1), assessment.suggested)
-        center = np.asarray(data.X.mean(axis=0), dtype=np.float64).ravel()
-        top = TopFeatures(data.X, lambda A, rows: logit_parts(A, self.coef_, center, given[rows], rival[rows]))
-        return assessment.findings(given, self.classes_, off, self._bounds.rows_beyond(data.X), top)
-
-    def _fitted(self, X: Any, y: Any) -> Fitted:
-        data, ridge = self._remembered(X, y), 1 / self.C
-        if len(self.classes_) > 2:
-            classes = list(self.classes_)
-            return fitted_model(self, data, "multinomial", self.coef_, self.intercept_, ridge=ridge, classes=classes)
-        return fitted_model(self, data, "binomial", self.coef_[0], self.intercept_[0], ridge=ridge)

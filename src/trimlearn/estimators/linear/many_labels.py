@@ -84,8 +84,8 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     if flexible is None or plain:  # what was asked about all rows stays; else the final model judges
         judge = LabelJudge.of(model, flexible, verdict.noise)
         fits.hold(None if flexible is None else judge)
-    clean = h is None and noise.epsilon == 0
-    model.threshold_ = (inf if clean else 0.0) if h is None else max(0.0, fits.quantile(judge, noise, share))
+    cut = verdict.cut() if noise.epsilon > 0 else inf
+    model.threshold_ = cut if h is None else max(0.0, fits.quantile(judge, noise, share))
     fits.publish(judge, noise)
     return judge, noise
 

@@ -54,6 +54,7 @@ class BoostedOpinion:
     s: Floats
     seed: int
     hashes: Hashes
+    classes: int | None = None  # how many there are, if some have no row
 
     def asked_about(self, verdict: LabelVerdict) -> list[Floats]:
         """The predictions, where labels in doubt are many and boosting explains those it has not seen significantly
@@ -140,7 +141,7 @@ class BoostedOpinion:
 
     @property
     def _K(self) -> int:
-        return int(self.labels.max()) + 1
+        return int(self.labels.max()) + 1 if self.classes is None else self.classes
 
     def _taken(self, rows: Rows) -> Floats:
         if is_sparse(self.V):

@@ -132,13 +132,13 @@ class _CrossFit:
         judges = self.judges
         if self.folds == 1:
             return []
-        return flexible_predictions(judges.V, judges.labels, judges.s, judges.seed, self.n_jobs, self.hashes)
+        return flexible_predictions(judges.V, judges.labels, judges.s, judges.seed, self.n_jobs, self.hashes, judges.K)
 
     @cached_property
     def boosted(self) -> BoostedOpinion:
         """What boosting predicts for rows it has not seen, if it is asked."""
         judges = self.judges
-        return BoostedOpinion(judges.V, judges.labels, judges.s, judges.seed, self.hashes)
+        return BoostedOpinion(judges.V, judges.labels, judges.s, judges.seed, self.hashes, judges.K)
 
     @cached_property
     def _begun(self) -> dict[tuple[Start, int], Array]:

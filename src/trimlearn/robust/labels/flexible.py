@@ -40,11 +40,17 @@ BLOCK = 1_024  # rows projected or predicted at a time, a limit on memory: 1,024
 
 
 def flexible_predictions(
-    V: Any, labels: Labels, s: Floats, seed: int = 0, n_jobs: Any = None, hashes: Hashes | None = None
+    V: Any,
+    labels: Labels,
+    s: Floats,
+    seed: int = 0,
+    n_jobs: Any = None,
+    hashes: Hashes | None = None,
+    K: int | None = None,
 ) -> list[Floats]:
     """log-probabilities (n, K) of the classes, by a forest and by the nearest neighbours, each without the row itself;
     none at all where rows are few. V, dense, on a device or not, or CSR; s: sample weights; hashes: those of the rows,
-    where they are known. Of many rows the models see some thousand.
+    where they are known; K: how many classes there are, if some have no row. Of many rows the models see some thousand.
 
     >>> rng = np.random.default_rng(0)
     >>> ring = rng.uniform(0, 7, 400)
@@ -61,7 +67,7 @@ def flexible_predictions(
     rng = np.random.default_rng(seed)
     seen = there if len(there) <= ROWS else there[np.sort(rng.choice(len(there), ROWS, replace=False))]
     F = _features(V, seen, seed)
-    K = int(labels.max()) + 1
+    K = int(labels.max()) + 1 if K is None else K
     prior = np.bincount(labels[there], s[there], K) / s.sum()
     found = (_forest(F, seen, labels, s, K, seed, n_jobs), _neighbours(F, seen, labels, s, K))
     return [np.log(np.maximum((trust * P + prior) / (trust + 1), LEAST)) for P, trust in found]

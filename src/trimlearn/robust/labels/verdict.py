@@ -7,18 +7,24 @@ A noise model fitted to the predictions says how many labels could be wrong. The
 
 Else blurred classes explain what was seen as well as noise does, and every label is taken to be right; the share that
 may be wrong all the same is kept, to be told. The first prediction may be made again by models that allow for the noise
-found (`corrected`): they never learn the labels of the rows they predict, T being all that they are told.
+found (`corrected`): they never learn the labels of the rows they predict, T being all that they are told. Where the
+predictions are clear of no row, they may have learnt the noise themselves: then the labels of their clearest rows say
+what T to try (`trimlearn.robust.labels.anchors`).
+
+Of the labels taken to be wrong those are named that are more likely wrong than right, and of these no more than a list
+of which a tenth at most, or one in a hundred of all labels, is expected to be right.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import chdtri, expit
 
+from trimlearn.robust.labels.anchors import anchor_noise
 from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, estimate_noise
 from trimlearn.robust.order import weighted_quantile
 
@@ -29,6 +35,7 @@ __all__ = ["LabelVerdict", "label_verdict", "significant"]
 # 21 %): see `python -m benchmarks.calibration labels`.
 CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
+SMALLEST = 0.05  # of a p-value: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
 # 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
@@ -39,6 +46,13 @@ FEW = 0.03
 CORRECTIONS, SETTLED = 3, 0.01
 ENOUGH = 50  # rows: the standard error of a share of 10 % is 4 points here, and of fewer rows nobody expects to be told
 HALF = 0.5  # by definition: where more labels look wrong, the model agrees with fewer than it contradicts
+# Quantile, over the rows, of the probability of the most likely class: so clear are the clearest rows (Patrini, Rozza,
+# Menon, Nock and Qu 2017, section 4.1, who take it in place of the maximum, which is a matter of chance).
+CLEAREST = 0.97
+# Right labels that may be expected among those named: a tenth of these, the default of `flag`; or of all rows one in a
+# hundred, which only matters where few are named.
+INNOCENT, MISTAKEN = 0.1, 0.01
+UNCLEAR = 0.2  # blur worth a warning: where 40 % are wrong, the clearest rows of noisy predictions look twice as clear
 MATERIAL = 0.1  # a share of labels worth a warning: as much is off the accuracy that is measured on these labels
 
 
@@ -51,7 +65,8 @@ class LabelVerdict:
     labels: Labels
     s: Floats
     undecided: float = 0.0  # the share of labels that may be wrong, where it is not proven
-    misfit: float = 0.0  # the share that the first prediction alone would call wrong, but the others would not
+    misfit: float = 0.0  # the share that the first prediction alone calls wrong, or contradicts, but all do not
+    blur: float = 0.0  # how often the label of the clearest rows is not the most likely one, as if all were right
     chance: bool = False  # whether the labels might as well have been drawn by chance: nobody can tell right from wrong
 
     @property
@@ -80,6 +95,12 @@ class LabelVerdict:
         return self.noise.log_likelihood(self.predictions, self.labels)
 
     @property
+    def anchored(self) -> Floats:
+        """T as the labels of the clearest rows say, no error quite impossible."""
+        log_p = self.noise.log_probabilities(self.predictions)
+        return replace(self.noise, T=anchor_noise(log_p, self.labels, self.s)).bounded
+
+    @property
     def classes(self) -> Floats:
         """P(class | x, label), (n, K)."""
         return self.noise.classes(self.predictions, self.labels)
@@ -92,8 +113,18 @@ class LabelVerdict:
     def cut(self, share: float | None = None) -> float:
         """The score up to which labels are kept: those more likely right than wrong, and the best ``share`` of them."""
         if share is None:
-            return np.inf if self.clean else 0.0
+            return np.inf if self.clean else self._surely_wrong
         return max(0.0, weighted_quantile(self.scores, self.s, share))
+
+    @cached_property
+    def _surely_wrong(self) -> float:
+        """The score above which labels are more likely wrong than right, and few of them are expected to be right."""
+        doubted = np.flatnonzero((self.scores > 0) & (self.s > 0))
+        worst = doubted[np.argsort(-self.scores[doubted], kind="stable")]
+        bound = np.maximum(INNOCENT * np.cumsum(self.s[worst]), MISTAKEN * self.s.sum())
+        allowed = np.cumsum(self.s[worst] * (1 - self.probability[worst])) <= bound
+        length = int(np.max(np.flatnonzero(allowed), initial=-1)) + 1
+        return 0.0 if length == len(worst) else float(self.scores[worst[length]])
 
     def keep(self, share: float | None = None) -> Floats:
         """1 for every row that is kept, else 0. A class that would lose all its rows keeps its better half."""
@@ -108,23 +139,33 @@ class LabelVerdict:
     @property
     def warning(self) -> str | None:
         """What the user must be told."""
+        few, wrong = self.s.sum() < ENOUGH, self.noise.epsilon
+        unproven = max(self.undecided, self.blur if self.blur >= UNCLEAR else 0.0)
+        if self.clean and unproven >= MATERIAL and not (few or self.chance):
+            return (
+                f"up to {unproven:.0%} of the labels may be wrong, but overlapping classes would "
+                "explain them as well: all are taken to be right. Give contamination if you know better."
+            )
         if self.misfit >= MATERIAL:
             return (
                 f"{self.misfit:.0%} of the labels look like a model that is too simple, not like wrong labels: a "
-                "flexible one explains them. All are taken to be right; try TrimmedEstimator around a flexible model."
+                "flexible one explains them. "
+                + ("All" if self.clean else "They")
+                + " are taken to be right; try TrimmedEstimator around a flexible model."
             )
-        if self.undecided >= MATERIAL and self.s.sum() >= ENOUGH:
+        named = float(np.average(self.keep() == 0, weights=self.s))
+        doubted = max(wrong, float(np.average(self.scores > 0, weights=self.s)))
+        if doubted > HALF and not (few or self.clean):
             return (
-                f"up to {self.undecided:.0%} of the labels may be wrong, but overlapping classes would explain them as "
-                "well: all are taken to be right. Give contamination if you know better."
+                f"{doubted:.0%} of the labels look wrong, more than half: the model may be too simple "
+                "instead. Look at some of them, or try TrimmedEstimator around a flexible model."
             )
-        wrong = max(self.noise.epsilon, float(np.average(self.keep() == 0, weights=self.s)))
-        if wrong > HALF and self.s.sum() >= ENOUGH:
+        if wrong - named >= MATERIAL and not few:
             return (
-                f"{wrong:.0%} of the labels look wrong, more than half: the model may be too simple instead. Look at "
-                "some of them, or try TrimmedEstimator around a flexible model."
+                f"about {wrong:.0%} of the labels look wrong, but the classes overlap: only {named:.0%} can be named. "
+                "outlier_probability_ says how probable it is of every row."
             )
-        if self.chance and self.s.sum() >= ENOUGH:
+        if self.chance and not few:
             return (
                 "the features explain the labels no better than chance does: nobody can tell which of them are wrong. "
                 "All are taken to be right."
@@ -155,41 +196,45 @@ def label_verdict(
     """
     plain = estimate_noise(predictions, labels, s, noisy=False)
     alone = estimate_noise(predictions[:1], labels, s, largest=False)
+    blur = 1 - weighted_quantile(1 - plain.doubt(predictions), s, CLEAREST)
+    trusting = LabelVerdict(plain, predictions, labels, s, blur=blur)
     noise, final = _level(predictions, labels, s), predictions
     if corrected is not None:
-        noise, final = _corrected(noise, alone, predictions, labels, s, corrected)
+        # Where all predictions together see no noise, but the first does, it is given a chance to show what it makes of
+        # it: the others may just have learnt the noise.
+        seen = noise if noise.epsilon > 0 else alone
+        if seen.epsilon > 0:
+            noise, final = _corrected(noise, predictions, seen.bounded, trusting, corrected)
+        if noise.epsilon < blur and blur >= MATERIAL:
+            noise, final = _corrected(noise, final, trusting.anchored, trusting, corrected)
     with_noise = noise.log_likelihood(final, labels)
-    shares = np.bincount(labels, s, int(labels.max()) + 1) / s.sum()
-    if s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))) < NOT_WORSE:
-        return LabelVerdict(plain, predictions, labels, s, chance=True)
+    if _is_chance(with_noise, trusting):
+        return replace(trusting, chance=True)
     misfit = alone.epsilon - noise.epsilon if len(predictions) > 1 else 0.0
     if misfit >= MATERIAL and noise.epsilon < MATERIAL / 2:  # what is left is within the errors of flexible models
-        return LabelVerdict(plain, predictions, labels, s, misfit=misfit)
+        return replace(trusting, misfit=misfit)
     clear = to_beat is None and np.average(noise.doubt(final), weights=s) < CLEAR
     without = plain.log_likelihood(predictions, labels) if to_beat is None else to_beat
     if noise.epsilon > 0 and (clear or significant(with_noise - without, s, ONE_SIDED)):
-        return LabelVerdict(noise, final, labels, s)
-    return LabelVerdict(plain, predictions, labels, s, undecided=noise.epsilon)
+        if len(final) > 1:
+            alone = estimate_noise(final[:1], labels, s, largest=False)
+            misfit = _contradicted(alone, final[:1], labels, s) - _contradicted(noise, final, labels, s)
+        return LabelVerdict(noise, final, labels, s, misfit=misfit)
+    return replace(trusting, undecided=noise.epsilon)
 
 
 def _corrected(
     noise: LabelNoise,
-    alone: LabelNoise,
     predictions: list[Floats],
-    labels: Labels,
-    s: Floats,
+    T: Floats,
+    trusting: LabelVerdict,
     corrected: Callable[[Floats], Floats],
 ) -> tuple[LabelNoise, list[Floats]]:
-    """The noise model and the predictions after the first was made again, unless that explains the labels worse.
-
-    Where all predictions together see no noise, but the first does (``alone``), it is given a chance to show what it
-    makes of it: the others may just have learnt the noise.
-    """
+    """The noise model and the predictions after the first was made again by models that know T, unless that explains
+    the labels worse."""
+    labels, s = trusting.labels, trusting.s
     final, best = predictions, float(s @ noise.log_likelihood(predictions, labels))
-    T = noise.bounded if noise.epsilon > 0 else alone.bounded
     for _ in range(CORRECTIONS):
-        if noise.epsilon == alone.epsilon == 0:
-            break
         again = [corrected(T), *predictions[1:]]
         found = _level(again, labels, s)
         likelihood, more = float(s @ found.log_likelihood(again, labels)), found.epsilon - noise.epsilon
@@ -197,9 +242,24 @@ def _corrected(
         if likelihood < best + (-NOT_WORSE if more > -SETTLED else NOT_WORSE):
             break
         noise, final, best, T = found, again, likelihood, found.bounded
-        if abs(more) <= SETTLED:
+        if abs(more) <= SETTLED or found.epsilon == 0:
             break
     return noise, final
+
+
+def _contradicted(noise: LabelNoise, predictions: list[Floats], labels: Labels, s: Floats) -> float:
+    """The share of labels that are not the most likely class."""
+    likely = noise.log_probabilities(predictions).argmax(axis=1)
+    return float(np.average(likely != labels, weights=s))
+
+
+def _is_chance(with_noise: Floats, trusting: LabelVerdict) -> bool:
+    """Whether predictions, whose temperatures were fitted to these labels, explain them no better than the shares of
+    the classes do (Wilks 1938)."""
+    labels, s = trusting.labels, trusting.s
+    shares = np.bincount(labels, s) / s.sum()
+    gain = float(s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))))
+    return bool(gain < 0.5 * chdtri(len(trusting.predictions), SMALLEST))
 
 
 def _level(predictions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:

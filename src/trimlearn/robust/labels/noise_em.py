@@ -1,0 +1,220 @@
+"""EM for the noise model of labels: its matrix T, the calibration β and b of predictions, and a step on all of them.
+
+`trimlearn.robust.labels.noise` says what they mean, and chooses the level.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from array_api_compat import is_numpy_array
+from numpy.typing import NDArray
+
+from trimlearn._utils.arrays import Array, namespace
+from trimlearn._utils.residence import sent
+from trimlearn.robust.labels.noise_on_device import NoiseRows
+
+__all__ = ["Floats", "Labels", "NoiseFit", "NoiseMatrix", "NoiseState", "centred", "log_sum", "softmax"]
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+FREE = 0.5  # rows by which an entry of T off the diagonal must pay for itself (Figueiredo and Jain 2002)
+# Rows by which a class is drawn to the common rate of errors, because a rare class has too few of its own. With a third
+# or three times as many the level is off by half a point less or more (python -m benchmarks.calibration labels).
+SHRINK = 10.0
+MAX_ITERATIONS, TOL = 200, 3e-6  # of EM, limits on time: the log-likelihood per row that an iteration must gain
+SOME, MANY = 2_500, 4  # rows that are searched first where there are so many times as many, a limit on time
+LOOSE = 0.05  # share of the first guess of T in what some rows have found: EM needs a step or two to forget it
+STEP = 0.5  # the most a temperature changes by in a Newton step, which overshoots where p is 0 or 1; b by twice that
+
+
+@dataclass(frozen=True)
+class NoiseMatrix:
+    """T = pattern + random: a wrong label follows a pattern, or is any of the others, at a rate per class.
+
+    Every rate and every entry of the pattern must explain `FREE` rows before it counts. Without the rates, noise that
+    is spread thinly over the entries would be missed; without the pattern, most of what T can tell.
+    """
+
+    pattern: Floats
+    random: Floats
+
+    @classmethod
+    def clean(cls, K: int) -> NoiseMatrix:
+        return cls(np.eye(K), np.zeros((K, K)))
+
+    @classmethod
+    def start(cls, K: int) -> NoiseMatrix:
+        off = 1 - np.eye(K)
+        pattern, random = (0.0, 0.3) if K == 2 else (0.15, 0.15)  # for two classes they are the same
+        return cls(0.7 * np.eye(K) + pattern / (K - 1) * off, random / (K - 1) * off)
+
+    @property
+    def T(self) -> Floats:
+        return self.pattern + self.random
+
+    @property
+    def free(self) -> tuple[int, int]:
+        """How many classes err at random, and how many entries the pattern has."""
+        off = ~np.eye(len(self.pattern), dtype=bool)
+        return int(np.count_nonzero(np.any(off & (self.random > 0), axis=1))), int(np.count_nonzero(self.pattern[off]))
+
+    def loosened(self) -> NoiseMatrix:
+        """A little of every entry: what the rows seen so far have ruled out, others may show."""
+        start = NoiseMatrix.start(len(self.pattern))
+        return NoiseMatrix(
+            (1 - LOOSE) * self.pattern + LOOSE * start.pattern, (1 - LOOSE) * self.random + LOOSE * start.random
+        )
+
+    def renewed(self, N: Floats, price: float) -> NoiseMatrix:
+        """The best, where N[k, j] rows of class k were labelled j and an entry costs ``price`` rows."""
+        K, T = len(N), self.T
+        off = 1 - np.eye(K)
+        at_random = off * N * self.random / np.where(T > 0, T, 1.0)
+        pattern = np.maximum(off * N - at_random - price, 0.0)
+        spread = np.maximum(at_random.sum(axis=1) - price, 0.0)
+        wrong, total = pattern.sum(axis=1) + spread, np.diag(N).sum() + pattern.sum() + spread.sum()
+        common = wrong.sum() / max(total, 1e-300)
+        rate = (wrong + SHRINK * common) / (np.diag(N) + wrong + SHRINK)
+        # what a class errs by as its rows say, and where they say nothing at random
+        some = np.where(wrong > 0, wrong, 1.0)
+        by_pattern = (rate / some)[:, None] * pattern
+        at_random = np.where(wrong > 0, spread / some, 1.0) * rate / (K - 1)
+        return NoiseMatrix(np.diag(1 - rate) + by_pattern, at_random[:, None] * off)
+
+    def scaled(self, factor: float) -> NoiseMatrix:
+        """``factor`` times as many errors; a class stays right in a tenth of its rows at least."""
+        off = 1 - np.eye(len(self.pattern))
+        rate = (off * self.T).sum(axis=1)
+        factors = np.minimum(factor, 0.9 / np.where(rate > 0, rate, 1.0))[:, None]
+        return NoiseMatrix(
+            np.diag(1 - factors[:, 0] * rate) + factors * off * self.pattern, factors * off * self.random
+        )
+
+
+@dataclass(frozen=True)
+class NoiseState:
+    beta: Floats
+    b: Floats
+    matrix: NoiseMatrix
+    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes, known after a step
+    posterior: float = -np.inf  # log-density, before the last step
+
+    @property
+    def epsilon(self) -> float:
+        return float(self.pi @ (1 - np.diag(self.matrix.T)))
+
+
+@dataclass(frozen=True)
+class NoiseFit:
+    """Predictions (m, n, K), labels and sample weights, and EM on them."""
+
+    z: Floats
+    labels: Labels
+    s: Floats
+
+    @cached_property
+    def _there(self) -> NoiseRows | None:
+        """The rows on a device, where the fit takes place on one."""
+        z = sent(self.z)
+        return None if is_numpy_array(z) else NoiseRows(z, self.labels, self.s)
+
+    def search(self) -> NoiseState:
+        """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
+        if len(self.labels) > MANY * SOME:
+            some = slice(None, None, len(self.labels) // SOME)
+            found = NoiseFit(self.z[:, some], self.labels[some], self.s[some]).search()
+            return self._shaped(replace(found, matrix=found.matrix.loosened()))
+        m, K = len(self.z), self.z.shape[2]
+        # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside.
+        first = [np.full(m, 1 / m), np.eye(m)[0]][:m]
+        found_from = (self._shaped(NoiseState(beta, np.zeros(K), NoiseMatrix.start(K))) for beta in first)
+        return max(found_from, key=lambda state: state.posterior)
+
+    def _shaped(self, state: NoiseState) -> NoiseState:
+        """EM from here: first which entries T has, then how large they are."""
+        return self.maximise(self.maximise(state, FREE), 0.0)
+
+    def maximise(self, state: NoiseState, price: float | None) -> NoiseState:
+        """EM until it gains no more; T as it is where there is no ``price`` of its entries."""
+        last = -np.inf
+        for _ in range(MAX_ITERATIONS):
+            state = self._step(state, price)
+            if state.posterior - last <= TOL * len(self.labels):
+                break
+            last = state.posterior
+        return state
+
+    def _step(self, state: NoiseState, price: float | None) -> NoiseState:
+        m, T = len(state.beta), state.matrix.T
+        sums = self._sums if self._there is None else self._there.sums
+        N, H, g, likelihood = sums(state.beta, state.b, T)
+        beta, b = _calibrated(H, g, state.beta, state.b)
+        pull = state.beta - 1 / m
+        posterior = likelihood - 0.5 * float(pull @ pull) - 0.5 * float(state.b @ state.b)
+        matrix = state.matrix if price is None else state.matrix.renewed(N, price)
+        return NoiseState(beta, b, matrix, N.sum(axis=1) / N.sum(), posterior)
+
+    def _sums(self, beta: Floats, b: Floats, T: Floats) -> tuple[Floats, Floats, Floats, float]:
+        """What a step needs of all rows: how many of class k are labelled j; curvature and slope of the expected
+        complete log-likelihood in (β, b); and the log-likelihood."""
+        # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
+        K, s = len(b), self.s
+        p = softmax(np.tensordot(beta, self.z, 1) + b)
+        joint = p * T.T[self.labels]
+        seen = np.maximum(joint @ np.ones(K), 1e-300)
+        r = joint / seen[:, None]  # P(class | x, label)
+        N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
+        return N, *self._derivatives(p, r), float(s @ np.log(seen))
+
+    def _derivatives(self, p: Floats, r: Floats) -> tuple[Floats, Floats]:
+        z, s, m, K = self.z, self.s, len(self.z), p.shape[1]
+        weighted, H = p * s[:, None], np.empty((m + K, m + K))
+        parts = [weighted * zi for zi in z]
+        means = [(part @ np.ones(K)) / s for part in parts]
+        for i, part in enumerate(parts):
+            for j in range(i, m):
+                H[i, j] = H[j, i] = np.vdot(part, z[j]) - s @ (means[i] * means[j])
+            H[i, m:] = H[m:, i] = np.ones(len(s)) @ part - means[i] @ weighted
+        H[m:, m:] = np.diag(s @ p) - weighted.T @ p
+        off = (r - p) * s[:, None]
+        return H, np.concatenate([[np.vdot(off, zi) for zi in z], off.T @ np.ones(len(s))])
+
+
+def _calibrated(H: Floats, g: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
+    """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them, and the
+    prior, whose curvature is 1."""
+    m = len(beta)
+    d = np.linalg.solve(H + np.eye(len(g)), g - np.concatenate([beta - 1 / m, b]))
+    return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
+
+
+def centred(z: Any) -> Array:
+    """z less its mean in every row: β and b must not depend on a constant per row."""
+    xp = namespace(z)
+    z = xp.astype(z, xp.float64, copy=False)
+    return z - xp.mean(z, axis=1, keepdims=True)
+
+
+def softmax(a: Array) -> Array:
+    if not is_numpy_array(a):
+        xp = namespace(a)
+        p = xp.exp(a - xp.max(a, axis=1, keepdims=True))
+        return p / xp.sum(p, axis=1, keepdims=True)
+    p = np.exp(a - reduce(np.maximum, a.T)[:, None])
+    p /= (p @ np.ones(a.shape[1]))[:, None]
+    return p
+
+
+def log_sum(a: Array) -> Array:
+    """log Σₖ exp(aₖ) of every row, of which one entry at least is finite."""
+    if not is_numpy_array(a):
+        xp = namespace(a)
+        most = xp.max(a, axis=1)
+        return most + xp.log(xp.sum(xp.exp(a - most[:, None]), axis=1))
+    most = reduce(np.maximum, a.T)
+    return most + np.log(np.exp(a - most[:, None]) @ np.ones(a.shape[1]))
