@@ -15,7 +15,7 @@ from scipy.sparse import diags_array
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.extmath import randomized_svd
 
-from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, index_like, namespace, to_numpy
 from trimlearn._utils.jobs import jobs
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import Hashes, row_hashes
@@ -116,14 +116,15 @@ def _features(V: Any, seen: Labels, seed: int) -> Array:
     if is_torch_array(unit):
         directions = leading_directions(unit, most, POWERS, seed)
     else:
-        directions = randomized_svd(unit, most, n_iter=POWERS, random_state=seed)[2].T
+        directions = randomized_svd(unit.astype(np.float64), most, n_iter=POWERS, random_state=seed)[2].T
     return _projected(V, bounds, directions)
 
 
 def _projected(V: Any, bounds: ColumnBounds, directions: Floats) -> Array:
-    """All rows in these directions, in blocks."""
+    """All rows in these directions, in blocks. In float64: a forest splits where rounding says, and another product
+    rounds otherwise."""
     blocks = [slice(i, i + BLOCK) for i in range(0, V.shape[0], BLOCK)]
     if is_sparse(V):
         return np.vstack([np.asarray(V[rows] @ (directions / bounds.unit[:, None])) for rows in blocks])
-    units = (bounds.standardise(V[rows, :]) for rows in blocks)
-    return namespace(V).concat([unit @ asarray_like(directions, unit) for unit in units])
+    xp, units = namespace(V), (bounds.standardise(V[rows, :]) for rows in blocks)
+    return xp.concat([xp.astype(xp.astype(unit, xp.float64) @ directions, unit.dtype) for unit in units])
