@@ -116,8 +116,9 @@ def _random_flats(problem: FlatProblem, D: np.ndarray, k: int, seed: int) -> lis
 def _elemental(D: np.ndarray, k: int, free: bool, seed: int, numbers: range) -> tuple[np.ndarray, np.ndarray]:
     """Flats (U, m), stacked, through k rows and the origin, or through k + 1 rows where m is free."""
     size = min(k + free, len(D))
-    drawn = [np.argsort(Draws(seed, 2 + b, len(D), stream=Stream.START).uniforms(len(D)))[:size] for b in numbers]
-    A = D[np.array(drawn)]
+    u = np.array([Draws(seed, 2 + b, len(D), stream=Stream.START).uniforms(len(D)) for b in numbers])
+    drawn = np.argpartition(u, size - 1, axis=1)[:, :size]  # the rows of the least numbers, in their order
+    A = D[np.take_along_axis(drawn, np.argsort(np.take_along_axis(u, drawn, axis=1), axis=1), axis=1)]
     m = A[:, 0] if free else np.zeros((len(A), D.shape[1]))
     edges = np.swapaxes(A[:, 1:] - A[:, :1] if free else A, 1, 2)
     fill = np.broadcast_to(np.eye(D.shape[1], k), (len(A), D.shape[1], k))
