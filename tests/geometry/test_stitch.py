@@ -348,3 +348,8 @@ def test_a_part_of_the_denny_circle(data_home: Path) -> None:
     assert 600 < focal < 720  # the circle says 650; the lens bends lines, and is taken out
     assert all(-0.05 < kappa < -0.02 for kappa in mosaic.distortion)
     assert mosaic.image.shape[1] / focal == pytest.approx(np.radians(78 + 40), rel=0.15)
+
+
+def test_an_empty_list_is_said_to_be_empty() -> None:
+    with pytest.raises(ValueError, match=r"at least two images .* got 0 of them"):
+        stitch([])

@@ -56,7 +56,7 @@ def check_images(images: Iterable[ImageLike]) -> list[ImageLike]:
     single = isinstance(images, str | bytes | os.PathLike | np.ndarray)
     found = [] if single or not isinstance(images, Iterable) else list(images)
     if len(found) < 2:
-        got = f"{len(found)} of them" if found else f"a {type(images).__name__}"
+        got = f"a {type(images).__name__}" if single or not isinstance(images, Iterable) else f"{len(found)} of them"
         raise ValueError(f"images must be a list of at least two images (paths or arrays), got {got}.")
     return found
 
