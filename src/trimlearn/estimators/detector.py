@@ -103,6 +103,8 @@ def warn_of_doubtful_rows(
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail;
     where so many rows are ``off``, by such different scores, that they may be groups of their own; or where the rows
     kept are copies of each other. Whether it was."""
+    if len(np.unique(scores[s > 0])) < FEW:
+        return False
     copies = _most_alike(scores, s * ~off) / float(s.sum())
     if copies > CROWD and contamination > DOUBT:
         warn(
@@ -111,8 +113,6 @@ def warn_of_doubtful_rows(
             "contamination if you know.",
         )
         return True
-    if len(np.unique(scores[s > 0])) < FEW:
-        return False
     far = scores[off & (s > 0)]
     if normal - contamination > DOUBT:
         warn(
