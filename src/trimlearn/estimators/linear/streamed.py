@@ -17,7 +17,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few
-from trimlearn.robust.regression.mm import Lqq
+from trimlearn.robust.regression.psi import Lqq
 from trimlearn.robust.regression.streamed_lts import Concentrated, concentrated
 from trimlearn.robust.regression.streamed_mm import RowMetric, all_of_them, smoothed
 from trimlearn.robust.regression.streamed_rows import RowsElsewhere, StreamedRows
