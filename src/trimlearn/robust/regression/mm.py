@@ -24,8 +24,8 @@ __all__ = ["ROUGH", "SETTLED_LARGE", "MMFit", "WeightedRows", "chance", "judged"
 
 Vector = NDArray[np.float64]
 
-# Of 200 clean normal samples of 20 rows one in a hundred reaches the factor of `chance` (python -m
-# benchmarks.calibration mm).
+# Of 200 clean normal samples of 20 rows one in a hundred reaches the factor of `chance`; what half or twice of either
+# changes is less than chance (python -m benchmarks.calibration mm).
 FEW, MANY = 25.0, 700.0
 # Logarithm of the likelihood by which two groups, the rows explained and the others, must beat one normal law to be
 # believed: "very strong evidence" is 5 (Kass and Raftery 1995). But which rows are explained was chosen, and of few
@@ -103,10 +103,11 @@ def mm_estimate(
     From the trimmed fit all rows are fitted with ψ; the scale is found again, since the one of half of the rows is
     vague; and rows are judged by both. In small samples that is the better start: which rows the trimmed fit does not
     explain is chance then. But rows at 3 to 6 σ hide behind a scale that they made. So where two groups, the rows
-    explained and the others, are much likelier than one (`_evidence`), or where the trimmed fit is ``trusted``, the
-    start is the other; but a row that is then flagged on one side, where one skewed law explains all rows, is weighted
-    instead (`looks_skewed`). None: there is nothing to fit smoothly, since residuals vanish or the rows that count do
-    not determine x.
+    explained and the others, are much likelier than one (`_evidence`), where the scale of all rows exceeds that of the
+    rows explained by more than clean rows let expect (`chance`), or where the trimmed fit is ``trusted``, the start is
+    the other; but a row that is then flagged on one side, where one skewed law explains all rows, is weighted instead
+    (`looks_skewed`). None: there is nothing to fit smoothly, since residuals vanish or the rows that count do not
+    determine x.
 
     x solves Σ cᵢ ψ(rᵢ/σ) aᵢ = 0 over the rows that are not flagged. Those that are have weight 0.
     """
@@ -119,7 +120,8 @@ def mm_estimate(
         x, _ = _solved(rows, x, verdict.scale, every, psi, ROUGH)
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, every, psi)
     ratio, most = verdict.scale / sharp[1].scale, _chance_of(rows, verdict, sharp[1])
-    firm = trusted or _evidence(rows, (x, verdict), sharp) > APART + CHOSEN / float(rows.c.sum())
+    told = _evidence(rows, (x, verdict), sharp) > APART + CHOSEN / float(rows.c.sum())
+    firm = trusted or told or ratio > most
     if firm:
         x, verdict = sharp
     psi = Lqq(FIRM if firm else eased(ratio, most))

@@ -59,6 +59,7 @@ def smoothed(
     sharp: tuple[np.ndarray, Verdict],
     metric: RowMetric,
     trusted: bool,
+    intercept: bool,
 ) -> SmoothFit:
     """The MM-estimate of all rows, from a trimmed fit ``raw`` and from least squares on what that explains, ``sharp``:
     decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
@@ -88,7 +89,8 @@ def smoothed(
             break
     values, counts = summary
     verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
-    narrow = narrowed(values, counts, rows.q, verdict, psi, partial(centred, values, counts, verdict))
+    refit = partial(centred, values, counts, verdict) if intercept else lambda _: values
+    narrow = narrowed(values, counts, rows.q, verdict, psi, refit)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, narrow.end))
     cut = verdict.cutoff * verdict.scale
     if narrow.k != psi.k:
