@@ -13,7 +13,8 @@ from scipy.stats import norm
 
 from trimlearn import TrimmedLinearRegression
 from trimlearn.robust.regression.misfit import looks_like_misfit
-from trimlearn.robust.regression.mm import EASY, FIRM, Lqq, WeightedRows, chance, mm_estimate
+from trimlearn.robust.regression.mm import WeightedRows, chance, mm_estimate
+from trimlearn.robust.regression.psi import EASY, FIRM, Lqq
 from trimlearn.robust.scale import judge, judge_at
 
 
@@ -112,6 +113,32 @@ def test_single_precision_and_few_rows(rng: np.random.Generator) -> None:
         with pytest.warns(UserWarning, match="too few for 2") if n < 4 else nullcontext():
             small = TrimmedLinearRegression(random_state=0).fit(X[10 : 10 + n, :1], y[10 : 10 + n])
         assert np.all(np.isfinite(small.coef_)) and small.inlier_mask_.any()
+
+
+def test_gross_errors_in_two_fifths_of_twenty_rows_are_told_apart() -> None:
+    kept = []
+    for seed in range(40):
+        rng = np.random.default_rng([seed, 20])
+        X, y = rng.standard_normal((20, 2)), rng.standard_normal(20)
+        y[:8] += rng.uniform(10, 15, 8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            kept.append(TrimmedLinearRegression(random_state=0).fit(X, y).inlier_mask_[:8].mean())
+    assert np.mean(kept) <= 0.03
+
+
+def test_skewed_errors_are_met_by_a_narrower_psi() -> None:
+    own, least = [], []
+    for seed in range(15):
+        rng = np.random.default_rng([seed, 200])
+        X = rng.standard_normal((200, 2))
+        y = rng.exponential(size=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            own.append(np.sum(TrimmedLinearRegression(random_state=0).fit(X, y).coef_ ** 2))
+        A = np.column_stack([X, np.ones(200)])
+        least.append(np.sum(np.linalg.lstsq(A, y, rcond=None)[0][:2] ** 2))
+    assert np.mean(own) < 0.4 * np.mean(least)
 
 
 def test_clean_small_samples_are_nearly_least_squares() -> None:

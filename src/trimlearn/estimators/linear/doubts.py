@@ -8,11 +8,13 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.skewness import looks_skewed
+from trimlearn.robust.regression.trends import bends, widens
 from trimlearn.robust.verdict import Verdict
 
 __all__ = ["warn_of_doubt", "warn_of_exact_fit", "warn_of_no_trimming"]
 
 DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: it changes no fit (a choice)
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
 EXACT = 0.85
@@ -22,21 +24,36 @@ def warn_of_doubt(
     rows: Examples, kept: float, coefficients: int, residuals: np.ndarray, weights: np.ndarray, verdict: Verdict
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
-    the model's fault: a curve, or skewed errors. For a fit that is not exact."""
+    the model's fault: a curve, skewed errors, or errors that grow. For a fit that is not exact."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
+    about = rows.X, rows.t - residuals, scores, ~flagged
     if verdict.contamination > DOUBTFUL and looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
         warn(
             f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
             "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
             "residuals over the features, or give a contamination.",
         )
-    elif looks_skewed(scores, flagged):
+    elif not flagged.any():
+        return
+    elif bends(*about):
+        warn(
+            f"{flagged.mean():.1%} of the rows are flagged, but the residuals of the others bend along the fit: the "
+            "model may be too simple (a curve, an interaction), or rows far out in the features pull at it. Look at "
+            "the residuals over the predictions; add squares or products of features, or transform y.",
+        )
+    elif looks_skewed(scores, flagged, fewest=FEWEST):
         cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
         warn(
             f"{flagged.mean():.0%} of the rows lie far off on one side of the linear fit, but one skewed law explains "
             f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
             "a contamination.",
+        )
+    elif widens(*about):
+        cure = "fit log(y), or give sample_weight," if rows.t.min() > 0 else "give sample_weight,"
+        warn(
+            f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
+            f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
         )
 
 

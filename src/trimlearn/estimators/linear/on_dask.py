@@ -28,7 +28,7 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
-from trimlearn.robust.regression.mm import Lqq
+from trimlearn.robust.regression.psi import Lqq
 from trimlearn.robust.regression.streamed_rows import StandardisedRows
 from trimlearn.robust.scale import raw_scale, rounding_floor
 from trimlearn.smart import alternating

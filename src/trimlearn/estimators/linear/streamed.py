@@ -17,7 +17,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import COLUMNS, solve_symmetric
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few
-from trimlearn.robust.regression.mm import Lqq
+from trimlearn.robust.regression.psi import Lqq
 from trimlearn.robust.regression.streamed_lts import Concentrated, concentrated
 from trimlearn.robust.regression.streamed_mm import RowMetric, all_of_them, smoothed
 from trimlearn.robust.regression.streamed_rows import RowsElsewhere, StreamedRows
@@ -130,7 +130,8 @@ def final_fit(
     assert metric is not None, "there is a round"
     if model.efficiency == "mm" and model.penalty is None and verdict.scale > rows.floor:
         stage("weights that fall smoothly with the residual")
-        found = smoothed(rows, (raw[0], first), (u, verdict), metric, trusted=h is not None or are_few(rows.n, rows.q))
+        trusted = h is not None or are_few(rows.n, rows.q)
+        found = smoothed(rows, (raw[0], first), (u, verdict), metric, trusted, intercept=model.fit_intercept)
         model._noise, model._bread = found.noise, found.bread
         return FinalFit(found.u, found.r, found.verdict, found.psi)
     return FinalFit(u, r, judged_rows(model, rows, r, half, unit), None)

@@ -7,53 +7,32 @@ M. Koller and W. A. Stahel (2011), Sharpening Wald-type inference in robust regr
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from math import sqrt
 from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from trimlearn.losses.exact import solve_regular
+from trimlearn.robust.regression.groups import one_group, two_groups
+from trimlearn.robust.regression.psi import FIRM, Lqq, eased, narrowed, spread
 from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
-__all__ = [
-    "EASY",
-    "FIRM",
-    "ROUGH",
-    "SETTLED_LARGE",
-    "Lqq",
-    "MMFit",
-    "WeightedRows",
-    "chance",
-    "eased",
-    "judged",
-    "mm_estimate",
-    "narrowed",
-    "spread",
-]
+__all__ = ["ROUGH", "SETTLED_LARGE", "MMFit", "WeightedRows", "chance", "judged", "mm_estimate"]
 
 Vector = NDArray[np.float64]
 
-# b, c and s of the "linear quadratic quadratic" ψ of Koller and Stahel (2011), whose efficiency for normal errors is 95
-# %: ψ' is 1 up to c, then falls to 1 − s until b + c, and from there rises to 0.
-BEND, LINEAR, SLOPE = 1.4734061, 0.9822707, 1.5
-LAST = (2 * LINEAR + 2 * BEND - BEND * SLOPE) / (SLOPE - 1)  # over which it rises: such that ψ ends at 0
-# ψ is stretched by these. 1 is 95 % efficient, and used where rows are off that a normal law does not explain; 1.6 is
-# 99.5 % efficient, for rows in which nothing speaks against it (python -m benchmarks.calibration mm).
-FIRM, EASY = 1.0, 1.6
-STEP = 0.05  # between those that are in between: the moments of each are found once, and so small a step changes 0.5 %
-# Narrower ones, tried where errors have heavy tails: for normal errors the last is 84 % efficient. One is taken if the
-# variance that it promises is smaller by this factor: with 1, clean normal rows would cost 1 % more, and with 0.8 less
-# by as much, but fewer of the heavy tails would be met (python -m benchmarks.calibration mm).
-NARROWER, GAIN = (1.0, 0.7), 0.93
-# Of 200 clean normal samples of 20 rows one in a hundred reaches the factor of `chance`. Were it 2.5 whatever is
-# flagged, 4 in a hundred would, and their mean squared error would be 1.7 times that of least squares instead of 1.04.
-# With half of FEW twice as many clean rows are flagged (python -m benchmarks.calibration mm).
+# Of 200 clean normal samples of 20 rows one in a hundred reaches the factor of `chance`; what half or twice of either
+# changes is less than chance (python -m benchmarks.calibration mm).
 FEW, MANY = 25.0, 700.0
+# Logarithm of the likelihood by which two groups, the rows explained and the others, must beat one normal law to be
+# believed: "very strong evidence" is 5 (Kass and Raftery 1995). But which rows are explained was chosen, and of few
+# rows chance chooses well: hence 100/n more. With 20/n twice as many clean rows are flagged (python -m
+# benchmarks.calibration mm).
+APART, CHOSEN = 5.0, 100.0
 A_FIFTH = 0.2  # of the rows: more are flagged in clean samples of 20 rows only where a fit to half of them is exact
 FEW_ROWS = 2_000  # up to which a skewed law is asked for: of more, `judge_at` sees how the tail goes on
 ROUNDS = 3  # of fitting, measuring and judging: a limit on time. In the third, as a rule nothing changes
@@ -62,62 +41,6 @@ STEPS = 100  # of fitting with renewed weights, a limit on time: they gain a dig
 # fit is √(q/n) σ, and each step takes time. ROUGH: for a fit of which only the scale is asked.
 SETTLED, LARGE, SETTLED_LARGE, ROUGH = 1e-8, 100_000, 1e-5, 1e-3
 RANK = 1e-10  # of the longest: shorter directions of columns of length 1 are rounding (as in inference.precision)
-LEAST = 0.2  # of the mean of ψ': what Laplace errors have is 0.6; where it is less, half of the rows are nearly flagged
-
-
-@final
-@dataclass(frozen=True)
-class Lqq:
-    """ψ(t) = k ψ₁(t/k), ψ₁ linear up to c and 0 from a + b + c on; w(t) = ψ(t)/t.
-
-    >>> Lqq().weight(np.array([0.0, 0.5, 3.0, 8.0])).round(2)
-    array([1.  , 1.  , 0.36, 0.  ])
-    """
-
-    k: float = FIRM
-
-    @property
-    def end(self) -> float:
-        """Where ψ reaches 0: 7.9 for k = 1."""
-        return self.k * (LINEAR + BEND + LAST)
-
-    def value(self, t: Vector) -> Vector:
-        """ψ(t)."""
-        return self.weight(t) * np.where(np.isfinite(t), t, 0.0)
-
-    def slope(self, t: Vector) -> Vector:
-        """ψ'(t)."""
-        beyond = np.abs(t) / self.k - LINEAR
-        rising = (SLOPE - 1) * ((beyond - BEND) / LAST - 1)
-        return np.where(beyond <= BEND, 1 - SLOPE / BEND * np.maximum(beyond, 0.0), np.minimum(rising, 0.0))
-
-    def weight(self, t: Vector) -> Vector:
-        """ψ(t)/t, from 1 down to 0."""
-        u = np.minimum(np.abs(t) / self.k, LINEAR + BEND + LAST)
-        beyond, late = np.maximum(u - LINEAR, 0.0), np.maximum(u - LINEAR - BEND, 0.0)
-        early = np.minimum(beyond, BEND)
-        psi = np.minimum(u, LINEAR) + early * (1 - SLOPE / (2 * BEND) * early)
-        psi += (SLOPE - 1) * late * (late / (2 * LAST) - 1)
-        return np.clip(np.divide(psi, u, out=np.ones_like(u), where=u > LINEAR), 0.0, 1.0)
-
-    @property
-    def consistency(self) -> float:
-        """κ = E[w(T) T²]/E[w(T)] of a normal T."""
-        return _moments(self.k)[0]
-
-    @property
-    def efficiency(self) -> float:
-        """(E ψ')²/E ψ² of a normal T: what least squares needs of the rows, for the same variance."""
-        return _moments(self.k)[1]
-
-
-@cache
-def _moments(k: float) -> tuple[float, float]:
-    t = np.linspace(0.0, 10.0, 20_001)  # beyond, nothing is left of a normal law
-    psi, mass = Lqq(k), -np.diff(ndtr(-t))
-    t = (t[1:] + t[:-1]) / 2
-    w, value, slope = psi.weight(t), psi.value(t), psi.slope(t)
-    return float(mass @ (w * t**2) / (mass @ w)), float(2 * (mass @ slope) ** 2 / (mass @ value**2))
 
 
 @final
@@ -181,11 +104,12 @@ def mm_estimate(
 
     From the trimmed fit all rows are fitted with ψ; the scale is found again, since the one of half of the rows is
     vague; and rows are judged by both. In small samples that is the better start: which rows the trimmed fit does not
-    explain is chance then. But rows at 3 to 6 σ hide behind a scale that they made. So where the scale of all rows
-    exceeds that of the rows explained by more than clean rows let expect (`chance`), or where the trimmed fit is
-    ``trusted``, the start is the other; but a row that is then flagged on one side, where one skewed law explains all
-    rows, is weighted instead (`looks_skewed`). None: there is nothing to fit smoothly, since residuals vanish or the
-    rows that count do not determine x.
+    explain is chance then. But rows at 3 to 6 σ hide behind a scale that they made. So where two groups, the rows
+    explained and the others, are much likelier than one (`_evidence`), where the scale of all rows exceeds that of the
+    rows explained by more than clean rows let expect (`chance`), or where the trimmed fit is ``trusted``, the start is
+    the other; but a row that is then flagged on one side, where one skewed law explains all rows, is weighted instead
+    (`looks_skewed`). None: there is nothing to fit smoothly, since residuals vanish or the rows that count do not
+    determine x.
 
     x solves Σ cᵢ ψ(rᵢ/σ) aᵢ = 0 over the rows that are not flagged. Those that are have weight 0.
     """
@@ -198,7 +122,8 @@ def mm_estimate(
         x, _ = _solved(rows, x, verdict.scale, every, psi, ROUGH)
         verdict = judged(rows.residuals(x), rows.c, rows.rank, verdict.scale, every, psi)
     ratio, most = verdict.scale / sharp[1].scale, _chance_of(rows, verdict, sharp[1])
-    firm = trusted or ratio > most
+    told = _evidence(rows, (x, verdict), sharp) > APART + CHOSEN / float(rows.c.sum())
+    firm = trusted or told or ratio > most
     if firm:
         x, verdict = sharp
     psi = Lqq(FIRM if firm else eased(ratio, most))
@@ -212,24 +137,13 @@ def mm_estimate(
     flagged = ~verdict.inliers
     if firm and not trusted:
         verdict = _of_skewed(rows.residuals(x), rows.c, verdict, psi.end)
-    psi = narrowed(rows.residuals(x), rows.c, rows.rank, verdict, psi)
+    psi = narrowed(rows.residuals(x), rows.c, rows.rank, verdict, psi, partial(_refitted, rows, x, verdict))
     verdict = replace(verdict, cutoff=min(verdict.cutoff, psi.end))
     x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
     if rows.c @ w <= rows.rank:
         return None
     noise, bread = spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi)
     return MMFit(x, w, verdict, noise, bread, flagged & verdict.inliers)
-
-
-def eased(ratio: float, most: float) -> float:
-    """The k of ψ for rows whose scale exceeds that of the rows explained by the factor ``ratio``, of which clean rows
-    reach ``most``: the nearer to that, the more speaks against a normal law.
-
-    >>> [round(eased(ratio, most=1.5), 2) for ratio in (0.9, 1.0, 1.25, 1.5)]
-    [1.6, 1.6, 1.3, 1.0]
-    """
-    k = EASY + (FIRM - EASY) * max(ratio - 1, 0.0) / (most - 1)
-    return round(k / STEP) * STEP
 
 
 def _chance_of(rows: WeightedRows, every: Verdict, sharp: Verdict) -> float:
@@ -241,6 +155,18 @@ def _chance_of(rows: WeightedRows, every: Verdict, sharp: Verdict) -> float:
     return chance(n, rows.rank, 0.0) + chance(left, rows.rank, share) - chance(left, rows.rank, 0.0)
 
 
+def _evidence(rows: WeightedRows, every: tuple[Vector, Verdict], sharp: tuple[Vector, Verdict]) -> float:
+    """The logarithm of the likelihood of two groups, those that ``sharp`` keeps and the others, less that of one normal
+    law around the fit to ``every`` row. Rows that both leave out tell nothing of which of them is right."""
+    (x, verdict), (y, by_sharp) = every, sharp
+    kept = verdict.inliers | by_sharp.inliers
+    off, c = ~by_sharp.inliers[kept], rows.c[kept]
+    if not off.any():
+        return 0.0
+    one, two = rows.residuals(x)[kept], rows.residuals(y)[kept]
+    return two_groups(two, c, off, by_sharp.scale) - one_group(one, c, rows.rank)
+
+
 def _of_skewed(r: Vector, c: Vector, verdict: Verdict, end: float) -> Verdict:
     """The verdict; or, where one skewed law explains all rows, that they are its tail up to the end of ψ. Of many rows
     the tail itself tells, see `judge_at`."""
@@ -248,19 +174,6 @@ def _of_skewed(r: Vector, c: Vector, verdict: Verdict, end: float) -> Verdict:
         return verdict
     inliers = np.abs(r) <= end * verdict.scale
     return replace(verdict, inliers=inliers, cutoff=end, contamination=float(c[~inliers].sum() / c.sum()))
-
-
-def narrowed(r: Vector, c: Vector, rank: int, verdict: Verdict, psi: Lqq) -> Lqq:
-    """The ψ under which x varies least, by its own residuals (Jaeckel 1971): for heavy tails a narrower one."""
-    t, on = r / verdict.scale, verdict.inliers
-    if c @ np.where(on, Lqq(NARROWER[-1]).weight(t), 0.0) <= 2 * rank:
-        return psi
-    least = _variance(t, c, rank, on, psi)[0]
-    for k in NARROWER:
-        found = _variance(t, c, rank, on, Lqq(k))[0] if k < psi.k else least
-        if found < GAIN * least:
-            psi, least = Lqq(k), found
-    return psi
 
 
 def _solved(
@@ -277,6 +190,11 @@ def _solved(
     return x, w
 
 
+def _refitted(rows: WeightedRows, x: Vector, verdict: Verdict, psi: Lqq) -> Vector:
+    """The residuals of the fit with another ψ, roughly."""
+    return rows.residuals(_solved(rows, x, verdict.scale, verdict.inliers, psi, ROUGH)[0])
+
+
 def judged(r: Vector, c: Vector, rank: int, scale: float, on: NDArray[np.bool_], psi: Lqq) -> Verdict:
     """σ with Σ cᵢwᵢ(rᵢ²/σ² − κ) = 0 over the rows ``on``, less a degree of freedom for each coefficient; and what all
     rows look like in its units. r, c: residuals, and how often each counts; rank: how many coefficients there are."""
@@ -289,28 +207,3 @@ def judged(r: Vector, c: Vector, rank: int, scale: float, on: NDArray[np.bool_],
         if abs(scale - before) <= SETTLED * scale:
             break
     return judge_at(r, scale, c, tails=True, strict=psi.k > FIRM, most=psi.end)
-
-
-def spread(r: Vector, c: Vector, rank: int, w: Vector, scale: float, psi: Lqq) -> tuple[float, float]:
-    """noise and bread, by
-
-        cov(x) = σ² V (Σ aᵢaᵢᵀ)⁻¹,   V as `_variance` has it,
-
-    where Σ aᵢaᵢᵀ over the rows that count is AᵀCWA over the mean weight: bad leverage points that count little must not
-    make it large.
-    """
-    on = w > 0
-    V, slope = _variance(r / scale, c, rank, on, psi)
-    mean = float(c @ w) / float(c[on].sum())
-    return scale * sqrt(V * mean), mean / slope
-
-
-def _variance(t: Vector, c: Vector, rank: int, on: NDArray[np.bool_], psi: Lqq) -> tuple[float, float]:
-    """V = K² a/b² and b/K. With a = Σ ψ²/(m − q) and b = mean ψ' over the m rows that are ``on``, of scores t,
-    K = 1 + q/m var(ψ')/b² (Huber 1981, section 7.6)."""
-    c = np.where(on, c, 0.0)
-    m, q = float(c.sum()), rank
-    value, slope = psi.value(t), psi.slope(t)
-    b = max(float(c @ slope) / m, LEAST)
-    K = 1 + q / m * float(c @ (slope - b) ** 2) / m / b**2
-    return K**2 * float(c @ value**2) / max(m - q, 1.0) / b**2, b / K

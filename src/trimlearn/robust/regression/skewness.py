@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from trimlearn.robust.regression.groups import log_normal, two_groups
+
 __all__ = ["evidence", "looks_skewed"]
 
 ROWS = 2_000  # looked at, at most: a limit on time, and enough to tell two laws apart
@@ -19,16 +21,16 @@ EVIDENCE = 3.0
 # the way to the mean.
 SHAPES = np.linspace(0.1, 1.6, 16)
 STRAYS, REACH = 0.02, 10.0  # the share of rows of no law, and how many σ they reach: so that no row is impossible
-THINNEST = 0.25  # σ of the flagged group, at least, in that of the others: equal flagged rows would have none
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-def looks_skewed(scores: Floats, flagged: Flags, share: float = SHARE) -> bool:
+def looks_skewed(scores: Floats, flagged: Flags, share: float = SHARE, fewest: int = FEWEST) -> bool:
     """Whether one skewed law explains the scores about as well as two groups do, the flagged rows and the others.
 
-    scores: residuals in units of σ, with signs. share: of the rows that must be flagged for it to be asked.
+    scores: residuals in units of σ, with signs. share, fewest: of the rows, and rows, that must be flagged for it to be
+    asked.
 
     The law is Tukey's g, m + A(exp(gz) − 1)/g of a normal z: its median and its width below that are those of the
     scores, and of the shapes g the most likely one is taken.
@@ -44,11 +46,11 @@ def looks_skewed(scores: Floats, flagged: Flags, share: float = SHARE) -> bool:
     >>> looks_skewed(shifted, shifted > 3)
     False
     """
-    found = evidence(scores, flagged, share)
+    found = evidence(scores, flagged, share, fewest)
     return found is not None and found > -EVIDENCE
 
 
-def evidence(scores: Floats, flagged: Flags, share: float = SHARE) -> float | None:
+def evidence(scores: Floats, flagged: Flags, share: float = SHARE, fewest: int = FEWEST) -> float | None:
     """The logarithm of the likelihood of one law, less that of two groups; None where too few rows are flagged, or not
     on one side, or all others are the same.
 
@@ -58,12 +60,13 @@ def evidence(scores: Floats, flagged: Flags, share: float = SHARE) -> float | No
     chosen = np.flatnonzero(np.isfinite(scores))
     chosen = chosen[np.linspace(0, len(chosen) - 1, min(ROWS, len(chosen))).round().astype(np.intp)]
     r, off = np.asarray(scores, dtype=np.float64)[chosen], flagged[chosen]
-    if min(off.sum(), (~off).sum()) < FEWEST or off.mean() < share or np.ptp(r[~off]) == 0:
+    if min(off.sum(), (~off).sum()) < fewest or off.mean() < share or np.ptp(r[~off]) == 0:
         return None
     side = np.sign(np.median(r[off]))
     if np.mean(np.sign(r[off]) == side) < ONE_SIDED:
         return None
-    return _one_law(side * r) - _two_groups(side * r, off)
+    good = r[~off]
+    return _one_law(side * r) - two_groups(r - good.mean(), np.ones(len(r)), off, float(good.std()))
 
 
 def _one_law(u: Floats) -> float:
@@ -73,7 +76,7 @@ def _one_law(u: Floats) -> float:
     if width <= 0:
         return -np.inf
     wide = REACH * width / ndtri(0.75)
-    strays = np.log(STRAYS) + _log_normal((u - m) / wide) - np.log(wide)
+    strays = np.log(STRAYS) + log_normal(u - m, wide)
     return max(float(np.logaddexp(np.log(1 - STRAYS) + _log_g(u - m, width, g), strays).sum()) for g in SHAPES)
 
 
@@ -82,17 +85,4 @@ def _log_g(u: Floats, width: float, g: float) -> Floats:
     A = width * g / -np.expm1(g * ndtri(0.25))
     inside = 1 + g * u / A
     z = np.log(np.where(inside > 0, inside, 1.0)) / g
-    return np.where(inside > 0, _log_normal(z) - np.log(A) - g * z, -np.inf)
-
-
-def _two_groups(u: Floats, off: Flags) -> float:
-    """The logarithm of the likelihood of two normal groups, each with the mean and σ of its rows."""
-    good, bad = u[~off], u[off]
-    scale = float(good.std())
-    parts = ((good.mean(), scale, 1 - off.mean()), (bad.mean(), max(float(bad.std()), THINNEST * scale), off.mean()))
-    logs = [np.log(share) + _log_normal((u - mean) / sigma) - np.log(sigma) for mean, sigma, share in parts]
-    return float(np.logaddexp(*logs).sum())
-
-
-def _log_normal(z: Floats) -> Floats:
-    return np.asarray(-0.5 * z**2 - 0.5 * np.log(2 * np.pi))
+    return np.where(inside > 0, log_normal(z, 1.0) - np.log(A) - g * z, -np.inf)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import Any, final
 
@@ -11,17 +12,8 @@ import numpy as np
 
 from trimlearn._utils.digits import upper_edge
 from trimlearn.losses.exact import solve_symmetric
-from trimlearn.robust.regression.mm import (
-    FIRM,
-    ROUGH,
-    SETTLED_LARGE,
-    Lqq,
-    chance,
-    eased,
-    judged,
-    narrowed,
-    spread,
-)
+from trimlearn.robust.regression.mm import ROUGH, SETTLED_LARGE, chance, judged
+from trimlearn.robust.regression.psi import FIRM, Lqq, centred, eased, narrowed, spread
 from trimlearn.robust.regression.streamed_rows import RowsElsewhere, Summary, Vector
 from trimlearn.robust.verdict import Verdict
 
@@ -67,6 +59,7 @@ def smoothed(
     sharp: tuple[np.ndarray, Verdict],
     metric: RowMetric,
     trusted: bool,
+    intercept: bool,
 ) -> SmoothFit:
     """The MM-estimate of all rows, from a trimmed fit ``raw`` and from least squares on what that explains, ``sharp``:
     decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
@@ -96,7 +89,8 @@ def smoothed(
             break
     values, counts = summary
     verdict = replace(verdict, inliers=np.abs(values) <= verdict.cutoff * verdict.scale)
-    narrow = narrowed(values, counts, rows.q, verdict, psi)
+    refit = partial(centred, values, counts, verdict) if intercept else lambda _: values
+    narrow = narrowed(values, counts, rows.q, verdict, psi, refit)
     verdict = replace(verdict, cutoff=min(verdict.cutoff, narrow.end))
     cut = verdict.cutoff * verdict.scale
     if narrow.k != psi.k:

@@ -1,0 +1,80 @@
+"""Residuals that depend on where a row lies: a curve, or errors that grow; and what the user is told."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from trimlearn import TrimmedLinearRegression
+from trimlearn.robust.regression.trends import bends, widens
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def residuals(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    A = np.column_stack([X, np.ones(len(y))])
+    fitted = A @ np.linalg.lstsq(A, y, rcond=None)[0]
+    return fitted, y - fitted
+
+
+@pytest.mark.parametrize(("n", "p"), [(40, 1), (60, 10), (300, 3)])
+def test_clean_rows_neither_bend_nor_widen(rng: np.random.Generator, n: int, p: int) -> None:
+    said = []
+    for _ in range(300):
+        X = rng.standard_normal((n, p))
+        about = X, *residuals(X, X.sum(axis=1) + rng.standard_normal(n)), np.full(n, True)
+        said.append((bends(*about), widens(*about)))
+    assert np.all(np.mean(said, axis=0) <= 0.01)
+
+
+def test_errors_that_grow_are_no_bend(rng: np.random.Generator) -> None:
+    said = []
+    for _ in range(200):
+        x = rng.uniform(0, 10, 80)
+        about = x[:, None], *residuals(x[:, None], x + x * rng.standard_normal(80)), np.full(80, True)
+        said.append((bends(*about), widens(*about)))
+    bent, wide = np.mean(said, axis=0)
+    assert bent <= 0.02 and wide >= 0.9
+
+
+def test_a_bend_is_found_in_any_column_dense_or_sparse(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((150, 3))
+    fitted, r = residuals(X, X[:, 0] + X[:, 2] ** 2 + rng.standard_normal(150))
+    on = np.full(150, True)
+    assert bends(X, fitted, r, on) and bends(csr_array(X), fitted, r, on)
+    assert not bends(X, fitted, r, np.arange(150) < 10)  # too few rows to tell
+    two = (X > 0).astype(float)
+    assert not bends(two, *residuals(two, two.sum(axis=1) + rng.standard_normal(150)), on)  # squares that are columns
+
+
+def test_a_curve_is_called_a_curve(rng: np.random.Generator) -> None:
+    x = rng.uniform(0, 10, 200)
+    y = 0.1 * x**2 + x + 0.5 * rng.standard_normal(200)
+    y[:3] += 20
+    with pytest.warns(UserWarning, match="bend along the fit"):
+        TrimmedLinearRegression(random_state=0).fit(x[:, None], y)
+
+
+def test_errors_that_grow_are_called_so(rng: np.random.Generator) -> None:
+    x = rng.uniform(0, 10, 300)
+    with pytest.warns(UserWarning, match="change their size"):
+        TrimmedLinearRegression(random_state=0).fit(x[:, None], x + 0.4 * x * rng.standard_normal(300))
+
+
+def test_few_rows_in_a_skewed_tail_are_doubted() -> None:
+    rng = np.random.default_rng(2)  # three rows are flagged
+    X = rng.standard_normal((60, 2))
+    with pytest.warns(UserWarning, match="skewed"):
+        TrimmedLinearRegression(random_state=0).fit(X, X.sum(axis=1) + rng.exponential(size=60))
+
+
+def test_gross_errors_on_a_line_are_not_doubted(rng: np.random.Generator) -> None:
+    X = rng.standard_normal((120, 2))
+    y = X.sum(axis=1) + rng.standard_normal(120)
+    y[:9] += 12
+    model = TrimmedLinearRegression(random_state=0).fit(X, y)  # a warning would be an error
+    assert not model.inlier_mask_[:9].any()
