@@ -255,7 +255,9 @@ def test_the_passes_of_a_start_count(loss: str, max_passes: float) -> None:
     found = solve(problem, start=Concentration(subsets=5, keep=2), max_passes=max_passes, tol=0.0)
     started = found.history[0].passes  # max_passes is for what follows the start
     assert started > 5
-    assert max_passes - 3 <= found.passes - started <= max_passes + 2
+    assert found.passes - started <= max_passes + 2
+    done = found.stationarity_x == found.stationarity_w == 0  # exactly: nothing is left to do
+    assert done or found.passes - started >= max_passes - 3
 
 
 @pytest.mark.parametrize("method", [None, svrg()], ids=["small", "svrg"])

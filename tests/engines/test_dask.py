@@ -336,6 +336,7 @@ def shards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(Workers, "__init__", make)
 
 
+@pytest.mark.filterwarnings("ignore:.*look like a model that is too simple")  # no line parts a circle from the rest
 @pytest.mark.parametrize(
     ("kind", "count", "options"),
     [

@@ -170,6 +170,7 @@ def test_an_autoencoder_is_its_own_target() -> None:
 # -- how it is trained ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:.*not trained enough, not like wrong labels")  # three epochs are few
 def test_the_same_seed_gives_the_same_fit_and_leaves_torchs_own_numbers_alone() -> None:
     x, y, _, _ = blobs(n=120)
     torch.manual_seed(3)

@@ -16,7 +16,10 @@ from trimlearn.robust.verdict import Verdict  # noqa: E402
 from trimlearn.torch import trim  # noqa: E402
 from trimlearn.torch.doubts import doubt_of_flagged, is_region  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*not trained enough, not like wrong labels")  # two epochs are few
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*not trained enough, not like wrong labels"),  # two epochs are few
+    pytest.mark.filterwarnings("ignore:.*of the labels look wrong, more than half"),
+]
 
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")
 QUICK: dict[str, Any] = {"epochs": 2, "progress": False}

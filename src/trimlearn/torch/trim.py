@@ -51,7 +51,7 @@ UNLEARNT = (
 )
 SIMPLE = (
     "{share:.0%} of the labels look like a module that is too simple or not trained enough, not like wrong labels: a "
-    "forest or the nearest neighbours explain them. All are taken to be right; use more epochs or a larger module."
+    "forest or the nearest neighbours explain them. {which} are taken to be right; use more epochs or a larger module."
 )
 
 
@@ -259,8 +259,8 @@ class _Fit:
             if self.share < 1:
                 self._fit(run, self._plan(w, self._given))
             return w, verdict.scores, threshold, float(self.level or 0.0), measure
-        if verdict.clean and verdict.misfit >= MATERIAL:
-            warn(SIMPLE.format(share=verdict.misfit))
+        if verdict.misfit >= MATERIAL:
+            warn(SIMPLE.format(share=verdict.misfit, which="All" if verdict.clean else "They"))
         elif verdict.warning:
             warn(verdict.warning)
         objective: Objective = self._given

@@ -33,6 +33,7 @@ from trimlearn.robust.regression.sparse import (
     Settled,
     best_rows,
     concentrate,
+    ends,
     fold_numbers,
     honest,
     kept,
@@ -216,12 +217,21 @@ class _SparseFit:
         settled = self._explained(h) if start is None else self._settle(self.rows.s * start, h)
         warn_of_dispute(settled)
         mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
-        return settled, self._trimmed(settled.fit.x, mass), mass
+        return settled, self._trimmed([settled.fit.x], mass), mass
 
     def given(self, h: float, x0: Floats | None) -> tuple[Settled, LinearFit, float]:
         """The trimmed fit that keeps h, and the rows that it explains."""
-        raw = self._trimmed(self._explained(h).fit.x if x0 is None else x0, h)
+        raw = self._trimmed(self._starts(h) if x0 is None else [x0], h)
         return self._settle(self.rows.s * raw.w, h), raw, h
+
+    def _starts(self, h: float) -> list[Floats]:
+        """Models to begin with. Where columns are as many as the rows that are kept, some fit passes through any of
+        these, and the objective does not tell which are right: then the model of the rows that are explained."""
+        if self.rows.X.shape[1] >= h:
+            return [self._explained(h).fit.x]
+        stage("sparse least trimmed squares from many starts")
+        found = [x for x, _ in ends(self.rows, self.net, h, self.solver.seed)]
+        return found if self.descends else found[:1]
 
     def _explained(self, h: float) -> Settled:
         """The rows that are explained, h of them at least, found from many starts."""
@@ -246,14 +256,14 @@ class _SparseFit:
             _warn_of_short(self.solver.name)
         return x
 
-    def _trimmed(self, start: Floats, h: float) -> LinearFit:
-        """The trimmed fit that keeps h, from this model: of others the objective does not tell which is right."""
+    def _trimmed(self, starts: list[Floats], h: float) -> LinearFit:
+        """The best trimmed fit that keeps h, from these models."""
         rows = self.rows
         if not self.descends:
             s = None if np.all(rows.s == 1) else rows.s
-            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, [start])
+            return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, starts)
         exact = replace(penalty_net(self.model), tol=EXACT).for_rows(rows)
-        x, history = concentrate(rows, exact, start, h)
+        x, history = min((concentrate(rows, exact, x, h) for x in starts), key=lambda end: end[1][-1])
         share = h / rows.S  # F is a mean over all rows
         records = concentration_records([share * value for value in history], h)
         return LinearFit(x, kept(rows, x, h), share * history[-1], records, Status.CONVERGED)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from trimlearn._utils.validation import is_sparse
+from trimlearn.robust.scale import TINY
 
 __all__ = ["bends", "widens"]
 
@@ -84,6 +85,6 @@ def _chosen(X: Any, fitted: Floats, r: Floats, on: Bools) -> tuple[Floats, Float
         return None
     A = X[rows]
     A = np.asarray(A.toarray() if is_sparse(A) else A, dtype=np.float64)
-    unit = np.abs(A).max(axis=0, initial=0.0)
-    A = A / np.where(unit > 0, unit, 1.0)
-    return A, np.asarray(fitted, dtype=np.float64)[rows], np.asarray(r, dtype=np.float64)[rows]
+    z, left = (np.asarray(v, dtype=np.float64)[rows] for v in (fitted, r))
+    A, z, left = (v / np.maximum(np.abs(v).max(axis=0, initial=0.0), TINY) for v in (A, z, left))  # squares are finite
+    return A, z, left
