@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import chdtri, expit
+from scipy.special import expit
 
 from trimlearn.robust.labels.anchors import anchor_noise
 from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, estimate_noise
@@ -35,7 +35,6 @@ __all__ = ["LabelVerdict", "label_verdict", "significant"]
 # 28 %): see `python -m benchmarks.calibration labels`.
 CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
-SMALLEST = 0.05  # of a p-value: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
 # 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
@@ -255,12 +254,13 @@ def _contradicted(noise: LabelNoise, predictions: list[Floats], labels: Labels, 
 
 
 def _is_chance(with_noise: Floats, trusting: LabelVerdict) -> bool:
-    """Whether predictions, whose temperatures were fitted to these labels, explain them no better than the shares of
-    the classes do (Wilks 1938)."""
+    """Whether predictions explain the labels no better than the shares of the classes do. The temperatures that were
+    fitted to these labels are not counted: among 20 % of wrong labels a rare class is worth little more, and where
+    labels are drawn by chance nothing is clear or significant anyway."""
     labels, s = trusting.labels, trusting.s
     shares = np.bincount(labels, s) / s.sum()
     gain = float(s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))))
-    return bool(gain < 0.5 * chdtri(len(trusting.predictions), SMALLEST))
+    return bool(gain < NOT_WORSE)
 
 
 def _level(predictions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:
