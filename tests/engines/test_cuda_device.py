@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch")
 
 from trimlearn.engines.cuda import CudaEngine, held  # noqa: E402
 from trimlearn.engines.cuda.fused import FusedRows, fused_drawing, fused_selection  # noqa: E402
-from trimlearn.engines.cuda.held import HeldRows  # noqa: E402
+from trimlearn.engines.cuda.held import HeldRows, HeldSteps  # noqa: E402
 from trimlearn.engines.cuda.rows import TorchRows  # noqa: E402
 from trimlearn.engines.cuda.select import CountedSelection, Selection  # noqa: E402
 
@@ -196,6 +196,29 @@ def test_every_kernel_sums_as_torch_does(
         torch.testing.assert_close(found, expected, rtol=2e-4, atol=2e-4 * float(expected.abs().max()))
     alive = index[c[index] > 0]
     assert notes.tolist()[1:3] == [len(alive.unique()), len(alive)]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize(("p", "layer", "classes"), [(784, "all", 10), (512, "plain", 3), (896, "intercept", 16)])
+def test_a_stretch_in_one_launch(p: int, layer: str, classes: int, weighted: bool) -> None:
+    """The steps of held.cu are those of the processor, and the same bits on every run."""
+    draw = torch.Generator(device="cuda").manual_seed(p)
+    stored = torch.randn((N, p), generator=draw, device="cuda").to(torch.bfloat16)
+    labels = stored[:, :classes].float().argmax(1).cpu().numpy()
+    labels[: N // 10] = (labels[: N // 10] + 1) % classes
+    options = {name: a if isinstance(a, bool) else np.resize(a, p) for name, a in LAYERS[layer].items()}
+    s = S if weighted else None
+    r1, r2 = CappedSimplex(0.8 * (N if s is None else S.sum())), ElasticNet(1e-3)
+    tensors = Problem(Softmax(stored, labels, **options), r1, r2, s)
+    plain = Problem(Softmax(stored.float().cpu().numpy(), labels, **options), r1, r2, s)
+    method, limits = svrg(step=0.02, momentum=0.5, b=5000), {"max_passes": 12, "tol": 0.0}
+    engine = CudaEngine(tensors)
+    there, again = solve(tensors, method, engine=engine, **limits), solve(tensors, method, **limits)
+    assert isinstance(engine._steps[1], HeldSteps)
+    assert torch.equal(there.x, again.x)
+    here = solve(plain, method, engine=LocalEngine(plain), **limits)
+    assert there.counts == here.counts
+    np.testing.assert_allclose(there.x.cpu().numpy(), here.x, rtol=1e-3, atol=1e-3 * np.abs(here.x).max())
 
 
 @pytest.mark.parametrize("n", [1, 5, 1000, 70_001])

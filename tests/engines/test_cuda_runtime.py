@@ -27,7 +27,7 @@ def test_a_tile_fits_and_its_rows_are_whole() -> None:
 
 
 def test_less_memory_means_fewer_blocks_or_none() -> None:
-    found = [Tile.fitting(784, "subtract", memory) for memory in (232_448, 204_800, 164_000, 99_000)]
+    found = [Tile.fitting(784, "steps", memory) for memory in (232_448, 204_800, 164_000, 99_000)]
     assert [getattr(tile, "blocks", None) for tile in found] == [20, 17, None, None]
 
 

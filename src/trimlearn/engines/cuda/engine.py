@@ -23,8 +23,8 @@ from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
 from trimlearn.engines.cuda.evaluation import EvaluatedRows
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.fused import fused_drawing, fused_selection, fused_steps
-from trimlearn.engines.cuda.held import rows_on_device
+from trimlearn.engines.cuda.fused import fused_drawing, fused_selection
+from trimlearn.engines.cuda.held import rows_on_device, steps_on_device
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.place import on_device, open_device, rows_like
 from trimlearn.engines.cuda.products import Products
@@ -216,7 +216,7 @@ class CudaEngine(Engine):
     def _steps_of(self, run: Algorithm1) -> Steps | None:
         """The stretches of a run; None where its steps are not known there."""
         if self._steps[0] is not run:
-            made = fused_steps(self._rows, self._layout, run, self._w, self._drawing) if knows(run) else None
+            made = steps_on_device(self._rows, self._layout, run, self._w, self._drawing) if knows(run) else None
             self._steps = (run, made)
         return self._steps[1]
 

@@ -25,7 +25,7 @@ from trimlearn.engines.cuda.steps import Steps
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
 
-__all__ = ["fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
+__all__ = ["FusedRows", "FusedSteps", "fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
 
 MOST_CLASSES = 64  # predictions of a row that the kernels were tried with on a device
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
@@ -213,14 +213,14 @@ class FusedSteps(Steps):
 
     def __init__(self, rows: TorchRows, layout: MatrixLayout, run: Algorithm1, w: Tensor, drawing: Drawing) -> None:
         super().__init__(rows, layout, run, w, drawing)
-        self._stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
-        self._tag = torch.ones(1, dtype=torch.int32, device=w.device)
+        self.stamps = torch.zeros(rows.n, dtype=torch.int32, device=w.device)
+        self.tag = torch.ones(1, dtype=torch.int32, device=w.device)
 
     def step(self) -> None:
         rows = self.rows
-        drawn = (self.drawn, self.notes, self.factor, self._stamps, self._tag)
+        drawn = (self.drawn, self.notes, self.factor, self.stamps, self.tag)
         programs = rows.launch("subtract", self.X, self.X, self.w, self.w, self.b, *drawn)
         rows.add_up(
             programs, self.X, self.X, self.before, self.mean, self.inverse, self.l1, self.l2, self.gamma, self.momentum,
-            self.notes, self._tag, MOVE=True,
+            self.notes, self.tag, MOVE=True,
         )  # fmt: skip

@@ -91,12 +91,25 @@ class CudaKernel:
         _call(driver.cuModuleGetFunction, ctypes.byref(self._function), self._module, name.encode())
         _call(driver.cuFuncSetAttribute, self._function, SHARED_MEMORY, shared)
 
-    def __call__(self, programs: int, threads: int, *arguments: Any) -> None:
-        """Launch it on torch's stream: tensors are passed as pointers, numbers as 32-bit integers."""
-        given = [
-            ctypes.c_void_p(a.data_ptr()) if isinstance(a, torch.Tensor) else ctypes.c_int(a) for a in arguments
-        ]
-        pointers = (ctypes.c_void_p * len(given))(*(ctypes.addressof(a) for a in given))
+    def __call__(self, programs: int, threads: int, *arguments: Any, together: bool = False) -> None:
+        """Launch it on torch's stream. It takes one structure: tensors are pointers in it, numbers 32-bit integers.
+
+        With ``together`` no program begins before all of them can run: they may wait for one another.
+        """
+        given = _structure(arguments)
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(given))
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
-        grid, block = (programs, 1, 1), (threads, 1, 1)
-        _call(_driver().cuLaunchKernel, self._function, *grid, *block, self._shared, stream, pointers, None)
+        shape = (programs, 1, 1, threads, 1, 1, self._shared, stream, pointers)
+        if together:
+            _call(_driver().cuLaunchCooperativeKernel, self._function, *shape)
+        else:
+            _call(_driver().cuLaunchKernel, self._function, *shape, None)
+
+
+def _structure(arguments: tuple[Any, ...]) -> ctypes.Structure:
+    """The arguments one after the other, as C lays them out."""
+    tensors = [isinstance(a, torch.Tensor) for a in arguments]
+    kinds = [(f"_{i}", ctypes.c_void_p if is_tensor else ctypes.c_int) for i, is_tensor in enumerate(tensors)]
+    kind: Any = type("Arguments", (ctypes.Structure,), {"_fields_": kinds})
+    made: ctypes.Structure = kind(*(a.data_ptr() if t else a for a, t in zip(arguments, tensors, strict=True)))
+    return made

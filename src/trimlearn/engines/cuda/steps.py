@@ -136,11 +136,7 @@ class Steps:
         # Where x has not moved, wᵢ∇fᵢ(x) − yᵢ = 0, exactly: the first step counts no row.
         self.factor[0] = 1.0 / self.b if state.moved else 0.0
         self.notes.zero_()
-        left = count
-        for size in BLOCKS:
-            while left >= size:
-                self._blocks[size]()
-                left -= size
+        self.walk(count)
         self._host[:2].copy_(self.box[:2], non_blocking=True)
         if self.run.rule.automatic:  # the device is busy: what the next w-step asks for first
             normals(self.run.seed, state.k + count, Stream.PROBE, 0, self.run.problem.loss.x_shape)
@@ -154,6 +150,14 @@ class Steps:
         state.moved = True
         state.k += count
         return Drawn(evaluated, counted * self.b - alive)
+
+    def walk(self, count: int) -> None:
+        """The first ``count`` steps drawn, from what lies in the buffers."""
+        left = count
+        for size in BLOCKS:
+            while left >= size:
+                self._blocks[size]()
+                left -= size
 
     def step(self) -> None:
         """One x-step."""

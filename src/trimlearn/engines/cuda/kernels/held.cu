@@ -7,8 +7,13 @@
 // a product is split into two bfloat16 numbers, so that it keeps 17 bits. Partial sums of each program are added up
 // elsewhere in a fixed order: the same bits on every run.
 //
-// MODE is what d is, as in trimlearn.engines.cuda.kernels.tile: 0 "write", 1 "subtract" (of rows drawn), 2 "read".
-// Macros: P columns, K classes (16 at most), MODE, RING blocks, CH the most rows that are listed, PX columns of a sum.
+// MODE is what d is: 0 "write", 2 "read" as in trimlearn.engines.cuda.kernels.tile; with 1, "steps", it is ∇φ less the
+// dual of a row that is drawn, and one launch takes all x-steps of a stretch. Programs wait for one another twice a step:
+// until all sums are there, and until all of x has moved, of which each moves a part. Meanwhile rows of the next step
+// are copied: they are known.
+//
+// Macros: P columns, K classes (16 at most), MODE, RING blocks, CH the most rows that are listed, PX columns of a sum,
+// PROGRAMS; and what lies between x and V: INTERCEPT, CENTER, SCALE.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;
@@ -22,7 +27,10 @@ typedef unsigned short bf16;
 #define COPIED (RING - NB)          // blocks on their way, at most: a tile is whole before its successor waits for room
 #define CHAINS 2                    // sums that predictions are made of: a product waits for the last one of its own
 #define FLUSH 24                    // tiles after which sums go to memory: tensor cores round towards zero
-#define LISTED (MODE != 0)          // whether only rows that count are read
+#define LISTED (MODE == 2)          // whether rows that count are listed here: those drawn are by drawn.cu
+#define STEPS (MODE == 1)           // whether x moves
+#define SPAN (TEAM / 2)             // columns of a class that a program moves at a time: two threads add up one of them
+#define SPANS ((P + INTERCEPT + SPAN - 1) / SPAN)
 
 __device__ __forceinline__ u32 shared_of(const void* p) { return (u32)__cvta_generic_to_shared(p); }
 
@@ -112,6 +120,7 @@ struct Shared {
   u64 *full, *empty, *d_full, *d_empty;       // whether a block, or the residuals of a tile, are there; are not needed
   int *counts, *batch;                        // of a team's warps; how many rows are listed, and whether more will be
   float* totals;                              // 4 × 16
+  double* halves;                             // 2 × SPAN: sums over one half of the programs
 
   __device__ __forceinline__ Shared(unsigned char* memory) {
     ring = (unsigned char*)(((u64)memory + 1023) & ~1023ull);  // eight lines are one turn of the pattern
@@ -127,6 +136,7 @@ struct Shared {
     counts = (int*)(d_empty + 2);
     batch = counts + 4;
     totals = (float*)(batch + 4);
+    halves = (double*)(totals + 64);
   }
 };
 
@@ -143,7 +153,8 @@ struct Place {
 
 // What the kernel is given.
 struct Given {
-  const bf16 *V, *model;  // the data (n, P); of trimlearn.engines.cuda.kernels.fold,
+  const bf16* V;          // the data (n, P)
+  bf16* model;            // of trimlearn.engines.cuda.kernels.fold,
   const float* base;      // and what is added to predictions
   const long long* T;     // labels
   float* table;           // residuals (n, K)
@@ -153,20 +164,49 @@ struct Given {
   int* notes;
   const float* factor;
   int* stamps;
-  const int* tag;
+  int* tag;
   float *parts, *sums;    // Σ c d vᵀ (programs, K, PX), Σ c d (programs, 16)
   int m, chunk;           // rows; of how many a program lists those that count, at a time
+  int steps;              // of a stretch; what follows is for these
+  const int* counts;      // rows of each step; its first ones in rows_of are those that count
+  float *X, *before;      // of move_kernel
+  const float* mean;
+  const double *inverse, *l1, *l2, *gamma;
+  const float *momentum, *center, *scale;
+  float* bases;           // (K, SPANS, 2): parts of ``base``
+  u32* arrived;           // teams that have left their sums; 32 words on, programs that have moved x
 };
 
-// The rows of a program: all at once, one tile of so many, or those that count, in batches of what can be listed.
+// Until so many have come; what they wrote before is seen after. Who looks again and again would empty the cache each
+// time, if each look were to see all of it.
+__device__ __forceinline__ void wait_for_all(const u32* count, u32 target) {
+  u32 seen;
+  do {
+    asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(count) : "memory");
+  } while ((int)(seen - target) < 0);
+  asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+
+__device__ __forceinline__ void come(u32* count) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(count) : "memory");
+}
+
+// The rows of a program: all at once, one tile of so many, or those that count, in batches of what can be listed, or an
+// equal share of those of a step.
 struct Batch {
   int count, tiles;
-  bool more;  // whether there will be another
+  bool more;         // whether there will be another
+  const int* drawn;  // with steps
 
-  __device__ __forceinline__ Batch(const Given& given, const Shared& shared) {
+  __device__ __forceinline__ Batch(const Given& given, const Shared& shared, int step) {
     const int whole = (given.m + BM - 1) / BM, pid = blockIdx.x;
     const int mine = pid < whole ? (whole - 1 - pid) / (int)gridDim.x + 1 : 0;
     count = LISTED ? shared.batch[0] : mine * BM;
+    if (STEPS) {
+      const long long all = step < given.steps ? given.counts[step] : 0, first = all * pid / PROGRAMS;
+      count = (int)(all * (pid + 1) / PROGRAMS - first);
+      drawn = given.rows_of + (long long)step * given.m + first;
+    }
     tiles = (count + BM - 1) / BM;
     more = LISTED && shared.batch[1];
   }
@@ -174,6 +214,7 @@ struct Batch {
   // Row r of tile t; −1 where there is none.
   __device__ __forceinline__ int row_of(const Given& given, const Shared& shared, int t, int r) const {
     if (LISTED) return t * BM + r < count ? shared.list[t * BM + r] : -1;
+    if (STEPS) return t * BM + r < count ? drawn[t * BM + r] : -1;
     const int i = (blockIdx.x + t * gridDim.x) * BM + r;
     return t < tiles && i < given.m ? i : -1;
   }
@@ -195,24 +236,18 @@ struct Member {
 
 // Lists the rows that count of chunk ``next`` and of those after it, in order, as long as there is room; a thread asks
 // for four, and waits for all at once. Returns the chunk that is next.
-__device__ __forceinline__ int list_rows(const Given& given, const Shared& shared, const Member& my, int next, int step,
-                                         float share) {
+__device__ __forceinline__ int list_rows(const Given& given, const Shared& shared, const Member& my, int next) {
   const int chunks = (given.m + given.chunk - 1) / given.chunk;
   int count = 0;
   for (; next < chunks && count + given.chunk <= CH; next += gridDim.x) {
     const int end = min(given.m, (next + 1) * given.chunk);
     for (int from = next * given.chunk; from < end; from += 4 * TEAM) {
-      int row[4];
       float c[4];
-#pragma unroll
-      for (int e = 0; e < 4; e++) {
-        const int i = min(from + my.me * 4 + e, end - 1);
-        row[e] = MODE == 1 ? given.rows_of[(long long)step * given.m + i] : i;
-      }
       int some = 0;
 #pragma unroll
       for (int e = 0; e < 4; e++) {
-        c[e] = from + my.me * 4 + e < end ? given.C[row[e]] * share : 0.f;
+        const int i = from + my.me * 4 + e;
+        c[e] = i < end ? given.C[i] : 0.f;
         some += c[e] != 0.f;
       }
       int before = some;
@@ -231,7 +266,7 @@ __device__ __forceinline__ int list_rows(const Given& given, const Shared& share
 #pragma unroll
       for (int e = 0; e < 4; e++)
         if (c[e] != 0.f) {
-          shared.list[to] = row[e];
+          shared.list[to] = from + my.me * 4 + e;
           shared.listed_c[to++] = c[e];
         }
       team_together(3);
@@ -244,41 +279,47 @@ __device__ __forceinline__ int list_rows(const Given& given, const Shared& share
   return next;
 }
 
-// The third team: copies blocks of rows into the ring.
+// The third team: copies blocks of rows into the ring. It runs ahead of the others, from one step into the next, as far
+// as there is room.
 __device__ __forceinline__ void copy_rows(const Given& given, const Shared& shared) {
   const Member my;
-  bool more;
   give_registers<96>();
   const int unit = my.me & 7, r0 = my.me >> 3;  // of rows r0, r0 + 16, …, each a unit of every block
   const u32 to = shared_of(shared.ring) + r0 * 128 + ((unit ^ (r0 & 7)) << 4);
-  const int step = MODE == 1 ? given.notes[0] : 0, now = MODE == 1 ? *given.tag : 0;
-  const float share = MODE == 1 ? given.factor[step] : 1.f;
-  int distinct = 0, draws = 0, next = blockIdx.x;
   Place place;
+  int pending = 0, next = blockIdx.x;
+  u32 told = 0;
+  auto tell = [&]() {  // the oldest block on its way has arrived
+    show_to_products();
+    arrive(shared_of(shared.full + told));
+    told = told + 1 == RING ? 0 : told + 1;
+    pending--;
+  };
+  int ahead[4];
+  auto look_ahead = [&](const Batch& batch, int t) {
+#pragma unroll
+    for (int i = 0; i < 4; i++) ahead[i] = batch.row_of(given, shared, t, r0 + 16 * i);
+  };
+  int step = 0;
+  bool more;
   do {
     if (LISTED) {
-      next = list_rows(given, shared, my, next, step, share);
+      next = list_rows(given, shared, my, next);
       all_together();
     }
-    const Batch batch(given, shared);
-    more = batch.more;
-    int pending = 0;
-    u32 told = place.at;
-    auto tell = [&]() {  // the oldest block on its way has arrived
-      show_to_products();
-      arrive(shared_of(shared.full + told));
-      told = told + 1 == RING ? 0 : told + 1;
-      pending--;
-    };
+    const Batch batch(given, shared, step), following(given, shared, step + 1);
+    more = STEPS ? ++step < given.steps : batch.more;
+    if (!STEPS || step == 1) look_ahead(batch, 0);
     for (int t = 0; t < batch.tiles; t++) {
       const bf16* from[4];
       u32 there[4];
 #pragma unroll
       for (int i = 0; i < 4; i++) {
-        const int row = batch.row_of(given, shared, t, r0 + 16 * i);
-        there[i] = row >= 0 ? 16 : 0;
-        from[i] = given.V + (long long)max(row, 0) * P + unit * 8;
+        there[i] = ahead[i] >= 0 ? 16 : 0;
+        from[i] = given.V + (long long)max(ahead[i], 0) * P + unit * 8;
       }
+      if (t + 1 < batch.tiles) look_ahead(batch, t + 1);
+      else if (STEPS) look_ahead(following, 0);
       for (int j = 0; j < NB; j++) {
         if (place.turn) wait_for(shared_of(shared.empty + place.at), (place.turn - 1) & 1);
         const bool inside = j * 64 + unit * 8 < P;
@@ -293,60 +334,60 @@ __device__ __forceinline__ void copy_rows(const Given& given, const Shared& shar
         }
       }
     }
-    asm volatile("cp.async.wait_group 0;" ::: "memory");
-    while (pending) tell();
-    if (MODE == 1)
-      for (int i = my.me; i < batch.count; i += TEAM) {
-        distinct += atomicExch(given.stamps + shared.list[i], now) != now;
-        draws += 1;
-      }
+    if (STEPS && batch.tiles == 0) look_ahead(following, 0);
+    if (!STEPS || following.tiles == 0) {  // nobody will push them on
+      asm volatile("cp.async.wait_group 0;" ::: "memory");
+      while (pending) tell();
+    }
     if (LISTED) all_together();
   } while (more);
-  if (MODE == 1) {
-    for (int o = 16; o; o >>= 1) {
-      distinct += __shfl_xor_sync(0xffffffffu, distinct, o);
-      draws += __shfl_xor_sync(0xffffffffu, draws, o);
-    }
-    if (my.lane == 0 && draws) {
-      atomicAdd(given.notes + 1, distinct);
-      atomicAdd(given.notes + 2, draws);
-    }
+}
+
+// The model into shared memory, and what is added to predictions.
+__device__ __forceinline__ void load_model(const Given& given, const Shared& shared, const Member& my, float* b4) {
+  for (int i = my.me; i < KS * 64; i += TEAM) {  // (column, unit): a line of the pattern has 4 units
+    const int j = i >> 2, unit = i & 3;
+    copy16(shared_of(shared.folded) + j * 64 + ((unit ^ (j >> 1 & 3)) << 4), given.model + j * 32 + unit * 8, 16);
   }
+  if (STEPS) {  // eight threads add up what is added to one class
+    float off = 0.f;
+    const int k = my.me >> 3;
+    for (int i = my.me & 7; i < 2 * SPANS && k < K; i += 8) off += __ldcg(given.bases + k * 2 * SPANS + i);
+    for (int o = 4; o; o >>= 1) off += __shfl_xor_sync(0xffffffffu, off, o);
+    if ((my.me & 7) == 0) shared.totals[k] = off;
+  }
+  asm volatile("cp.async.wait_all;" ::: "memory");
+  show_to_products();
+  team_together(2);
+#pragma unroll
+  for (int e = 0; e < 4; e++) b4[e] = STEPS ? shared.totals[my.class_of(e)] : given.base[my.class_of(e)];
 }
 
 // The second team: the residuals of each tile, times what its rows count.
 __device__ __forceinline__ void predict_rows(const Given& given, const Shared& shared) {
   const Member my;
   bool more;
-  float total[4] = {0, 0, 0, 0}, b4[4] = {0, 0, 0, 0};
-  if (MODE != 2) {
-    for (int i = my.me; i < KS * 64; i += TEAM) {  // (column, unit): a line of the pattern has 4 units
-      const int j = i >> 2, unit = i & 3;
-      copy16(shared_of(shared.folded) + j * 64 + ((unit ^ (j >> 1 & 3)) << 4), given.model + j * 32 + unit * 8, 16);
-    }
-#pragma unroll
-    for (int e = 0; e < 4; e++) b4[e] = given.base[my.class_of(e)];
-    asm volatile("cp.async.wait_all;" ::: "memory");
-    show_to_products();
-    team_together(2);
-  }
   const u64 block_0 = matrix_at(shared_of(shared.ring), 1024, 1);
   const u64 model_0 = matrix_at(shared_of(shared.folded), 512, 2);
   u32 tiles_so_far = 0;
   Place place;
+  int step = 0, distinct = 0;
   do {
+    float total[4] = {0, 0, 0, 0}, b4[4] = {0, 0, 0, 0};
     if (LISTED) all_together();
-    const Batch batch(given, shared);
-    more = batch.more;
+    const Batch batch(given, shared, step);
+    const float share = STEPS ? given.factor[step] : 1.f;
+    const int now = STEPS ? *given.tag + step : 0;
+    more = STEPS ? step + 1 < given.steps : batch.more;
     float next_old[2][4], next_c[2];
-    int next_label[2], next_row[2];
+    int next_label[2], next_row[2], stamp[2] = {now, now};
     auto look_ahead = [&](int t) {  // what rows have beside V, asked for before it is needed
 #pragma unroll
       for (int o = 0; o < 2; o++) {
         const int r = my.first + 8 * o;
         const int row = batch.row_of(given, shared, t, r);
         next_row[o] = row;
-        next_c[o] = row < 0 ? 0.f : LISTED ? shared.listed_c[t * BM + r] : given.C[row];
+        next_c[o] = row < 0 ? 0.f : LISTED ? shared.listed_c[t * BM + r] : given.C[row] * share;
         next_label[o] = MODE != 2 && row >= 0 ? (int)given.T[row] : -1;
 #pragma unroll
         for (int e = 0; e < 4; e++)
@@ -354,7 +395,18 @@ __device__ __forceinline__ void predict_rows(const Given& given, const Shared& s
               MODE != 0 && row >= 0 && my.class_of(e) < K ? given.table[(long long)row * K + my.class_of(e)] : 0.f;
       }
     };
+    auto count_rows = [&]() {  // those that nobody has seen in this step
+#pragma unroll
+      for (int o = 0; o < 2; o++)
+        stamp[o] = STEPS && my.q == 0 && next_row[o] >= 0 ? atomicExch(given.stamps + next_row[o], now) : now;
+    };
     look_ahead(0);
+    if (STEPS) {
+      if (my.me == 0) wait_for_all(given.arrived + 32, (step + 1) * PROGRAMS);
+      team_together(2);
+    }
+    count_rows();
+    if (MODE != 2 && (STEPS || step == 0)) load_model(given, shared, my, b4);
     for (int t = 0; t < batch.tiles; t++, tiles_so_far++) {
       float z[CHAINS][16];
       if (MODE != 2) {
@@ -382,6 +434,7 @@ __device__ __forceinline__ void predict_rows(const Given& given, const Shared& s
 #pragma unroll
           for (int e = 0; e < 16; e++) z[0][e] += z[i][e];
       }
+      distinct += (stamp[0] != now) + (stamp[1] != now);
       float d[2][4], loss[2];
 #pragma unroll
       for (int o = 0; o < 2; o++) {
@@ -448,17 +501,88 @@ __device__ __forceinline__ void predict_rows(const Given& given, const Shared& s
             if (my.q == 0) given.F[next_row[o]] = loss[o];
           }
       look_ahead(t + 1);
+      count_rows();
     }
     if (LISTED) all_together();
-  } while (more);
+    if (!more || STEPS) {
 #pragma unroll
-  for (int e = 0; e < 4; e++) {
-    for (int o = 4; o < 32; o *= 2) total[e] += __shfl_xor_sync(0xffffffffu, total[e], o);
-    if (my.lane < 4) shared.totals[my.w * 16 + my.class_of(e)] = total[e];
+      for (int e = 0; e < 4; e++) {
+        for (int o = 4; o < 32; o *= 2) total[e] += __shfl_xor_sync(0xffffffffu, total[e], o);
+        if (my.lane < 4) shared.totals[my.w * 16 + my.class_of(e)] = total[e];
+      }
+      team_together(2);
+      const float* of = shared.totals + my.me;
+      if (my.me < 16) given.sums[blockIdx.x * 16 + my.me] = of[0] + of[16] + of[32] + of[48];
+    }
+    if (STEPS) {
+      team_together(2);
+      if (my.me == 0) come(given.arrived);
+    }
+    step++;
+  } while (more);
+  if (STEPS) {
+    for (int o = 16; o; o >>= 1) distinct += __shfl_xor_sync(0xffffffffu, distinct, o);
+    if (my.lane == 0) atomicAdd(given.notes + 1, distinct);
   }
-  team_together(2);
-  const float* of = shared.totals + my.me;
-  if (my.me < 16) given.sums[blockIdx.x * 16 + my.me] = of[0] + of[16] + of[32] + of[48];
+}
+
+// A part of x moves, as in move_kernel, and goes into the model. Before the first step nothing is there to move it.
+__device__ __forceinline__ void move(const Given& given, const Shared& shared, const Member& my, int step) {
+  const int half = my.me / SPAN, first = half * PROGRAMS / 2, end = (half + 1) * PROGRAMS / 2;
+  bool waited = step < 0;
+  for (int item = blockIdx.x; item < K * SPANS; item += PROGRAMS) {
+    const int k = item / SPANS, j = item % SPANS * SPAN + my.me % SPAN, there = k * PX + j;
+    const bool column = j < P, here = j < P + INTERCEPT;
+    const float center = CENTER && column ? given.center[j] : 0.f, scale = SCALE && column ? given.scale[j] : 1.f;
+    float x = here ? given.X[there] : 0.f;
+    if (step >= 0) {
+      const float before = here ? given.before[there] : 0.f, mean = here ? given.mean[there] : 0.f;
+      const double size = here ? *given.gamma * given.inverse[j] : 0.0;
+      const double l1 = here ? given.l1[there] : 0.0, l2 = here ? given.l2[there] : 0.0;
+      const float momentum = *given.momentum;
+      if (!waited) {
+        if (my.me == 0) wait_for_all(given.arrived, (step + 1) * 2 * PROGRAMS);
+        team_together(1);
+        waited = true;
+      }
+      double total = 0.0, through = 0.0;
+#pragma unroll 22
+      for (int part = first; part < end; part++) {
+        total += column ? __ldcg(given.parts + ((long long)part * K + k) * PX + j) : 0.f;
+        if (CENTER || INTERCEPT) through += __ldcg(given.sums + part * 16 + k);
+      }
+      if (half) {
+        shared.halves[my.me - SPAN] = total;
+        shared.halves[my.me] = through;
+      }
+      team_together(1);
+      if (!half && here) {
+        total += shared.halves[my.me];
+        through += shared.halves[SPAN + my.me];
+        const float g = mean + (float)(column ? (total - through * center) / scale : through);
+        const double wide = (double)(x + momentum * (x - before)) - size * (double)g, level = size * l1;
+        const double shrunk = wide > level ? wide - level : wide < -level ? wide + level : wide * 0.0;
+        given.before[there] = x;
+        x = (float)(shrunk / (1.0 + size * l2));
+        given.X[there] = x;
+        if (!(fabsf(g) < __int_as_float(0x7f800000))) given.notes[3] = 1;
+      }
+      team_together(1);  // the halves may be overwritten
+    }
+    if (!half) {
+      const float folded = x / scale;
+      if (column) {
+        const u32 high = rounded(folded);
+        given.model[j * 32 + k] = (bf16)high;
+        given.model[j * 32 + 16 + k] = (bf16)rounded(folded - __uint_as_float(high << 16));
+      }
+      float off = column ? -folded * center : x;
+      for (int o = 16; o; o >>= 1) off += __shfl_xor_sync(0xffffffffu, off, o);
+      if (my.lane == 0) given.bases[item * 2 + my.w] = off;
+    }
+  }
+  team_together(1);
+  if (my.me == 0) come(given.arrived + 32);
 }
 
 // The first team: Σ c d vᵀ.
@@ -473,11 +597,18 @@ __device__ __forceinline__ void sum_rows(const Given& given, const Shared& share
   float* const corner = given.parts + ((long long)blockIdx.x * K + 2 * my.q) * PX + my.first;
   u32 tiles_so_far = 0;
   bool flushed = false;
+  int step = 0;
   Place place;
+  if (STEPS) move(given, shared, my, -1);
   do {
     if (LISTED) all_together();
-    const Batch batch(given, shared);
-    more = batch.more;
+    const Batch batch(given, shared, step);
+    more = STEPS ? step + 1 < given.steps : batch.more;
+    if (STEPS) flushed = false;
+    if (STEPS && batch.tiles == 0) {  // nobody holds it back, and others may still read the sums of the last step
+      if (my.me == 0) wait_for_all(given.arrived + 32, (step + 1) * PROGRAMS);
+      team_together(1);
+    }
     int t = 0;
     do {
       float G[NB][8];
@@ -536,16 +667,19 @@ __device__ __forceinline__ void sum_rows(const Given& given, const Shared& share
       flushed = true;
     } while (t < batch.tiles);
     if (LISTED) all_together();
+    if (STEPS) {
+      team_together(1);
+      if (my.me == 0) come(given.arrived);
+      move(given, shared, my, step);
+    }
+    step++;
   } while (more);
+  if (STEPS && blockIdx.x == 0 && my.me == 0) *given.tag += given.steps;  // item 0 has waited: all have read it
 }
 
-extern "C" __global__ void __launch_bounds__(3 * TEAM, 1) held(
-    const bf16* V, const bf16* model, const float* base, const long long* T, float* table, const float* C, float* F,
-    const int* rows_of, int* notes, const float* factor, int* stamps, const int* tag, float* parts, float* sums, int m,
-    int chunk) {
+extern "C" __global__ void __launch_bounds__(3 * TEAM, 1) held(const Given given) {
   extern __shared__ unsigned char memory[];
   const Shared shared(memory);
-  const Given given = {V, model, base, T, table, C, F, rows_of, notes, factor, stamps, tag, parts, sums, m, chunk};
   auto make = [](u64* barrier, u32 arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_of(barrier)), "r"(arrivals));
   };
