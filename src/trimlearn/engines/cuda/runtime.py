@@ -108,8 +108,15 @@ class CudaKernel:
 
 def _structure(arguments: tuple[Any, ...]) -> ctypes.Structure:
     """The arguments one after the other, as C lays them out."""
-    tensors = [isinstance(a, torch.Tensor) for a in arguments]
-    kinds = [(f"_{i}", ctypes.c_void_p if is_tensor else ctypes.c_int) for i, is_tensor in enumerate(tensors)]
-    kind: Any = type("Arguments", (ctypes.Structure,), {"_fields_": kinds})
-    made: ctypes.Structure = kind(*(a.data_ptr() if t else a for a, t in zip(arguments, tensors, strict=True)))
+    pointers = tuple(isinstance(a, torch.Tensor) for a in arguments)
+    made: ctypes.Structure = _layout(pointers)(
+        *(a.data_ptr() if pointer else a for a, pointer in zip(arguments, pointers, strict=True))
+    )
     return made
+
+
+@cache
+def _layout(pointers: tuple[bool, ...]) -> Any:
+    """The structure of so many members, pointers or integers."""
+    members = [(f"_{i}", ctypes.c_void_p if pointer else ctypes.c_int) for i, pointer in enumerate(pointers)]
+    return type("Arguments", (ctypes.Structure,), {"_fields_": members})
