@@ -10,7 +10,7 @@ import numpy as np
 from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.residence import copy_on_device
 from trimlearn._utils.threads import team
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import check_positive, is_sparse
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.estimators.linear.many_labels import check_sampled, fit_many_labels
@@ -27,6 +27,7 @@ __all__ = ["fit_logistic_rows", "fit_logistic_stream"]
 
 def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     """Fit ``model`` to the dataset, keeping h; None: find out."""
+    check_positive(model.C, "C")
     refuse_choice(model)
     if model.penalty not in (None, "l2") or model.class_weight is not None or model.balanced_trimming:
         raise ValueError(

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion

@@ -16,7 +16,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.extmath import randomized_svd
 
 from trimlearn._utils.arrays import Array, index_like, namespace, to_numpy
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import Hashes, row_hashes
 from trimlearn.robust.labels.column_bounds import ColumnBounds, column_bounds
