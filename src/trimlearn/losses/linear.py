@@ -85,19 +85,14 @@ class Linear:
         if transpose and K is None:
             raise ValueError("transpose=True needs K: a vector x has no transpose.")
         self.transpose = transpose
-
-    @property
-    def x_shape(self) -> tuple[int, ...]:
-        """The shape of x."""
-        rows = self.p + self.intercept
-        if self.K is None:
-            return (rows,)
-        return (self.K, rows) if self.transpose else (rows, self.K)
+        rows = self.p + intercept
+        self.x_shape: tuple[int, ...] = (rows,) if K is None else (K, rows) if transpose else (rows, K)
 
     def widened(self, K: int) -> Linear:
         """The same layer with K predictions per row."""
-        other = copy(self)
+        other, rows = copy(self), self.p + self.intercept
         other.K = check_count(K, "K")
+        other.x_shape = (other.K, rows) if self.transpose else (rows, other.K)
         return other
 
     def recentred(self, center: Any) -> Linear:
@@ -194,7 +189,7 @@ class Linear:
         """(W, offset) with Z = V W + offset; None where there is none."""
         if tuple(x.shape) != self.x_shape:
             raise ValueError(f"x must have shape {self.x_shape}, got {tuple(x.shape)}.")
-        X = namespace(self.like).astype(x, self.like.dtype, copy=False)
+        X = x if x.dtype == self.like.dtype else namespace(self.like).astype(x, self.like.dtype)
         if self.K is None:
             X = X[:, None]
         elif self.transpose:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any, ClassVar, final
 
-from trimlearn import kernels
 from trimlearn._utils.arrays import Array, eps_of, namespace, sum64, zeros
 from trimlearn._utils.threads import each
+from trimlearn.kernels import Fused, fused
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
 
@@ -39,7 +39,7 @@ class Duals(ABC):
     refreshes: ClassVar[bool] = True  # whether Dₖ may name rows
     keeps: ClassVar[bool] = True  # whether the mean of the duals enters the estimator
     recursive: ClassVar[bool] = False  # whether that mean is the previous estimate
-    fused: kernels.Fused | None = None  # compiled steps, where there are
+    fused: Fused | None = None  # compiled steps, where there are
 
     @abstractmethod
     def evaluate(self, x: Array, c: Array) -> Array:
@@ -82,7 +82,7 @@ class ResidualTable(Duals):
         self.loss = loss
         self.table = zeros((loss.n, loss.K), loss.like)
         self._last = _Last()
-        self.fused = kernels.fused(loss) if loss.n * loss.linear.p >= kernels.WORTH else None
+        self.fused = fused(loss)
         self._sum: tuple[Array, Array] | None = None  # c, and Σ cᵢAᵢᵀrᵢ, where one read gave both f and that
 
     def evaluate(self, x: Array, c: Array) -> Array:
