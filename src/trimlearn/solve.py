@@ -226,8 +226,8 @@ class _Driver:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
         self._finish(state, show)
-        if status is not Status.DIVERGED and self._stationary(self.history[-1]):
-            status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
+        if status is not Status.DIVERGED and self._converged(state):
+            status = Status.CONVERGED
         if self.checkpoint is not None:
             self.checkpoint.end(self.engine, state, self.history, self._clock, status.name)
         return self._solution(state, status)
@@ -299,7 +299,7 @@ class _Driver:
             return Status.CALLBACK
         if record is not None and record.k > 0 and not isfinite(record.objective):
             return Status.DIVERGED
-        if record is not None and self._stationary(record) and self._converged(self._tried(state, record)):
+        if record is not None and self._converged(state):
             return Status.CONVERGED
         if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
             return Status.MAX_PASSES if self.run.finishes else Status.UNFINISHED
@@ -315,21 +315,20 @@ class _Driver:
         settled = record.settled and self.limits.tol > 0
         return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
 
-    def _converged(self, record: Record) -> bool:
+    def _converged(self, state: State) -> bool:
         """Measures relative to a first residual can be small because an offset made that one large: so it must have
-        been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol."""
-        return self._stationary(record) and record.decrease <= self.limits.tol
-
-    def _tried(self, state: State, record: Record) -> Record:
-        """The record, with what F could still fall by if that is not known yet and the last trial is long ago."""
-        begin = self.engine.passes
+        been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol. It is tried here if that
+        is not known yet and the last trial is long ago."""
+        record, begin = self.history[-1], self.engine.passes
+        if not self._stationary(record):
+            return False
         if isnan(record.decrease) and begin >= self.again:
             known = self.engine.keeps_duals and self.run.renews  # then the mean of y is the gradient at x
             found = decrease(self.engine, state, state.y_mean if known else None)
             record = replace(record, decrease=found, passes=self.engine.passes, seconds=self._seconds())
             state.record = self.history[-1] = record
             self.again = begin + (1 + PATIENCE) * (self.engine.passes - begin)
-        return record
+        return record.decrease <= self.limits.tol
 
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""

@@ -21,8 +21,6 @@ from threading import Lock
 from typing import Any, TypeVar, final
 
 import numpy as np
-from joblib import effective_n_jobs  # type: ignore[import-untyped]
-from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 __all__ = ["each", "jobs", "one_blas_thread", "team", "team_size", "total"]
@@ -185,6 +183,9 @@ def jobs(
     >>> jobs(pow, [(2, 3), (3, 2)], n_jobs=2)
     [8, 9]
     """
+    from joblib import effective_n_jobs  # type: ignore[import-untyped]  # with scikit-learn, which `solve` does without
+    from sklearn.utils.parallel import Parallel, delayed
+
     todo = list(arguments)
     if len(todo) < 2 or effective_n_jobs(n_jobs) == 1:
         return [task(*given) for given in todo]
