@@ -40,8 +40,6 @@ class Problem:
     ----------
     loss, r1, r2 : Loss, WeightSet, Regularizer
         The terms.
-    n : int
-        The number of examples.
     s : array or None
         The sample weights.
     S : float
@@ -65,7 +63,7 @@ class Problem:
         r2 = Zero() if r2 is None else r2
         if not isinstance(r2, Regularizer):
             raise ValueError(f"r2 must be a Regularizer, got {type(r2).__name__}.")
-        self.loss, self.n = loss, loss.n
+        self.loss = loss
         self.s = None if sample_weight is None else asarray_like(as_numeric(sample_weight, "sample_weight"), loss.like)
         without = loss.without_loss()
         if without is not None:  # as rows of sample weight 0: neither a start nor a continuation counts them
@@ -100,6 +98,11 @@ class Problem:
         if self is to or not (isinstance(self.loss, PredictionLoss) and isinstance(to.loss, PredictionLoss)):
             return x
         return self.loss.linear.carried(x, to.loss.linear)
+
+    @property
+    def n(self) -> int:
+        """The number of examples."""
+        return self.loss.n
 
     def mean(self, values: Array) -> float:
         """1/S · Σ sᵢ valuesᵢ, in float64."""

@@ -16,8 +16,7 @@ from trimlearn import (
     open_dataset,
     solve,
 )
-from trimlearn.estimators import inputs, streamed
-from trimlearn.estimators.linear import data as linear_data
+from trimlearn.estimators import streamed
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.storage import open_storage
 from trimlearn.smart import svrg
@@ -128,10 +127,8 @@ def test_many_labels_are_judged_alike_whatever_they_lie_in(
 ) -> None:
     """Rows in memory, mapped and in files; with flexible models asked about all, and beyond the limit up to which they
     are."""
-    monkeypatch.setattr(linear_data, "SMALL", 1000)
     monkeypatch.setattr(streamed, "WHOLE", 1000)
-    for module in (inputs, streamed):
-        monkeypatch.setattr(module, "STREAMED", limit)
+    monkeypatch.setattr(streamed, "STREAMED", limit)
     monkeypatch.setattr(streamed, "SAMPLED", 1000)
     X, t, bad = classification(classes, 2000)
     X[7, 1] = 1e6 if limit > X.size else X[7, 1]  # drawn in where a copy is small enough
@@ -199,8 +196,7 @@ def test_streamed_generalised_linear_models(loss: str) -> None:
 
 
 def test_large_arrays_are_streamed_and_give_what_files_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (inputs, streamed):
-        monkeypatch.setattr(module, "STREAMED", 5000)
+    monkeypatch.setattr(streamed, "STREAMED", 5000)
     monkeypatch.setattr(streamed, "SAMPLED", 1000)
     X, t, _ = regression(2000)
     np.save(tmp_path / "X.npy", X)

@@ -14,8 +14,8 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
+from trimlearn.estimators import streamed
 from trimlearn.estimators.on_dask import OnDask
-from trimlearn.estimators.streamed import STREAMED
 from trimlearn.streams import Dataset
 
 __all__ = [
@@ -63,7 +63,7 @@ def lies_elsewhere(X: Any, y: Any) -> bool:
     an array that is so large that it may be streamed."""
     first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
     named = isinstance(first, (str, os.PathLike)) or isinstance(y, str) or hasattr(X, "files")
-    large = isinstance(X, np.ndarray) and X.size > STREAMED
+    large = isinstance(X, np.ndarray) and X.size > streamed.STREAMED
     return named or large or isinstance(X, (Dataset, OnDask)) or is_collection(X)
 
 

@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import is_sparse
+from trimlearn.estimators import streamed
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.estimators.on_dask import is_on_dask
 from trimlearn.estimators.streamed import column_names, opened, read_whole
@@ -28,6 +29,7 @@ class Examples:
     """Rows X (n, p), dense or CSR, the target t in the form the loss wants, and sample weights s; None: all are 1.
 
     S: the total weight of the n rows. large: whether X is left as it is, sparse where it is sparse, rows in any order.
+    many: whether labels may be judged as those of rows on a disk are, where few rows stand for all.
     """
 
     X: Any
@@ -36,11 +38,13 @@ class Examples:
     n: int = field(init=False)
     S: float = field(init=False)
     large: bool = field(init=False)
+    many: bool = field(init=False)
 
     def __post_init__(self) -> None:
         n, p = self.X.shape
         total = n if self.s is None else self.s.sum(dtype=np.float64)
-        vars(self).update(n=int(n), S=float(total), large=n * p > SMALL)  # derived once: the class is frozen
+        # derived once: the class is frozen
+        vars(self).update(n=int(n), S=float(total), large=n * p > SMALL, many=n * p > streamed.WHOLE)
 
 
 @final

@@ -187,7 +187,7 @@ class TrimmedLogisticRegression(LinearClassifier):
             if data is None:
                 return self
             h = self._h(self.contamination, data.S)
-            if data.large and fit_logistic_rows(self, data, h):
+            if data.many and fit_logistic_rows(self, data, h):
                 return self
             return self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
 
