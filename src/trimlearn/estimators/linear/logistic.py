@@ -216,8 +216,9 @@ class TrimmedLogisticRegression(LinearClassifier):
         self._training = data
         distinct = Distinct.of(data)
         rows = self._drawn_in(distinct.rows)
-        solver = self._solver(self._seed(), ENOUGH_OF_MANY if is_large(self._loss(rows)) else ENOUGH)
-        warm = warm and self._x.shape == self._loss(rows).x_shape
+        loss = self._loss(rows)
+        solver = self._solver(self._seed(), ENOUGH_OF_MANY if is_large(loss) else ENOUGH)
+        warm = warm and self._x.shape == loss.x_shape
         known = warm and len(self._judged.verdict.labels) == rows.n
         judged = self._judged if known else self._judge(rows, h, solver.seed)
         verdict = judged.verdict

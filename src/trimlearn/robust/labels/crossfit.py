@@ -81,9 +81,8 @@ def judge_labels(
     labels = to_numpy(loss.t).astype(np.int64)
     judges = Judges(loss, labels, weights, C, method, seed, tol)
     hashes = row_hashes(judges.V)
-    crossfit = _CrossFit(
-        judges, hashes, _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY), n_jobs
-    )
+    fold = _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY)
+    crossfit = _CrossFit(judges, hashes, fold, n_jobs)
     if trusted is None:
         crossfit.begin([(start, g) for start in STARTS for g in crossfit.compared])
         starts = crossfit.starts()
