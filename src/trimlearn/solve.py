@@ -385,17 +385,17 @@ def _default_method(problem: Problem, b: int | None) -> Method:
 def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
     """Whether the rows are put on a CUDA device for these arguments, or found there: with "auto" those of a linear
     prediction, which are all that the engine knows."""
-    loss = problem.loss
-    if device is not None and not (isinstance(engine, str) and engine in ("auto", "cuda")):
+    loss, named = problem.loss, engine if isinstance(engine, str) else None
+    if device is not None and named not in ("auto", "cuda"):
         raise ValueError(f"device={str(device)!r} is for engine='cuda' or 'auto', not {engine!r}; give one of the two.")
-    if device is not None or (isinstance(engine, str) and engine == "cuda"):
+    if device is not None or named == "cuda":
         asked = "engine='cuda'" if device is None else f"device={str(device)!r}"
         if not isinstance(loss, PredictionLoss):
             raise ValueError(f"{asked} is for losses of a linear prediction, not {type(loss).__name__}.")
         if device is not None and not str(device).startswith("cuda"):
             raise ValueError(f"device must be 'cuda', 'cuda:1' and so on, or None, got {device!r}.")
         return True
-    if not (isinstance(engine, str) and engine == "auto" and isinstance(loss, PredictionLoss)):
+    if named != "auto" or not isinstance(loss, PredictionLoss):
         return False
     V = loss.linear.storage.V
     return lies_on_device(V) or copy_on_device(V) is not None
