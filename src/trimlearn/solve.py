@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, to_numpy
-from trimlearn._utils.residence import lies_on_device
+from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock, RunFile
 from trimlearn.checkpoint.fit import part_of_fit
 from trimlearn.engines.base import Engine
-from trimlearn.engines.cuda.place import hosted, on_cuda
+from trimlearn.engines.cuda.place import hosted
 from trimlearn.engines.local import LocalEngine
 from trimlearn.kernels import why_not
+from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
@@ -132,9 +133,10 @@ def solve(
         raise ValueError(f"callback must be callable, got {callback!r}.")
     if not (method is None or isinstance(method, Method)):
         raise ValueError(f"method must be one of trimlearn.smart, such as svrg(), got {method!r}.")
+    is_small = small(problem)
     # About the medians of its columns, unless a step size or an engine was made for the problem as given.
     as_given = isinstance(engine, Engine) or not (method is None or method.automatic)
-    centred = problem if as_given else problem.centred(exact=small(problem))
+    centred = problem if as_given else problem.centred(exact=is_small)
     there = on_cuda(engine, problem, device)
     here = hosted(centred) if there else centred  # rows stay on the device, and x comes to the host
     with ExitStack() as opened:
@@ -155,8 +157,8 @@ def solve(
         # A step that overflows is taken back: no reason to warn.
         quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
         held = nullcontext() if saved is None else saved.claimed()
-        threads = where.on_threads and not (small(problem) or lies_on_device(problem.loss.like))
-        slow = why_not(problem.loss) if where.on_threads else None
+        threads = where.on_threads and not (is_small or lies_on_device(problem.loss.like))
+        slow = None if is_small or not where.on_threads else why_not(problem.loss)
         with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
             stage("" if slow is None else f"steps by matrix products, as {slow}")
             where.say = stage
@@ -224,8 +226,8 @@ class _Driver:
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
         self._finish(state, show)
-        if status is not Status.DIVERGED and self._stationary(self.history[-1]):
-            status = Status.CONVERGED if self._converged(self._tried(state, self.history[-1])) else status
+        if status is not Status.DIVERGED and self._converged(state):
+            status = Status.CONVERGED
         if self.checkpoint is not None:
             self.checkpoint.end(self.engine, state, self.history, self._clock, status.name)
         return self._solution(state, status)
@@ -297,7 +299,7 @@ class _Driver:
             return Status.CALLBACK
         if record is not None and record.k > 0 and not isfinite(record.objective):
             return Status.DIVERGED
-        if record is not None and self._stationary(record) and self._converged(self._tried(state, record)):
+        if record is not None and self._converged(state):
             return Status.CONVERGED
         if engine.passes + (record is None) >= engine.max_passes:  # the last w-step costs a pass
             return Status.MAX_PASSES if self.run.finishes else Status.UNFINISHED
@@ -313,21 +315,20 @@ class _Driver:
         settled = record.settled and self.limits.tol > 0
         return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
 
-    def _converged(self, record: Record) -> bool:
+    def _converged(self, state: State) -> bool:
         """Measures relative to a first residual can be small because an offset made that one large: so it must have
-        been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol."""
-        return self._stationary(record) and record.decrease <= self.limits.tol
-
-    def _tried(self, state: State, record: Record) -> Record:
-        """The record, with what F could still fall by if that is not known yet and the last trial is long ago."""
-        begin = self.engine.passes
+        been tried, by a solver that came to its end, that F(w, ·) falls by no more than tol. It is tried here if that
+        is not known yet and the last trial is long ago."""
+        record, begin = self.history[-1], self.engine.passes
+        if not self._stationary(record):
+            return False
         if isnan(record.decrease) and begin >= self.again:
             known = self.engine.keeps_duals and self.run.renews  # then the mean of y is the gradient at x
             found = decrease(self.engine, state, state.y_mean if known else None)
             record = replace(record, decrease=found, passes=self.engine.passes, seconds=self._seconds())
             state.record = self.history[-1] = record
             self.again = begin + (1 + PATIENCE) * (self.engine.passes - begin)
-        return record
+        return record.decrease <= self.limits.tol
 
     def _finish(self, state: State, show: Show) -> None:
         """w, f and the record for the x we end with, at the h we want."""
@@ -379,6 +380,25 @@ def _default_method(problem: Problem, b: int | None) -> Method:
     if in_blocks(problem):
         return Blockwise()
     return alternating() if small(problem) else svrg(b=b)
+
+
+def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
+    """Whether the rows are put on a CUDA device for these arguments, or found there: with "auto" those of a linear
+    prediction, which are all that the engine knows."""
+    loss, named = problem.loss, engine if isinstance(engine, str) else None
+    if device is not None and named not in ("auto", "cuda"):
+        raise ValueError(f"device={str(device)!r} is for engine='cuda' or 'auto', not {engine!r}; give one of the two.")
+    if device is not None or named == "cuda":
+        asked = "engine='cuda'" if device is None else f"device={str(device)!r}"
+        if not isinstance(loss, PredictionLoss):
+            raise ValueError(f"{asked} is for losses of a linear prediction, not {type(loss).__name__}.")
+        if device is not None and not str(device).startswith("cuda"):
+            raise ValueError(f"device must be 'cuda', 'cuda:1' and so on, or None, got {device!r}.")
+        return True
+    if named != "auto" or not isinstance(loss, PredictionLoss):
+        return False
+    V = loss.linear.storage.V
+    return lies_on_device(V) or copy_on_device(V) is not None
 
 
 def _engine(engine: str | Engine, problem: Problem, there: bool, device: Any, opened: ExitStack) -> Engine:

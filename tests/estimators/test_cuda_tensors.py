@@ -29,7 +29,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if request.param == "cuda":
         return "cuda"
     cuda = "trimlearn.engines.cuda."
-    for name in ("trimlearn._utils.residence", cuda + "place", cuda + "engine"):
+    for name in ("trimlearn._utils.residence", "trimlearn.solve", cuda + "engine"):
         monkeypatch.setattr(import_module(name), "lies_on_device", lambda a: isinstance(a, torch.Tensor))
     monkeypatch.setattr(import_module(cuda + "engine"), "open_device", lambda device: torch.device("cpu"))
     return "cpu"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from trimlearn import (
@@ -17,7 +19,11 @@ from trimlearn import (
     TrimmedLinearRegression,
     TrimmedLogisticRegression,
     TrimmedPCA,
+    open_dataset,
 )
+from trimlearn.estimators import streamed
+from trimlearn.estimators.inputs import lies_elsewhere
+from trimlearn.estimators.on_dask import OnDask
 
 X = np.random.default_rng(0).normal(size=(40, 2))
 NUMBERS = X @ [1.0, -1.0]
@@ -74,3 +80,36 @@ def test_one_class(model: Any) -> None:
 def test_no_rows() -> None:
     with pytest.raises(ValueError, match="no rows"):
         TrimmedEstimator(Ridge()).fit(X[:0], NUMBERS[:0])
+
+
+# -- where the data lie -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given", [X, X.tolist(), tuple(X), [], FRAME, sp.csr_array(X)], ids=lambda given: type(given).__name__
+)
+def test_what_is_in_memory_does_not_lie_elsewhere(given: Any) -> None:
+    assert not lies_elsewhere(given, NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("given", "y"),
+    [
+        ("rows.csv", "price"),
+        (Path("rows.parquet"), 2),
+        (["one.csv", "two.csv"], "price"),
+        (X, "price"),
+        (open_dataset(X, NUMBERS), None),
+    ],
+    ids=["path", "path object", "paths", "a target by name", "dataset"],
+)
+def test_files_and_datasets_lie_elsewhere(given: Any, y: Any) -> None:
+    assert lies_elsewhere(given, y)
+
+
+def test_rows_on_a_cluster_and_large_arrays_lie_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    da = pytest.importorskip("dask.array")
+    assert lies_elsewhere(da.from_array(X), da.from_array(NUMBERS))
+    assert lies_elsewhere(OnDask(open_dataset(X, NUMBERS), None), None)
+    monkeypatch.setattr(streamed, "STREAMED", X.size - 1)
+    assert lies_elsewhere(X, NUMBERS)

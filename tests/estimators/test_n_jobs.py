@@ -16,8 +16,7 @@ from trimlearn import (
     TrimmedLogisticRegressionCV,
     trim_path,
 )
-from trimlearn._utils.jobs import jobs
-from trimlearn._utils.threads import each, team, team_size
+from trimlearn._utils.threads import each, jobs, team, team_size
 
 pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
 

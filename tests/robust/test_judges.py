@@ -11,9 +11,8 @@ import scipy.sparse as sp
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.labels import crossfit, judges, noise_em
 from trimlearn.robust.labels.crossfit import judge_labels
-from trimlearn.robust.labels.flexible import flexible_predictions
+from trimlearn.robust.labels.flexible import flexible_predictions, neighbour_votes
 from trimlearn.robust.labels.judges import Judges
-from trimlearn.robust.labels.neighbours import neighbour_votes
 from trimlearn.robust.labels.noise import estimate_noise
 
 
@@ -70,7 +69,7 @@ def test_tensors_get_the_same_opinions() -> None:
 
 def judges_of(V: Any, labels: np.ndarray, K: int, s: np.ndarray | None = None) -> Judges:
     loss = Logistic(V, labels, intercept=True) if K == 2 else Softmax(V, labels, K, intercept=True)
-    return Judges.of(loss, labels, np.ones(len(labels)) if s is None else s, 1.0, None, 0, 1e-6)
+    return Judges(loss, labels, np.ones(len(labels)) if s is None else s, 1.0, None, 0, 1e-6)
 
 
 @pytest.mark.parametrize("K", [2, 3])

@@ -1,4 +1,4 @@
-"""Work in pieces on several threads, with one BLAS thread for each.
+"""Work in pieces on several threads, with one BLAS thread for each; and independent fits on several cores.
 
 A product of some thousand rows is too short to wake BLAS's threads for, and they leave what stands between two
 products (gathering rows, a softmax) to one of them. So a large solve cuts its rows into pieces, and each thread takes
@@ -23,7 +23,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["each", "one_blas_thread", "team", "team_size", "total"]
+__all__ = ["each", "jobs", "one_blas_thread", "team", "team_size", "total"]
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -169,3 +169,28 @@ def one_blas_thread() -> Iterator[int]:
             yield size
     finally:
         _limited.release()
+
+
+def jobs(
+    task: Callable[..., Out], arguments: Iterable[tuple[Any, ...]], n_jobs: Any = None, processes: bool = False
+) -> list[Out]:
+    """task(*given) for each of the arguments given, in their order, whatever n_jobs: None is one at a time, −1 as many
+    as there are cores.
+
+    Threads share the data and suit our own fits, which spend their time outside the interpreter; while several run,
+    BLAS and each fit have one thread. Processes suit the estimators of others, and joblib sees to their threads.
+
+    >>> jobs(pow, [(2, 3), (3, 2)], n_jobs=2)
+    [8, 9]
+    """
+    from joblib import effective_n_jobs  # type: ignore[import-untyped]  # with scikit-learn, which `solve` does without
+    from sklearn.utils.parallel import Parallel, delayed
+
+    todo = list(arguments)
+    if len(todo) < 2 or effective_n_jobs(n_jobs) == 1:
+        return [task(*given) for given in todo]
+    with nullcontext() if processes else one_blas_thread():
+        found = Parallel(n_jobs=n_jobs, prefer="processes" if processes else "threads")(
+            delayed(task)(*given) for given in todo
+        )
+    return list(found)

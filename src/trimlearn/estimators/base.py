@@ -20,6 +20,7 @@ from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.checkpoint.fit import remembered
+from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.notebook import Notebook, NotebookVerdict, share
 from trimlearn.inference.outlier_table import OutlierTable
@@ -201,14 +202,21 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         """The data as `_fit` wants them."""
 
     @contextmanager
-    def _fitting(self, X: Any) -> Iterator[None]:
-        """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten."""
+    def _fitting(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
+    ) -> Iterator[None]:
+        """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten; saved
+        to a ``checkpoint``, if there is one."""
         if not self._takes_dask:
             refuse_collections(self, X)
         with intact(self), residing(X), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
             self._row_names = row_names(X)
             self.__dict__.pop("_table", None)
-            yield
+            if checkpoint is None:
+                yield
+            else:
+                with checkpointed(self, checkpoint, resume, X, y, sample_weight):
+                    yield
             self._doubts, self._asked = doubts, self.contamination
 
     def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:

@@ -29,11 +29,8 @@ SILENT = ("verbose", "n_jobs")  # parameters that change nothing in the result
 def checkpointed(
     model: Any, checkpoint: Any, resume: bool, X: Any, y: Any = None, sample_weight: Any = None
 ) -> Iterator[None]:
-    """Around a fit of ``model`` that is saved to ``checkpoint``, a path or a `Checkpoint`; None: it is not. Rows on a
-    cluster are told from others by the workers, once these hold them."""
-    if checkpoint is None:
-        yield
-        return
+    """Around a fit of ``model`` that is saved to ``checkpoint``, a path or a `Checkpoint`. Rows on a cluster are told
+    from others by the workers, once these hold them."""
     file = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
     with saved_fit(file, _settings(model), resume):
         if not is_on_dask(X):

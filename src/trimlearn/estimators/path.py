@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.origins import column_names
 

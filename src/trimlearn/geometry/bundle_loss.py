@@ -56,6 +56,8 @@ class ReprojectionLoss(BlockLoss):
     array([0., 5.])
     """
 
+    starts_near = True
+
     def __init__(self, camera: Any, point: Any, seen: Any, cameras: Any, points: Any) -> None:
         self.cameras, self.points = _table("cameras", cameras, CAMERA), _table("points", points, 3)
         self.seen = _table("seen", seen, 2)
@@ -81,10 +83,6 @@ class ReprojectionLoss(BlockLoss):
         by_v = by_P @ -cross_matrix(P - camera[:, 3:6]) @ J
         by_lens = np.stack([bend * u, f * square * u, f * square * square * u], axis=2)
         return [np.concatenate([by_v, by_P, by_lens], axis=2), by_P @ R]
-
-    @property
-    def starts_near(self) -> bool:
-        return True
 
     def start(self) -> Array:
         """The cameras and points that the loss was made with."""

@@ -42,6 +42,11 @@ class Loss(ABC):
         The shape of x.
     like : array
         An array (its content does not matter) with the namespace, device and dtype that x has.
+    starts_near : bool
+        Whether `start` is a guess at x: `solve` then begins with the best weights for it, and not untrimmed.
+    minimiser_passes : float
+        How many passes a call of `minimiser` counts as: none is made where fewer are left. One that iterates says how
+        far it goes; a closed form that evaluates no residuals, as the package's own, may say 0.
 
     See Also
     --------
@@ -61,6 +66,8 @@ class Loss(ABC):
     n: int
     x_shape: tuple[int, ...]
     like: Array
+    starts_near: bool = False
+    minimiser_passes: float = 1.0
 
     @abstractmethod
     def values(self, x: Array, rows: Rows = None) -> Array:
@@ -90,11 +97,6 @@ class Loss(ABC):
     def minimal(self) -> int:
         """How many examples determine x, if they are in general position."""
         return prod(self.x_shape)
-
-    @property
-    def starts_near(self) -> bool:
-        """Whether `start` is a guess at x: `solve` then begins with the best weights for it, and not untrimmed."""
-        return False
 
     def gradients(self, x: Array, rows: Rows = None) -> Array:
         """∇fᵢ(x) one by one, of shape (m, ...) with the shape of x behind m."""
@@ -136,12 +138,6 @@ class Loss(ABC):
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         """The x that minimises Σ cᵢfᵢ(x) + r2(x), where there is a closed form, else None; ``x`` is the present one."""
         return None
-
-    @property
-    def minimiser_passes(self) -> float:
-        """How many passes a call of `minimiser` counts as: none is made where fewer are left. One that iterates says
-        how far it goes; a closed form that evaluates no residuals, as the package's own, may say 0."""
-        return 1.0
 
     def generic(self) -> Array:
         """One model for all losses of this shape, with nothing special about it."""
@@ -194,7 +190,7 @@ class PredictionLoss(Loss):
 
     def __init__(self, linear: Linear) -> None:
         self.linear = linear
-        self.n, self.x_shape, self.like = linear.n, linear.x_shape, linear.like
+        self.n, self.x_shape, self.like, self.K = linear.n, linear.x_shape, linear.like, linear.K or 1
 
     @abstractmethod
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
@@ -215,11 +211,6 @@ class PredictionLoss(Loss):
     def compiled(self) -> CompiledRows | None:
         """What a compiled kernel has to know of φ; None: there is none for it."""
         return None
-
-    @property
-    def K(self) -> int:
-        """How many numbers a prediction has."""
-        return self.linear.K or 1
 
     @property
     def intercept(self) -> bool:
@@ -275,12 +266,14 @@ class PredictionLoss(Loss):
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
         values: dict[int, float] = {}
 
-        def residuals(block: Block, piece: Rows, part: slice) -> Array:
+        def term(at: tuple[slice, Rows]) -> Array:
+            part, piece = at
+            block = Block(self.linear, piece)
             f, r = self.evaluate(block.predict(x), piece)
             values[part.start] = sum64(weighted(f, c[part]))
-            return weighted(r, c[part])
+            return block.adjoint(weighted(r, c[part]))
 
-        gradient = self.pull(rows, residuals)
+        gradient = total(term, self.linear.pieces(rows), zeros(self.x_shape, self.like))
         return sum(values[start] for start in sorted(values)), gradient
 
     @final

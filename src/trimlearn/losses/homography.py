@@ -49,6 +49,8 @@ class Homography(PredictionLoss):
     array([0., 0., 0., 0.])
     """
 
+    minimiser_passes = 0.0  # no residuals are evaluated
+
     def __init__(self, src: Any, dst: Any, form: str = "algebraic") -> None:
         check_choice(form, ("algebraic", "printed"), "form")
         super().__init__(Linear(src, K=3, intercept=True, transpose=True, name="src"))
@@ -88,10 +90,6 @@ class Homography(PredictionLoss):
     @property
     def minimal(self) -> int:
         return 4
-
-    @property
-    def minimiser_passes(self) -> float:
-        return 0.0  # no residuals are evaluated
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         """DLT: the unit vector h with the smallest Σ cᵢ‖Aᵢh‖², for the algebraic form on the sphere."""

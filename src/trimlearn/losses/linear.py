@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 import numpy as np
 from array_api_compat import device
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64, to_numpy
+from trimlearn._utils.arrays import Array, namespace, sum64, to_numpy
 from trimlearn._utils.validation import check_count, check_matrix, check_vector
 from trimlearn.losses.storage import SQUARE_BYTES, Rows, Storage, open_storage
 
@@ -85,19 +85,14 @@ class Linear:
         if transpose and K is None:
             raise ValueError("transpose=True needs K: a vector x has no transpose.")
         self.transpose = transpose
-
-    @property
-    def x_shape(self) -> tuple[int, ...]:
-        """The shape of x."""
-        rows = self.p + self.intercept
-        if self.K is None:
-            return (rows,)
-        return (self.K, rows) if self.transpose else (rows, self.K)
+        rows = self.p + intercept
+        self.x_shape: tuple[int, ...] = (rows,) if K is None else (K, rows) if transpose else (rows, K)
 
     def widened(self, K: int) -> Linear:
         """The same layer with K predictions per row."""
-        other = copy(self)
+        other, rows = copy(self), self.p + self.intercept
         other.K = check_count(K, "K")
+        other.x_shape = (other.K, rows) if self.transpose else (rows, other.K)
         return other
 
     def recentred(self, center: Any) -> Linear:
@@ -158,7 +153,7 @@ class Linear:
         xp = namespace(self.like)
         center, scale = self._transform()
 
-        second = fourth = self._float64(0.0, self.p)
+        second = fourth = xp.zeros_like(center)
         for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):  # too small for threads
             kept = xp.nonzero(c[rows])[0]
             share = xp.astype(c[rows][kept], xp.float64)
@@ -194,7 +189,7 @@ class Linear:
         """(W, offset) with Z = V W + offset; None where there is none."""
         if tuple(x.shape) != self.x_shape:
             raise ValueError(f"x must have shape {self.x_shape}, got {tuple(x.shape)}.")
-        X = namespace(self.like).astype(x, self.like.dtype, copy=False)
+        X = x if x.dtype == self.like.dtype else namespace(self.like).astype(x, self.like.dtype)
         if self.K is None:
             X = X[:, None]
         elif self.transpose:
@@ -229,14 +224,12 @@ class Linear:
             yield rows, *self.storage.squares(rows, center, scale)
 
     def _transform(self) -> tuple[Array, Array]:
-        """Centre and scale in float64."""
-        center, scale = 0.0 if self.center is None else self.center, 1.0 if self.scale is None else self.scale
-        return self._float64(center, self.p), self._float64(scale, self.p)
-
-    def _float64(self, a: Array | float, length: int) -> Array:
-        """``a`` as ``length`` numbers in float64, on the device of V."""
+        """Centre and scale in float64, on the device of V."""
         xp = namespace(self.like)
-        return xp.zeros(length, dtype=xp.float64, device=device(self.like)) + asarray_like(a, self.like, xp.float64)
+        none = xp.zeros(self.p, dtype=xp.float64, device=device(self.like))
+        center = none if self.center is None else xp.astype(self.center, xp.float64)
+        scale = none + 1 if self.scale is None else xp.astype(self.scale, xp.float64)
+        return center, scale
 
 
 class Block:

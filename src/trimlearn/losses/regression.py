@@ -79,6 +79,8 @@ class LeastSquares(Regression):
     array([0., 2.])
     """
 
+    minimiser_passes = 0.0  # no residuals are evaluated
+
     def rho(self, u: Array) -> tuple[Array, Array]:
         return 0.5 * u * u, u
 
@@ -87,10 +89,6 @@ class LeastSquares(Regression):
 
     def curvature_bound(self) -> float:
         return 1.0
-
-    @property
-    def minimiser_passes(self) -> float:
-        return 0.0  # no residuals are evaluated
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         return ridge_regression(self.linear, self.t, c, r2)

@@ -66,26 +66,21 @@ class Softmax(PredictionLoss):
         self.t = asarray_like(labels, self.like, namespace(self.like).int64)
 
     def evaluate(self, z: Array, rows: Rows = None) -> tuple[Array, Array]:
-        xp = namespace(z)
+        xp, t = namespace(z), select(self.t, rows)
         r, total, most = _softmax(z)
         if self.soft:
-            t = select(self.t, rows)
             f = xp.log(total) - xp.sum(t * (z - most[:, None]), axis=1) + select(self._saturated, rows)
             return xp.maximum(f, xp.zeros_like(f)), r - t
-        i, t = self._labelled(z, rows)
+        i = xp.arange(z.shape[0], device=device(z))
         r[i, t] -= 1
         return xp.log(total) - (z[i, t] - most), r
 
     def residual(self, z: Array, rows: Rows = None) -> Array:
-        r = _softmax(z)[0]
+        r, t = _softmax(z)[0], select(self.t, rows)
         if self.soft:
-            return r - select(self.t, rows)
-        r[self._labelled(z, rows)] -= 1
+            return r - t
+        r[namespace(z).arange(z.shape[0], device=device(z)), t] -= 1
         return r
-
-    def _labelled(self, z: Array, rows: Rows) -> tuple[Array, Array]:
-        """Where, in the rows of z, the label of each stands."""
-        return namespace(z).arange(z.shape[0], device=device(z)), select(self.t, rows)
 
     def phi_hessp(self, z: Array, u: Array, rows: Rows = None) -> Array:
         return _covariance_times(_softmax(z)[0], u)

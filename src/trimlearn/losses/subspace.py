@@ -47,6 +47,8 @@ class Subspace(PredictionLoss):
     array([0., 8.])
     """
 
+    minimiser_passes = 0.0  # no residuals are evaluated
+
     def __init__(self, A: Any, k: int = 1, *, center: Any = None, scale: Any = None, start: Any = None) -> None:
         linear = Linear(A, center=center, scale=scale, name="A")
         super().__init__(linear.widened(check_count(k, "k", most=linear.p)))
@@ -80,10 +82,6 @@ class Subspace(PredictionLoss):
             raise ValueError(
                 f"r2 must be Stiefel() for Subspace, got {r2.name}: without UᵀU = I the loss has no bound."
             )
-
-    @property
-    def minimiser_passes(self) -> float:
-        return 0.0  # no residuals are evaluated
 
     def minimiser(self, c: Array, r2: Regularizer, x: Array) -> Array | None:
         return leading_subspace(self.linear, c, self.K) if isinstance(r2, Stiefel) else None

@@ -228,6 +228,8 @@ class Recipe:
         >>> Recipe(WithReplacement(4), seed=0, k=5, skip=1).rows(10)
         array([4, 7, 5, 8])
         """
+        if isinstance(self.law, Everything):
+            return slice(None)
         draws = Draws(self.seed, self.k, n, cumulative, self.stream)
         draws.uniforms(self.skip)
         return self.law.draw(draws)

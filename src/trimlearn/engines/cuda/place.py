@@ -15,34 +15,15 @@ from array_api_compat import is_numpy_array, is_torch_array
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.device_memory import explained
-from trimlearn._utils.residence import copy_on_device, lies_on_device
+from trimlearn._utils.residence import copy_on_device
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
 
-__all__ = ["hosted", "on_cuda", "on_device", "open_device", "rows_like"]
+__all__ = ["hosted", "on_device", "open_device", "rows_like"]
 
 LARGE = 1 << 22  # bytes that take as long to copy, 3 ms, as it takes to ask for such pages
-
-
-def on_cuda(engine: Any, problem: Problem, device: Any = None) -> bool:
-    """Whether `trimlearn.solve` puts the rows on a CUDA device for these arguments, or finds them there: with "auto"
-    those of a linear prediction, which are all that the engine knows."""
-    loss = problem.loss
-    if device is not None and not (isinstance(engine, str) and engine in ("auto", "cuda")):
-        raise ValueError(f"device={str(device)!r} is for engine='cuda' or 'auto', not {engine!r}; give one of the two.")
-    if device is not None or (isinstance(engine, str) and engine == "cuda"):
-        asked = "engine='cuda'" if device is None else f"device={str(device)!r}"
-        if not isinstance(loss, PredictionLoss):
-            raise ValueError(f"{asked} is for losses of a linear prediction, not {type(loss).__name__}.")
-        if device is not None and not str(device).startswith("cuda"):
-            raise ValueError(f"device must be 'cuda', 'cuda:1' and so on, or None, got {device!r}.")
-        return True
-    if not (isinstance(engine, str) and engine == "auto" and isinstance(loss, PredictionLoss)):
-        return False
-    V = loss.linear.storage.V
-    return lies_on_device(V) or copy_on_device(V) is not None
 
 
 def open_device(device: Any) -> Any:

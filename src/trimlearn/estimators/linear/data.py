@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.validation import is_sparse
+from trimlearn.estimators import streamed
 from trimlearn.estimators.inputs import check_counts, check_data
+from trimlearn.estimators.on_dask import is_on_dask
 from trimlearn.estimators.streamed import column_names, opened, read_whole
-from trimlearn.inference.design import design
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.sizes import SMALL
 from trimlearn.streams import Dataset
 
-__all__ = ["Distinct", "Examples", "check_examples", "check_features", "training_data"]
+__all__ = ["Distinct", "Examples", "check_examples", "check_features", "from_elsewhere"]
 
 
 @final
@@ -26,6 +29,7 @@ class Examples:
     """Rows X (n, p), dense or CSR, the target t in the form the loss wants, and sample weights s; None: all are 1.
 
     S: the total weight of the n rows. large: whether X is left as it is, sparse where it is sparse, rows in any order.
+    many: whether labels may be judged as those of rows on a disk are, where few rows stand for all.
     """
 
     X: Any
@@ -34,11 +38,13 @@ class Examples:
     n: int = field(init=False)
     S: float = field(init=False)
     large: bool = field(init=False)
+    many: bool = field(init=False)
 
     def __post_init__(self) -> None:
         n, p = self.X.shape
         total = n if self.s is None else self.s.sum(dtype=np.float64)
-        vars(self).update(n=int(n), S=float(total), large=n * p > SMALL)  # derived once: the class is frozen
+        # derived once: the class is frozen
+        vars(self).update(n=int(n), S=float(total), large=n * p > SMALL, many=n * p > streamed.WHOLE)
 
 
 @final
@@ -86,22 +92,30 @@ def check_examples(
     )  # fmt: skip
     s = None if sample_weight is None else check_counts(sample_weight, X, X.dtype)
     data = Examples(X, t, s)
-    return data if data.large else Examples(design(X, intercept=False).astype(X.dtype, copy=False), t, s)
+    return data if data.large or not is_sparse(X) else Examples(X.toarray(), t, s)
 
 
-def training_data(
-    model: Any, X: Any, y: Any, sample_weight: Any, by_stream: Callable[[Any, Dataset, float | None], None]
+def from_elsewhere(
+    model: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    on_dask: Callable[[Any, Any, Any, Any], None],
+    by_stream: Callable[[Any, Dataset, float | None], None],
 ) -> Examples | None:
-    """The training data of a regression: arrays, or a dataset that is small enough to be read as a whole. Any other the
-    model is fitted to by ``by_stream``; None says so."""
+    """Training data that `lies_elsewhere`, where they are few enough to be read as a whole. Any others the model is
+    fitted to where they lie, by ``on_dask`` or ``by_stream``; None says so."""
+    if is_on_dask(X):
+        on_dask(model, X, y, sample_weight)
+        return None
     stream = opened(X, y, sample_weight, fit_of=model)
     if stream is None:
-        return check_examples(model, X, y, sample_weight, reset=True, y_numeric=True)
-    whole = read_whole(stream)
+        return cast(Examples, model._validate(X, y, sample_weight, reset=True))
+    whole = read_whole(stream, labels=is_classifier(model))
     if whole is None:
         by_stream(model, stream, model._h(model.contamination, stream.n))
         return None
-    data = check_examples(model, *whole, sample_weight, reset=True, y_numeric=True)
+    data = cast(Examples, model._validate(*whole, sample_weight, reset=True))
     column_names(model, stream)
     return data
 

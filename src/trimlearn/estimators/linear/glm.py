@@ -11,9 +11,8 @@ from sklearn.base import RegressorMixin
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
-from trimlearn.estimators.checkpointed import checkpointed
-from trimlearn.estimators.inputs import check_numbers
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, training_data
+from trimlearn.estimators.inputs import check_numbers, lies_elsewhere
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, from_elsewhere
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
@@ -178,11 +177,11 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
         checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
         """
-        with self._fitting(X), checkpointed(self, checkpoint, resume, X, y, sample_weight):
-            if is_on_dask(X):
-                fit_glm_on_dask(self, X, y, sample_weight)
-                return self
-            data = training_data(self, X, y, sample_weight, fit_glm_stream)
+        with self._fitting(X, y, sample_weight, checkpoint=checkpoint, resume=resume):
+            if lies_elsewhere(X, y):
+                data = from_elsewhere(self, X, y, sample_weight, fit_glm_on_dask, fit_glm_stream)
+            else:
+                data = self._validate(X, y, sample_weight, reset=True)
             if data is not None:
                 self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
         return self

@@ -14,16 +14,13 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.residence import floating_copy
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.checkpointed import checkpointed
-from trimlearn.estimators.inputs import check_labels_known
+from trimlearn.estimators.inputs import check_labels_known, lies_elsewhere
 from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, from_elsewhere
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
-from trimlearn.estimators.on_dask import is_on_dask
-from trimlearn.estimators.streamed import column_names, opened, read_whole
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -182,23 +179,15 @@ class TrimmedLogisticRegression(LinearClassifier):
         docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
         checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
         """
-        with self._fitting(X), checkpointed(self, checkpoint, resume, X, y, sample_weight):
-            if is_on_dask(X):
-                fit_logistic_on_dask(self, X, y, sample_weight)
+        with self._fitting(X, y, sample_weight, checkpoint=checkpoint, resume=resume):
+            if lies_elsewhere(X, y):
+                data = from_elsewhere(self, X, y, sample_weight, fit_logistic_on_dask, fit_logistic_stream)
+            else:
+                data = self._validate(X, y, sample_weight, reset=True)
+            if data is None:
                 return self
-            stream = opened(X, y, sample_weight, fit_of=self)
-            if stream is not None:
-                whole = read_whole(stream, labels=True)
-                if whole is None:
-                    check_positive(self.C, "C")
-                    fit_logistic_stream(self, stream, self._h(self.contamination, stream.n))
-                    return self
-                X, y = whole
-            data = self._validate(X, y, sample_weight, reset=True)
-            if stream is not None:
-                column_names(self, stream)
             h = self._h(self.contamination, data.S)
-            if fit_logistic_rows(self, data, h):
+            if data.many and fit_logistic_rows(self, data, h):
                 return self
             return self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
 
@@ -227,8 +216,9 @@ class TrimmedLogisticRegression(LinearClassifier):
         self._training = data
         distinct = Distinct.of(data)
         rows = self._drawn_in(distinct.rows)
-        solver = self._solver(self._seed(), ENOUGH_OF_MANY if is_large(self._loss(rows)) else ENOUGH)
-        warm = warm and self._x.shape == self._loss(rows).x_shape
+        loss = self._loss(rows)
+        solver = self._solver(self._seed(), ENOUGH_OF_MANY if is_large(loss) else ENOUGH)
+        warm = warm and self._x.shape == loss.x_shape
         known = warm and len(self._judged.verdict.labels) == rows.n
         judged = self._judged if known else self._judge(rows, h, solver.seed)
         verdict = judged.verdict

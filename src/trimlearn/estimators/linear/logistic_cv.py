@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits

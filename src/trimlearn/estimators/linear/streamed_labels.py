@@ -10,13 +10,13 @@ import numpy as np
 from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.residence import copy_on_device
 from trimlearn._utils.threads import team
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.validation import check_positive, is_sparse
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.estimators.linear.many_labels import check_sampled, fit_many_labels
 from trimlearn.estimators.linear.streamed_classes import StreamedLabels
 from trimlearn.estimators.linear.streamed_label_fits import StreamedLabelFits
-from trimlearn.estimators.streamed import StreamedData, can_stream, column_names, is_small, refuse_choice, sample_size
+from trimlearn.estimators.streamed import StreamedData, can_stream, column_names, refuse_choice, sample_size
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.smart.sizes import FEW
@@ -27,6 +27,7 @@ __all__ = ["fit_logistic_rows", "fit_logistic_stream"]
 
 def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     """Fit ``model`` to the dataset, keeping h; None: find out."""
+    check_positive(model.C, "C")
     refuse_choice(model)
     if model.penalty not in (None, "l2") or model.class_weight is not None or model.balanced_trimming:
         raise ValueError(
@@ -46,13 +47,13 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
 
 
 def fit_logistic_rows(model: Any, data: Examples, h: float | None) -> bool:
-    """Fit ``model`` to rows in memory as to those of a stream, so that the same rows give the same fit whatever they
-    lie in; labels are the numbers of its classes. False: it was not, because there are few rows or many parameters, or
-    something was asked for that streams cannot do."""
+    """Fit ``model`` to many rows in memory as to those of a stream, so that the same rows give the same fit whatever
+    they lie in; labels are the numbers of its classes. False: it was not, because there are few rows or many
+    parameters, or something was asked for that streams cannot do."""
     (n, p), K = data.X.shape, len(model.classes_)
     m, q = sample_size(n, p), p + bool(model.fit_intercept)
-    many = not is_small(n, p) and n > m and q * (1 if K == 2 else K) <= FEW
-    if not many or data.s is not None or is_sparse(data.X) or not can_stream(model, p):
+    tall = n > m and q * (1 if K == 2 else K) <= FEW
+    if not tall or data.s is not None or is_sparse(data.X) or not can_stream(model, p):
         return False
     seed = model._seed()
     if copy_on_device(data.X) is not None or len(np.unique(data.t[rows_apart(n, m, seed)])) < K:

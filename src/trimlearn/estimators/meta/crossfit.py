@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn.estimators.meta.networks import seeded_net
 
 __all__ = ["EncodedExamples", "Splits", "crossfit", "fit_weighted", "spare_classes", "weight_argument"]

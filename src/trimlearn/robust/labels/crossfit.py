@@ -18,15 +18,14 @@ estimators, which are fitted anew for every fold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
@@ -80,13 +79,19 @@ def judge_labels(
     """
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
     labels = to_numpy(loss.t).astype(np.int64)
-    judges = Judges.of(loss, labels, weights, C, method, seed, tol)
+    judges = Judges(loss, labels, weights, C, method, seed, tol)
     hashes = row_hashes(judges.V)
     fold = _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY)
-    crossfit = _CrossFit(judges, hashes, fold, int(fold.max()) + 1, n_jobs)
-    starts = crossfit.starts() if trusted is None else iter([(trusted, balanced)])
-    judged, to_beat = crossfit.judged_from(next(starts)), None
-    while judged.verdict.undecided > FEW and (start := next(starts, None)) is not None:
+    crossfit = _CrossFit(judges, hashes, fold, n_jobs)
+    if trusted is None:
+        crossfit.begin([(start, g) for start in STARTS for g in crossfit.compared])
+        starts = crossfit.starts()
+    else:
+        starts = [(trusted, balanced)]
+    judged, to_beat = crossfit.judged_from(starts[0]), None
+    for start in starts[1:]:
+        if judged.verdict.undecided <= FEW:
+            break
         to_beat = judged.verdict.log_likelihood if to_beat is None else to_beat
         again = crossfit.judged_from(start, to_beat)
         judged = judged if again.verdict.clean else again
@@ -104,78 +109,65 @@ def _folds(hashes: Hashes, labels: Labels, s: Floats, k: int) -> Folds:
     return fold if possible else np.zeros_like(fold)
 
 
-@dataclass(frozen=True)
 class _CrossFit:
-    """The folds, and a model for each of them that is fitted to the rows of the others."""
+    """The folds, and a model for each of them that is fitted to the rows of the others.
 
-    judges: Judges
-    hashes: Hashes
-    fold: Folds
-    folds: int  # how many there are
-    n_jobs: Any = None
+    others: for each fold the rows that its model is fitted to, or as many of them as a fit may see. sampled: those that
+    its first model is fitted to, some of the others where these are many. begun: the first models that are there
+    already, by what they trust and their fold. compared: the folds whose first models say what to trust.
+    """
 
-    @cached_property
-    def others(self) -> list[Rows]:
-        """For each fold the rows that its model is fitted to: those of the others, or as many as a fit may see."""
-        there = self.judges.s > 0
-        each = [np.flatnonzero(there & ((self.fold != g) | (self.folds == 1))) for g in range(self.folds)]
-        return [self.judges.some(rows, self.judges.most) for rows in each]
+    def __init__(self, judges: Judges, hashes: Hashes, fold: Folds, n_jobs: Any) -> None:
+        self.judges, self.fold, self.n_jobs = judges, fold, n_jobs
+        self.folds = int(fold.max()) + 1
+        self.compared = range(self.folds if judges.small else 1)
+        there = judges.s > 0
+        each = [np.flatnonzero(there & ((fold != g) | (self.folds == 1))) for g in range(self.folds)]
+        self.others = [judges.some(rows, judges.most) for rows in each]
+        self.sampled = [judges.some(rows, SAMPLE) if len(rows) > 2 * SAMPLE else rows for rows in self.others]
+        self.begun: dict[tuple[Start, int], Array] = {}
+        V, labels, s, seed, K = judges.V, judges.labels, judges.s, judges.seed, judges.K
+        self.flexible = flexible_predictions(V, labels, s, seed, n_jobs, hashes, K) if self.folds > 1 else []
+        self.boosted = BoostedOpinion(V, labels, s, seed, hashes, K)
 
-    @cached_property
-    def sampled(self) -> list[Rows]:
-        """For each fold the rows that its first model is fitted to: where there are many, some of the others."""
-        return [self.judges.some(rows, SAMPLE) if len(rows) > 2 * SAMPLE else rows for rows in self.others]
-
-    @cached_property
-    def flexible(self) -> list[Floats]:
-        """What flexible classifiers predict for rows they have not seen."""
+    def starts(self) -> list[Start]:
+        """What models may trust, in the order in which to try it. Every label comes first; but half of the rows, or of
+        each class, where such a model explains the labels it has not seen significantly better."""
         judges = self.judges
-        if self.folds == 1:
-            return []
-        return flexible_predictions(judges.V, judges.labels, judges.s, judges.seed, self.n_jobs, self.hashes, judges.K)
-
-    @cached_property
-    def boosted(self) -> BoostedOpinion:
-        """What boosting predicts for rows it has not seen, if it is asked."""
-        judges = self.judges
-        return BoostedOpinion(judges.V, judges.labels, judges.s, judges.seed, self.hashes, judges.K)
-
-    @cached_property
-    def _begun(self) -> dict[tuple[Start, int], Array]:
-        """The first models that are there already, by what they trust and their fold."""
-        return {}
+        rows = judges.some(np.flatnonzero((judges.s > 0) & (self.fold < len(self.compared))), SAMPLE)
+        labels, s = judges.labels[rows], judges.s[rows]
+        likelihood = {}
+        for start in STARTS:
+            z = self.predict([self.begun[start, g] for g in self.compared], rows)
+            likelihood[start] = estimate_noise([z], labels, s, largest=False).log_likelihood([z], labels)
+        first = TRUSTING
+        for start in STARTS[1:]:
+            if significant(likelihood[start] - likelihood[first], s, SIGNIFICANT):
+                first = start
+        return [first, *(start for start in STARTS if start != first)]
 
     def begin(self, which: list[tuple[Start, int]]) -> list[Array]:
         """The first models of these kinds and folds, fitted when first asked for."""
-        missing = [at for at in which if at not in self._begun]
+        missing = [at for at in which if at not in self.begun]
         fitted = jobs(self.judges.trimmed, [(start, self.sampled[g]) for start, g in missing], self.n_jobs)
-        self._begun.update(zip(missing, fitted, strict=True))
-        return [self._begun[at] for at in which]
-
-    def starts(self) -> Iterator[Start]:
-        """What models may trust, in the order in which to try it. Every label comes first; but half of the rows, or of
-        each class, where such a model explains the labels it has not seen significantly better."""
-        compared = range(self.folds if self.judges.small else 1)
-        self.begin([(start, g) for start in STARTS for g in compared])
-        rows = self.judges.some(np.flatnonzero((self.judges.s > 0) & (self.fold < len(compared))), SAMPLE)
-        likelihood = {start: self._likelihood(self.begin([(start, g) for g in compared]), rows) for start in STARTS}
-        first = TRUSTING
-        for start in STARTS[1:]:
-            gain = likelihood[start] - likelihood[first]
-            first = start if significant(gain, self.judges.s[rows], SIGNIFICANT) else first
-        yield from sorted(STARTS, key=lambda start: start != first)
+        self.begun.update(zip(missing, fitted, strict=True))
+        return [self.begun[at] for at in which]
 
     def judged_from(self, start: Start, to_beat: Floats | None = None) -> JudgedLabels:
         """The verdict by models that begin so. Those that trust half of some rows are fitted to all only with the
         noise allowed for; or where there turns out to be none."""
-        first = self.begin([(start, g) for g in range(self.folds)])
+        models = self.begin([(start, g) for g in range(self.folds)])
+        further = [g for g in range(self.folds) if self.sampled[g] is not self.others[g]]
         if start in STARTS[1:]:
-            judged = self.judge(first, to_beat)
-            if not (judged.verdict.clean and self.sampled[0] is not self.others[0]):
+            judged = self.judge(models, to_beat)
+            if not (judged.verdict.clean and further):
                 return judged
-        return self.judge(jobs(partial(self._further, start), enumerate(first), self.n_jobs), to_beat)
+        fitted = jobs(self.judges.trimmed, [(start, self.others[g], models[g]) for g in further], self.n_jobs)
+        for g, x in zip(further, fitted, strict=True):
+            models[g] = x
+        return self.judge(models, to_beat)
 
-    def judge(self, models: list[Array], to_beat: Floats | None = None) -> JudgedLabels:
+    def judge(self, models: list[Array], to_beat: Floats | None) -> JudgedLabels:
         """The verdict by these models and by flexible ones; also by boosting, where many labels are in doubt and it
         explains those it has not seen significantly better."""
         judged = self._judged_with(models, self.flexible, to_beat)
@@ -195,23 +187,11 @@ class _CrossFit:
         verdict = label_verdict([self.predict(models), *flexible], judges.labels, judges.s, corrected, to_beat)
         return JudgedLabels(verdict, sum(models) / len(models))
 
-    def predict(self, models: list[Array]) -> Floats:
-        """Predictions (n, K), each by the model of its fold."""
-        if len(models) == 1:
-            return self.judges.predict(models[0])
-        z = np.empty((len(self.fold), self.judges.K))
+    def predict(self, models: list[Array], rows: Rows | None = None) -> Floats:
+        """Predictions (m, K) of these rows, or of all, each by the model of its fold."""
+        rows = np.arange(len(self.fold)) if rows is None else rows
+        z = np.empty((len(rows), self.judges.K))
         for g, x in enumerate(models):
-            rows = np.flatnonzero(self.fold == g)
-            z[rows] = self.judges.predict(x, rows)
+            own = np.flatnonzero(self.fold[rows] == g)
+            z[own] = self.judges.predict(x, rows[own])
         return z
-
-    def _further(self, start: Start, g: int, x: Array) -> Array:
-        """The first model of fold g, fitted to all of its rows."""
-        return x if self.sampled[g] is self.others[g] else self.judges.trimmed(start, self.others[g], x)
-
-    def _likelihood(self, models: list[Array], rows: Rows) -> Floats:
-        """log P(label | x) of these rows, which lie in the folds of these models."""
-        each = [np.flatnonzero(self.fold[rows] == g) for g in range(len(models))]
-        z = np.concatenate([self.judges.predict(x, rows[at]) for x, at in zip(models, each, strict=True)])
-        z, labels = z[np.argsort(np.concatenate(each))], self.judges.labels[rows]
-        return estimate_noise([z], labels, self.judges.s[rows], largest=False).log_likelihood([z], labels)

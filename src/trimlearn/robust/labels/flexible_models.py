@@ -17,8 +17,16 @@ from sklearn.utils.extmath import randomized_svd
 from trimlearn.robust.distinct import Hashes, row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.column_bounds import ColumnBounds, column_bounds
-from trimlearn.robust.labels.flexible import DRAWN, FEATURES, LEAST, NEIGHBOURS, POWERS, ROWS, TREES_OF_MANY
-from trimlearn.robust.labels.neighbours import neighbour_votes
+from trimlearn.robust.labels.flexible import (
+    DRAWN,
+    FEATURES,
+    LEAST,
+    NEIGHBOURS,
+    POWERS,
+    ROWS,
+    TREES_OF_MANY,
+    neighbour_votes,
+)
 from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels
 
 __all__ = ["FlexibleModels", "calibrated"]

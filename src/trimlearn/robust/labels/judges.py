@@ -7,6 +7,7 @@ them; and of very many, some are all that it sees.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -63,52 +64,53 @@ MEDIUM_PASSES = _Passes(start=40.0, further=10.0, correction=20.0)  # where thes
 SMALL_PASSES = _Passes(start=30.0, further=30.0, correction=60.0)  # where passes cost next to nothing
 
 
-@dataclass(frozen=True)
 class Judges:
-    """Fits that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖², to rows that are named; x is a NumPy array."""
+    """Fits that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖², to rows that are named; x is a NumPy array.
 
-    loss: Softmax | Logistic
-    labels: Labels
-    s: Floats
-    C: float
-    method: Method | None
-    seed: int
-    tol: float
+    V: the rows, on a device where they have a copy there, which is where the fits take place. K: how many classes there
+    are. small: whether passes cost next to nothing, over all rows, so that fits to few of them are like those to many.
+    most: rows that a fit may see.
+    """
 
-    @classmethod
-    def of(cls, loss: Softmax | Logistic, labels: Labels, s: Floats, *options: Any) -> Judges:
-        """Where the rows of ``loss`` have a copy on a device, the fits take place there."""
+    def __init__(
+        self,
+        loss: Softmax | Logistic,
+        labels: Labels,
+        s: Floats,
+        C: float,
+        method: Method | None,
+        seed: int,
+        tol: float,
+    ) -> None:
         there = copy_on_device(loss.linear.storage.V)
-        return cls(loss if there is None else _of(loss, there, labels), labels, s, *options)
-
-    @property
-    def V(self) -> Any:
-        """The rows, where they lie."""
-        return self.loss.linear.storage.V
-
-    @property
-    def K(self) -> int:
-        """How many classes there are."""
-        return self.loss.linear.K or 2
-
-    def predict(self, x: Array, rows: Rows | None = None) -> Floats:
-        """Predictions (m, K) of these rows, or of all."""
-        index = None if rows is None else index_like(rows, self.loss.like)
-        return two_columns(to_numpy(self.loss.linear.predict(asarray_like(x, self.loss.like), index)))
+        self.loss = loss if there is None else _of(loss, there, labels)
+        self.labels, self.s, self.C, self.method, self.seed = labels, s, C, method, seed
+        self.V, self.K = self.loss.linear.storage.V, loss.linear.K or 2
+        self.small = loss.n * prod(loss.x_shape) <= SMALL
+        self.most = max(SAMPLE, COPIED // self.loss.linear.storage.row_bytes)
+        self._passes = SMALL_PASSES if self.small else LARGE_PASSES if is_large(loss) else MEDIUM_PASSES
+        self._solve = partial(solve, tol=tol, seed=seed)
 
     def trimmed(self, start: Start, rows: Rows, x0: Array | None = None) -> Array:
         """The model that fits the best of these rows, the share and how as ``start`` says; from x0, if given."""
         share, balanced = start
-        loss = _of(self.loss, self._taken(rows), self.labels[rows])
         h = share * float(self.s[rows].sum())
         r1 = GroupCappedSimplex(self.labels[rows], h) if balanced else CappedSimplex(h)
         most = self._passes.start if share < 1 or self.small else self._passes.start / 2
-        return self._solved(loss, r1, rows, most if x0 is None else self._passes.further, x0)
+        problem = self._problem(_of(self.loss, self._taken(rows), self.labels[rows]), r1, rows)
+        passes = most if x0 is None else self._passes.further
+        return to_numpy(self._solve(problem, self._chosen(problem), x0=x0, max_passes=passes).x)
 
     def corrected(self, T: Floats, rows: Rows, x0: Array) -> Array:
         """The model of these rows, from x0, by a likelihood in which labels are mistaken as T says."""
         loss = Mislabelled(self._taken(rows), self.labels[rows], T, intercept=self.loss.linear.intercept)
-        return self._solved(loss, AllOnes(), rows, self._passes.correction, x0)
+        problem = self._problem(loss, AllOnes(), rows)
+        return to_numpy(self._solve(problem, self._chosen(problem), x0=x0, max_passes=self._passes.correction).x)
+
+    def predict(self, x: Array, rows: Rows) -> Floats:
+        """Predictions (m, K) of these rows."""
+        z = self.loss.linear.predict(asarray_like(x, self.loss.like), index_like(rows, self.loss.like))
+        return two_columns(to_numpy(z))
 
     def some(self, rows: Rows, most: int) -> Rows:
         """At most about so many of these rows, each class with the same share of its own, and with one at least."""
@@ -119,36 +121,19 @@ class Judges:
         evenly = np.linspace(0, len(rows) - 1, most).astype(np.int64)
         return np.sort(by_class[np.union1d(first, evenly)])
 
-    @property
-    def most(self) -> int:
-        """Rows that a fit may see."""
-        return max(SAMPLE, COPIED // self.loss.linear.storage.row_bytes)
-
     def _taken(self, rows: Rows) -> Any:
         if len(rows) == self.loss.n:
             return self.V
         return self.V[rows] if is_sparse(self.V) else namespace(self.V).take(self.V, index_like(rows, self.V), axis=0)
 
-    def _solved(self, loss: PredictionLoss, r1: WeightSet, rows: Rows, passes: float, x0: Array | None) -> Array:
+    def _problem(self, loss: PredictionLoss, r1: WeightSet, rows: Rows) -> Problem:
         s = self.s[rows]
-        problem = Problem(loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), None if np.all(s == 1) else s)
-        return to_numpy(solve(problem, self._chosen(loss), x0=x0, max_passes=passes, tol=self.tol, seed=self.seed).x)
+        return Problem(loss, r1, Ridge(1.0 / (self.C * float(s.sum()))), None if np.all(s == 1) else s)
 
-    @property
-    def small(self) -> bool:
-        """Whether passes cost next to nothing: over all rows, so that fits to few of them are like those to many."""
-        return self.loss.n * prod(self.loss.x_shape) <= SMALL
-
-    @property
-    def _passes(self) -> _Passes:
-        if self.small:
-            return SMALL_PASSES
-        return LARGE_PASSES if is_large(self.loss) else MEDIUM_PASSES
-
-    def _chosen(self, loss: PredictionLoss) -> Method | None:
+    def _chosen(self, problem: Problem) -> Method | None:
         """How to fit: None leaves it to `trimlearn.solve`, which would take few rows of many for a small problem."""
-        parameters = prod(loss.x_shape)
-        if self.method is not None or not loss.n * parameters <= SMALL:
+        parameters = prod(problem.loss.x_shape)
+        if self.method is not None or not problem.n * parameters <= SMALL:
             return self.method
         if not self.small:
             return svrg()

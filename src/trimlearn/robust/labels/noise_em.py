@@ -150,29 +150,31 @@ class NoiseFit:
         return state
 
     def _step(self, state: NoiseState, price: float | None) -> NoiseState:
-        m, T = len(state.beta), state.matrix.T
+        """A new T by the rows expected of each class; for β ≥ 0 and b one Newton step on the expected complete
+        log-likelihood, which is concave in them, and the prior, whose curvature is 1."""
+        beta, b, matrix, m = state.beta, state.b, state.matrix, len(state.beta)
         sums = self._sums if self._there is None else self._there.sums
-        N, H, g, likelihood = sums(state.beta, state.b, T)
-        beta, b = _calibrated(H, g, state.beta, state.b)
-        pull = state.beta - 1 / m
-        posterior = likelihood - 0.5 * float(pull @ pull) - 0.5 * float(state.b @ state.b)
-        matrix = state.matrix if price is None else state.matrix.renewed(N, price)
-        return NoiseState(beta, b, matrix, N.sum(axis=1) / N.sum(), posterior)
+        N, H, g, likelihood = sums(beta, b, matrix.T)
+        pull = np.concatenate([beta - 1 / m, b])
+        d = np.linalg.solve(H + np.eye(len(g)), g - pull)
+        return NoiseState(
+            np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0),
+            b + np.clip(d[m:], -2 * STEP, 2 * STEP),
+            matrix if price is None else matrix.renewed(N, price),
+            N.sum(axis=1) / N.sum(),
+            likelihood - 0.5 * float(pull[:m] @ pull[:m]) - 0.5 * float(b @ b),
+        )
 
     def _sums(self, beta: Floats, b: Floats, T: Floats) -> tuple[Floats, Floats, Floats, float]:
         """What a step needs of all rows: how many of class k are labelled j; curvature and slope of the expected
         complete log-likelihood in (β, b); and the log-likelihood."""
         # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
-        K, s = len(b), self.s
-        p = softmax(np.tensordot(beta, self.z, 1) + b)
+        z, s, m, K = self.z, self.s, len(self.z), len(b)
+        p = softmax(np.tensordot(beta, z, 1) + b)
         joint = p * T.T[self.labels]
         seen = np.maximum(joint @ np.ones(K), 1e-300)
         r = joint / seen[:, None]  # P(class | x, label)
         N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
-        return N, *self._derivatives(p, r), float(s @ np.log(seen))
-
-    def _derivatives(self, p: Floats, r: Floats) -> tuple[Floats, Floats]:
-        z, s, m, K = self.z, self.s, len(self.z), p.shape[1]
         weighted, H = p * s[:, None], np.empty((m + K, m + K))
         parts = [weighted * zi for zi in z]
         means = [(part @ np.ones(K)) / s for part in parts]
@@ -182,15 +184,8 @@ class NoiseFit:
             H[i, m:] = H[m:, i] = np.ones(len(s)) @ part - means[i] @ weighted
         H[m:, m:] = np.diag(s @ p) - weighted.T @ p
         off = (r - p) * s[:, None]
-        return H, np.concatenate([[np.vdot(off, zi) for zi in z], off.T @ np.ones(len(s))])
-
-
-def _calibrated(H: Floats, g: Floats, beta: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """One Newton step on β ≥ 0 and b for the expected complete log-likelihood, which is concave in them, and the
-    prior, whose curvature is 1."""
-    m = len(beta)
-    d = np.linalg.solve(H + np.eye(len(g)), g - np.concatenate([beta - 1 / m, b]))
-    return np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0), b + np.clip(d[m:], -2 * STEP, 2 * STEP)
+        g = np.concatenate([[np.vdot(off, zi) for zi in z], off.T @ np.ones(len(s))])
+        return N, H, g, float(s @ np.log(seen))
 
 
 def centred(z: Any) -> Array:

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.jobs import jobs
+from trimlearn._utils.threads import jobs
 from trimlearn.robust.regression.elastic_net import Floats, elastic_net
 from trimlearn.robust.regression.sparse import HonestFit, Mask, Rows
 
