@@ -113,6 +113,17 @@ def test_both_steps_are_those_of_the_products(name: str, stored: str) -> None:
     near(change, loss.linear.adjoint((r[rows] - old[rows]) * share[:, None], rows))
 
 
+@pytest.mark.parametrize("K", [2, 3, 8, 10, 15, 16, 17, 37])
+def test_predictions_of_any_width_over_sparse_rows(K: int) -> None:
+    loss = LeastSquares(STORED["CSR"], RNG.normal(size=(N, K)), **LAYER)
+    x, c, table = model(loss), RNG.random(N), np.empty((N, K))
+    f, r = loss.evaluate(loss.linear.predict(x))
+    found, gradient = made(loss).evaluate(x, c, table)
+    near(found, f)
+    near(table, r)
+    near(gradient, loss.gradient(x, c))
+
+
 @pytest.mark.parametrize("form", ["algebraic", "printed"])
 def test_homographies(form: str) -> None:
     loss = Homography(np.ascontiguousarray(DENSE[:, :2]), DENSE[:, 2:4], form=form)

@@ -12,6 +12,7 @@ from numba.extending import register_jitable
 from trimlearn.kernels.dense import LINE
 from trimlearn.kernels.machine import prefetch
 from trimlearn.kernels.phi import phi
+from trimlearn.kernels.vectors import WIDEST, add_outer, add_product
 
 __all__ = ["difference", "evaluate"]
 
@@ -22,44 +23,33 @@ AHEAD = 2  # rows that are asked for before they are needed
 
 @register_jitable(fastmath=IN_ORDER)
 def _predict(data, indices, begin, end, W, offset, z, q):
-    """z[q] ← offset + Σ v W[j] over the entries of a row; four at a time, else each would wait for the sum so far."""
+    """z[q] ← offset + Σ v W[j] over the entries of a row."""
     K = W.shape[1]
-    fours = end - (end - begin) % 4
     for k in range(K):
         z[q, k] = offset[k]
-    if K == 1:
-        zero = z.dtype.type(0)
-        za, zb, zc, zd = z[q, 0], zero, zero, zero
-        for at in range(begin, fours, 4):
-            za += data[at] * W[uint64(indices[at]), 0]
-            zb += data[at + 1] * W[uint64(indices[at + 1]), 0]
-            zc += data[at + 2] * W[uint64(indices[at + 2]), 0]
-            zd += data[at + 3] * W[uint64(indices[at + 3]), 0]
-        z[q, 0] = (za + zb) + (zc + zd)
-    else:
-        for at in range(begin, fours, 4):
-            a, b, c, d = uint64(indices[at]), uint64(indices[at + 1]), uint64(indices[at + 2]), uint64(indices[at + 3])
-            va, vb, vc, vd = data[at], data[at + 1], data[at + 2], data[at + 3]
-            for k in range(K):
-                z[q, k] += va * W[a, k] + vb * W[b, k] + vc * W[c, k] + vd * W[d, k]
+    if K > 1:
+        for k in range(0, K, WIDEST):
+            add_product(data, indices, begin, end, W, k, min(WIDEST, K - k), z, q)
+        return
+    fours = end - (end - begin) % 4  # four at a time, else each would wait for the sum so far
+    zero = z.dtype.type(0)
+    za, zb, zc, zd = z[q, 0], zero, zero, zero
+    for at in range(begin, fours, 4):
+        za += data[at] * W[uint64(indices[at]), 0]
+        zb += data[at + 1] * W[uint64(indices[at + 1]), 0]
+        zc += data[at + 2] * W[uint64(indices[at + 2]), 0]
+        zd += data[at + 3] * W[uint64(indices[at + 3]), 0]
+    za = (za + zb) + (zc + zd)
     for at in range(fours, end):
-        j, v = uint64(indices[at]), data[at]
-        for k in range(K):
-            z[q, k] += v * W[j, k]
+        za += data[at] * W[uint64(indices[at]), 0]
+    z[q, 0] = za
 
 
 @register_jitable(fastmath=IN_ORDER)
 def _add(data, indices, begin, end, r, q, G):
     K = G.shape[1]
-    if K == 1:
-        part = r[q, 0]
-        for at in range(begin, end):
-            G[uint64(indices[at]), 0] += data[at] * part
-        return
-    for at in range(begin, end):
-        j, v = uint64(indices[at]), data[at]
-        for k in range(K):
-            G[j, k] += v * r[q, k]
+    for k in range(0, K, WIDEST):
+        add_outer(data, indices, begin, end, r, q, k, min(WIDEST, K - k), G)
 
 
 @register_jitable
@@ -85,6 +75,7 @@ def rows_difference(V, index, W, offset, rows, old, c, new, G, total):
     data, indices, indptr = V
     K, m, tile = W.shape[1], len(index), _tile(data, indptr, W)
     z, r = np.empty((tile, K), W.dtype), np.empty((tile, K), W.dtype)
+    sums = np.zeros(K)  # of this thread alone: total may share its cache line with other threads'
     for start in range(0, m, tile):
         size = min(tile, m - start)
         for q in range(size):
@@ -98,8 +89,9 @@ def rows_difference(V, index, W, offset, rows, old, c, new, G, total):
             for k in range(K):
                 new[start + q, k] = r[q, k]
                 r[q, k] = (r[q, k] - old[i, k]) * share
-                total[k] += r[q, k]
+                sums[k] += r[q, k]
             _add(data, indices, indptr[i], indptr[i + 1], r, q, G)
+    total += sums
 
 
 @register_jitable(fastmath=IN_ORDER)
@@ -108,6 +100,7 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
     data, indices, indptr = V
     K, m, tile = W.shape[1], len(f), _tile(data, indptr, W)
     z, part = np.empty((tile, K), W.dtype), np.empty((1, K), W.dtype)
+    sums = np.zeros(K)  # of this thread alone: total may share its cache line with other threads'
     for start in range(0, m, tile):
         size = min(tile, m - start)
         for q in range(size):
@@ -119,8 +112,9 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
             if share != 0:
                 for k in range(K):
                     part[0, k] = r[start + q, k] * share
-                    total[k] += part[0, k]
+                    sums[k] += part[0, k]
                 _add(data, indices, indptr[i], indptr[i + 1], part, 0, G)
+    total += sums
 
 
 @njit(nogil=True, cache=True, fastmath=IN_ORDER)

@@ -87,6 +87,7 @@ def rows_difference(V, index, W, offset, rows, old, c, new, G, total):
     """G += Σ c (∇φᵢ(zᵢ) − oldᵢ) vᵢᵀ and total += Σ c (∇φᵢ(zᵢ) − oldᵢ) over the rows ``index``; new ← ∇φᵢ(zᵢ)."""
     K, m = W.shape[0], len(index)
     z, r = np.empty((TILE, K), W.dtype), np.empty((TILE, K), W.dtype)
+    sums = np.zeros(K)  # of this thread alone: total may share its cache line with other threads'
     _ask_for(V, index, 0, AHEAD, old)
     for start in range(0, m, TILE):
         size = min(TILE, m - start)
@@ -102,8 +103,9 @@ def rows_difference(V, index, W, offset, rows, old, c, new, G, total):
             for k in range(K):
                 new[start + q, k] = r[q, k]
                 r[q, k] = (r[q, k] - old[i, k]) * share
-                total[k] += r[q, k]
+                sums[k] += r[q, k]
         _add(V, a, b, d, e, r, G)
+    total += sums
 
 
 @register_jitable(fastmath=FAST)
@@ -114,6 +116,7 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
     """
     K, m = W.shape[0], len(f)
     z, part = np.empty((TILE, K), W.dtype), np.empty((TILE, K), W.dtype)
+    sums = np.zeros(K)  # of this thread alone: total may share its cache line with other threads'
     for start in range(0, m, TILE):
         size, i = min(TILE, m - start), first + start
         last = i + size - 1
@@ -126,8 +129,9 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
             share = c[start + q]
             for k in range(K):
                 part[q, k] = r[start + q, k] * share if share != 0 else 0.0
-                total[k] += part[q, k]
+                sums[k] += part[q, k]
         _add(V, i, b, d, e, part, G)
+    total += sums
 
 
 @njit(nogil=True, cache=True, fastmath=FAST)

@@ -123,9 +123,10 @@ class Fused:
 
     def _room(self, b: int, x: np.ndarray) -> Any:
         if self._scratch is None or len(self._scratch.drawn) != b:
-            from trimlearn.kernels.stretch_data import COLUMNS, StretchRoom
+            from trimlearn.kernels.stretch_data import StretchRoom, columns_of_block
 
-            K, pieces, blocks, dtype = self._loss.K, self._pieces(b), -(-self._loss.linear.p // COLUMNS), x.dtype
+            K, p, pieces, dtype = self._loss.K, self._loss.linear.p, self._pieces(b), x.dtype
+            blocks = -(-p // columns_of_block(p))
             self._scratch = StretchRoom(
                 u=np.empty(b + 1),
                 drawn=np.empty(b, np.int64),
@@ -142,6 +143,7 @@ class Fused:
                 meeting=np.zeros(16, np.int64),
                 claims=np.zeros(8 * (pieces + 1), np.int64),
                 blocks=np.zeros(8 * blocks, np.int64),
+                columns=columns_of_block(p),
             )
         return self._scratch
 

@@ -20,7 +20,6 @@ from trimlearn.kernels.machine import LINE, atomic_add, barrier
 from trimlearn.kernels.rows import count, draw, uniforms
 from trimlearn.kernels.stretch_data import (
     AGAIN,
-    COLUMNS,
     EVALUATED,
     IDLE,
     LIMIT,
@@ -113,11 +112,11 @@ def _add_run(G, begin, end):
 
 
 @register_jitable
-def _add_up(G, block, sparse):
-    """G[0] ← the sum of all pieces but the last, in a block."""
+def _add_up(G, block, columns, sparse):
+    """G[0] ← the sum of all pieces but the last, in a block of so many columns."""
     flat = G.reshape(len(G), -1)
     p, K = (G.shape[1], G.shape[2]) if sparse else (G.shape[2], G.shape[1])
-    begin, end = block * COLUMNS, min(p, (block + 1) * COLUMNS)
+    begin, end = block * columns, min(p, (block + 1) * columns)
     if sparse:
         _add_run(flat, begin * K, end * K)
     else:
@@ -126,15 +125,20 @@ def _add_up(G, block, sparse):
 
 
 @register_jitable(fastmath=dense.FAST)
-def _unfold(G, r, model, block, sparse, out):
+def _unfold(G, r, model, block, columns, sparse, out):
     """out ← Σ rᵢaᵢᵀ from G = Σ rᵢvᵢᵀ and r = Σ rᵢ, in one block. Returns how many rows of x that are."""
     p, K = len(model.center), model.x.shape[1]
-    begin, end = block * COLUMNS, min(p, (block + 1) * COLUMNS)
+    begin, end = block * columns, min(p, (block + 1) * columns)
     center, per_scale = model.center, model.per_scale
-    for k in range(K):
-        total = out.dtype.type(r[k])
+    if sparse and K > 1:  # in the order of memory
         for j in range(begin, end):
-            out[j - begin, k] = ((G[j, k] if sparse else G[k, j]) - total * center[j]) * per_scale[j]
+            for k in range(K):
+                out[j - begin, k] = (G[j, k] - out.dtype.type(r[k]) * center[j]) * per_scale[j]
+    else:
+        for k in range(K):
+            total = out.dtype.type(r[k])
+            for j in range(begin, end):
+                out[j - begin, k] = ((G[j, k] if sparse else G[k, j]) - total * center[j]) * per_scale[j]
     if end < p or len(model.x) == p:
         return end - begin
     for k in range(K):  # the intercept, in the last block
@@ -146,14 +150,14 @@ def _unfold(G, r, model, block, sparse, out):
 def _estimate(law, model, scratch, n, block, sparse, main, rest):
     """main ← what x moves along, the mean of y included, in one block of columns, whose sums are ready; that mean is
     renewed with D = I. rest: room for what rows drawn again make of it. Returns how many rows of x these are."""
-    G, totals = scratch.G, scratch.totals
-    _add_up(G, block, sparse)
+    G, totals, columns = scratch.G, scratch.totals, scratch.columns
+    _add_up(G, block, columns, sparse)
     last = len(G) - 1
-    rows = _unfold(G[0], totals[:last].sum(axis=0), model, block, sparse, main)
-    at = slice(block * COLUMNS, block * COLUMNS + rows)
+    rows = _unfold(G[0], totals[:last].sum(axis=0), model, block, columns, sparse, main)
+    at = slice(block * columns, block * columns + rows)
     g, mean, check = main[:rows].reshape(-1), model.mean[at].reshape(-1), 0.0
     if law.renews:
-        _unfold(G[last], totals[last], model, block, sparse, rest)
+        _unfold(G[last], totals[last], model, block, columns, sparse, rest)
         again, before, share = rest[:rows].reshape(-1), scratch.before[1][at].reshape(-1), g.dtype.type(law.b / n)
         before[:] = mean
         for i in range(len(g)):
@@ -172,7 +176,7 @@ def _estimate(law, model, scratch, n, block, sparse, main, rest):
 @register_jitable(fastmath=dense.FAST)
 def _move(model, scratch, block, rows, g):
     """x ← prox(x + momentum·(x − previous) − γM⁻¹g), in float64, in one block of columns."""
-    at = slice(block * COLUMNS, block * COLUMNS + rows)
+    at = slice(block * scratch.columns, block * scratch.columns + rows)
     x, old, before, g = model.x[at].reshape(-1), model.previous[at].reshape(-1), scratch.before[0][at], g.reshape(-1)
     size, threshold, shrink = model.size[at].reshape(-1), model.threshold[at].reshape(-1), model.shrink[at].reshape(-1)
     before.reshape(-1)[:] = old
@@ -193,9 +197,16 @@ def _fold(model, scratch, block, sparse):
     for k in range(K):
         offset[k] = model.x[p, k] if len(model.x) > p and block == len(scratch.offsets) - 1 else 0
     x, center, per_scale = model.x, model.center, model.per_scale
+    begin, end = block * scratch.columns, min(p, (block + 1) * scratch.columns)
+    if sparse and K > 1:  # in the order of memory
+        for j in range(begin, end):
+            for k in range(K):
+                W[j, k] = x[j, k] * per_scale[j]
+                offset[k] -= center[j] * W[j, k]
+        return
     for k in range(K):
         total = offset.dtype.type(0)
-        for j in range(block * COLUMNS, min(p, (block + 1) * COLUMNS)):
+        for j in range(begin, end):
             part = x[j, k] * per_scale[j]
             total += center[j] * part
             if sparse:
@@ -232,7 +243,8 @@ def run(
     found, n, blocks, K = scratch.found, len(w), len(scratch.offsets), table.shape[1]
     drawer = threads - 1
     offset = np.empty(K, scratch.W.dtype)
-    main, rest = np.empty((COLUMNS + 1, K), scratch.W.dtype), np.empty((COLUMNS + 1, K), scratch.W.dtype)
+    room = (scratch.columns + 1, K)
+    main, rest = np.empty(room, scratch.W.dtype), np.empty(room, scratch.W.dtype)
     _numbers(law, 0, n, scratch, thread, threads)
     for block in range(thread, blocks, threads):
         _fold(model, scratch, block, sparse)

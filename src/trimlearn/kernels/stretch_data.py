@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["COLUMNS", "Law", "MovingPoint", "StretchRoom"]
+__all__ = ["Law", "MovingPoint", "StretchRoom", "columns_of_block"]
 
 OPEN, W_NEXT, LIMIT = 0, 1, 2  # why a stretch ends
 NEXT, OVERFLOW = 0, 1  # places in StretchRoom.found: that of the step to come; whether x is no longer finite
 STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0
 ROWS, IDLE, AGAIN = 5, 6, 7  # of the batch drawn last: its rows, its draws of weight 0, its rows drawn more than once
-COLUMNS = 64  # in a block: four cache lines of float32 for each number of a prediction, so that threads share none
+COLUMNS = 64  # in a block, or a multiple: four cache lines of float32, so that threads share none
+BLOCKS = 64  # at most: four for each of the 16 pieces that rows are cut into, and each costs a microsecond
+
+
+def columns_of_block(p: int) -> int:
+    """How many of p columns are moved at a time: by p alone, so that any number of threads gives the same bits."""
+    return COLUMNS * max(1, -(-p // (COLUMNS * BLOCKS)))
 
 
 class Law(NamedTuple):
@@ -58,3 +64,4 @@ class StretchRoom(NamedTuple):
     meeting: Any  # see `trimlearn.kernels.machine.barrier`
     claims: Any  # an int64 for each piece, a cache line apart: 0 until a thread takes it
     blocks: Any  # the same for each block
+    columns: int  # of x in a block
