@@ -97,7 +97,7 @@ paper: $(VENV)/.dev
 # R's robustbase joins in where it is installed (Debian: r-base-core, r-cran-robustbase).
 bench: $(VENV)/.dev
 	$(PIP) -c constraints.txt -e ".[bench]"
-	for name in floor rates growth small peers large battery probability trust walk; do $(BIN)/python -m benchmarks $$name || exit 1; done
+	for name in floor cores rates growth small peers large battery probability trust walk; do $(BIN)/python -m benchmarks $$name || exit 1; done
 	$(BIN)/python -m benchmarks report
 
 clean:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from benchmarks import (
     battery,
+    cores,
     dirty,
     floor,
     gpu,
@@ -33,6 +34,11 @@ Options = argparse.Namespace
 def _floor(options: Options) -> Result:
     data = digits(options.data, options.quick)
     return floor.run(data, repetitions=2, passes=4) if options.quick else floor.run(data)
+
+
+def _cores(options: Options) -> Result:
+    data = digits(options.data, options.quick)
+    return cores.run(data, repetitions=1) if options.quick else cores.run(data)
 
 
 def _gpu(options: Options) -> Result:
@@ -93,6 +99,7 @@ def _scale(options: Options) -> Result:
 
 BENCHMARKS: dict[str, Callable[[Options], Result]] = {
     "floor": _floor,
+    "cores": _cores,
     "gpu": _gpu,
     "rates": _rates,
     "growth": _growth,

@@ -20,6 +20,7 @@ Every figure is measured, on the machine named beside it, and every ratio is tak
 not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To read the figures again:
 
     python -m benchmarks floor      # three minutes: what a step costs beside the matrix products
+    python -m benchmarks cores      # a minute: the same on one thread, two, four, … up to all cores
     python -m benchmarks gpu        # two minutes on a CUDA device: the same fits there
     python -m benchmarks rates      # some fifteen minutes: passes to an objective, against the rivals
     python -m benchmarks growth     # some four minutes: how the work grows with n
@@ -34,11 +35,11 @@ not met says so. A pass is n residuals evaluated, as in `Solution.passes`. To re
     python -m benchmarks walk       # seconds: how many files and functions a fit visits
     python -m benchmarks report     # this page
 
-`floor`, `gpu`, `rates`, `peers` and `trust` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data; `peers`
-reads the classics of robust statistics there as well, `trust` the tables of tabular/, `dirty` one of regression/.
-`--quick` tries each of them in seconds, on small data; `--parts` runs some parts of `peers` or of `trust`. Let nothing
-else run on the machine: BLAS threads that wait for a busy core make all of it several times slower, and not evenly.
-Counts of passes and of gradients do not depend on that.
+`floor`, `cores`, `gpu`, `rates`, `peers` and `trust` read MNIST from `--data`, `$TRIMLEARN_DATA` or ../shared/data;
+`peers` reads the classics of robust statistics there as well, `trust` the tables of tabular/, `dirty` one of
+regression/. `--quick` tries each of them in seconds, on small data; `--parts` runs some parts of `peers` or of `trust`.
+Let nothing else run on the machine: BLAS threads that wait for a busy core make all of it several times slower, and not
+evenly. Counts of passes and of gradients do not depend on that.
 """
 
 TEXTS = {
@@ -63,6 +64,13 @@ What limits it:
 - The loop keeps partial sums for each piece of a step, which is what the memory is above what was allowed.
 - Binary labels: 22 of 29 passes are the continuation's, and a row of 50 numbers that is drawn costs more than one read
   in order.
+""",
+    "cores": """## Cores: what more threads are good for
+
+The steps of the floor on one thread, two, four, … up to all cores, with h = 0.7 n. "Without rows" is a pass of x-steps
+in which all weights are 0: draws, the move of x, the sums over pieces, and the threads' waiting for one another.
+"By Amdahl's law": that, and the rest of what one thread takes divided by the threads. "Weights alone": the h smallest
+losses, and the sums that follow.
 """,
     "gpu": """## On a GPU
 

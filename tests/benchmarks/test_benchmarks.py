@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import floor, floor_cases, growth, rates, report, small
+from benchmarks import cores, floor, floor_cases, growth, rates, report, small
 from benchmarks.__main__ import main
 from benchmarks.common import Digits, Part, Result, Table, Target, gather, interleave, render, save
 from trimlearn.smart import svrg
@@ -41,12 +41,12 @@ def tiny() -> Digits:
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Every benchmark by its command, on small data, and what it wrote."""
     out = tmp_path_factory.mktemp("results")
-    for name in ("floor", "rates", "growth", "small", "battery"):
+    for name in ("floor", "cores", "rates", "growth", "small", "battery"):
         assert main([name, "--quick", "--out", str(out)]) == 0
     return {path.stem: json.loads(path.read_text()) for path in out.glob("*.json")}
 
 
-@pytest.mark.parametrize("name", ["floor", "rates", "growth", "small", "battery"])
+@pytest.mark.parametrize("name", ["floor", "cores", "rates", "growth", "small", "battery"])
 def test_files(written: dict[str, Any], name: str) -> None:
     found = written[name]
     assert set(found) == {"benchmark", "machine", "settings", "targets", "tables"}
@@ -158,6 +158,24 @@ def test_floor_passes_are_passes(tiny: Digits) -> None:
     anchored = bench.anchored()
     bench.w_step(anchored)
     assert not anchored.record.restored
+
+
+def test_cores_time_steps_that_read_no_row(tiny: Digits, monkeypatch: pytest.MonkeyPatch) -> None:
+    evaluated = []
+
+    def counted(reference: Any, tasks: Any, repetitions: int) -> Any:
+        for prepare, task in list(tasks.values())[:2]:
+            engine = task.__self__.engine
+            before = engine.counts.gradients
+            task(prepare())
+            evaluated.append(engine.counts.gradients - before)
+        return interleave(reference, tasks, repetitions)
+
+    monkeypatch.setattr(cores, "interleave", counted)
+    (table,) = cores.run(tiny, repetitions=1).tables
+    assert evaluated[0] > 0.85 * 300
+    assert evaluated[1] == 0
+    assert [row[0] for row in table.rows] == [2**k for k in range(len(table.rows))]
 
 
 def test_peak_counts_bytes() -> None:
