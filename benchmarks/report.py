@@ -55,8 +55,8 @@ What limits it:
   code that numba has compiled (`trimlearn.kernels`), where the two products read V twice. All x-steps between two
   w-steps are one compiled loop, draws and prox included (`trimlearn.engines.stretch`), so that no thread waits for the
   interpreter. On 16 cores of another machine x-steps took 1.6 to 1.8 of the products, and a w-step 1.0 to 1.2, while
-  threads still wrote to one another's cache lines: two threads whose sums lie side by side took 1.5 times as long for
-  it. `python -m benchmarks cores` says what they take now.
+  threads still wrote to one another's cache lines: two threads whose sums lie side by side took 1.1 to 1.5 times as
+  long for it. `python -m benchmarks cores` says what they take now.
 - "rows drawn before" are steps taken one by one, as all are where numba is missing or the penalty has no compiled prox:
   a few dozen NumPy calls each. saga's steps are of that kind too where examples have weights; rows drawn twice are
   read again.
