@@ -54,14 +54,17 @@ What limits it:
 - A row is read once: its prediction, its residual and its part of the gradient are found while it is in the cache, by
   code that numba has compiled (`trimlearn.kernels`), where the two products read V twice. All x-steps between two
   w-steps are one compiled loop, draws and prox included (`trimlearn.engines.stretch`), so that no thread waits for the
-  interpreter. On 16 cores of another machine x-steps took 1.6 of the products, and a w-step 1.0: the pieces of a step
-  of 1,533 rows are too small for so many threads.
+  interpreter. On 16 cores of another machine x-steps took 1.6 to 1.8 of the products, and a w-step 1.0 to 1.2, while
+  threads still wrote to one another's cache lines: two threads whose sums lie side by side took 1.1 to 1.5 times as
+  long for it. `python -m benchmarks cores` says what they take now.
 - "rows drawn before" are steps taken one by one, as all are where numba is missing or the penalty has no compiled prox:
   a few dozen NumPy calls each. saga's steps are of that kind too where examples have weights; rows drawn twice are
   read again.
 - A w-step needs no second read but for the rows whose weight has changed. The curvature probe of `step="auto"` is a
   handful of products with n^(2/3) rows.
 - The loop keeps partial sums for each piece of a step, which is what the memory is above what was allowed.
+- CSR was read before the K numbers of an entry became one vector. Since then a pass takes 0.55 of the CPU time it took
+  for K = 10 and 0.8 for K = 1, on one thread of a busy machine.
 - Binary labels: 22 of 29 passes are the continuation's, and a row of 50 numbers that is drawn costs more than one read
   in order.
 """,

@@ -431,3 +431,10 @@ def test_leverages_are_updated_as_they_would_be_computed() -> None:
         c = c.copy()
         a, b = rng.choice(np.flatnonzero(c)), rng.choice(np.flatnonzero(c == 0))
         c[a], c[b] = 0.0, 1.0
+
+
+@pytest.mark.parametrize(("r", "starts"), [(1, 50), (4, 321), (5, 652), (9, 1000)])
+def test_no_more_random_starts_than_half_bad_rows_call_for(r, starts):
+    sample = RegressionSample(np.random.default_rng(0).standard_normal((60, r)), np.zeros(60), None, 31)
+    assert lts._count(sample, None) == starts
+    assert lts._count(sample, 7) == 7  # who asks for a number gets it

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from trimlearn.robust.order import (
     hth_smallest,
     keep_smallest,
+    medians,
     shortest_interval,
     weighted_medians,
     weighted_quantile,
@@ -79,3 +80,9 @@ def test_sums_of_weights_are_compared_up_to_rounding():
         assert weighted_medians(values[:, None], np.array(s))[0] == 5.5
     assert weighted_quantile(np.arange(100.0), np.ones(100), 0.07) == 6.0
     assert shortest_interval(values, np.array([0.1, 0.1, 0.7, 0.1]), 0.8) == (5.0, 6.0)
+
+
+@pytest.mark.parametrize("shape", [(1,), (2,), (7,), (10,), (1, 3), (8, 3), (9, 2)])
+def test_medians_are_those_of_numpy(shape):
+    Z = np.random.default_rng(0).standard_normal(shape).round(1)  # with ties
+    assert_array_equal(medians(Z), np.median(Z, axis=0))

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import make_array
 
-__all__ = ["LINE", "atomic_add", "atomic_get", "barrier", "prefetch"]
+__all__ = ["LINE", "atomic_add", "atomic_get", "barrier", "prefetch", "take"]
 
 LEVEL_2 = 2  # of LLVM's localities: into the level-2 cache; a tile of rows would push W out of the first
 LINE = 8  # int64 in a cache line of 64 bytes: what threads count in lies that far apart
@@ -68,6 +68,16 @@ def atomic_get(typingctx, a, i):
         return builder.load_atomic(address, "seq_cst", 8)
 
     return types.int64(a, types.intp), codegen
+
+
+@register_jitable
+def take(claims, i):
+    """Whether no thread has taken i before; now this one has. ``claims``: an int64 for each, a cache line apart.
+
+    Who only looks leaves the line with all who look; who counts takes it away from them.
+    """
+    at = i * LINE
+    return atomic_get(claims, at) == 0 and atomic_add(claims, at, 1) == 0
 
 
 @register_jitable

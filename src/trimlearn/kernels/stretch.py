@@ -16,7 +16,7 @@ from numba import njit, types
 from numba.extending import overload, register_jitable
 
 from trimlearn.kernels import csr, dense
-from trimlearn.kernels.machine import LINE, atomic_add, barrier
+from trimlearn.kernels.machine import barrier, take
 from trimlearn.kernels.rows import count, draw, uniforms
 from trimlearn.kernels.stretch_data import (
     AGAIN,
@@ -83,7 +83,7 @@ def _read(V, rows, table, law, scratch, step, offset, thread, threads):
     parts = pieces + 1 if law.renews else pieces
     for turn in range(parts):
         piece = (thread * pieces // threads + turn) % parts
-        if atomic_add(scratch.claims, piece * LINE, 1) != 0:
+        if not take(scratch.claims, piece):
             continue
         begin, end = (min(m, piece * size), min(m, (piece + 1) * size)) if piece < pieces else (m, m + again)
         G, total = scratch.G[piece], scratch.totals[piece]
@@ -272,7 +272,7 @@ def run(
             _renew(table, scratch, step, m, thread, threads)
         for turn in range(blocks):
             block = (thread * blocks // threads + turn) % blocks
-            if atomic_add(scratch.blocks, block * LINE, 1) == 0:
+            if take(scratch.blocks, block):
                 size = _estimate(law, model, scratch, n, block, sparse, main, rest)
                 _move(model, scratch, block, size, main[:size])
                 _fold(model, scratch, block, sparse)

@@ -9,6 +9,7 @@ import numpy as np
 
 from trimlearn.losses.exact import _least_squares
 from trimlearn.robust.distinct import row_hashes
+from trimlearn.robust.order import medians
 from trimlearn.robust.regression.elemental import RegressionSample
 
 __all__ = ["DistinctRows"]
@@ -80,7 +81,7 @@ class DistinctRows:
         some = slice(None, None, -(-len(self.t) // SOME))
         Q, t, m = self.Q[some], self.t[some], self.m[some]
         lengths = np.einsum("ij,ij->i", Q, Q)
-        central = m * (lengths <= np.median(lengths))
+        central = m * (lengths <= medians(lengths))
         size = _typical(np.abs(t))
         u = size * RegressionSample(Q, np.clip(t / size, -HUGE, HUGE), m, self.total).fit(central[None])[0]
         return u, _typical(np.abs(t - Q @ u))
@@ -128,7 +129,7 @@ class DistinctRows:
 def _typical(values: np.ndarray) -> float:
     """The median of the values that are not 0; 1 where all are."""
     values = values[values > 0]
-    return float(np.median(values)) if len(values) else 1.0
+    return float(medians(values)) if len(values) else 1.0
 
 
 def _positive(values: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
+from trimlearn.robust.order import medians
 from trimlearn.robust.regression.elemental import RegressionSample, ridged
 
 __all__ = ["absolute_start", "completed", "directed_starts", "sensitive_starts"]
@@ -26,7 +27,8 @@ SEES = 1e-6  # size, for Q of unit scale, from which a row sees a direction: far
 def directed_starts(sample: RegressionSample) -> np.ndarray:
     """Fits (B, r) to subsets cut along the axes of Q and of sensitivity, to central rows, and with the l1 norm."""
     lengths = np.einsum("ij,ij->i", sample.Q, sample.Q)
-    central = [sample.m * (lengths <= np.quantile(lengths, share)) for share in (0.25, 0.5, 0.75)]
+    ordered = np.sort(lengths)
+    central = [sample.m * (lengths <= ordered[int(share * (sample.n - 1))]) for share in (0.25, 0.5, 0.75)]
     every = np.broadcast_to(sample.m, (1, sample.n))
     C = np.vstack([every, *central, _cuts(sample, sample.Q[:, :DIRECTIONS]), _sensitive(sample, every[0])])
     U = sample.fit(C)
@@ -35,7 +37,7 @@ def directed_starts(sample: RegressionSample) -> np.ndarray:
 
 def sensitive_starts(sample: RegressionSample, U: np.ndarray) -> np.ndarray:
     """The same from what each u of U explains: rows far from it are left out before sensitivities are taken."""
-    C = [sample.m * (F <= NEAR * np.quantile(F, 0.5)) for F in sample.losses(U)]
+    C = [sample.m * (F <= NEAR * medians(F)) for F in sample.losses(U)]
     return sample.fit(np.vstack([_sensitive(sample, c) for c in C]))
 
 
@@ -98,9 +100,9 @@ def _sensitive(sample: RegressionSample, c: np.ndarray) -> np.ndarray:
 
 def _cuts(sample: RegressionSample, Z: np.ndarray) -> np.ndarray:
     """For every column of Z the masses of its lower half, its upper half and its middle half, (3·columns, n)."""
-    middle = np.median(Z, axis=0)
+    middle = medians(Z)
     far = np.abs(Z - middle)
-    halves = np.stack([Z <= middle, Z >= middle, far <= np.median(far, axis=0)])
+    halves = np.stack([Z <= middle, Z >= middle, far <= medians(far)])
     return np.asarray(halves.transpose(0, 2, 1).reshape(-1, sample.n) * sample.m)
 
 

@@ -24,7 +24,7 @@ RIDGE = 1e-12  # share of the mean curvature that is added, 4,500 eps, so that a
 FEW = 4  # times the rows that changed are at most as many as there are: then changes are the shorter sum, gathered too
 BRACKET = 0.1  # of the last threshold: within it lie a tenth of the rows, and as a rule the next threshold
 BRACKETED = 1_000  # rows from which on that pays
-SINGLE = 1  # systems up to the number of their unknowns are solved one by one: a call costs a microsecond
+SINGLE = 32  # unknowns from which on systems are solved one by one: below, a call takes longer than its arithmetic
 
 
 @final
@@ -185,7 +185,8 @@ def ridged(G: np.ndarray) -> np.ndarray:
 
 
 def _solve(G: np.ndarray, g: np.ndarray) -> np.ndarray:
-    if len(G) * SINGLE > G.shape[1]:
+    unknowns = G.shape[1]
+    if len(G) > (min(2, unknowns) if unknowns < SINGLE else unknowns):
         return np.asarray(np.linalg.solve(ridged(G), g[:, :, None])[:, :, 0])
     return np.stack([_solve_one(H, b) for H, b in zip(G, g, strict=True)])
 
