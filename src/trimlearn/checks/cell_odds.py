@@ -21,6 +21,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.cell_density import CellDensity, places
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
@@ -42,9 +43,6 @@ ROUNDS, STEPS = 3, 60  # of the columns' densities, and of the shares for each: 
 FITS = 3.0  # |score| up to which a corrected value fits: three in a thousand right ones are beyond
 CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule must have of it to be named
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Places = NDArray[np.int16]
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged
 from trimlearn.checks.codes import CODES
 from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
@@ -32,8 +32,6 @@ UNSURE = 0.8  # a probability that other steps of the model might have brought b
 CERTAIN = 0.99  # the probability that −999 among ages stands for missing: nobody knows better
 FINITE = 1e100  # numbers beyond are as good as infinite: nothing is counted in them, and their squares overflow
 LARGEST = 1e6  # of a score: what is further off, or infinite, is as far as that
-
-Floats = NDArray[np.float64]
 
 
 def find_cells(

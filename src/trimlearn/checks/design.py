@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Floats
+from trimlearn._utils.arrays import Array, Floats
 
 if TYPE_CHECKING:
     import pandas as pd

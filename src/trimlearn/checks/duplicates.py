@@ -15,10 +15,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.checks.findings import DuplicateRows
-from trimlearn.checks.row_hashes import Floats, Groups, Hashes, RowHashes, cell_hashes, equal_rows
+from trimlearn.checks.row_hashes import Groups, Hashes, RowHashes, cell_hashes, equal_rows
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
@@ -45,8 +45,6 @@ GRIDS = 4  # twice as wide as that of rounded numbers, each moved by 0 or 1 step
 DEPENDENT = 3  # columns whose steps count each for itself: of more, numbers that depend on each other move together
 FAR_APART = 10  # places for each row: as much memory as a few columns take
 FEW = 20  # rows of a coarse cell that are compared with each other: larger ones tell nothing
-
-Codes = NDArray[np.int64]
 
 
 def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = None) -> tuple[DuplicateRows, ...]:
@@ -145,7 +143,7 @@ def _by_chance(cells: RowHashes, groups: Groups, without: tuple[int, ...]) -> bo
     return two >= TELLING and sum(one.values()) ** 2 * (m - 1) / (2 * m * two) > found
 
 
-def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Codes, same: int) -> float:
+def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Ints, same: int) -> float:
     """How many pairs are the same because numbers were rounded.
 
     On a grid twice as wide pairs that differ by one step fall together too. Where rows are the same by chance, each
@@ -165,7 +163,7 @@ def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Codes, same: 
     return float(np.mean(found)) / (2.0 ** min(len(columns), DEPENDENT) - 1.0)
 
 
-def _in_steps(z: Floats) -> Codes:
+def _in_steps(z: Floats) -> Ints:
     """Numbers in steps of the grid that they were rounded to, from the least on; negative where there is none."""
     known = z[np.isfinite(z)]
     gaps = np.diff(np.unique(known))
@@ -174,7 +172,7 @@ def _in_steps(z: Floats) -> Codes:
     return np.where(np.isfinite(z), np.clip(grid, 0, LIMIT), -3).astype(np.int64)
 
 
-def _count(cells: RowHashes, without: tuple[int, ...], rows: Codes) -> int:
+def _count(cells: RowHashes, without: tuple[int, ...], rows: Ints) -> int:
     """The pairs of rows that are the same but for these columns."""
     return _pairs_of(cells.sums(without)[rows])
 
@@ -217,7 +215,7 @@ def _rounded(cells: RowHashes) -> list[DuplicateRows]:
     return found
 
 
-def _candidates(cells: RowHashes) -> Codes:
+def _candidates(cells: RowHashes) -> Ints:
     """Pairs of rows that fall together in a few coarse columns, (m, 2), by TRIALS choices of these."""
     n, p = cells.codes.shape
     if not cells.numbers or n < 2:
@@ -244,7 +242,7 @@ def _candidates(cells: RowHashes) -> Codes:
     return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), dtype=np.int64)
 
 
-def _how_many(values: Codes) -> Codes:
+def _how_many(values: Ints) -> Ints:
     """How often each of the different values occurs, in their order; sorted only where they are far apart."""
     least = int(values.min())
     if int(values.max()) - least > FAR_APART * len(values):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.checks.findings import WrongCell
 
 __all__ = ["MISSING", "RULES", "UNUSUAL", "ErrorOrigins", "Writing", "origins", "typical_errors"]
@@ -40,9 +40,6 @@ FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
 SOME = 20_000  # values that tell how a column is written: more change nothing
 WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @final

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trimlearn.checks.findings import Flags, Floats
+from trimlearn._utils.arrays import Flags, Floats
 
 __all__ = ["linear_rule"]
 

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn._utils.warn import warn
 from trimlearn._version import __version__
 from trimlearn.checks.design import Design
 from trimlearn.checks.document import finite
-from trimlearn.checks.findings import Floats, Task
+from trimlearn.checks.findings import Task
 from trimlearn.checks.model_trust import check_document, seen_values, unseen_values
 from trimlearn.checks.why import and_list
 

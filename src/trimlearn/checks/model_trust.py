@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
-from trimlearn.checks.findings import Floats, Task
+from trimlearn._utils.arrays import Floats
+from trimlearn.checks.findings import Task
 from trimlearn.checks.why import and_list
 from trimlearn.tables.table import Kind
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
+
+from trimlearn._utils.arrays import Floats, Ints
 
 __all__ = ["filled"]
 
 SWEEPS = 8  # over the columns: for one gap in a row the first is exact, and neighbouring gaps settle in a few
 FLOOR = 0.001  # the least eigenvalue of a matrix of correlations: taken from pairs of columns, it may be negative
 
-Floats = NDArray[np.float64]
 
-
-def filled(Z: Floats, rows: NDArray[np.int64]) -> Floats:
+def filled(Z: Floats, rows: Ints) -> Floats:
     """A matrix of columns with centre 0 and spread 1, NaN replaced by what the row suggests.
 
     The middle of the column in its place would make a row odd where columns hang together: 0 beside two large numbers.

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.stats import chi2
 from sklearn.exceptions import ConvergenceWarning
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.findings import OddRow, RowFindings
 from trimlearn.checks.row_gaps import filled
 from trimlearn.checks.spread import center_and_spread
@@ -45,9 +45,6 @@ LEAST = 1e-12  # of a score, whose logarithm is taken
 KNOWN = 0.5  # of the cells of a row: where fewer are known it is not judged
 
 UNSETTLED = "The models of whole rows stopped before they had settled: doubt which rows are odd."
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def odd_rows(
@@ -137,7 +134,7 @@ class _View:
     score: Floats
 
     @classmethod
-    def of(cls, X: Floats, rows: NDArray[np.int64], transform: bool, seed: int) -> _View:
+    def of(cls, X: Floats, rows: Ints, transform: bool, seed: int) -> _View:
         Z = np.empty_like(X)
         for j, x in enumerate(X.T):
             center, sigma = center_and_spread(x[rows])
@@ -161,7 +158,7 @@ class _View:
         return cls(Z, fits, tuple(_said(w) for w in caught), probability, np.exp(logs))
 
 
-def _probability(fit: Any, scores: Floats, rows: NDArray[np.int64]) -> Floats:
+def _probability(fit: Any, scores: Floats, rows: Ints) -> Floats:
     """Of all rows: of those that were not fitted to, that of a fitted one as far out."""
     if len(rows) == len(scores):
         return np.asarray(fit.outlier_probability_)
@@ -201,7 +198,7 @@ def _verdict(
     return RowFindings(tuple(found), scores, 1.0, contamination, tuple(caveats), fits)
 
 
-def _columns(view: _View, rows: NDArray[np.int64], names: list[str]) -> dict[int, tuple[str, ...]]:
+def _columns(view: _View, rows: Ints, names: list[str]) -> dict[int, tuple[str, ...]]:
     """The columns that make each row odd, the first one most."""
     fit = view.fits["covariance"]
     parts = distance_cells(view.Z[rows], fit.location_, fit.get_precision())

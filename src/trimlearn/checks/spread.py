@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.robust.scatter.units import MAD
 
 __all__ = ["center_and_spread"]
-
-Floats = NDArray[np.float64]
 
 
 def center_and_spread(x: Floats) -> tuple[float, float]:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trimlearn._utils.arrays import Array
+from trimlearn._utils.arrays import Array, Flags, Floats
 from trimlearn.checks.design import Design, linear_design, tree_design
-from trimlearn.checks.findings import Flags, Floats, ModelScore, TargetFindings, Task
+from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_cells import without_doubtful
 from trimlearn.checks.target_labels import LabelJudgement, judge_labels

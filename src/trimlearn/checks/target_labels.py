@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import comb, expit, logit, softmax
 from scipy.stats import beta
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY, Flags, Floats
+from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY
 from trimlearn.robust.labels.noise import SURE, LabelNoise, NoiseLevel, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 

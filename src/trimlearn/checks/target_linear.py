@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats, Task
+from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn.checks.findings import Task
 from trimlearn.checks.target_task import Target
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression

@@ -21,8 +21,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, gammaln, softmax
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.checks.error_sizes import TINY, error_sizes, telling_rows
-from trimlearn.checks.findings import RIGHT_ANYWAY, Flags, Floats
+from trimlearn.checks.findings import RIGHT_ANYWAY
 from trimlearn.robust.scale import rounding_floor
 
 __all__ = ["NumberJudgement", "explained", "judge_numbers"]

@@ -10,8 +10,8 @@ from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats, TargetFindings
+from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn.checks.findings import TargetFindings
 from trimlearn.checks.linear_rule import linear_rule
 from trimlearn.checks.why import and_list
 

@@ -8,7 +8,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from trimlearn.checks.findings import Floats
+from trimlearn._utils.arrays import Floats
 from trimlearn.checks.target_task import Target
 
 __all__ = ["TargetScale", "choose_log", "choose_scale", "counts_behave"]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats, ModelScore, Task
+from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn.checks.findings import ModelScore, Task
 from trimlearn.checks.target_linear import LinearFits, new_plain
 
 __all__ = ["linear_predictions", "model_scores"]

@@ -6,9 +6,9 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 from trimlearn.plots.canvas import axes, colours, describe, legend, level
 from trimlearn.plots.points import draw_rows
@@ -19,7 +19,6 @@ from trimlearn.robust.scatter.tails import TailLaw
 
 __all__ = ["plot_distances", "plot_qq"]
 
-Floats = NDArray[np.float64]
 
 BEYOND = 0.025  # the share of good rows beyond a line (Rousseeuw and Van Zomeren 1990)
 

@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators.inputs import numbers
 from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.plots.subject import Subject
 
 __all__ = ["dense", "features_of", "nameless", "predictions", "robust_distances", "signed_scores"]
-
-Floats = NDArray[np.float64]
 
 
 @contextmanager

@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import (
-    Groups,
-    RowNames,
-    Rows,
-    Spec,
-    axis,
-    chosen,
-    counted,
-    points,
-    share,
-    short,
-    table,
-)
+from trimlearn._utils.arrays import Floats, Ints
+from trimlearn.report.chart_specs import Groups, RowNames, Spec, axis, chosen, counted, points, share, short, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["JudgedTarget", "outlier_map", "sorted_scores"]
 
-Floats = NDArray[np.float64]
 
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
 GROUPS = 0.25  # of the rows beyond the limit of distances: so many are a group of their own rather than unusual
@@ -85,7 +73,7 @@ class JudgedTarget:
             return None
         return float((bad.min() + good.max()) / 2)
 
-    def listed(self, rows: Rows) -> Spec:
+    def listed(self, rows: Ints) -> Spec:
         """The suspects among these rows, most probable first, as a table."""
         flagged = rows[self.target.flagged[rows]]
         order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
@@ -155,7 +143,7 @@ def _cuts(cut: float | None, signed: bool) -> list[float]:
     return [cut, -cut] if signed else [cut]
 
 
-def _map_title(judged: JudgedTarget, rows: Rows, far: Floats, limit: float | None) -> str:
+def _map_title(judged: JudgedTarget, rows: Ints, far: Floats, limit: float | None) -> str:
     flagged = rows[judged.target.flagged[rows]]
     thing = short(judged.target.name)
     if len(flagged) == 0:
@@ -201,7 +189,7 @@ def sorted_scores(judged: JudgedTarget) -> Iterator[Spec]:
     }
 
 
-def _scores_title(judged: JudgedTarget, rows: Rows, flagged: int) -> str:
+def _scores_title(judged: JudgedTarget, rows: Ints, flagged: int) -> str:
     if flagged == 0:
         return "No score stands out"
     score, bad = judged.score, judged.target.flagged

@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.tables.raw import arrow
 
 __all__ = ["Cells", "is_missing", "is_missing_number", "pieces"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Words that pandas.read_csv takes for no value, in any capitals that people use; and "?" of the UCI archive.
 MISSING = frozenset(["", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "-nan", "nat", "null", "?", "??"])

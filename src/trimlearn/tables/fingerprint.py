@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Ints
 from trimlearn.tables.cells import pieces
 from trimlearn.tables.raw import arrow
 
@@ -69,7 +69,7 @@ def _without_words(column: Any) -> Any:
     return compute.if_else(missing, pa.scalar("", pa.large_string()), column)
 
 
-def _ends(cells: Any) -> NDArray[np.int64]:
+def _ends(cells: Any) -> Ints:
     """Where each cell ends in the letters of all; first, where the first begins."""
     offsets = cells.buffers()[1]
     if not len(cells) or offsets is None:

@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.tables.pictures import small_versions, thumbnail
 from trimlearn.tables.raw import pandas, shown_words
 from trimlearn.tables.read import read_table
@@ -186,7 +187,7 @@ def _told(labels: str | os.PathLike[str], table: Table, column: str, label: str)
     return read_table(labels, id=column, categorical=[label] if classes else [], drop=drop)
 
 
-def _are_classes(values: NDArray[np.float64]) -> bool:
+def _are_classes(values: Floats) -> bool:
     different = len(np.unique(values))
     return bool(np.all(values == np.rint(values))) and different <= min(MOST_CLASSES, len(values) / 2)
 

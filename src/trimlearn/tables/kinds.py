@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
 from trimlearn.tables.numbers import Decimal, mixed_units, read_numbers
@@ -28,7 +29,6 @@ from trimlearn.tables.words import (
 
 __all__ = ["read_column", "read_typed"]
 
-Floats = NDArray[np.float64]
 
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
 MOSTLY = 0.8  # of the numbers of rows must be as they should be: a tenth of them may be wrong cells, at two steps each
@@ -197,7 +197,7 @@ def _as_words(numbers: Floats) -> NDArray[Any]:
     return np.asarray(words[codes])
 
 
-def _settled(kind: Kind, values: Any, how: str, missing: NDArray[np.bool_]) -> Reading:
+def _settled(kind: Kind, values: Any, how: str, missing: Flags) -> Reading:
     return Reading(kind, values, how, int(missing.sum()))
 
 
@@ -229,7 +229,7 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
     return found
 
 
-def _note_unreadable(cells: Cells, known: list[int], readable: NDArray[np.bool_], found: Reading, what: str) -> None:
+def _note_unreadable(cells: Cells, known: list[int], readable: Flags, found: Reading, what: str) -> None:
     bad = np.zeros(len(cells.words), dtype=bool)
     bad[[j for j, good in zip(known, readable.tolist(), strict=True) if not good]] = True
     found.unreadable = tuple(np.flatnonzero(bad[cells.codes]).tolist())

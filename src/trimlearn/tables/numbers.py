@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from trimlearn._utils.arrays import Floats
 
 __all__ = ["ReadNumbers", "mixed_units", "read_numbers"]
 
-Floats = NDArray[np.float64]
 Decimal = Literal["point", "comma"]
 
 SPACES = " '’\u00a0\u202f\u2009"  # between thousands: spaces of all widths, and the Swiss apostrophe

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.tables.numbers import Decimal, ReadNumbers, read_numbers
 from trimlearn.tables.raw import arrow
 
 __all__ = ["read_many"]
 
-Floats = NDArray[np.float64]
 
 MANY = 2000  # different cells from which on the detour pays: one takes about 10 µs, the detour 5 ms
 SAMPLE = 500  # of the simple ones are read with the others, to learn how they are written
