@@ -68,64 +68,36 @@ class CellOdds:
 
 
 @final
-@dataclass(frozen=True)
 class _SuspectCells:
     """The cells of a column that may be wrong, (m,), and the candidates for what they were, (c, m)."""
 
-    rows: Ints
-    among: Ints  # their places among the known cells of the column
-    z: Floats
-    off: Floats  # by how many σ it is off what its row expects
-    off_place: Places
-    sigma: Floats
-    lawful: Floats  # the density of a right cell that follows its row
-    heavy: Floats  # the same with heavy tails
-    rules: Ints  # (c,)
-    truths: Floats
-    z_truths: Floats
-    truth_places: Places
-    weights: Floats  # of the density of a truth, to be that of the cell
-    lawful_truths: Floats  # the density of a right cell, weighted
-    fits: Flags  # whether the truth would fit to its row
-    unusual: Flags  # (m,): written with more decimals than others
-
-    @classmethod
-    def of(
-        cls, model: TableModel, x: Floats, z: Floats, known: Flags, cells: TableCells, j: int, writing: Writing
-    ) -> _SuspectCells:
+    def __init__(
+        self, model: TableModel, x: Floats, z: Floats, known: Flags, cells: TableCells, j: int, writing: Writing
+    ) -> None:
         """Of column j, with the values x; transformed: z."""
         column, law = model.columns[j], model.model.laws[j]
         far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
         far[known] |= writing.reveals(x[known])
-        rows = np.flatnonzero(known & far)
-        among = (np.cumsum(known) - 1)[rows]
+        rows = self.rows = np.flatnonzero(known & far)
+        self.among = (np.cumsum(known) - 1)[rows]  # their places among the known cells of the column
         values, centre, sigma = x[rows], cells.centre[rows, j], cells.sigma[rows, j]
         expected = cells.expected[rows, j]
         before = origins(values, writing, expected, sigma / column.slope(expected))
-        z_truths = np.array([column.into(truth) for truth in before.truths])
+        self.z, self.sigma = z[rows], sigma
+        self.off = (self.z - centre) / sigma  # by how many σ it is off what its row expects
+        self.off_place = places(self.off)
+        self.lawful = law.density(self.off) / sigma  # the density of a right cell that follows its row
+        self.heavy = HEAVY.density(self.off) / sigma  # the same with heavy tails
+        self.unusual = ~writing.usual(values)  # (m,): written with more decimals than others
+        self.rules, self.truths = np.array(before.rules), before.truths
+        self.z_truths = np.array([column.into(truth) for truth in before.truths])
+        self.truth_places = places(self.z_truths)
         slopes = np.array([column.slope(truth) for truth in before.truths]) / column.slope(values)
-        weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
-        off = (z_truths - centre) / sigma
-        lawful_truths = weights * law.density(off) / sigma
-        here = (z[rows] - centre) / sigma
-        return cls(
-            rows,
-            among,
-            z[rows],
-            here,
-            places(here),
-            sigma,
-            law.density(here) / sigma,
-            HEAVY.density(here) / sigma,
-            np.array(before.rules),
-            before.truths,
-            z_truths,
-            places(z_truths),
-            weights,
-            lawful_truths,
-            np.abs(off) <= FITS * law.scale,
-            ~writing.usual(values),
-        )
+        # Of the density of a truth, to be that of the cell.
+        self.weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
+        off = (self.z_truths - centre) / sigma
+        self.lawful_truths = self.weights * law.density(off) / sigma  # the density of a right cell, weighted
+        self.fits = np.abs(off) <= FITS * law.scale  # whether the truth would fit to its row
 
     def kinds(self, ordinary: Places, wrong: Floats) -> Floats:
         """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise.
@@ -166,7 +138,7 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequenc
         x = np.ascontiguousarray(X[:, j])
         known = np.isfinite(x) & (x != model.common[j])
         z = model.columns[j].into(np.where(known, x, np.nan))
-        suspects.append(_SuspectCells.of(model, x, z, known, cells, j, writings[j]))
+        suspects.append(_SuspectCells(model, x, z, known, cells, j, writings[j]))
         ordinary.append(places(z[known]))
     wrong = [np.zeros(len(s.rows)) for s in suspects]
     column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])

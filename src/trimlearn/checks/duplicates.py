@@ -12,7 +12,6 @@ values of it do.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,9 +19,6 @@ from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.checks.findings import DuplicateRows
 from trimlearn.checks.row_hashes import Groups, Hashes, RowHashes, cell_hashes, equal_rows
 from trimlearn.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["find_duplicates"]
 
@@ -47,15 +43,14 @@ FAR_APART = 10  # places for each row: as much memory as a few columns take
 FEW = 20  # rows of a coarse cell that are compared with each other: larger ones tell nothing
 
 
-def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = None) -> tuple[DuplicateRows, ...]:
+def find_duplicates(table: Table, target: str | None = None) -> tuple[DuplicateRows, ...]:
     """Groups of rows that are the same, but for at most one cell or rounding.
 
     Parameters
     ----------
     table : Table
-        What is compared: all columns but ids, texts by their words.
-    mended : DataFrame
-        Not compared: that two rows have the same wrong cell says more than that it is wrong.
+        What is compared: all columns but ids, texts by their words. Wrong cells are compared as they are: that two rows
+        have the same one says more than that it is wrong.
     target : str or None, default=None
         The column of the target. Rows that are the same but for it are contradictory.
 
@@ -73,7 +68,7 @@ def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = Non
     >>> frame = pd.DataFrame(x[[*range(50), 7, 9]], columns=["a", "b"]).assign(y=["yes", "no"] * 26)
     >>> frame.loc[50, "y"] = "no"
     >>> columns = Column("a", "number"), Column("b", "number"), Column("y", "category")
-    >>> find_duplicates(Table(frame, frame.astype(str), columns, "made up", 0, ""), frame, "y")
+    >>> find_duplicates(Table(frame, frame.astype(str), columns, "made up", 0, ""), "y")
     (DuplicateRows(rows=(7, 50), kind='exact', differs=()), DuplicateRows(rows=(9, 51), kind='exact', differs=()))
     """
     cells = RowHashes.of(table, target)

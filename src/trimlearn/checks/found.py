@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from trimlearn._utils.files import replacing
-from trimlearn.checks.findings import Task
 from trimlearn.checks.parts import Parts
 from trimlearn.checks.suspects import Suspect
 from trimlearn.inference.outlier_table import OutlierTable
@@ -19,31 +17,7 @@ from trimlearn.inference.outlier_table import OutlierTable
 if TYPE_CHECKING:
     from trimlearn.checks.model_file import Model
 
-__all__ = ["Asked", "Check"]
-
-
-@final
-@dataclass(frozen=True)
-class Asked:
-    """What a check was asked for, so that it can be asked for again."""
-
-    path: str | Path | None
-    target: str | None
-    told: dict[str, tuple[str, ...]]  # of columns: categorical, date, number, drop
-    id: str | None
-    task: Task | None
-    labels: str | Path | None
-    features: str | Path | None
-    decisions: str | Path | None
-    seed: int
-
-    def options(self) -> dict[str, Any]:
-        """The keywords of `check`, without those that say nothing."""
-        every = {"target": self.target, **self.told, "id": self.id, "task": self.task}
-        told = {name: list(value) if isinstance(value, tuple) else value for name, value in every.items() if value}
-        files = {"labels": self.labels, "features": self.features, "decisions": self.decisions}
-        named = {name: str(Path(path).absolute()) for name, path in files.items() if path is not None}
-        return told | named | {"seed": self.seed}
+__all__ = ["Check"]
 
 
 @final
@@ -61,8 +35,8 @@ class Check:
         What each part found.
     suspects : list of Suspect
         Rows with which something is the matter, most probable first.
-    asked : object
-        What was asked for.
+    asked : dict of str to object
+        The arguments of `check`, so that it can be asked for again; the table is None where it was in memory.
     dropped : frozenset of int
         Rows that a person left out.
 
@@ -87,7 +61,7 @@ class Check:
         results: dict[str, Any],
         parts: Parts,
         suspects: list[Suspect],
-        asked: Asked,
+        asked: dict[str, Any],
         dropped: frozenset[int] = frozenset(),
     ) -> None:
         self.results = results

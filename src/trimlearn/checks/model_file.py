@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Floats
+from trimlearn._utils.text import and_list
 from trimlearn._utils.warn import warn
 from trimlearn._version import __version__
 from trimlearn.checks.design import Design
 from trimlearn.checks.document import finite
 from trimlearn.checks.findings import Task
 from trimlearn.checks.model_trust import check_document, seen_values, unseen_values
-from trimlearn.checks.why import and_list
 
 if TYPE_CHECKING:
     import pandas as pd

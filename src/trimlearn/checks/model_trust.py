@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from trimlearn._utils.arrays import Floats
+from trimlearn._utils.text import and_list
 from trimlearn.checks.findings import Task
-from trimlearn.checks.why import and_list
 from trimlearn.tables.table import Kind
 
 if TYPE_CHECKING:

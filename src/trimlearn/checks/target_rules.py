@@ -11,9 +11,9 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn._utils.text import and_list
 from trimlearn.checks.findings import TargetFindings
 from trimlearn.checks.linear_rule import linear_rule
-from trimlearn.checks.why import and_list
 
 __all__ = ["Rule", "find_rule", "follow_rule", "say_copies"]
 

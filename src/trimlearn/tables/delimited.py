@@ -9,7 +9,7 @@ from trimlearn.tables.encodings import as_utf8
 from trimlearn.tables.layout import HEAD, TextLayout, find_layout
 from trimlearn.tables.names import unique_names
 from trimlearn.tables.raw import Raw, arrow
-from trimlearn.tables.records import plain_line_ends, read_records
+from trimlearn.tables.records import passed_over, plain_line_ends, read_records
 
 __all__ = ["read_delimited"]
 
@@ -145,14 +145,10 @@ def _check_closed(columns: list[Any], text: bytes, name: str) -> None:
 
 
 def _skipped(text: bytes, layout: TextLayout, rows: int, comments: int) -> list[str]:
-    """A note where lines were passed over, since lines are then not numbered as in the file."""
+    """A note where there are more lines than rows."""
     if b'"' in text:
         lines = rows + comments  # line ends within cells cannot be told from empty lines here
     else:
         end = _end(text)
         lines = text.count(b"\n", layout.start, end) + (end > layout.start)
-    passed = max(lines - rows, 0)
-    if not passed:
-        return []
-    what = "line was" if passed == 1 else "lines were"
-    return [f"{passed:,} empty or commented {what} passed over, and not counted in line numbers."]
+    return passed_over(lines - rows)
