@@ -72,15 +72,11 @@ def find_duplicates(table: Table, target: str | None = None) -> tuple[DuplicateR
     (DuplicateRows(rows=(7, 50), kind='exact', differs=()), DuplicateRows(rows=(9, 51), kind='exact', differs=()))
     """
     cells = RowHashes.of(table, target)
-    found: list[DuplicateRows] = []
-    taken: set[tuple[int, ...]] = set()
-    for duplicates in (_exact(cells), _but_one(cells), _rounded(cells), _same_id(table, cells)):
-        for group in duplicates:
-            if group.rows not in taken:
-                taken.add(group.rows)
-                found.append(group)
-    order = {"exact": 0, "contradictory": 1, "near": 2}
-    return tuple(sorted(found, key=lambda group: (order[group.kind], group.rows)))
+    found: dict[tuple[int, ...], DuplicateRows] = {}
+    for group in (*_exact(cells), *_but_one(cells), *_rounded(cells), *_same_id(table, cells)):
+        found.setdefault(group.rows, group)
+    order = ("exact", "contradictory", "near")
+    return tuple(sorted(found.values(), key=lambda group: (order.index(group.kind), group.rows)))
 
 
 def _pairs(groups: Groups) -> int:
@@ -92,7 +88,7 @@ def _exact(cells: RowHashes) -> list[DuplicateRows]:
     groups = equal_rows(cells.sums(), cells.enough())
     if not groups or _by_chance(cells, groups, ()):
         return []
-    return [DuplicateRows(tuple(group.tolist()), "exact") for group in groups]
+    return [cells.group(group.tolist(), ()) for group in groups]
 
 
 def _but_one(cells: RowHashes) -> list[DuplicateRows]:
@@ -109,8 +105,7 @@ def _but_one(cells: RowHashes) -> list[DuplicateRows]:
         design = REPLICATES if j == cells.target else DESIGN
         if not groups or sum(map(len, groups)) > max(design * len(cells.codes), FEW) or _by_chance(cells, groups, (j,)):
             continue
-        kind = cells.kind((cells.names[j],))
-        found += [DuplicateRows(tuple(group.tolist()), kind.kind, kind.differs) for group in groups]
+        found += [cells.group(group.tolist(), (cells.names[j],)) for group in groups]
     return found
 
 
@@ -174,9 +169,7 @@ def _count(cells: RowHashes, without: tuple[int, ...], rows: Ints) -> int:
 
 def _pairs_of(hashes: Hashes) -> int:
     """The pairs of equal ones."""
-    hashes = np.sort(hashes)
-    ends = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))
-    sizes = np.diff(ends, prepend=-1)
+    sizes = np.unique(hashes, return_counts=True)[1]
     return int(np.sum(sizes * (sizes - 1) // 2))
 
 
@@ -205,8 +198,7 @@ def _rounded(cells: RowHashes) -> list[DuplicateRows]:
         if np.count_nonzero(wider & ~near) > CHANCE * (WIDER - 1) * np.count_nonzero(near):
             continue
         for i, k in pairs[near].tolist():
-            differs = cells.differs((i, k))
-            found.append(DuplicateRows((i, k), cells.kind(differs).kind, differs))
+            found.append(cells.group((i, k), cells.differs((i, k))))
     return found
 
 
@@ -256,7 +248,6 @@ def _same_id(table: Table, cells: RowHashes) -> list[DuplicateRows]:
             continue
         again = known[known.duplicated(keep=False)]
         for _, group in again.groupby(again):
-            at = tuple(int(i) for i in group.index)
-            differs = cells.differs(at)
-            found.append(DuplicateRows(at, cells.kind(differs).kind, differs))
+            at = group.index.tolist()
+            found.append(cells.group(at, cells.differs(at)))
     return found

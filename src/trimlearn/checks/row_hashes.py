@@ -88,12 +88,10 @@ class RowHashes:
         codes = self.codes[list(rows)]
         return tuple(name for name, off in zip(self.names, np.any(codes != codes[0], axis=0), strict=True) if off)
 
-    def kind(self, differs: tuple[str, ...]) -> DuplicateRows:
-        """What rows that differ in these columns are, without the rows."""
-        if not differs:
-            return DuplicateRows((), "exact")
+    def group(self, rows: Iterable[int], differs: tuple[str, ...]) -> DuplicateRows:
+        """Rows that differ in these columns, and what they are to each other."""
         contradictory = self.target >= 0 and differs == (self.names[self.target],)
-        return DuplicateRows((), "contradictory" if contradictory else "near", differs)
+        return DuplicateRows(tuple(rows), "contradictory" if contradictory else "near" if differs else "exact", differs)
 
 
 def _words(column: pd.Series) -> pd.Series:

@@ -16,11 +16,10 @@ from trimlearn.checks.heard import heard
 from trimlearn.checks.target_cells import without_doubtful
 from trimlearn.checks.target_labels import LabelJudgement, judge_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
-from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
+from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
 from trimlearn.checks.target_numbers import NumberJudgement, explained, judge_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
-from trimlearn.checks.target_scores import linear_predictions, model_scores
 from trimlearn.checks.target_task import Target, read_target
 from trimlearn.checks.target_threads import threads_for
 from trimlearn.robust.regression.skewness import looks_skewed
@@ -177,6 +176,11 @@ class _Judge:
             return "logit"
         return "log" if self.scale.link in ("log", "root") else "identity"
 
+    @property
+    def _linear_y(self) -> Array:
+        """The target on the scale on which it is linear."""
+        return np.log(self.target.y) if self.scale.link == "log" else self.target.y
+
     def _learners(self, y: Array) -> Learners:
         return Learners(*self.matrices, self.designs[1].categorical, y, len(self.target.classes), self.seed)
 
@@ -208,24 +212,22 @@ class _Judge:
 
     def _linear(self, level: float) -> LinearFits:
         """On the scale chosen; counts by their own law; labels with the share of wrong ones that all models found."""
-        t = self.target
-        y = np.log(t.y) if self.scale.link == "log" else t.y
-        names, usable = self.designs[0].feature_names, ~t.pinned_wrong
-        return fit_linear(self.matrices[0], y, names, t.classes, t.task, usable, level, self.seed)
+        names = self.designs[0].feature_names
+        return fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
 
     def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, second: Second) -> tuple[ModelScore, ...]:
         """Predictions go back to the units of the table first."""
         t, rows = self.target, np.flatnonzero(second.asked)
         plain, trimmed = plain[rows], second.opinions[0][rows]
-        y = np.log(t.y) if self.scale.link == "log" else t.y
-        by_line = linear_predictions(self.matrices[0], y, t.task, linear, self.seed)
+        by_line = linear_predictions(self.matrices[0], self._linear_y, t.task, linear, self.seed)
         if self.scale.link == "log":
             by_line = np.exp(by_line[0]), np.exp(by_line[1])
         if self.numeric:
             by_trees = self.scale.back(plain), self.scale.back(trimmed)
         else:
             by_trees = plain.argmax(axis=1), trimmed.argmax(axis=1)
-        return model_scores(t.y, t.task, ~flagged, linear.rows, by_line, rows, by_trees)
+        predicted = {"linear": (linear.rows, *by_line), "boosting": (rows, *by_trees)}
+        return model_scores(t.y, t.task, ~flagged, predicted)
 
     def _predicted(self, n: int, opinions: list[Floats]) -> Floats:
         """What models expect that had not seen a row: numbers in the units of the table, or P(class)."""
