@@ -11,7 +11,7 @@ import numpy as np
 from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.tables.raw import arrow
 
-__all__ = ["Cells", "is_missing", "is_missing_number", "pieces"]
+__all__ = ["Cells", "is_missing", "is_missing_number", "lengths", "letters", "pieces"]
 
 
 # Words that pandas.read_csv takes for no value, in any capitals that people use; and "?" of the UCI archive.
@@ -158,7 +158,7 @@ def pieces(column: Any) -> list[Any]:
 def _cast(cells: Any, words: bool) -> Floats | None:
     """The cells as floats, NaN where they are empty (or ``words`` for that); None where another is no finite number."""
     pa = arrow()
-    gone = _says_missing(cells) if words else pa.compute.equal(cells, "") if _has_empty(cells) else None
+    gone = _says_missing(cells) if words else pa.compute.equal(cells, "") if not lengths(cells).all() else None
     if gone is not None:
         cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
     try:
@@ -174,9 +174,20 @@ def _says_missing(cells: Any) -> Any:
     return pa.compute.is_in(cells, value_set=pa.array(SPELLINGS, pa.large_string()))
 
 
-def _has_empty(cells: Any) -> bool:
+def lengths(cells: Any) -> Ints:
+    """Of the cells of an Arrow array without gaps, in bytes."""
+    return np.diff(_ends(cells))
+
+
+def letters(cells: Any) -> memoryview:
+    """All that is written in them, one cell after the other, without a copy."""
+    text, ends = cells.buffers()[2], _ends(cells)
+    return memoryview(b"" if text is None else text)[ends[0] : ends[-1]]
+
+
+def _ends(cells: Any) -> Ints:
+    """Where each cell ends in Arrow's memory; first, where the first begins."""
     offsets = cells.buffers()[1]
     if not len(cells) or offsets is None:
-        return False
-    ends = np.frombuffer(offsets, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
-    return bool(np.any(ends[1:] == ends[:-1]))
+        return np.zeros(1, dtype=np.int64)
+    return np.frombuffer(offsets, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
