@@ -24,6 +24,7 @@ from scipy.special import expit, gammaln, softmax
 from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.checks.error_sizes import TINY, error_sizes, telling_rows
 from trimlearn.checks.findings import RIGHT_ANYWAY
+from trimlearn.checks.spread import NORMAL_MAD, median_and_deviation
 from trimlearn.robust.scale import rounding_floor
 
 __all__ = ["NumberJudgement", "explained", "judge_numbers"]
@@ -53,8 +54,6 @@ FEW = 10  # rows that deviate: of fewer no law of errors is known
 EXACT = "Nearly all targets are exactly what the other columns say: which of the few others are wrong, nobody can tell."
 ALL_THE_SAME = "Nearly all targets are the same number: which of the few others are wrong, nobody can tell."
 USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
-NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
-
 AS_WELL = 1.25  # times the error of all together, up to which a line predicts as well (a choice)
 
 
@@ -227,6 +226,5 @@ def _student(t: Floats, degrees: float) -> Floats:
 def _wide(y: Floats) -> Floats:
     """The log-density of a wrong number."""
     degrees, width = WIDE
-    centre = float(np.median(y))
-    spread = NORMAL_MAD * float(np.median(np.abs(y - centre))) or float(np.std(y))
+    centre, spread = median_and_deviation(y)
     return np.asarray(_student((y - centre) / (width * spread), degrees) - np.log(width * spread))

@@ -10,10 +10,9 @@ from trimlearn.report.chart_cells import cell_map, column_bars
 from trimlearn.report.chart_duplicates import duplicate_bars
 from trimlearn.report.chart_fits import coefficients, convergence, who_leaves
 from trimlearn.report.chart_models import calibration, noise_matrix
-from trimlearn.report.chart_probabilities import probabilities
 from trimlearn.report.chart_rows import row_charts
 from trimlearn.report.chart_specs import RowNames, Spec
-from trimlearn.report.chart_target import JudgedTarget, outlier_map, sorted_scores
+from trimlearn.report.chart_target import JudgedTarget, outlier_map, probabilities, sorted_scores
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings
