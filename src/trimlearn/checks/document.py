@@ -107,11 +107,7 @@ def finite(value: Any) -> Any:
         return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):  # most hold the cells of a row, which are strings
         return list(value) if all(type(entry) is str for entry in value) else [finite(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return finite(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return finite(value.tolist()) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _columns(parts: Parts, suspects: Sequence[Suspect]) -> list[dict[str, Any]]:

@@ -154,17 +154,13 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Err
     if writing.date:
         truth = _other_month(x)
         return ErrorOrigins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
-    rules, truths, weights = [], [], []
-    for rule, factor in enumerate(FACTORS.values()):
-        truth = x / factor
-        rules.append(rule)
-        truths.append(truth)
-        weights.append(np.where(x != 0, _beside(truth, x, writing, abs(factor)), 0.0))
-    for truth, weight in _swaps(x, writing, expected, sigma):
-        rules.append(len(FACTORS))
-        truths.append(truth)
-        weights.append(weight)
-    return ErrorOrigins(tuple(rules), np.array(truths), np.array(weights))
+    found = [
+        (rule, x / factor, np.where(x != 0, _beside(x / factor, x, writing, abs(factor)), 0.0))
+        for rule, factor in enumerate(FACTORS.values())
+    ]
+    found += [(len(FACTORS), truth, weight) for truth, weight in _swaps(x, writing, expected, sigma)]
+    rules, truths, weights = zip(*found, strict=True)
+    return ErrorOrigins(rules, np.array(truths), np.array(weights))
 
 
 def _other_month(x: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -21,6 +22,7 @@ __all__ = ["Check"]
 
 
 @final
+@dataclass(eq=False, repr=False)
 class Check:
     """What `check` found.
 
@@ -56,19 +58,11 @@ class Check:
     Nothing looks wrong in these 100 rows.
     """
 
-    def __init__(
-        self,
-        results: dict[str, Any],
-        parts: Parts,
-        suspects: list[Suspect],
-        asked: dict[str, Any],
-        dropped: frozenset[int] = frozenset(),
-    ) -> None:
-        self.results = results
-        self.parts = parts
-        self.suspects = suspects
-        self.asked = asked
-        self.dropped = dropped
+    results: dict[str, Any]
+    parts: Parts
+    suspects: list[Suspect]
+    asked: dict[str, Any]
+    dropped: frozenset[int] = frozenset()
 
     @cached_property
     def table(self) -> OutlierTable:

@@ -52,18 +52,13 @@ def add_to(commands: Any) -> None:
         "--out", type=Path, metavar="DIR", help="folder for the files (default: TABLE's name + -check)"
     )
     _add_columns(parser)
-    labels = parser.add_argument(
-        "--labels", type=Path, metavar="FILE", help="of a folder of images: a CSV of file and label"
-    )
-    features = parser.add_argument(
-        "--features",
-        type=Path,
-        metavar="FILE",
-        help="of images: an .npy, a row of numbers for each, in place of pixels",
-    )
-    decisions = parser.add_argument(
-        "--decisions", type=Path, metavar="FILE", help="what you decided in the report, as exported there"
-    )
+    files = {
+        "labels": "of a folder of images: a CSV of file and label",
+        "features": "of images: an .npy, a row of numbers for each, in place of pixels",
+        "decisions": "what you decided in the report, as exported there",
+    }
+    for name, what in files.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=what).complete = FILES
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: %(default)s)")
     parser.add_argument(
         "--fail-above", type=_share, metavar="SHARE", help="exit with 1 where a larger share of the rows looks wrong"
@@ -72,8 +67,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the findings in short as JSON, and nothing else")
     parser.add_argument("--debug", action="store_true", help="show the whole error where something fails")
     parser.set_defaults(command=_run)
-    for action in (table, labels, features, decisions):
-        action.complete = FILES
+    table.complete = FILES
     out.complete = FOLDERS
 
 

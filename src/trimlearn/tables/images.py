@@ -230,15 +230,8 @@ def _rows(table: Table, names: list[str], kept: list[int], source: str, notes: t
     columns = {column.name: column for column in table.columns}
     frame, written = table.frame[names].iloc[kept], table.written[names].iloc[kept]
     known = [replace(columns[name], missing=int(pandas().isna(frame[name]).sum()), unreadable=()) for name in names]
-    return Table(
-        frame=frame.reset_index(drop=True),
-        written=written.reset_index(drop=True),
-        columns=tuple(known),
-        source=source,
-        first_line=table.first_line,
-        fingerprint=table.fingerprint,
-        notes=notes,
-    )
+    frame, written = frame.reset_index(drop=True), written.reset_index(drop=True)
+    return replace(table, frame=frame, written=written, columns=tuple(known), source=source, notes=notes)
 
 
 def _opencv() -> Any:
