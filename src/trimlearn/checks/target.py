@@ -234,9 +234,7 @@ class _Judge:
         if self.numeric:
             return np.asarray(_placed(n, self.target.rows, self.scale.back(np.median(opinions, axis=0))))
         P = np.mean(np.exp(opinions), axis=0)
-        out = np.full((n, P.shape[1]), np.nan)
-        out[self.target.rows] = P / P.sum(axis=1, keepdims=True)
-        return out
+        return np.asarray(_placed(n, self.target.rows, P / P.sum(axis=1, keepdims=True)))
 
     def _say(self, judged: Judgement, linear: LinearFits, sampled: bool) -> None:
         n = int(np.sum(~self.target.pinned_wrong))
@@ -264,10 +262,8 @@ class _Judge:
     ) -> TargetFindings:
         t = self.target
         probability = np.where(t.pinned_right, 0.0, np.where(t.pinned_wrong, 1.0, judged.probability))
-        suggested: Array
         if isinstance(judged, LabelJudgement):
-            suggested = np.full(n, None, dtype=object)
-            suggested[t.rows] = np.array(t.classes, dtype=object)[judged.suggested]
+            suggested = _placed(n, t.rows, np.array(t.classes, dtype=object)[judged.suggested], None)
         else:
             suggested = _placed(n, t.rows, self.scale.back(judged.predicted))
         return TargetFindings(
@@ -288,7 +284,7 @@ class _Judge:
 
 def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Array:
     """Values in their rows of the table."""
-    out = np.full(n, elsewhere)
+    out = np.full((n, *values.shape[1:]), elsewhere)
     out[rows] = values
     return out
 

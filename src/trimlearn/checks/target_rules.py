@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from operator import itemgetter
 from typing import final
 
 import numpy as np
@@ -220,9 +221,9 @@ def follow_rule(found: TargetFindings, y: Floats, rule: Rule, settled: Flags) ->
 def _makers(columns: dict[str, Floats]) -> Iterator[tuple[str, Callable[[dict[str, Floats]], Floats]]]:
     """What a target may be, in words, and how it is made from the columns."""
     for name in columns:
-        yield name, partial(_one, name)
+        yield name, itemgetter(name)
     if len(columns) > 2:
-        yield "the sum of all other numbers", _sum
+        yield "the sum of all other numbers", lambda columns: np.asarray(np.sum(list(columns.values()), axis=0))
     for a, b in combinations(list(columns)[:COLUMNS], 2):
         for sign, how in TWO.items():
             yield f"{a} {sign} {b}", partial(_two, how, a, b)
@@ -230,16 +231,8 @@ def _makers(columns: dict[str, Floats]) -> Iterator[tuple[str, Callable[[dict[st
                 yield f"{b} {sign} {a}", partial(_two, how, b, a)
 
 
-def _one(name: str, columns: dict[str, Floats]) -> Floats:
-    return columns[name]
-
-
 def _two(how: Callable[[Floats, Floats], Floats], a: str, b: str, columns: dict[str, Floats]) -> Floats:
     return how(columns[a], columns[b])
-
-
-def _sum(columns: dict[str, Floats]) -> Floats:
-    return np.asarray(np.sum(list(columns.values()), axis=0))
 
 
 def _holds(y: Floats, value: Floats, unit: float) -> Flags:

@@ -48,7 +48,8 @@ def headline(parts: Parts, found: dict[str, int]) -> list[str]:
     sentences = []
     if wrong:
         one = found["targets"] + found["cells"] == 1
-        sentences.append(f"{_capital(' and '.join(wrong))} {'looks' if one else 'look'} wrong.")
+        start = " and ".join(wrong)
+        sentences.append(f"{start[0].upper()}{start[1:]} {'looks' if one else 'look'} wrong.")
     if found["odd_rows"]:
         sentences.append(f"{plural(found['odd_rows'], 'row is', 'rows are')} unlike all others as a whole.")
     if found["targets"]:
@@ -156,7 +157,3 @@ def _unreadable(parts: Parts) -> list[str]:
         cells = f"{plural(n, 'cell')} of {column.name} ({example!r})"
         said.append(f"{cells} could not be read as a {column.kind}: taken for missing.")
     return said
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimlearn.cli.show import UsageError, check_folder
+from trimlearn.checks.options import OptionError
+from trimlearn.cli.show import check_folder
 
 if TYPE_CHECKING:
     from trimlearn.checks.found import Check
@@ -140,17 +141,17 @@ def _check_files(arguments: argparse.Namespace) -> None:
     """Raise where a file that is named is not there, before any work."""
     table = arguments.table
     if not table.exists():
-        raise UsageError(f"there is no file {table}")
+        raise OptionError(f"there is no file {table}")
     for name in ("labels", "features", "decisions"):
         path = getattr(arguments, name)
         if path is not None and not path.is_file():
-            raise UsageError(f"--{name}: there is no file {path}")
+            raise OptionError(f"--{name}: there is no file {path}")
     if table.is_dir() and arguments.labels is None:
-        raise UsageError(f"{table} is a folder: give a file, or --labels with the labels of the images in it")
+        raise OptionError(f"{table} is a folder: give a file, or --labels with the labels of the images in it")
     if arguments.labels is not None and not table.is_dir():
-        raise UsageError(f"--labels is for a folder of images, {table} is a file: name the labels by --target")
+        raise OptionError(f"--labels is for a folder of images, {table} is a file: name the labels by --target")
     if arguments.features is not None and arguments.labels is None:
-        raise UsageError("--features needs --labels: the labels of the images")
+        raise OptionError("--features needs --labels: the labels of the images")
 
 
 @contextmanager

@@ -103,7 +103,7 @@ def name_points(
             parse_math=False,
             zorder=5,
             color=color or (ink.bad if bad is not None and bad[row] else ink.muted),
-            arrowprops={**line, "relpos": _towards(offset, size)} if far else None,
+            arrowprops={**line, "relpos": tuple((_nearest(offset, size) - offset) / size)} if far else None,
         )
 
 
@@ -205,11 +205,6 @@ def _offset(side: tuple[int, int], reach: float, size: tuple[float, float]) -> F
 def _nearest(offset: Floats, size: tuple[float, float]) -> Floats:
     """The place of the text that is nearest to its point."""
     return np.clip(np.zeros(2), offset, offset + size)
-
-
-def _towards(offset: Floats, size: tuple[float, float]) -> tuple[float, float]:
-    x, y = (_nearest(offset, size) - offset) / size
-    return float(x), float(y)
 
 
 def _inside(points: Floats, box: Floats, margin: float = 0.0) -> Flags:

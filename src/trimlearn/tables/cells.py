@@ -122,10 +122,9 @@ class Cells:
 
     def has_leading_zeros(self) -> bool:
         """Whether whole numbers of one length begin with 0: they are codes, as of places or telephones."""
-        compute = arrow().compute
-        zero = compute.sum(compute.match_substring_regex(self.array, r"^\s*0[0-9]+\s*$")).as_py() or 0
-        if not zero:
+        if not self._any_like(r"^\s*0[0-9]+\s*$"):
             return False
+        compute = arrow().compute
         lengths = compute.value_counts(compute.utf8_length(compute.utf8_trim_whitespace(self.array))).to_pylist()
         known = sum(entry["counts"] for entry in lengths if entry["values"])
         return bool(max(entry["counts"] for entry in lengths if entry["values"]) >= 0.9 * known)
@@ -140,8 +139,11 @@ class Cells:
 
     def has_whole_numbers(self) -> bool:
         """Whether some cells are digits only, of up to three."""
+        return self._any_like(r"^\s*-?[0-9]{1,3}\s*$")
+
+    def _any_like(self, pattern: str) -> bool:
         compute = arrow().compute
-        return bool(compute.any(compute.match_substring_regex(self.array, r"^\s*-?[0-9]{1,3}\s*$")).as_py())
+        return bool(compute.any(compute.match_substring_regex(self.array, pattern)).as_py())
 
     def sample(self, size: int = 500) -> list[str]:
         """The words of some rows, all over the column, those apart that say that there is no value."""

@@ -109,9 +109,11 @@ def _by_arrow(text: bytes, layout: TextLayout) -> tuple[Any, int]:
     body = pa.py_buffer(text)[layout.start :]
     fields = [f"f{j}" for j in range(layout.count)]
     quoted = b'"' in text
+    # The longest row must fit into a block, and a quoted text may be of any length; 256 MiB at once are still little.
+    block = max(BLOCK, len(text) if quoted and len(text) < 1 << 28 else 0)
     table = csv.read_csv(
         pa.BufferReader(body),
-        read_options=csv.ReadOptions(column_names=fields, block_size=max(BLOCK, _longest(text, quoted))),
+        read_options=csv.ReadOptions(column_names=fields, block_size=block),
         parse_options=csv.ParseOptions(
             delimiter=layout.delimiter, newlines_in_values=quoted, invalid_row_handler=handle
         ),
@@ -128,11 +130,6 @@ def _end(text: bytes) -> int:
     while end and text[end - 1 : end].isspace():
         end -= 1
     return end
-
-
-def _longest(text: bytes, quoted: bool) -> int:
-    """Room for the longest row, which must fit into a block: a quoted text may be of any length."""
-    return len(text) if quoted and len(text) < 1 << 28 else 0  # 256 MiB at once are still little
 
 
 def _check_closed(columns: list[Any], text: bytes, name: str) -> None:

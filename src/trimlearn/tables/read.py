@@ -88,6 +88,7 @@ def read_table(
         raise ValueError("drop: no column would be left; name fewer.")
     readings = understand(raw, kept, forced)
     found = dict(zip((raw.names[j] for j in kept), readings, strict=True))
+    notes = [f"{name}: {note}." for name, one in found.items() for note in (*one.notes, one.doubt) if note]
     pd = pandas()
     return Table(
         frame=pd.DataFrame({name: pd.Series(one.values, dtype=one.values.dtype) for name, one in found.items()}),
@@ -96,7 +97,7 @@ def read_table(
         source=raw.source,
         first_line=raw.first_line,
         fingerprint=mark,
-        notes=(*raw.notes, *_missing_note(readings), *_column_notes(found)),
+        notes=(*raw.notes, *_missing_note(readings), *notes),
     )
 
 
@@ -218,10 +219,6 @@ def _missing_note(readings: list[Reading]) -> list[str]:
     listed = [f'"{word}" ({plural(count, "cell")})' for word, count in sorted(words.items())[:6]]
     more = ", …" if len(words) > 6 else ""
     return [f"Counted as missing, besides empty cells: {', '.join(listed)}{more}."]
-
-
-def _column_notes(found: dict[str, Reading]) -> list[str]:
-    return [f"{name}: {note}." for name, one in found.items() for note in (*one.notes, one.doubt) if note]
 
 
 def _written(names: list[str], columns: list[Any]) -> Any:
