@@ -14,13 +14,13 @@ from trimlearn.checks.design import Design, linear_design, tree_design
 from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_cells import without_doubtful
-from trimlearn.checks.target_labels import LabelJudgement, judge_labels
+from trimlearn.checks.target_labels import judge_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
-from trimlearn.checks.target_numbers import NumberJudgement, explained, judge_numbers
+from trimlearn.checks.target_numbers import explained, judge_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
-from trimlearn.checks.target_task import Target, read_target
+from trimlearn.checks.target_task import Judgement, Target, read_target
 from trimlearn.checks.target_threads import threads_for
 from trimlearn.robust.regression.skewness import looks_skewed
 
@@ -33,8 +33,6 @@ __all__ = ["judge_target"]
 
 ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
-
-Judgement = LabelJudgement | NumberJudgement
 
 
 def judge_target(
@@ -244,8 +242,8 @@ class _Judge:
                 f"About {judged.contamination:.0%} of {self.target.name} looks wrong: near a half, nobody can tell "
                 "which side is right."
             )
-        if isinstance(judged, NumberJudgement) and looks_skewed(
-            judged.score * np.sign(self.scale.to(self.target.y) - judged.predicted), judged.flagged, ANY
+        if self.numeric and looks_skewed(
+            judged.score * np.sign(self.scale.to(self.target.y) - judged.expected), judged.flagged, ANY
         ):
             self.caveats.append(
                 f"Nearly all doubted values of {self.target.name} lie on one side of what is expected, and one skewed "
@@ -262,10 +260,10 @@ class _Judge:
     ) -> TargetFindings:
         t = self.target
         probability = np.where(t.pinned_right, 0.0, np.where(t.pinned_wrong, 1.0, judged.probability))
-        if isinstance(judged, LabelJudgement):
-            suggested = _placed(n, t.rows, np.array(t.classes, dtype=object)[judged.suggested], None)
+        if self.numeric:
+            suggested = _placed(n, t.rows, self.scale.back(judged.expected))
         else:
-            suggested = _placed(n, t.rows, self.scale.back(judged.predicted))
+            suggested = _placed(n, t.rows, np.array(t.classes, dtype=object)[judged.expected], None)
         return TargetFindings(
             name=t.name,
             task=t.task,
@@ -278,7 +276,7 @@ class _Judge:
             by_boosting=_placed(n, t.rows, by_boosting, False),
             contamination=judged.contamination,
             coefficients=linear.coefficients,
-            noise_matrix=judged.noise_matrix if isinstance(judged, LabelJudgement) else None,
+            noise_matrix=judged.noise_matrix,
         )
 
 

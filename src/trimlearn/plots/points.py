@@ -13,8 +13,6 @@ from trimlearn.plots.subject import Subject
 
 __all__ = ["draw_rows"]
 
-Units = tuple[float, float]
-
 MANY = 5_000  # points from which on they are drawn as pixels in a vector file, which would grow too large
 SMALLER = 1_000  # points from which on they are drawn smaller, so that they can be told apart (a choice)
 
