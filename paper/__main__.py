@@ -10,8 +10,9 @@ from pathlib import Path
 from paper.outcome import read_results
 from paper.page import write_docs_page
 from paper.reproduce import reproduce
+from trimlearn.checks.options import OptionError
 from trimlearn.cli import Parser, run
-from trimlearn.cli.show import UsageError, check_folder, print_table, progress
+from trimlearn.cli.show import check_folder, print_table, progress
 
 NAMES = ("judges", "homography", "panorama", "mnist", "rates")  # in the order in which "all" runs them
 
@@ -57,7 +58,7 @@ def _page(out: Path) -> None:
     """Write docs/paper.md, from full runs only: what a part or a slice gave would take the place of all the others."""
     results = read_results(out / "results.json")
     if lacking := [name for name in NAMES if results.get(name, {}).get("quick", True)]:
-        raise UsageError(f"--out {out} holds no full run of {', '.join(lacking)}: python -m paper all --out {out}")
+        raise OptionError(f"--out {out} holds no full run of {', '.join(lacking)}: python -m paper all --out {out}")
     print("Written:", write_docs_page(out))
 
 

@@ -20,7 +20,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 
 from benchmarks.calibration import with_constant
 from benchmarks.peers_cells import BIG, MAD, dirty, number_columns
-from trimlearn.checks import cell_density, cell_odds
+from trimlearn.checks import cell_odds
 from trimlearn.checks.errors import Writing
 from trimlearn.robust.cells.table import TableCells, TableModel, why_left_out
 
@@ -101,7 +101,7 @@ def run() -> dict[str, Any]:
     out: dict[str, Any] = {"summary": rows, "calibrated": calibrated(p, wrong)}
     for module, name, values in (
         (cell_odds, "WIDE", WIDES),
-        (cell_density, "TAIL", TAILS),
+        (cell_odds, "TAIL", TAILS),
         (cell_odds, "STRAY", STRAYS),
     ):
         out[name] = []

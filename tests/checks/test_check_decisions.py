@@ -8,8 +8,7 @@ import made_up
 import pandas as pd
 import pytest
 
-from trimlearn.checks.decisions import apply, read_decisions
-from trimlearn.checks.moved import how_it_moved
+from trimlearn.checks.decisions import apply, how_it_moved, read_decisions
 from trimlearn.checks.options import OptionError
 from trimlearn.checks.suspects import find_suspects
 from trimlearn.tables import read_table

@@ -16,10 +16,11 @@ import pytest
 
 from trimlearn.checks.document import document, finite, short
 from trimlearn.checks.findings import DuplicateRows, WrongCell
-from trimlearn.checks.found import Asked, Check
+from trimlearn.checks.found import Check
 from trimlearn.checks.suspects import find_suspects
 
-ASKED = Asked(None, "Fuel", {"categorical": (), "number": ("Price",)}, "Name", None, None, None, None, 3)
+ASKED = {"table": None, "target": "Fuel", "categorical": (), "number": ("Price",), "id": "Name", "seed": 3}
+ASKED |= dict.fromkeys(("task", "labels", "features", "decisions"))
 
 
 def made(parts=None, dropped=frozenset()) -> Check:
@@ -172,8 +173,8 @@ def test_the_script_says_what_was_asked_for_and_runs(tmp_path):
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "name the file" in done.stderr
     pd.DataFrame({"x": np.sin(np.arange(40.0))}).to_csv(tmp_path / "t.csv", index=False)
-    own = Check(made(made_up.parts()).results, made_up.parts(), [], replace(ASKED, path=tmp_path / "t.csv", target=None,
-                told={}, id=None))  # fmt: skip
+    asked = {**ASKED, "table": tmp_path / "t.csv", "target": None, "number": (), "id": None}
+    own = Check(made(made_up.parts()).results, made_up.parts(), [], asked)
     done = subprocess.run(
         [sys.executable, own.write(tmp_path / "own")["repeat.py"], tmp_path / "t.csv", tmp_path / "again"],
         capture_output=True, text=True, timeout=60, check=False,

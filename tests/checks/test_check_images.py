@@ -50,7 +50,7 @@ def by_the_first_component(table, mended, target, **options):
 
 
 def test_a_wrong_label_is_shown_with_its_picture(folder, capsys, monkeypatch):
-    monkeypatch.setattr("trimlearn.checks.images.judge_target", by_the_first_component)
+    monkeypatch.setattr("trimlearn.checks.parts.judge_target", by_the_first_component)
     assert cli.main(["check", "photos", "--labels", "labels.csv"]) == 0
     assert "images like it are bright" in capsys.readouterr().out
     results = json.loads(Path("photos-check/results.json").read_text(encoding="utf-8"))

@@ -12,7 +12,7 @@ from trimlearn.checks.duplicates import find_duplicates
 
 def kinds(frame: pd.DataFrame, target: str | None = None, **columns: object) -> dict[tuple[int, ...], str]:
     table = as_table(frame, **columns)  # type: ignore[arg-type]
-    return {group.rows: group.kind for group in find_duplicates(table, frame, target)}
+    return {group.rows: group.kind for group in find_duplicates(table, target)}
 
 
 def with_copies(**changes: float) -> pd.DataFrame:
@@ -29,7 +29,7 @@ def test_exact_near_and_contradictory() -> None:
     assert kinds(with_copies(label=" B")) == {(7, 100): "exact"}
     other = with_copies(label="a")
     assert kinds(other, "label") == {(7, 100): "contradictory"}
-    found = find_duplicates(as_table(other), other, "label")[0]
+    found = find_duplicates(as_table(other), "label")[0]
     assert found.differs == ("label",)
 
 
@@ -96,4 +96,4 @@ def test_rows_that_hold_nothing_are_no_copies_of_each_other():
     frame = pd.DataFrame(rng.normal(size=(60, 4)).round(3), columns=list("abcd"))
     frame.loc[[10, 20, 30]] = np.nan
     frame.loc[59] = frame.loc[3]
-    assert [group.rows for group in find_duplicates(as_table(frame), frame)] == [(3, 59)]
+    assert [group.rows for group in find_duplicates(as_table(frame))] == [(3, 59)]

@@ -12,8 +12,7 @@ import pytest
 
 from trimlearn.tables import Column, read_table
 from trimlearn.tables.dates import read_dates
-from trimlearn.tables.numbers import read_numbers
-from trimlearn.tables.quick import read_many
+from trimlearn.tables.numbers import read_many, read_numbers
 
 NAN = math.nan
 
@@ -255,6 +254,14 @@ def test_a_user_knows_better() -> None:
     dropped = read_table(frame, drop=["a", "d"])
     assert list(dropped.frame) == list(dropped.written) == ["b", "c"]
     assert dropped.fingerprint == table.fingerprint
+
+
+def test_times_are_numbers_where_a_user_says_so() -> None:
+    """As a model's file does, of a column that was read as hours when the model was fitted."""
+    frame = pd.DataFrame({"t": ["16:12", "23:30", "0:45"] * 4})
+    guessed, told = read_table(frame), read_table(frame, number="t")
+    assert told.columns == guessed.columns and told.frame.equals(guessed.frame)
+    assert told.frame["t"].tolist()[:3] == pytest.approx([16.2, 23.5, 0.75])
 
 
 @pytest.mark.parametrize(

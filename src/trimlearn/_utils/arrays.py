@@ -11,12 +11,19 @@ from typing import Any
 import array_api_compat.numpy as numpy_namespace
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array, is_torch_array
+from numpy.typing import NDArray
 
 Array = Any  # a numpy.ndarray or a torch.Tensor: the array API has no static type of its own
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+Ints = NDArray[np.int64]
 
 __all__ = [
     "TINY",
     "Array",
+    "Flags",
+    "Floats",
+    "Ints",
     "asarray_like",
     "dot",
     "eps_of",

@@ -1,11 +1,11 @@
-"""Tables in plain text and in Markdown: the one place where cells become columns; and what settings look like."""
+"""Tables in plain text and in Markdown: the one place where cells become columns; numbers of things; settings."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, SupportsIndex
 
-__all__ = ["described", "grid", "markdown"]
+__all__ = ["and_list", "described", "grid", "markdown", "plural"]
 
 
 def described(thing: Any) -> str:
@@ -15,6 +15,25 @@ def described(thing: Any) -> str:
     'Knob(turns=3)'
     """
     return f"{type(thing).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(thing).items())})"
+
+
+def plural(count: SupportsIndex, one: str, many: str = "") -> str:
+    """A number and what it counts; ``many``: of more than one, where that is not ``one`` with an s.
+
+    >>> plural(1, "row"), plural(1200, "row"), plural(0, "row was", "rows were")
+    ('1 row', '1,200 rows', '0 rows were')
+    """
+    return f"{count.__index__():,} {one if count == 1 else many or one + 's'}"
+
+
+def and_list(words: Sequence[str], more: int = 0, what: str = "") -> str:
+    """Words as people list them.
+
+    >>> and_list(["a"]), and_list(["a", "b", "c"]), and_list(["a", "b"], more=5, what="rows")
+    ('a', 'a, b and c', 'a, b and 5 more rows')
+    """
+    words = [*words, f"{more} more {what}".strip()] if more > 0 else list(words)
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def grid(lines: Sequence[Sequence[str]], left: Sequence[int] = ()) -> list[str]:

@@ -20,8 +20,9 @@ from typing import final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.ndimage import gaussian_filter1d
 
-from trimlearn.checks.cell_density import CellDensity, places
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 from trimlearn.robust.cells.tails import Tail
@@ -41,10 +42,10 @@ ENOUGH = 20_000  # suspects that tell the shares: they are known to a few per ce
 ROUNDS, STEPS = 3, 60  # of the columns' densities, and of the shares for each: they change by less than 1 % after
 FITS = 3.0  # |score| up to which a corrected value fits: three in a thousand right ones are beyond
 CLEAR = 0.5  # of the probability that a cell is wrong: what the likeliest rule must have of it to be named
+STEP, REACH = 0.05, 16.0  # of the grid of a column's density: finer than its kernel, and up to 4 million σ
+KERNEL = 0.6  # σ of the kernel is this times n^(−1/5): two thirds of Silverman's, as groups are narrow
+TAIL = 0.1  # of such a density is a Cauchy law: with 0.3, 1 in 1000 more of the clean cells of dirty tables are flagged
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 Places = NDArray[np.int16]
 
 
@@ -70,64 +71,36 @@ class CellOdds:
 
 
 @final
-@dataclass(frozen=True)
 class _SuspectCells:
     """The cells of a column that may be wrong, (m,), and the candidates for what they were, (c, m)."""
 
-    rows: Ints
-    among: Ints  # their places among the known cells of the column
-    z: Floats
-    off: Floats  # by how many σ it is off what its row expects
-    off_place: Places
-    sigma: Floats
-    lawful: Floats  # the density of a right cell that follows its row
-    heavy: Floats  # the same with heavy tails
-    rules: Ints  # (c,)
-    truths: Floats
-    z_truths: Floats
-    truth_places: Places
-    weights: Floats  # of the density of a truth, to be that of the cell
-    lawful_truths: Floats  # the density of a right cell, weighted
-    fits: Flags  # whether the truth would fit to its row
-    unusual: Flags  # (m,): written with more decimals than others
-
-    @classmethod
-    def of(
-        cls, model: TableModel, x: Floats, z: Floats, known: Flags, cells: TableCells, j: int, writing: Writing
-    ) -> _SuspectCells:
+    def __init__(
+        self, model: TableModel, x: Floats, z: Floats, known: Flags, cells: TableCells, j: int, writing: Writing
+    ) -> None:
         """Of column j, with the values x; transformed: z."""
         column, law = model.columns[j], model.model.laws[j]
         far = np.abs(z - cells.centre[:, j]) > NEAR * law.scale * cells.sigma[:, j]
         far[known] |= writing.reveals(x[known])
-        rows = np.flatnonzero(known & far)
-        among = (np.cumsum(known) - 1)[rows]
+        rows = self.rows = np.flatnonzero(known & far)
+        self.among = (np.cumsum(known) - 1)[rows]  # their places among the known cells of the column
         values, centre, sigma = x[rows], cells.centre[rows, j], cells.sigma[rows, j]
         expected = cells.expected[rows, j]
         before = origins(values, writing, expected, sigma / column.slope(expected))
-        z_truths = np.array([column.into(truth) for truth in before.truths])
+        self.z, self.sigma = z[rows], sigma
+        self.off = (self.z - centre) / sigma  # by how many σ it is off what its row expects
+        self.off_place = _places(self.off)
+        self.lawful = law.density(self.off) / sigma  # the density of a right cell that follows its row
+        self.heavy = HEAVY.density(self.off) / sigma  # the same with heavy tails
+        self.unusual = ~writing.usual(values)  # (m,): written with more decimals than others
+        self.rules, self.truths = np.array(before.rules), before.truths
+        self.z_truths = np.array([column.into(truth) for truth in before.truths])
+        self.truth_places = _places(self.z_truths)
         slopes = np.array([column.slope(truth) for truth in before.truths]) / column.slope(values)
-        weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
-        off = (z_truths - centre) / sigma
-        lawful_truths = weights * law.density(off) / sigma
-        here = (z[rows] - centre) / sigma
-        return cls(
-            rows,
-            among,
-            z[rows],
-            here,
-            places(here),
-            sigma,
-            law.density(here) / sigma,
-            HEAVY.density(here) / sigma,
-            np.array(before.rules),
-            before.truths,
-            z_truths,
-            places(z_truths),
-            weights,
-            lawful_truths,
-            np.abs(off) <= FITS * law.scale,
-            ~writing.usual(values),
-        )
+        # Of the density of a truth, to be that of the cell.
+        self.weights = np.where(np.isfinite(slopes), before.weights * slopes, 0.0)
+        off = (self.z_truths - centre) / sigma
+        self.lawful_truths = self.weights * law.density(off) / sigma  # the density of a right cell, weighted
+        self.fits = np.abs(off) <= FITS * law.scale  # whether the truth would fit to its row
 
     def kinds(self, ordinary: Places, wrong: Floats) -> Floats:
         """The densities of what may have happened, (kinds, m): right in two ways, wrong by each rule, or otherwise.
@@ -136,9 +109,9 @@ class _SuspectCells:
         """
         right, everybody = 1.0 - wrong, np.ones(len(ordinary))
         everybody[self.among] = right
-        curve = CellDensity(ordinary, everybody)
+        curve = _CellDensity(ordinary, everybody)
         out = np.zeros((3 + len(RULES), len(self.rows)))
-        apart = CellDensity(self.off_place, right)  # groups of cells that are off their rows by about the same
+        apart = _CellDensity(self.off_place, right)  # groups of cells that are off their rows by about the same
         off = apart.without(self.off, self.off_place, right)
         out[0], out[1] = self.lawful, 0.5 * (self.heavy + off / self.sigma)
         truths = self.lawful_truths + STRAY * self.weights * curve.at(self.z_truths, self.truth_places)
@@ -168,8 +141,8 @@ def cell_odds(model: TableModel, X: Floats, cells: TableCells, writings: Sequenc
         x = np.ascontiguousarray(X[:, j])
         known = np.isfinite(x) & (x != model.common[j])
         z = model.columns[j].into(np.where(known, x, np.nan))
-        suspects.append(_SuspectCells.of(model, x, z, known, cells, j, writings[j]))
-        ordinary.append(places(z[known]))
+        suspects.append(_SuspectCells(model, x, z, known, cells, j, writings[j]))
+        ordinary.append(_places(z[known]))
     wrong = [np.zeros(len(s.rows)) for s in suspects]
     column = np.concatenate([np.full(len(s.rows), j) for j, s in enumerate(suspects)])
     row = np.concatenate([s.rows for s in suspects])
@@ -232,6 +205,37 @@ def _named(suspects: list[_SuspectCells], row: Ints, column: Ints, joint: Floats
     at = rule, np.arange(len(row))
     named = fits[at] & (joint[2:-1][at] > CLEAR * probability)
     return CellOdds(row, column, probability, np.where(named, rule, -1), truths[at])
+
+
+@final
+class _CellDensity:
+    """The density of a column's transformed values, each counting for the probability that it is right.
+
+    Of arsinh z, which is z in the bulk and a logarithm further out, where there may be groups at any distance. Values
+    come with their `_places` on the grid of that, which are found once and used several times.
+    """
+
+    def __init__(self, place: Places, right: Floats) -> None:
+        self.total = max(float(right.sum()), 1.0)
+        self.width = KERNEL * self.total**-0.2
+        counts = np.bincount(place, right, minlength=2 * round(REACH / STEP) + 1)
+        self.curve = gaussian_filter1d(counts, self.width / STEP, mode="constant") / (self.total * STEP)
+
+    def at(self, z: Floats, place: Places) -> Floats:
+        """The density at z."""
+        inside = self.curve[place] / np.hypot(1.0, z)
+        return np.asarray((1.0 - TAIL) * inside + TAIL / (np.pi * (1.0 + z**2)))
+
+    def without(self, z: Floats, place: Places, right: Floats) -> Floats:
+        """The density at values that are among those it is made of, each left out at its own place."""
+        own = right / (np.sqrt(2 * np.pi) * self.width * self.total * np.hypot(1.0, z))
+        return np.asarray(np.maximum(self.at(z, place) - (1.0 - TAIL) * own, TAIL / (np.pi * (1.0 + z**2))))
+
+
+def _places(z: Floats) -> Places:
+    """Where values are on the grid of a `_CellDensity`; there are 641 places."""
+    at = np.clip(np.arcsinh(np.nan_to_num(z)), -REACH, REACH)
+    return np.rint((at + REACH) / STEP).astype(np.int16)
 
 
 def exchanged(model: TableModel, X: Floats, cells: TableCells, odds: CellOdds) -> dict[int, int]:

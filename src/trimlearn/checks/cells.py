@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
+from trimlearn._utils.text import plural
 from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged
 from trimlearn.checks.codes import CODES
 from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
@@ -33,12 +34,8 @@ CERTAIN = 0.99  # the probability that −999 among ages stands for missing: nob
 FINITE = 1e100  # numbers beyond are as good as infinite: nothing is counted in them, and their squares overflow
 LARGEST = 1e6  # of a score: what is further off, or infinite, is as far as that
 
-Floats = NDArray[np.float64]
 
-
-def find_cells(
-    table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tuple[int, str]] = (), seed: int = 0
-) -> CellFindings:
+def find_cells(table: Table, *, exclude: Sequence[str] = (), keep: Iterable[tuple[int, str]] = ()) -> CellFindings:
     """The wrong cells of a table, what was to be expected there, and by which error they came about.
 
     Parameters
@@ -49,8 +46,6 @@ def find_cells(
         Columns that are left alone and have no say: the target.
     keep : iterable of (int, str), default=()
         Cells (row, column) that are known to be right.
-    seed : int, default=0
-        Not used: nothing is drawn at random. All parts of a check have it.
 
     Returns
     -------
@@ -174,7 +169,7 @@ def _without_rows(odds: CellOdds, X: Floats, caveats: list[str]) -> CellOdds:
     whole = (known >= SEVERAL) & (wrong > HALF * known)
     count = np.count_nonzero(whole)
     if count:
-        told = "1 row deviates in most of its" if count == 1 else f"{count:,} rows deviate in most of their"
+        told = plural(count, "row deviates in most of its", "rows deviate in most of their")
         caveats.append(f"{told} numbers, which are not listed one by one.")
     return odds.among(~whole[odds.row])
 

@@ -12,8 +12,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Floats, TargetFindings
+from trimlearn._utils.arrays import Array, Floats
+from trimlearn.checks.findings import TargetFindings
 from trimlearn.estimators.linear.distances import feature_distances
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Never
+from typing import Any, Never
 
-from trimlearn.checks.decisions import apply, read_decisions
+from trimlearn.checks.decisions import apply, how_it_moved, read_decisions
 from trimlearn.checks.document import document
 from trimlearn.checks.findings import Task
-from trimlearn.checks.found import Asked, Check
-from trimlearn.checks.images import image_parts
-from trimlearn.checks.moved import how_it_moved
+from trimlearn.checks.found import Check
 from trimlearn.checks.options import check_seed, check_target, check_task, names, no_more_options, of_option
-from trimlearn.checks.parts import Parts, Pins, Progress, run_parts
+from trimlearn.checks.parts import Pins, Progress, run_parts
 from trimlearn.checks.suspects import find_suspects
 from trimlearn.tables.images import read_images
 from trimlearn.tables.read import read_table
 
-if TYPE_CHECKING:
-    from trimlearn.tables.table import Table
-
-__all__ = ["Asked", "Check", "check"]
+__all__ = ["Check", "check"]
 
 
 def check(
@@ -104,38 +100,29 @@ def check(
     progress = progress or (lambda sentence: None)
     progress("reading the table")
     target = None if target is None else str(target)
-    told = {"categorical": names(categorical), "date": names(date), "number": names(number), "drop": names(drop)}
-    path = table if isinstance(table, (str, Path)) else None
-    asked = Asked(path, target, told, id, task, labels, features, decisions, seed)
+    told: dict[str, Any] = {"categorical": categorical, "date": date, "number": number, "drop": drop}
+    told = {kind: names(columns) for kind, columns in told.items()}
+    asked = {"table": table if isinstance(table, (str, Path)) else None, "target": target, **told, "id": id}
+    asked |= {"task": task, "labels": labels, "features": features, "decisions": decisions, "seed": seed}
     with of_option():
         images = None if labels is None else read_images(table, labels, features)
-        read = _read(table, told, id) if images is None else images.table
+        read = read_table(table, id=id, **told) if images is None else images.table
     if images is not None:
         target = images.label
     check_target(read, target, id)
     decided = None if decisions is None else read_decisions(decisions, read, target)
 
-    def run(table: Table, pins: Pins) -> Parts:
-        if images is not None:
-            return image_parts(images, table, task=task, pins=pins, seed=seed, progress=progress)
-        return run_parts(table, target, task=task, pins=pins, seed=seed, progress=progress)
-
-    parts = run(read, Pins())
+    run = partial(run_parts, target=target, images=images, task=task, seed=seed, progress=progress)
+    parts = run(read, pins=Pins())
     suspects = find_suspects(parts)
     moved = None
     if decided is not None:
         progress("fitting again with your decisions")
         classes = () if parts.target is None else parts.target.classes
-        before, parts = parts, run(apply(decided, read, target, classes), decided.pins)
+        before, parts = parts, run(apply(decided, read, target, classes), pins=decided.pins)
         was, suspects = len(suspects), find_suspects(parts, decided.settled)
         sentences = [decided.sentence(), *how_it_moved(before, parts, (was, len(suspects)))]
         moved = {"file": decided.file, "count": sum(decided.count.values()), "sentences": sentences}
     progress("writing it down")
     results = document(parts, suspects, seed=seed, decisions=moved, images=images)
     return Check(results, parts, suspects, asked, frozenset() if decided is None else decided.dropped)
-
-
-def _read(table: Any, told: dict[str, tuple[str, ...]], id: str | None) -> Table:
-    return read_table(
-        table, categorical=told["categorical"], date=told["date"], number=told["number"], drop=told["drop"], id=id
-    )

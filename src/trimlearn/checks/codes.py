@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.checks.spread import center_and_spread
 
 __all__ = ["CODES", "missing_codes"]
@@ -24,8 +24,6 @@ HALF = 0.5  # of the values of a column: a value that more of them share is no c
 HIGH = 5.0  # the median of a column in which −1 is out of place
 SELDOM = 0.05  # of the values: where more are 0 it is an amount, such as that of magnesium in most kinds of glass
 CLOSE, FAR = 0.25, 3.5  # 0 is far from others that are above this share of their median, if that is so many σ off
-
-Floats = NDArray[np.float64]
 
 
 def missing_codes(x: Floats, date: bool = False) -> list[float]:

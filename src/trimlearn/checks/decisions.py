@@ -1,4 +1,5 @@
-"""What a person decided about suspects: read from the file that the page exports, and put into the table."""
+"""What a person decided about suspects: read from the file that the page exports, put into the table, and what the
+fit makes of it."""
 
 from __future__ import annotations
 
@@ -7,16 +8,19 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, final
 
+from trimlearn._utils.text import plural
+from trimlearn.checks.findings import TargetFindings
 from trimlearn.checks.options import OptionError, one_of
-from trimlearn.checks.parts import Pins
+from trimlearn.checks.parts import Parts, Pins
 
 if TYPE_CHECKING:
     from trimlearn.tables.table import Kind, Table
 
-__all__ = ["Decisions", "apply", "read_decisions"]
+__all__ = ["Decisions", "apply", "how_it_moved", "read_decisions"]
 
 What = Literal["keep", "drop", "relabel", "correct"]
 HEADER = ["fingerprint", "row", "what", "column", "value"]
@@ -171,3 +175,51 @@ def _values(column: Any, rows: list[int], kind: Kind, known: Any) -> list[Any]:
     others = known.drop(index=known.index[rows])
     same = [int((values.drop(index=rows).to_numpy() == others.to_numpy()).sum()) for values in read]
     return [None if pd.isna(value) else value for value in read[same.index(max(same))].iloc[rows]]
+
+
+def how_it_moved(before: Parts, after: Parts, flagged: tuple[int, int]) -> list[str]:
+    """Sentences on what changed. ``flagged``: the suspects before and after."""
+    was, now = flagged
+    sentences = [
+        f"Before your decisions {plural(was, 'row was', 'rows were')} suspect; now {plural(now, 'is', 'are')}."
+    ]
+    if before.target is not None and after.target is not None:
+        sentences += _errors(before.target, after.target)
+        sentences += _coefficients(before.target, after.target)
+    return sentences
+
+
+def _errors(before: TargetFindings, after: TargetFindings) -> list[str]:
+    """One sentence for each trimmed model."""
+    was = {(score.model, score.measure): score.value for score in before.scores if score.fit == "trimmed"}
+    sentences = []
+    for score in after.scores:
+        old = was.get((score.model, score.measure))
+        if score.fit == "trimmed" and old is not None and isfinite(old) and isfinite(score.value):
+            was_, is_ = f"{old:.3g}", f"{score.value:.3g}"
+            how = f"stayed at {is_}" if was_ == is_ else f"went from {was_} to {is_}"
+            sentences.append(f"The {score.measure} of the {score.model} model {how}.")
+    return sentences
+
+
+def _coefficients(before: TargetFindings, after: TargetFindings) -> list[str]:
+    """The coefficient that moved most, in units of the width of its interval where that is known."""
+    was = {entry["name"]: entry["trimmed"] for entry in before.coefficients}
+    moved = []
+    for entry in after.coefficients:
+        old, new = was.get(entry["name"]), entry["trimmed"]
+        if old is None or new is None or not (isfinite(old) and isfinite(new)):
+            continue
+        moved.append((abs(new - old) / (_width(entry) or abs(old) or 1.0), entry["name"], old, new))
+    if not moved:
+        return []
+    size, name, old, new = max(moved)
+    if size == 0 or f"{old:.3g}" == f"{new:.3g}":
+        return ["The coefficients of the linear model stayed as they were."]
+    return [f"The coefficient that moved most is that of {name}: from {old:.3g} to {new:.3g}."]
+
+
+def _width(entry: dict[str, Any]) -> float:
+    """Of the interval of a coefficient; 0 where it has none."""
+    low, high = entry.get("low"), entry.get("high")
+    return 0.0 if low is None or high is None or not isfinite(high - low) else float(high - low)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Floats
+from trimlearn._utils.arrays import Array, Floats
+from trimlearn.checks.spread import median_and_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,6 @@ REPEATS = 4  # rows per value on average from which on text is a category: fewer
 # A positive column that spans a factor of this between its outer twentieths, and is not skewed to the left, is taken by
 # its logarithm: for such amounts ratios count (Tukey 1977). Of a normal law without negative values it is 3 at most.
 SPAN = 3.0
-NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
 DAY = 86_400 * 10**9  # nanoseconds
 
 How = Literal["number", "log", "missing", "level", "other", "codes", "date"]
@@ -209,9 +208,7 @@ def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:
     values = values[np.isfinite(values)]
     if len(values) == 0:
         return None
-    centre = float(np.median(values))
-    spread = NORMAL_MAD * float(np.median(np.abs(values - centre)))
-    scale = spread if spread > 0 else float(np.std(values))
+    centre, scale = median_and_deviation(values)
     return Feature(name, how, fill=centre, centre=centre, scale=scale) if scale > 0 else None
 
 

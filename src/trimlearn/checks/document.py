@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from math import isfinite
 from types import NoneType
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from trimlearn.report.charts import charts
 if TYPE_CHECKING:
     import pandas as pd
 
+    from trimlearn.checks.findings import TargetFindings, WrongCell
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.images import ImageTable
 
@@ -61,17 +62,15 @@ def document(
                 "fingerprint": table.fingerprint,
                 "first_line": table.first_line,
             },
-            "target": None
-            if judged is None
-            else {"name": judged.name, "task": judged.task, "classes": list(judged.classes)},
+            "target": judged and {"name": judged.name, "task": judged.task, "classes": judged.classes},
             "headline": headline(parts, found),
             "next": next_steps(parts, found),
             "caveats": caveats(parts),
-            "notes": list(table.notes),
+            "notes": table.notes,
             "columns": _columns(parts, suspects),
-            "models": [] if judged is None else [vars(score).copy() for score in judged.scores],
+            "models": [] if judged is None else [vars(score) for score in judged.scores],
             "counts": found,
-            "suspects": _SuspectWriter(parts, names).all(suspects),
+            "suspects": _suspects(parts, names, suspects),
             "charts": charts(
                 table=table,
                 cells=parts.cells,
@@ -108,11 +107,7 @@ def finite(value: Any) -> Any:
         return {str(key): finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):  # most hold the cells of a row, which are strings
         return list(value) if all(type(entry) is str for entry in value) else [finite(entry) for entry in value]
-    if isinstance(value, np.ndarray):
-        return finite(value.tolist())
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not isfinite(value) else value
+    return finite(value.tolist()) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _columns(parts: Parts, suspects: Sequence[Suspect]) -> list[dict[str, Any]]:
@@ -151,74 +146,54 @@ def _neighbours(parts: Parts, rows: list[int], target: str | None) -> dict[int, 
     return {row: tuple(among[list(near[int(place)])].tolist()) for row, place in zip(rows, places, strict=True)}
 
 
-@final
-class _SuspectWriter:
-    """Writes suspects, each as a dict."""
-
-    def __init__(self, parts: Parts, names: Names) -> None:
-        self.parts = parts
-        self.names = names
-        self.reasons = Reasons(parts, names)
-
-    def all(self, suspects: Sequence[Suspect]) -> list[dict[str, Any]]:
-        """Every suspect; of the first ones also all their cells and their neighbours."""
-        parts = self.parts
-        shown = [suspect.row for suspect in suspects[:SHOWN]]
-        target = None if parts.target is None else parts.target.name
-        near = _neighbours(parts, shown, target)
-        needed = sorted({*shown, *(row for rows in near.values() for row in rows)})
-        cells = parts.table.written.iloc[needed].to_numpy(dtype=object)
-        texts = [[cell if isinstance(cell, str) else "" for cell in line] for line in cells]
-        values = dict(zip(needed, texts, strict=True))
-        return [self._one(suspect, values.get(suspect.row), self._near(near.get(suspect.row, ()), values))
-                for suspect in suspects]  # fmt: skip
-
-    def _near(self, rows: Sequence[int], values: dict[int, list[str]]) -> list[dict[str, Any]]:
-        return [{"row": row, "line": self.names.line(row), "values": values[row]} for row in rows]
-
-    def _one(self, suspect: Suspect, values: list[str] | None, near: list[dict[str, Any]]) -> dict[str, Any]:
-        row, odd = suspect.row, suspect.odd
-        return {
-            "row": row,
-            "line": self.names.line(row),
-            "id": self.names.id(row),
+def _suspects(parts: Parts, names: Names, suspects: Sequence[Suspect]) -> list[dict[str, Any]]:
+    """Every suspect; of the first ones also all their cells and their neighbours."""
+    shown, reasons = [suspect.row for suspect in suspects[:SHOWN]], Reasons(parts, names)
+    near = _neighbours(parts, shown, None if parts.target is None else parts.target.name)
+    needed = sorted({*shown, *(row for rows in near.values() for row in rows)})
+    cells = parts.table.written.iloc[needed].to_numpy(dtype=object)
+    texts = [[cell if isinstance(cell, str) else "" for cell in line] for line in cells]
+    values = dict(zip(needed, texts, strict=True))
+    return [
+        {
+            "row": suspect.row,
+            "line": names.line(suspect.row),
+            "id": names.id(suspect.row),
             "kind": suspect.kind,
-            "kinds": list(suspect.kinds),
+            "kinds": suspect.kinds,
             "probability": suspect.probability,
             "score": suspect.score,
-            "why": self.reasons.why(suspect),
-            "target": self._target(row) if suspect.target else None,
-            "cells": [
-                {
-                    "column": cell.column,
-                    "value": self.names.written(row, cell.column),
-                    "expected": self.names.expected(cell),
-                    "probability": cell.probability,
-                    "score": cell.score,
-                    "error": cell.error,
-                }
-                for cell in suspect.cells
+            "why": reasons.why(suspect),
+            "target": _target(parts.target, names, suspect.row) if parts.target and suspect.target else None,
+            "cells": [_cell(cell, names) for cell in suspect.cells],
+            "odd": suspect.odd and {key: getattr(suspect.odd, key) for key in ("score", "probability", "columns")},
+            "duplicates": [vars(group) for group in suspect.duplicates],
+            "values": values.get(suspect.row),
+            "neighbours": [
+                {"row": row, "line": names.line(row), "values": values[row]} for row in near.get(suspect.row, ())
             ],
-            "odd": None
-            if odd is None
-            else {"score": odd.score, "probability": odd.probability, "columns": list(odd.columns)},
-            "duplicates": [
-                {"rows": list(group.rows), "kind": group.kind, "differs": list(group.differs)}
-                for group in suspect.duplicates
-            ],
-            "values": values,
-            "neighbours": near,
             "image": None,
         }
+        for suspect in suspects
+    ]
 
-    def _target(self, row: int) -> dict[str, Any] | None:
-        judged = self.parts.target
-        if judged is None:
-            return None
-        return {
-            "given": self.names.written(row, judged.name),
-            "suggested": self.names.value(judged.suggested[row], judged.name),
-            "probability": float(judged.probability[row]),
-            "linear": bool(judged.by_linear[row]),
-            "boosting": bool(judged.by_boosting[row]),
-        }
+
+def _cell(cell: WrongCell, names: Names) -> dict[str, Any]:
+    return {
+        "column": cell.column,
+        "value": names.written(cell.row, cell.column),
+        "expected": names.expected(cell),
+        "probability": cell.probability,
+        "score": cell.score,
+        "error": cell.error,
+    }
+
+
+def _target(judged: TargetFindings, names: Names, row: int) -> dict[str, Any]:
+    return {
+        "given": names.written(row, judged.name),
+        "suggested": names.value(judged.suggested[row], judged.name),
+        "probability": judged.probability[row],
+        "linear": judged.by_linear[row],
+        "boosting": judged.by_boosting[row],
+    }

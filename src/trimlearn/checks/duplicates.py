@@ -12,17 +12,13 @@ values of it do.
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.checks.findings import DuplicateRows
-from trimlearn.checks.row_hashes import Floats, Groups, Hashes, RowHashes, cell_hashes, equal_rows
+from trimlearn.checks.row_hashes import Groups, Hashes, RowHashes, cell_hashes, equal_rows
 from trimlearn.tables.table import Table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["find_duplicates"]
 
@@ -46,18 +42,15 @@ DEPENDENT = 3  # columns whose steps count each for itself: of more, numbers tha
 FAR_APART = 10  # places for each row: as much memory as a few columns take
 FEW = 20  # rows of a coarse cell that are compared with each other: larger ones tell nothing
 
-Codes = NDArray[np.int64]
 
-
-def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = None) -> tuple[DuplicateRows, ...]:
+def find_duplicates(table: Table, target: str | None = None) -> tuple[DuplicateRows, ...]:
     """Groups of rows that are the same, but for at most one cell or rounding.
 
     Parameters
     ----------
     table : Table
-        What is compared: all columns but ids, texts by their words.
-    mended : DataFrame
-        Not compared: that two rows have the same wrong cell says more than that it is wrong.
+        What is compared: all columns but ids, texts by their words. Wrong cells are compared as they are: that two rows
+        have the same one says more than that it is wrong.
     target : str or None, default=None
         The column of the target. Rows that are the same but for it are contradictory.
 
@@ -75,19 +68,15 @@ def find_duplicates(table: Table, mended: pd.DataFrame, target: str | None = Non
     >>> frame = pd.DataFrame(x[[*range(50), 7, 9]], columns=["a", "b"]).assign(y=["yes", "no"] * 26)
     >>> frame.loc[50, "y"] = "no"
     >>> columns = Column("a", "number"), Column("b", "number"), Column("y", "category")
-    >>> find_duplicates(Table(frame, frame.astype(str), columns, "made up", 0, ""), frame, "y")
+    >>> find_duplicates(Table(frame, frame.astype(str), columns, "made up", 0, ""), "y")
     (DuplicateRows(rows=(7, 50), kind='exact', differs=()), DuplicateRows(rows=(9, 51), kind='exact', differs=()))
     """
     cells = RowHashes.of(table, target)
-    found: list[DuplicateRows] = []
-    taken: set[tuple[int, ...]] = set()
-    for duplicates in (_exact(cells), _but_one(cells), _rounded(cells), _same_id(table, cells)):
-        for group in duplicates:
-            if group.rows not in taken:
-                taken.add(group.rows)
-                found.append(group)
-    order = {"exact": 0, "contradictory": 1, "near": 2}
-    return tuple(sorted(found, key=lambda group: (order[group.kind], group.rows)))
+    found: dict[tuple[int, ...], DuplicateRows] = {}
+    for group in (*_exact(cells), *_but_one(cells), *_rounded(cells), *_same_id(table, cells)):
+        found.setdefault(group.rows, group)
+    order = ("exact", "contradictory", "near")
+    return tuple(sorted(found.values(), key=lambda group: (order.index(group.kind), group.rows)))
 
 
 def _pairs(groups: Groups) -> int:
@@ -99,7 +88,7 @@ def _exact(cells: RowHashes) -> list[DuplicateRows]:
     groups = equal_rows(cells.sums(), cells.enough())
     if not groups or _by_chance(cells, groups, ()):
         return []
-    return [DuplicateRows(tuple(group.tolist()), "exact") for group in groups]
+    return [cells.group(group.tolist(), ()) for group in groups]
 
 
 def _but_one(cells: RowHashes) -> list[DuplicateRows]:
@@ -116,8 +105,7 @@ def _but_one(cells: RowHashes) -> list[DuplicateRows]:
         design = REPLICATES if j == cells.target else DESIGN
         if not groups or sum(map(len, groups)) > max(design * len(cells.codes), FEW) or _by_chance(cells, groups, (j,)):
             continue
-        kind = cells.kind((cells.names[j],))
-        found += [DuplicateRows(tuple(group.tolist()), kind.kind, kind.differs) for group in groups]
+        found += [cells.group(group.tolist(), (cells.names[j],)) for group in groups]
     return found
 
 
@@ -145,7 +133,7 @@ def _by_chance(cells: RowHashes, groups: Groups, without: tuple[int, ...]) -> bo
     return two >= TELLING and sum(one.values()) ** 2 * (m - 1) / (2 * m * two) > found
 
 
-def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Codes, same: int) -> float:
+def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Ints, same: int) -> float:
     """How many pairs are the same because numbers were rounded.
 
     On a grid twice as wide pairs that differ by one step fall together too. Where rows are the same by chance, each
@@ -165,7 +153,7 @@ def _of_rounding(cells: RowHashes, without: tuple[int, ...], rows: Codes, same: 
     return float(np.mean(found)) / (2.0 ** min(len(columns), DEPENDENT) - 1.0)
 
 
-def _in_steps(z: Floats) -> Codes:
+def _in_steps(z: Floats) -> Ints:
     """Numbers in steps of the grid that they were rounded to, from the least on; negative where there is none."""
     known = z[np.isfinite(z)]
     gaps = np.diff(np.unique(known))
@@ -174,16 +162,14 @@ def _in_steps(z: Floats) -> Codes:
     return np.where(np.isfinite(z), np.clip(grid, 0, LIMIT), -3).astype(np.int64)
 
 
-def _count(cells: RowHashes, without: tuple[int, ...], rows: Codes) -> int:
+def _count(cells: RowHashes, without: tuple[int, ...], rows: Ints) -> int:
     """The pairs of rows that are the same but for these columns."""
     return _pairs_of(cells.sums(without)[rows])
 
 
 def _pairs_of(hashes: Hashes) -> int:
     """The pairs of equal ones."""
-    hashes = np.sort(hashes)
-    ends = np.flatnonzero(np.append(hashes[1:] != hashes[:-1], True))
-    sizes = np.diff(ends, prepend=-1)
+    sizes = np.unique(hashes, return_counts=True)[1]
     return int(np.sum(sizes * (sizes - 1) // 2))
 
 
@@ -212,12 +198,11 @@ def _rounded(cells: RowHashes) -> list[DuplicateRows]:
         if np.count_nonzero(wider & ~near) > CHANCE * (WIDER - 1) * np.count_nonzero(near):
             continue
         for i, k in pairs[near].tolist():
-            differs = cells.differs((i, k))
-            found.append(DuplicateRows((i, k), cells.kind(differs).kind, differs))
+            found.append(cells.group((i, k), cells.differs((i, k))))
     return found
 
 
-def _candidates(cells: RowHashes) -> Codes:
+def _candidates(cells: RowHashes) -> Ints:
     """Pairs of rows that fall together in a few coarse columns, (m, 2), by TRIALS choices of these."""
     n, p = cells.codes.shape
     if not cells.numbers or n < 2:
@@ -244,7 +229,7 @@ def _candidates(cells: RowHashes) -> Codes:
     return np.unique(np.concatenate(found), axis=0) if found else np.empty((0, 2), dtype=np.int64)
 
 
-def _how_many(values: Codes) -> Codes:
+def _how_many(values: Ints) -> Ints:
     """How often each of the different values occurs, in their order; sorted only where they are far apart."""
     least = int(values.min())
     if int(values.max()) - least > FAR_APART * len(values):
@@ -263,7 +248,6 @@ def _same_id(table: Table, cells: RowHashes) -> list[DuplicateRows]:
             continue
         again = known[known.duplicated(keep=False)]
         for _, group in again.groupby(again):
-            at = tuple(int(i) for i in group.index)
-            differs = cells.differs(at)
-            found.append(DuplicateRows(at, cells.kind(differs).kind, differs))
+            at = group.index.tolist()
+            found.append(cells.group(at, cells.differs(at)))
     return found

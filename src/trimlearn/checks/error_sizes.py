@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
 
-from trimlearn.checks.findings import Flags, Floats
+from trimlearn._utils.arrays import Flags, Floats
 
 __all__ = ["TINY", "error_sizes", "local_scale", "telling_rows"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.checks.findings import WrongCell
 
 __all__ = ["MISSING", "RULES", "UNUSUAL", "ErrorOrigins", "Writing", "origins", "typical_errors"]
@@ -40,9 +40,6 @@ FEW_NEGATIVE = 0.02  # of the values of a column: fewer are errors of sign
 UNUSUAL = 0.003  # how likely a right value is to have more decimals than the others, where nothing is known of it
 SOME = 20_000  # values that tell how a column is written: more change nothing
 WRITTEN = 1e-9  # relative: closer numbers are the same but for rounding
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @final
@@ -157,17 +154,13 @@ def origins(x: Floats, writing: Writing, expected: Floats, sigma: Floats) -> Err
     if writing.date:
         truth = _other_month(x)
         return ErrorOrigins((RULES.index(MONTH),), truth[None], np.where(truth != x, 1.0, 0.0)[None])
-    rules, truths, weights = [], [], []
-    for rule, factor in enumerate(FACTORS.values()):
-        truth = x / factor
-        rules.append(rule)
-        truths.append(truth)
-        weights.append(np.where(x != 0, _beside(truth, x, writing, abs(factor)), 0.0))
-    for truth, weight in _swaps(x, writing, expected, sigma):
-        rules.append(len(FACTORS))
-        truths.append(truth)
-        weights.append(weight)
-    return ErrorOrigins(tuple(rules), np.array(truths), np.array(weights))
+    found = [
+        (rule, x / factor, np.where(x != 0, _beside(x / factor, x, writing, abs(factor)), 0.0))
+        for rule, factor in enumerate(FACTORS.values())
+    ]
+    found += [(len(FACTORS), truth, weight) for truth, weight in _swaps(x, writing, expected, sigma)]
+    rules, truths, weights = zip(*found, strict=True)
+    return ErrorOrigins(rules, np.array(truths), np.array(weights))
 
 
 def _other_month(x: Floats) -> Floats:

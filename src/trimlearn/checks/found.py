@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from trimlearn._utils.files import replacing
-from trimlearn.checks.findings import Task
 from trimlearn.checks.parts import Parts
 from trimlearn.checks.suspects import Suspect
 from trimlearn.inference.outlier_table import OutlierTable
@@ -19,34 +18,11 @@ from trimlearn.inference.outlier_table import OutlierTable
 if TYPE_CHECKING:
     from trimlearn.checks.model_file import Model
 
-__all__ = ["Asked", "Check"]
+__all__ = ["Check"]
 
 
 @final
-@dataclass(frozen=True)
-class Asked:
-    """What a check was asked for, so that it can be asked for again."""
-
-    path: str | Path | None
-    target: str | None
-    told: dict[str, tuple[str, ...]]  # of columns: categorical, date, number, drop
-    id: str | None
-    task: Task | None
-    labels: str | Path | None
-    features: str | Path | None
-    decisions: str | Path | None
-    seed: int
-
-    def options(self) -> dict[str, Any]:
-        """The keywords of `check`, without those that say nothing."""
-        every = {"target": self.target, **self.told, "id": self.id, "task": self.task}
-        told = {name: list(value) if isinstance(value, tuple) else value for name, value in every.items() if value}
-        files = {"labels": self.labels, "features": self.features, "decisions": self.decisions}
-        named = {name: str(Path(path).absolute()) for name, path in files.items() if path is not None}
-        return told | named | {"seed": self.seed}
-
-
-@final
+@dataclass(eq=False, repr=False)
 class Check:
     """What `check` found.
 
@@ -61,8 +37,8 @@ class Check:
         What each part found.
     suspects : list of Suspect
         Rows with which something is the matter, most probable first.
-    asked : object
-        What was asked for.
+    asked : dict of str to object
+        The arguments of `check`, so that it can be asked for again; the table is None where it was in memory.
     dropped : frozenset of int
         Rows that a person left out.
 
@@ -82,19 +58,11 @@ class Check:
     Nothing looks wrong in these 100 rows.
     """
 
-    def __init__(
-        self,
-        results: dict[str, Any],
-        parts: Parts,
-        suspects: list[Suspect],
-        asked: Asked,
-        dropped: frozenset[int] = frozenset(),
-    ) -> None:
-        self.results = results
-        self.parts = parts
-        self.suspects = suspects
-        self.asked = asked
-        self.dropped = dropped
+    results: dict[str, Any]
+    parts: Parts
+    suspects: list[Suspect]
+    asked: dict[str, Any]
+    dropped: frozenset[int] = frozenset()
 
     @cached_property
     def table(self) -> OutlierTable:

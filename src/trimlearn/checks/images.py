@@ -1,4 +1,4 @@
-"""A check of images: their labels are judged by features of the pixels, as those of a table are by its columns."""
+"""Features of images, as columns of the table that labels them."""
 
 from __future__ import annotations
 
@@ -7,38 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trimlearn.checks.duplicates import find_duplicates
-from trimlearn.checks.findings import CellFindings, Task
-from trimlearn.checks.heard import heard
-from trimlearn.checks.parts import Parts, Pins, Progress
-from trimlearn.checks.target import judge_target
 from trimlearn.tables.table import Column, Table
 
 if TYPE_CHECKING:
     from trimlearn.tables.images import ImageTable
 
-__all__ = ["image_parts", "with_features"]
+__all__ = ["with_features"]
 
 PER_COMPONENT = 10  # images for each component: ten rows a coefficient, as the design of tables has it
 COMPONENTS = 40  # principal components; with 40 of 64 pixels nearest neighbours tell scikit-learn's digits as with all
-
-
-def image_parts(
-    images: ImageTable, table: Table, *, task: Task | None, pins: Pins, seed: int, progress: Progress
-) -> Parts:
-    """Judge the labels in ``table``, that of ``images`` or one with a person's decisions in it."""
-    warned: list[str] = []
-    with heard(warned, "the fits"):
-        progress("looking at the pixels")
-        wide = with_features(images, table, seed)
-        progress("judging the labels by two models")
-        judged = judge_target(
-            wide, wide.frame, images.label, task=task, pinned=dict(pins.rows), seed=seed, progress=progress
-        )
-        progress("looking for images that occur twice")
-        duplicates = find_duplicates(wide, wide.frame, images.label)
-    cells = CellFindings((), wide.frame, {})
-    return Parts(table, cells, judged, None, tuple(duplicates), tuple(warned), wide)
 
 
 def with_features(images: ImageTable, table: Table, seed: int) -> Table:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
+from trimlearn._utils.text import and_list
 from trimlearn._utils.warn import warn
 from trimlearn._version import __version__
 from trimlearn.checks.design import Design
 from trimlearn.checks.document import finite
-from trimlearn.checks.findings import Floats, Task
-from trimlearn.checks.model_trust import check_document, seen_values, unseen_values
-from trimlearn.checks.why import and_list
+from trimlearn.checks.findings import Task
+from trimlearn.tables.table import Kind
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,6 +32,9 @@ FORMAT = "trimlearn-model"
 LARGEST = 700.0  # whose exponential is still a number in double precision
 INTERVAL = ("name", "trimmed", "low", "high")
 NUMBER = 1  # the first format of its kind; a file of a later one is refused
+LINKS = {"regression": ("identity", "log"), "count": ("log",), "classification": ("logit",)}  # of each task
+MOST = 1000  # values of a column that are kept; of more, new ones are nothing special
+NAMED = 3  # values that a sentence lists
 
 Link = Literal["identity", "log", "logit"]
 
@@ -119,7 +123,7 @@ class Model:
 
     def predict_table(self, table: Table) -> NDArray[Any]:
         """The same for a table that has been read."""
-        for sentence in unseen_values(table.frame, self.seen, self.design):
+        for sentence in _unseen_values(table.frame, self.seen, self.design):
             warn(sentence)
         z = self.design.transform(table.frame[list(self.kinds)]) @ self.coefficients.T + self.intercept
         if self.link == "identity":
@@ -160,7 +164,7 @@ class Model:
         intercept = np.array(document["intercept"], dtype=np.float64)
         if coefficients.shape != (len(intercept), len(design.features)) and design.features:
             raise ValueError("its coefficients and its design do not fit to each other")
-        check_document(document, design, intercept, coefficients)
+        _check_document(document, design, intercept, coefficients)
         return cls(
             target=document["target"],
             task=document["task"],
@@ -244,7 +248,7 @@ def model_of(parts: Parts) -> Model | None:
         intercept=np.atleast_1d(np.asarray(fit.intercept_, dtype=np.float64)),
         coefficients=np.atleast_2d(np.asarray(fit.coef_, dtype=np.float64)),
         intervals=tuple({key: entry.get(key) for key in INTERVAL} for entry in judged.coefficients),
-        seen=seen_values(parts.cells.mended, words),
+        seen=_seen_values(parts.cells.mended, words),
     )
 
 
@@ -257,3 +261,70 @@ def with_predictions(model: Model, table: Table) -> pd.DataFrame:
         name += " (2)"
     written[name] = predicted
     return written
+
+
+def _check_document(document: Mapping[str, Any], design: Design, intercept: Floats, coefficients: Floats) -> None:
+    """Raise a ValueError, the end of a sentence, where the parts of a model's file do not fit to each other.
+
+    A file may have been edited by hand: what it says must still be one model.
+    """
+    task, classes, columns = document["task"], document["classes"], document["columns"]
+    if task not in get_args(Task):
+        raise ValueError(f"its task is {task!r}, which is none of {', '.join(get_args(Task))}")
+    if document["link"] not in LINKS[task]:
+        raise ValueError(f"its link is {document['link']!r}, which is not for the task {task}")
+    _check_classes(task, classes, len(intercept))
+    names = [entry["name"] for entry in columns]
+    target = document["target"]
+    if not isinstance(target, str) or not target:
+        raise ValueError("its target has no name")
+    if target in names:
+        raise ValueError(f"its target {target!r} is among the columns that it predicts by")
+    if any(entry["kind"] not in get_args(Kind) for entry in columns):
+        raise ValueError("a column is of a kind that does not exist")
+    if set(names) != set(design.columns):
+        raise ValueError("its columns and its design do not fit to each other")
+    if [entry["feature"] for entry in document["coefficients"]] != list(design.feature_names):
+        raise ValueError("its coefficients are not those of its design")
+    if not (np.all(np.isfinite(coefficients)) and np.all(np.isfinite(intercept))):
+        raise ValueError("a coefficient is no number")
+
+
+def _check_classes(task: str, classes: Any, rules: int) -> None:
+    if not isinstance(classes, Sequence) or isinstance(classes, str) or not all(isinstance(c, str) for c in classes):
+        raise ValueError("its classes are no list of names")
+    expected = 0 if task != "classification" else 2 if rules == 1 else rules
+    if len(classes) != expected or len(set(classes)) != expected:
+        raise ValueError(f"it has {len(set(classes))} different classes, where its coefficients tell {expected} apart")
+
+
+def _seen_values(frame: pd.DataFrame, columns: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The different values of columns that hold words, sorted; a column of very many values is left out."""
+    found = {name: sorted(map(str, frame[name].dropna().unique())) for name in columns}
+    return {name: tuple(values) for name, values in found.items() if len(values) <= MOST}
+
+
+def _unseen_values(frame: pd.DataFrame, seen: Mapping[str, Sequence[str]], design: Design) -> list[str]:
+    """A sentence for each column with values that the model has not seen.
+
+    >>> import pandas as pd
+    >>> from trimlearn.checks.design import Design, Feature
+    >>> frame = pd.DataFrame({"fuel": ["gas", "steam", None]})
+    >>> _unseen_values(frame, {"fuel": ("gas", "oil")}, Design((Feature("fuel", "level", ("oil",)),)))
+    ["1 of 3 rows has a fuel that the model has not seen ('steam'), which it takes for the most frequent one."]
+    """
+    said = []
+    for name, values in seen.items():
+        column = frame[name].dropna().astype(str)
+        new = column[~column.isin(values)]
+        if not len(new):
+            continue
+        kinds = new.value_counts().index.tolist()
+        listed = and_list([repr(value) for value in kinds[:NAMED]], more=len(kinds) - NAMED)
+        rare = any(feature.column == name and feature.how == "other" for feature in design.features)
+        have, like = "has" if len(new) == 1 else "have", "a rare one" if rare else "the most frequent one"
+        said.append(
+            f"{len(new):,} of {len(frame):,} rows {have} a {name} that the model has not seen ({listed}), which it "
+            f"takes for {like}."
+        )
+    return said

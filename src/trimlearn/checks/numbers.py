@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.checks.codes import missing_codes
 from trimlearn.tables.table import Table
 
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Code", "NumberColumns", "days"]
 
 DAY = 86_400.0  # seconds: the definition
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 @final

@@ -23,7 +23,7 @@ OPTIONS = ("target", "categorical", "date", "number", "drop", "id", "labels", "f
 
 
 class OptionError(ValueError):
-    """An argument that cannot be right for this table: the caller can mend it, whatever the data hold."""
+    """An argument, or a command line, that cannot be right: the caller can mend it, whatever the data hold."""
 
 
 @contextmanager

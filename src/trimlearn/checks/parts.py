@@ -12,11 +12,13 @@ from trimlearn.checks.cells import find_cells
 from trimlearn.checks.duplicates import find_duplicates
 from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings, Task
 from trimlearn.checks.heard import heard
+from trimlearn.checks.images import with_features
 from trimlearn.checks.rows import odd_rows
 from trimlearn.checks.target import judge_target
 from trimlearn.checks.target_threads import threads_for
 
 if TYPE_CHECKING:
+    from trimlearn.tables.images import ImageTable
     from trimlearn.tables.table import Table
 
 __all__ = ["Parts", "Pins", "Progress", "run_parts"]
@@ -55,25 +57,39 @@ class Parts:
 
 
 def run_parts(
-    table: Table, target: str | None, *, task: Task | None, pins: Pins, seed: int, progress: Progress
+    table: Table,
+    *,
+    target: str | None,
+    images: ImageTable | None = None,
+    task: Task | None = None,
+    pins: Pins,
+    seed: int,
+    progress: Progress,
 ) -> Parts:
-    """Run all parts. Cells come first, so that wild ones do not wreck the judgement of the target."""
+    """Run all parts. Cells come first, so that wild ones do not wreck the judgement of the target.
+
+    Labels of ``images`` are judged by features of the pixels, as those of a table are by its columns.
+    """
     warned: list[str] = []
+    judged, rows, seen = None, None, table
     # On a busy machine the threads of BLAS wait for each other as those of boosting do.
-    with heard(warned, "the fits"), threadpool_limits(threads_for(table.frame.size)):
-        progress("looking at every cell")
-        cells = find_cells(table, exclude=(target,) if target else (), keep=pins.cells, seed=seed)
-        judged, rows = None, None
+    threads = threads_for(table.frame.size) if images is None else None
+    with heard(warned, "the fits"), threadpool_limits(threads):
+        if images is None:
+            progress("looking at every cell")
+            cells = find_cells(table, exclude=(target,) if target else (), keep=pins.cells)
+        else:
+            progress("looking at the pixels")
+            seen = with_features(images, table, seed)
+            cells = CellFindings((), seen.frame, {})
         if target is None:
             progress("looking at rows as a whole")
-            rows = odd_rows(table, cells.mended, pinned=dict(pins.rows), seed=seed)
+            rows = odd_rows(table, cells.mended, pinned=pins.rows, seed=seed)
         else:
-            progress(f"judging {target} by two models")
-            judged = judge_target(
-                table, cells.mended, target, task=task, pinned=dict(pins.rows), seed=seed, progress=progress
-            )
-        progress("looking for rows that occur twice")
-        duplicates = find_duplicates(table, cells.mended, target)
-        if len(table.columns) - len(table.of_kind("id")) < COMPARED:
+            progress(f"judging {'the labels' if images else target} by two models")
+            judged = judge_target(seen, cells.mended, target, task=task, pinned=pins.rows, seed=seed, progress=progress)
+        progress(f"looking for {'images' if images else 'rows'} that occur twice")
+        duplicates = find_duplicates(seen, target)
+        if images is None and len(table.columns) - len(table.of_kind("id")) < COMPARED:
             duplicates = tuple(group for group in duplicates if group.kind != "near")
-    return Parts(table, cells, judged, rows, tuple(duplicates), tuple(warned))
+    return Parts(table, cells, judged, rows, duplicates, tuple(warned), None if images is None else seen)

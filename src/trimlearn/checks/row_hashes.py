@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.checks.findings import DuplicateRows
 from trimlearn.checks.numbers import days
 from trimlearn.checks.spread import center_and_spread
@@ -17,14 +18,12 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Floats", "Groups", "Hashes", "RowHashes", "cell_hashes", "equal_rows"]
+__all__ = ["Groups", "Hashes", "RowHashes", "cell_hashes", "equal_rows"]
 
 RARE = 0.05  # rows that have the same values by chance, if columns had nothing to do with each other: the most
 
-Codes = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
-Floats = NDArray[np.float64]
-Groups = list[NDArray[np.int64]]
+Groups = list[Ints]
 
 
 @final
@@ -36,7 +35,7 @@ class RowHashes:
     """
 
     names: tuple[str, ...]
-    codes: Codes
+    codes: Ints
     hashes: Hashes
     log_share: Floats
     numbers: dict[int, Floats]
@@ -70,7 +69,7 @@ class RowHashes:
         total = hashes.sum(axis=1, dtype=np.uint64)
         return cls(names, codes, hashes, log_share, numbers, at, total, log_share.sum(axis=1), alike)
 
-    def enough(self, without: tuple[int, ...] = ()) -> Codes:
+    def enough(self, without: tuple[int, ...] = ()) -> Ints:
         """The rows whose values, but for those columns, make it unlikely that another has the same by chance."""
         expected = self.log_shares - self.log_share[:, list(without)].sum(axis=1)
         return np.flatnonzero(expected + np.log(max(len(self.codes), 1)) < np.log(RARE))
@@ -79,7 +78,7 @@ class RowHashes:
         """A hash of each row, but for those columns."""
         return np.asarray(self.total - self.hashes[:, list(without)].sum(axis=1, dtype=np.uint64))
 
-    def repeated(self, columns: slice) -> Codes:
+    def repeated(self, columns: slice) -> Ints:
         """The rows whose values in these columns another row has as well."""
         hashes = self.hashes[:, columns].sum(axis=1, dtype=np.uint64)
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *equal_rows(hashes, np.arange(len(hashes)))]))
@@ -89,12 +88,10 @@ class RowHashes:
         codes = self.codes[list(rows)]
         return tuple(name for name, off in zip(self.names, np.any(codes != codes[0], axis=0), strict=True) if off)
 
-    def kind(self, differs: tuple[str, ...]) -> DuplicateRows:
-        """What rows that differ in these columns are, without the rows."""
-        if not differs:
-            return DuplicateRows((), "exact")
+    def group(self, rows: Iterable[int], differs: tuple[str, ...]) -> DuplicateRows:
+        """Rows that differ in these columns, and what they are to each other."""
         contradictory = self.target >= 0 and differs == (self.names[self.target],)
-        return DuplicateRows((), "contradictory" if contradictory else "near", differs)
+        return DuplicateRows(tuple(rows), "contradictory" if contradictory else "near" if differs else "exact", differs)
 
 
 def _words(column: pd.Series) -> pd.Series:
@@ -106,7 +103,7 @@ def _words(column: pd.Series) -> pd.Series:
     return plain.reindex(codes)
 
 
-def cell_hashes(codes: Codes) -> Hashes:
+def cell_hashes(codes: Ints) -> Hashes:
     """A hash of each cell: splitmix64 (Steele, Lea and Flood 2014) of its value and its column."""
     with np.errstate(over="ignore"):
         column = np.arange(1, codes.shape[1] + 1).astype(np.uint64)
@@ -116,7 +113,7 @@ def cell_hashes(codes: Codes) -> Hashes:
         return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-def equal_rows(hashes: Hashes, rows: Codes) -> Groups:
+def equal_rows(hashes: Hashes, rows: Ints) -> Groups:
     """The rows of equal hashes, at least two each, in order."""
     known = np.sort(hashes[rows])
     if not len(again := known[1:][known[1:] == known[:-1]]):  # as a rule; sorting values takes a tenth of placing them

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.stats import chi2, norm, rankdata
 from sklearn.exceptions import ConvergenceWarning
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.findings import OddRow, RowFindings
-from trimlearn.checks.row_gaps import filled
 from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
@@ -43,11 +42,10 @@ FLAT = 3  # columns up to which PCA has no say: it leaves out one direction, or 
 CHANCE = 0.01
 LEAST = 1e-12  # of a score, whose logarithm is taken
 KNOWN = 0.5  # of the cells of a row: where fewer are known it is not judged
+SWEEPS = 8  # over the columns: for one gap in a row the first is exact, and neighbouring gaps settle in a few
+FLOOR = 0.001  # the least eigenvalue of a matrix of correlations: taken from pairs of columns, it may be negative
 
 UNSETTLED = "The models of whole rows stopped before they had settled: doubt which rows are odd."
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def odd_rows(
@@ -137,13 +135,13 @@ class _View:
     score: Floats
 
     @classmethod
-    def of(cls, X: Floats, rows: NDArray[np.int64], transform: bool, seed: int) -> _View:
+    def of(cls, X: Floats, rows: Ints, transform: bool, seed: int) -> _View:
         Z = np.empty_like(X)
         for j, x in enumerate(X.T):
             center, sigma = center_and_spread(x[rows])
             known = x[rows][np.isfinite(x[rows])]
             Z[:, j] = ColumnTransform.of(known).into(x) if transform else (x - center) / sigma
-        Z = filled(Z, rows)
+        Z = _filled(Z, rows)
         models: dict[str, Any] = {"covariance": TrimmedCovariance(random_state=seed)}
         if X.shape[1] > FLAT:
             models["pca"] = TrimmedPCA(random_state=seed)
@@ -161,7 +159,7 @@ class _View:
         return cls(Z, fits, tuple(_said(w) for w in caught), probability, np.exp(logs))
 
 
-def _probability(fit: Any, scores: Floats, rows: NDArray[np.int64]) -> Floats:
+def _probability(fit: Any, scores: Floats, rows: Ints) -> Floats:
     """Of all rows: of those that were not fitted to, that of a fitted one as far out."""
     if len(rows) == len(scores):
         return np.asarray(fit.outlier_probability_)
@@ -201,7 +199,7 @@ def _verdict(
     return RowFindings(tuple(found), scores, 1.0, contamination, tuple(caveats), fits)
 
 
-def _columns(view: _View, rows: NDArray[np.int64], names: list[str]) -> dict[int, tuple[str, ...]]:
+def _columns(view: _View, rows: Ints, names: list[str]) -> dict[int, tuple[str, ...]]:
     """The columns that make each row odd, the first one most."""
     fit = view.fits["covariance"]
     parts = distance_cells(view.Z[rows], fit.location_, fit.get_precision())
@@ -226,3 +224,41 @@ def _said(warning: warnings.WarningMessage) -> str:
     if "singular" in text or "subspace" in text:
         return "Some numeric columns are determined by others: rows that break such a rule are called odd for that."
     return text[:1].upper() + text[1:]
+
+
+def _filled(Z: Floats, rows: Ints) -> Floats:
+    """A matrix of columns with centre 0 and spread 1, NaN replaced by what the row suggests.
+
+    The middle of the column in its place would make a row odd where columns hang together: 0 beside two large numbers.
+    Correlations are those of normal scores of ranks, each from the ``rows`` in which both are known: wild cells count
+    little.
+
+    >>> z = np.random.default_rng(0).standard_normal(200)
+    >>> Z = np.column_stack([z, 2.0 * z])
+    >>> Z[0] = [3.0, np.nan]
+    >>> _filled(Z, np.arange(200))[0].round(1).tolist()
+    [3.0, 3.0]
+    """
+    gaps = np.isnan(Z)
+    out = np.where(gaps, 0.0, Z)
+    if not gaps.any():
+        return out
+    P = np.linalg.inv(_correlations(Z[rows]))
+    for _ in range(SWEEPS):
+        for j in np.flatnonzero(gaps.any(axis=0)):
+            there = gaps[:, j]
+            out[there, j] -= out[there] @ P[:, j] / P[j, j]
+    return out
+
+
+def _correlations(Z: Floats) -> Floats:
+    known = ~np.isnan(Z)
+    scores = np.zeros(Z.shape)
+    for j, there in enumerate(known.T):
+        count = int(there.sum())
+        scores[there, j] = norm.ppf(rankdata(Z[there, j]) / (count + 1.0))
+    both = known.astype(np.float64)
+    S = scores.T @ scores / np.maximum(both.T @ both, 1.0)
+    spread = np.sqrt(np.maximum(np.diag(S), FLOOR))
+    values, vectors = np.linalg.eigh(S / np.outer(spread, spread))
+    return np.asarray((vectors * np.maximum(values, FLOOR)) @ vectors.T)

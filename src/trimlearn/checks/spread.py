@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.robust.scatter.units import MAD
 
-__all__ = ["center_and_spread"]
+__all__ = ["NORMAL_MAD", "center_and_spread", "median_and_deviation"]
 
-Floats = NDArray[np.float64]
+NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
+
+
+def median_and_deviation(x: Floats) -> tuple[float, float]:
+    """Median and robust standard deviation; the plain one where more than half of the values are the same.
+
+    >>> median_and_deviation(np.array([1.0, 2.0, 4.0])), median_and_deviation(np.array([1.0, 1.0, 1.0, 5.0]))
+    ((2.0, 1.4826), (1.0, 1.7320508075688772))
+    """
+    centre = float(np.median(x))
+    return centre, NORMAL_MAD * float(np.median(np.abs(x - centre))) or float(np.std(x))
 
 
 def center_and_spread(x: Floats) -> tuple[float, float]:

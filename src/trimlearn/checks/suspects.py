@@ -55,12 +55,20 @@ def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect
     The findings of a row are taken as independent: the target and the row as a whole are judged with wrong cells
     emptied. So the probability that something is wrong is 1 − Π(1 − p).
     """
-    names = Names(parts.table)
-    cells, odd, duplicates = _cells(parts), _odd(parts), _duplicates(parts, settled)
-    flagged = _targets(parts)
+    names, flagged, cells = Names(parts.table), _targets(parts), _cells(parts)
+    odd = {} if parts.rows is None else {odd.row: odd for odd in parts.rows.odd}
+    duplicates = _duplicates(parts)
     suspects = []
-    for row in sorted((flagged | cells.keys() | odd.keys() | duplicates.keys()) - set(settled)):
-        matters = _matters(parts, names, row, row in flagged, cells.get(row, ()), odd.get(row), duplicates.get(row, ()))
+    for row in sorted((flagged.keys() | cells.keys() | odd.keys() | duplicates.keys()) - settled):
+        # In the order in which people ask: target, cells, row, duplicates.
+        matters = [flagged[row]] if row in flagged else []
+        if row in cells:
+            matters.append(_of_cells(cells[row]))
+        if row in odd:
+            one = odd[row]
+            matters.append(_Matter("row", "unlike all other rows", _number(one.probability), _number(one.score)))
+        if row in duplicates:
+            matters.append(_twin(names, row, duplicates[row][0]))  # one name is enough; the card shows all
         matters.sort(key=lambda matter: -1.0 if matter.probability is None else matter.probability, reverse=True)
         known = [matter.probability for matter in matters if matter.probability is not None]
         suspects.append(
@@ -72,9 +80,9 @@ def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect
                 score=matters[0].score,
                 target=row in flagged,
                 doubtful=[matter.kind for matter in matters] in DOUBTS,
-                cells=tuple(cells.get(row, ())),
+                cells=tuple(cells[row]),
                 odd=odd.get(row),
-                duplicates=tuple(duplicates.get(row, ())),
+                duplicates=tuple(duplicates[row]),
             )
         )
     return sorted(suspects, key=_order)
@@ -86,32 +94,10 @@ def _order(suspect: Suspect) -> tuple[float, float, int]:
     return -round(probability, 6), -abs(suspect.score), suspect.row
 
 
-def _matters(
-    parts: Parts,
-    names: Names,
-    row: int,
-    flagged: bool,
-    cells: tuple[WrongCell, ...] | list[WrongCell],
-    odd: OddRow | None,
-    duplicates: tuple[DuplicateRows, ...] | list[DuplicateRows],
-) -> list[_Matter]:
-    """All that is the matter with a row, in the order in which people ask: target, cells, row, duplicates."""
-    matters = []
-    judged = parts.target
-    if flagged and judged is not None:
-        what = "label" if judged.task == "classification" else "number"
-        kind = f"{'wrong' if judged.flagged[row] else 'doubtful'} {what}"
-        matters.append(_Matter("target", kind, _number(judged.probability[row]), _number(judged.score[row])))
-    if cells:
-        worst = max(cells, key=lambda cell: (cell.probability, abs(cell.score)))
-        some = 1 - prod(1 - _number(cell.probability) for cell in cells)
-        matters.append(_Matter("cell", "wrong cell" if len(cells) == 1 else "wrong cells", some, _number(worst.score)))
-    if odd is not None:
-        matters.append(_Matter("row", "unlike all other rows", _number(odd.probability), _number(odd.score)))
-    for group in duplicates:
-        matters.append(_twin(names, row, group))
-        break  # one name is enough; the card shows all
-    return matters
+def _of_cells(cells: list[WrongCell]) -> _Matter:
+    worst = max(cells, key=lambda cell: (cell.probability, abs(cell.score)))
+    some = 1 - prod(1 - _number(cell.probability) for cell in cells)
+    return _Matter("cell", "wrong cell" if len(cells) == 1 else "wrong cells", some, _number(worst.score))
 
 
 def _twin(names: Names, row: int, group: DuplicateRows) -> _Matter:
@@ -124,34 +110,37 @@ def _twin(names: Names, row: int, group: DuplicateRows) -> _Matter:
     return _Matter("duplicate", "duplicate" if group.kind == "exact" else "near-duplicate", None, 0.0)
 
 
-def _targets(parts: Parts) -> set[int]:
+def _targets(parts: Parts) -> dict[int, _Matter]:
     judged = parts.target
     if judged is None or not judged.flagged.any():
-        return set()
+        return {}
+    what = "label" if judged.task == "classification" else "number"
     listed = judged.flagged | (np.nan_to_num(judged.probability) >= DOUBTFUL)
-    return set(np.flatnonzero(listed).tolist())
+    return {
+        row: _Matter(
+            "target",
+            f"{'wrong' if judged.flagged[row] else 'doubtful'} {what}",
+            _number(judged.probability[row]),
+            _number(judged.score[row]),
+        )
+        for row in np.flatnonzero(listed).tolist()
+    }
 
 
 def _cells(parts: Parts) -> dict[int, list[WrongCell]]:
     found: dict[int, list[WrongCell]] = defaultdict(list)
     for cell in sorted(parts.cells.cells, key=lambda cell: (-cell.probability, -abs(cell.score))):
         found[cell.row].append(cell)
-    return dict(found)
+    return found
 
 
-def _odd(parts: Parts) -> dict[int, OddRow]:
-    return {} if parts.rows is None else {odd.row: odd for odd in parts.rows.odd}
-
-
-def _duplicates(parts: Parts, settled: Set[int]) -> dict[int, list[DuplicateRows]]:
+def _duplicates(parts: Parts) -> dict[int, list[DuplicateRows]]:
     """The groups in which a row is suspect. The first of rows that are the same is taken for the original."""
     found: dict[int, list[DuplicateRows]] = defaultdict(list)
     for group in sorted(parts.duplicates, key=lambda group: group.kind != "contradictory"):
-        suspect = group.rows if group.kind == "contradictory" else group.rows[1:]
-        for row in suspect:
-            if row not in settled:
-                found[row].append(group)
-    return dict(found)
+        for row in group.rows if group.kind == "contradictory" else group.rows[1:]:
+            found[row].append(group)
+    return found
 
 
 def _number(value: float) -> float:

@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from trimlearn._utils.arrays import Array
+from trimlearn._utils.arrays import Array, Flags, Floats
 from trimlearn.checks.design import Design, linear_design, tree_design
-from trimlearn.checks.findings import Flags, Floats, ModelScore, TargetFindings, Task
+from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_cells import without_doubtful
-from trimlearn.checks.target_labels import LabelJudgement, judge_labels
+from trimlearn.checks.target_labels import judge_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
-from trimlearn.checks.target_linear import LinearFits, fit_linear, telling
-from trimlearn.checks.target_numbers import NumberJudgement, explained, judge_numbers
+from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
+from trimlearn.checks.target_numbers import explained, judge_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
-from trimlearn.checks.target_scores import linear_predictions, model_scores
-from trimlearn.checks.target_task import Target, read_target
+from trimlearn.checks.target_task import Judgement, Target, read_target
 from trimlearn.checks.target_threads import threads_for
 from trimlearn.robust.regression.skewness import looks_skewed
 
@@ -34,8 +33,6 @@ __all__ = ["judge_target"]
 
 ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
-
-Judgement = LabelJudgement | NumberJudgement
 
 
 def judge_target(
@@ -177,6 +174,11 @@ class _Judge:
             return "logit"
         return "log" if self.scale.link in ("log", "root") else "identity"
 
+    @property
+    def _linear_y(self) -> Array:
+        """The target on the scale on which it is linear."""
+        return np.log(self.target.y) if self.scale.link == "log" else self.target.y
+
     def _learners(self, y: Array) -> Learners:
         return Learners(*self.matrices, self.designs[1].categorical, y, len(self.target.classes), self.seed)
 
@@ -208,33 +210,29 @@ class _Judge:
 
     def _linear(self, level: float) -> LinearFits:
         """On the scale chosen; counts by their own law; labels with the share of wrong ones that all models found."""
-        t = self.target
-        y = np.log(t.y) if self.scale.link == "log" else t.y
-        names, usable = self.designs[0].feature_names, ~t.pinned_wrong
-        return fit_linear(self.matrices[0], y, names, t.classes, t.task, usable, level, self.seed)
+        names = self.designs[0].feature_names
+        return fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
 
     def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, second: Second) -> tuple[ModelScore, ...]:
         """Predictions go back to the units of the table first."""
         t, rows = self.target, np.flatnonzero(second.asked)
         plain, trimmed = plain[rows], second.opinions[0][rows]
-        y = np.log(t.y) if self.scale.link == "log" else t.y
-        by_line = linear_predictions(self.matrices[0], y, t.task, linear, self.seed)
+        by_line = linear_predictions(self.matrices[0], self._linear_y, t.task, linear, self.seed)
         if self.scale.link == "log":
             by_line = np.exp(by_line[0]), np.exp(by_line[1])
         if self.numeric:
             by_trees = self.scale.back(plain), self.scale.back(trimmed)
         else:
             by_trees = plain.argmax(axis=1), trimmed.argmax(axis=1)
-        return model_scores(t.y, t.task, ~flagged, linear.rows, by_line, rows, by_trees)
+        predicted = {"linear": (linear.rows, *by_line), "boosting": (rows, *by_trees)}
+        return model_scores(t.y, t.task, ~flagged, predicted)
 
     def _predicted(self, n: int, opinions: list[Floats]) -> Floats:
         """What models expect that had not seen a row: numbers in the units of the table, or P(class)."""
         if self.numeric:
             return np.asarray(_placed(n, self.target.rows, self.scale.back(np.median(opinions, axis=0))))
         P = np.mean(np.exp(opinions), axis=0)
-        out = np.full((n, P.shape[1]), np.nan)
-        out[self.target.rows] = P / P.sum(axis=1, keepdims=True)
-        return out
+        return np.asarray(_placed(n, self.target.rows, P / P.sum(axis=1, keepdims=True)))
 
     def _say(self, judged: Judgement, linear: LinearFits, sampled: bool) -> None:
         n = int(np.sum(~self.target.pinned_wrong))
@@ -244,8 +242,8 @@ class _Judge:
                 f"About {judged.contamination:.0%} of {self.target.name} looks wrong: near a half, nobody can tell "
                 "which side is right."
             )
-        if isinstance(judged, NumberJudgement) and looks_skewed(
-            judged.score * np.sign(self.scale.to(self.target.y) - judged.predicted), judged.flagged, ANY
+        if self.numeric and looks_skewed(
+            judged.score * np.sign(self.scale.to(self.target.y) - judged.expected), judged.flagged, ANY
         ):
             self.caveats.append(
                 f"Nearly all doubted values of {self.target.name} lie on one side of what is expected, and one skewed "
@@ -262,12 +260,10 @@ class _Judge:
     ) -> TargetFindings:
         t = self.target
         probability = np.where(t.pinned_right, 0.0, np.where(t.pinned_wrong, 1.0, judged.probability))
-        suggested: Array
-        if isinstance(judged, LabelJudgement):
-            suggested = np.full(n, None, dtype=object)
-            suggested[t.rows] = np.array(t.classes, dtype=object)[judged.suggested]
+        if self.numeric:
+            suggested = _placed(n, t.rows, self.scale.back(judged.expected))
         else:
-            suggested = _placed(n, t.rows, self.scale.back(judged.predicted))
+            suggested = _placed(n, t.rows, np.array(t.classes, dtype=object)[judged.expected], None)
         return TargetFindings(
             name=t.name,
             task=t.task,
@@ -280,13 +276,13 @@ class _Judge:
             by_boosting=_placed(n, t.rows, by_boosting, False),
             contamination=judged.contamination,
             coefficients=linear.coefficients,
-            noise_matrix=judged.noise_matrix if isinstance(judged, LabelJudgement) else None,
+            noise_matrix=judged.noise_matrix,
         )
 
 
 def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Array:
     """Values in their rows of the table."""
-    out = np.full(n, elsewhere)
+    out = np.full((n, *values.shape[1:]), elsewhere)
     out[rows] = values
     return out
 

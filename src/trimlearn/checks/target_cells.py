@@ -6,8 +6,8 @@ import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.estimators.cells import CellwiseOutliers
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.Data
     return mended.assign(**{name: np.where(doubtful[:, j], np.nan, X[:, j]) for j, name in enumerate(names)})
 
 
-def _finite(frame: pd.DataFrame) -> NDArray[np.float64]:
+def _finite(frame: pd.DataFrame) -> Floats:
     X = np.array(frame, dtype=np.float64)
     X[~np.isfinite(X)] = np.nan
     return X
 
 
-def _doubtful(X: NDArray[np.float64], target: NDArray[np.float64] | None) -> NDArray[np.bool_]:
+def _doubtful(X: Floats, target: Floats | None) -> Flags:
     """The cells that the rest of their row does not explain, nor with the target; none where columns cannot be judged.
 
     One model says both: without the target a row is judged as one of which that is missing.

@@ -10,12 +10,13 @@ import numpy as np
 from scipy.special import comb, expit, logit, softmax
 from scipy.stats import beta
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY, Flags, Floats
+from trimlearn._utils.arrays import Array, Floats
+from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY
+from trimlearn.checks.target_task import Judgement
 from trimlearn.robust.labels.noise import SURE, LabelNoise, NoiseLevel, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
-__all__ = ["LabelJudgement", "judge_labels", "level_weights"]
+__all__ = ["judge_labels", "level_weights"]
 
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
 FITTED = 5_000  # rows from which the noise is estimated, a limit on time: a share of 10 % is known to half a point
@@ -40,39 +41,7 @@ LEARNT = (0.25, 1.75)
 NEGLIGIBLE = 1e-4  # a weight that moves no probability by more than this
 
 
-@final
-@dataclass(frozen=True)
-class LabelJudgement:
-    """One entry per row.
-
-    Parameters
-    ----------
-    score, probability : ndarray
-        Log-odds that the label is wrong, and its probability.
-    suggested : ndarray of int
-        The most likely class given label and features; of a doubted label, the most likely other one.
-    contamination : float
-        The share of wrong labels: the mean probability.
-    noise_matrix : ndarray
-        [k, j] = P(labelled j | of class k).
-    caveats : tuple of str
-        What the user must be told.
-    """
-
-    score: Floats
-    probability: Floats
-    suggested: Array
-    contamination: float
-    noise_matrix: Floats
-    caveats: tuple[str, ...] = ()
-
-    @property
-    def flagged(self) -> Flags:
-        """More likely wrong than right."""
-        return np.asarray(self.probability > 0.5)
-
-
-def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
+def judge_labels(opinions: list[Floats], y: Array) -> Judgement:
     """Judge labels by log-probabilities (n, K) of several models.
 
     The opinions count alike, or each as far as it explains the labels. Few rows do not tell which is better: the first
@@ -92,7 +61,7 @@ def judge_labels(opinions: list[Floats], y: Array) -> LabelJudgement:
     probability = (1 - RIGHT_ANYWAY) * np.where(likely > 0, expit(_log_odds(likely) + learnt), 0.0)
     level, T = float(probability.mean()), mean("T")
     caveats = _caveats(tried[0].verdict) if all(each.verdict.clean for each in tried) else ()
-    return LabelJudgement(score, probability, _suggested(mean("classes"), y, probability), level, T, caveats)
+    return Judgement(score, probability, level, _suggested(mean("classes"), y, probability), T, caveats)
 
 
 def _log_odds(p: Floats) -> Floats:

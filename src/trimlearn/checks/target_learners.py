@@ -18,8 +18,7 @@ from sklearn.ensemble import (
 from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats
+from trimlearn._utils.arrays import Array, Flags, Floats
 
 __all__ = ["BOOSTED", "FoldPlan", "Learners", "Second"]
 

@@ -1,29 +1,32 @@
-"""The linear opinion on a target: a plain and a trimmed model, their coefficients, and what the trimmed one flags."""
+"""The linear opinion on a target: a plain and a trimmed model, their coefficients, what the trimmed one flags, and how
+well they predict rows that they have not seen."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats, Task
+from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn.checks.findings import ModelScore, Task
 from trimlearn.checks.target_task import Target
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 
-__all__ = ["LinearFits", "fit_linear", "telling"]
+__all__ = ["LinearFits", "fit_linear", "linear_predictions", "model_scores", "telling"]
 
 FEATURES = 200  # a limit on time: beyond, those that tell least about the target are left out
 CLIP = 3.0  # robust σ: what a wild cell may count when features are chosen
 ROWS = 2_000  # that are fitted, a limit on time: 2 s. 50 coefficients are known to a sixth of a σ from them
 COUNTS = 1_000  # the same of counts, whose trimmed fit takes several times as long
 PER_COEFFICIENT = 5  # rows: with fewer, a penalty is needed (half of them are left to a trimmed fit)
+FOLDS = 5  # of cross-validation, as is usual; fewer where a class has fewer rows
+FITS: tuple[Literal["plain", "trimmed"], ...] = ("plain", "trimmed")
 TINY_RIDGE = 1e-6  # plain least squares but where columns are the same: no other coefficient changes by as much
 
 
@@ -51,26 +54,20 @@ class LinearFits:
     coefficients: tuple[dict[str, Any], ...]
 
 
-def fit_linear(
-    X: Floats,
-    y: Array,
-    names: tuple[str, ...],
-    classes: tuple[str, ...],
-    task: Task,
-    usable: Flags,
-    level: float,
-    seed: int,
-) -> LinearFits:
-    """Fit both to the ``usable`` rows, or to a sample where they are many. level: the share of wrong labels."""
-    rows = np.flatnonzero(usable)
+def fit_linear(X: Floats, y: Array, target: Target, names: tuple[str, ...], level: float, seed: int) -> LinearFits:
+    """Fit both to the rows that nobody calls wrong, or to a sample where they are many.
+
+    ``y``: the target on the scale that is linear; ``level``: the share of wrong labels.
+    """
+    rows, task = np.flatnonzero(~target.pinned_wrong), target.task
     most = COUNTS if task == "count" else ROWS
     if len(rows) > most:
-        rows = _sample(rows, y, bool(classes), most, seed)
-    plain = new_plain(task).fit(X[rows], y[rows])
-    trimmed = new_trimmed(task, len(rows), X.shape[1], level, seed).fit(X[rows], y[rows])
+        rows = _sample(rows, y, bool(target.classes), most, seed)
+    plain = _new_plain(task).fit(X[rows], y[rows])
+    trimmed = _new_trimmed(task, len(rows), X.shape[1], level, seed).fit(X[rows], y[rows])
     flagged = np.asarray(trimmed.outlier_score(X, y) > trimmed.threshold_)
     flagged[rows] = ~trimmed.inlier_mask_
-    return LinearFits(plain, trimmed, rows, flagged, _coefficients(plain, trimmed, names, classes))
+    return LinearFits(plain, trimmed, rows, flagged, _coefficients(plain, trimmed, names, target.classes))
 
 
 def telling(X: Floats, target: Target) -> Array:
@@ -83,14 +80,14 @@ def telling(X: Floats, target: Target) -> Array:
     return np.sort(np.argsort(-np.max(np.abs(X.T @ y) / spread, axis=1), kind="stable")[:FEATURES])
 
 
-def new_plain(task: Task) -> Any:
+def _new_plain(task: Task) -> Any:
     """The model that trusts all rows."""
     if task == "classification":
         return LogisticRegression(max_iter=1000)
     return PoissonRegressor(alpha=TINY_RIDGE, max_iter=1000) if task == "count" else Ridge(TINY_RIDGE)
 
 
-def new_trimmed(task: Task, n: int, p: int, level: float, seed: int) -> Any:
+def _new_trimmed(task: Task, n: int, p: int, level: float, seed: int) -> Any:
     """The model that trusts those it explains."""
     if task == "classification":
         return TrimmedLogisticRegression(contamination=round(level * n), random_state=seed)
@@ -138,3 +135,45 @@ def _intervals(trimmed: Any) -> Callable[[int], Floats]:
 
 def _finite(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
+
+
+def linear_predictions(X: Floats, y: Array, task: Task, fits: LinearFits, seed: int) -> tuple[Array, Array]:
+    """What the plain and the trimmed linear model predict for ``fits.rows``, each fitted on the other folds.
+
+    In the folds the trimmed model is the plain one fitted with the trimmed one's weights: its last step.
+    """
+    rows = fits.rows
+    X, y, n = X[rows], y[rows], len(rows)
+    fold = np.random.default_rng(seed).permutation(n) % FOLDS
+    found = []
+    for w in (np.ones(n), np.asarray(fits.trimmed.weights_, dtype=np.float64)):
+        predicted = np.zeros(n, dtype=y.dtype)
+        for k in range(FOLDS):
+            inside = (fold != k) & (w > 0)
+            if len(np.unique(y[inside])) < 2:  # a class that is always the answer
+                predicted[fold == k] = y[inside][0]
+                continue
+            model = _new_plain(task).fit(X[inside], y[inside], sample_weight=w[inside])
+            predicted[fold == k] = model.predict(X[fold == k])
+        found.append(predicted)
+    return found[0], found[1]
+
+
+def model_scores(
+    y: Array, task: Task, good: Flags, predicted: dict[str, tuple[Array, Array, Array]]
+) -> tuple[ModelScore, ...]:
+    """Of both models, plain and trimmed, on the ``good`` ones of the rows each was asked about.
+
+    ``predicted``: of each model these rows, and what it says plain and trimmed, in the units of the table.
+    """
+    found: list[ModelScore] = []
+    for model, (rows, *both) in predicted.items():
+        on = good[rows]
+        for fit, said in zip(FITS, both, strict=True):
+            if task == "classification":
+                share = float(np.mean(said[on] == y[rows][on]))
+                found.append(ModelScore(model, fit, "share of labels predicted", share, "higher"))
+            else:
+                error = float(np.median(np.abs(said[on] - y[rows][on])))
+                found.append(ModelScore(model, fit, "median absolute error", error, "lower"))
+    return tuple(found)

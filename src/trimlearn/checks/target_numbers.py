@@ -21,11 +21,14 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit, gammaln, softmax
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.checks.error_sizes import TINY, error_sizes, telling_rows
-from trimlearn.checks.findings import RIGHT_ANYWAY, Flags, Floats
+from trimlearn.checks.findings import RIGHT_ANYWAY
+from trimlearn.checks.spread import NORMAL_MAD, median_and_deviation
+from trimlearn.checks.target_task import Judgement
 from trimlearn.robust.scale import rounding_floor
 
-__all__ = ["NumberJudgement", "explained", "judge_numbers"]
+__all__ = ["explained", "judge_numbers"]
 
 # Degrees of freedom that are tried, above and below: from tails without variance to normal ones, or one long tail and
 # one short, which must pay for itself as well. With tails of 1.5 one number a thousand times too far out was right.
@@ -52,43 +55,7 @@ FEW = 10  # rows that deviate: of fewer no law of errors is known
 EXACT = "Nearly all targets are exactly what the other columns say: which of the few others are wrong, nobody can tell."
 ALL_THE_SAME = "Nearly all targets are the same number: which of the few others are wrong, nobody can tell."
 USELESS = 0.9  # of the error of a constant: a model that does no better has learnt nothing that helps
-NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
-
 AS_WELL = 1.25  # times the error of all together, up to which a line predicts as well (a choice)
-
-
-@final
-@dataclass(frozen=True)
-class NumberJudgement:
-    """One entry per row.
-
-    Parameters
-    ----------
-    score : ndarray
-        |residual| in units of the size of errors at this prediction.
-    probability : ndarray
-        That the number is wrong.
-    contamination : float
-        The share of wrong numbers.
-    predicted : ndarray
-        What was expected.
-    degrees : float
-        Of freedom, of the law of errors, on the side of its longer tail.
-    caveats : tuple of str
-        What the user must be told.
-    """
-
-    score: Floats
-    probability: Floats
-    contamination: float
-    predicted: Floats
-    degrees: float
-    caveats: tuple[str, ...] = ()
-
-    @property
-    def flagged(self) -> Flags:
-        """More likely wrong than right."""
-        return np.asarray(self.probability > 0.5)
 
 
 def explained(y: Floats, opinions: list[Floats]) -> Floats:
@@ -109,7 +76,7 @@ def explained(y: Floats, opinions: list[Floats]) -> Floats:
     return np.where(np.abs(y - line) < np.abs(y - middle), line, middle)
 
 
-def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> NumberJudgement:
+def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> Judgement:
     """Judge numbers by predictions of models that have not seen them. X: features that may tell the size of errors.
 
     >>> rng = np.random.default_rng(0)
@@ -127,7 +94,7 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     rows = rng.permutation(np.flatnonzero(telling))[:FITTED]
     if len(rows) < FEW:
         said = ALL_THE_SAME if np.median(np.abs(y - np.median(y))) == 0 else EXACT
-        return NumberJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, EVEN[-1], (said,))
+        return Judgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, caveats=(said,))
     there, here = rng.choice(rows, PAIRS), rng.integers(len(y), size=PAIRS)
     useless = float(np.median(np.abs(y - predicted)) / max(np.median(np.abs(y - np.median(y))), TINY))
     least = SEEN * float(np.interp(useless, TELLS, (0.0, 1.0)))
@@ -143,7 +110,7 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     likely = max(groups, key=lambda group: group.weight)
     score = np.abs(r) / likely.law.typical
     probability = (1 - RIGHT_ANYWAY) * np.clip(probability, 0.0, 1.0)  # weights sum to 1 but for rounding
-    return NumberJudgement(score, probability, share, predicted, min(likely.law.degrees), _caveats(y, predicted))
+    return Judgement(score, probability, share, predicted, caveats=_caveats(y, predicted))
 
 
 def _caveats(y: Floats, predicted: Floats) -> tuple[str, ...]:
@@ -226,6 +193,5 @@ def _student(t: Floats, degrees: float) -> Floats:
 def _wide(y: Floats) -> Floats:
     """The log-density of a wrong number."""
     degrees, width = WIDE
-    centre = float(np.median(y))
-    spread = NORMAL_MAD * float(np.median(np.abs(y - centre))) or float(np.std(y))
+    centre, spread = median_and_deviation(y)
     return np.asarray(_student((y - centre) / (width * spread), degrees) - np.log(width * spread))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from operator import itemgetter
 from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
-from trimlearn.checks.findings import Flags, Floats, TargetFindings
-from trimlearn.checks.linear_rule import linear_rule
-from trimlearn.checks.why import and_list
+from trimlearn._utils.arrays import Array, Flags, Floats
+from trimlearn._utils.text import and_list
+from trimlearn.checks.findings import TargetFindings
 
 __all__ = ["Rule", "find_rule", "follow_rule", "say_copies"]
 
@@ -33,6 +33,14 @@ TELLS = 0.98  # of the rows: a column from which as many labels can be read off 
 FIRST_VALUES = 1_000  # that are looked at first, to save time: most columns have too many different ones among them
 LEVELS = 3  # times as many values as there are classes, at most: with more they say less than a copy does
 TWO: dict[str, Callable[[Floats, Floats], Floats]] = {"+": np.add, "−": np.subtract, "×": np.multiply, "/": np.divide}
+LEARNT = 1_000  # that factors are learnt from, a limit on time; all rows are compared with what comes out
+PER_COLUMN = 4  # rows for each factor: with fewer, factors that hold in most rows may be found for anything
+LACKING = 0.2  # of the cells of a column: one that lacks more is part of no rule
+STEPS = 30  # of weighted least squares: each makes the sum of absolute errors smaller, 10 to 20 settle it
+CLOSE = 3.0  # units of the last digit: rows this near to what is learnt have the last say on the factors
+DECIMALS = 4  # of a factor that people write: 0.0254 metres are an inch
+AWAY, HIGH = 3.0, 0.9  # times that quantile of the deviations from the median: numbers further off may be wrong
+SMALL = 1e-12  # beside the largest singular value: less is rounding
 DIGITS = 6  # decimals that a target is looked at for: beyond, numbers are not written by hand
 
 
@@ -126,14 +134,67 @@ def _enough(rule: Rule) -> bool:
 
 
 def _weighted_sum(y: Floats, columns: dict[str, Floats], unit: float) -> Rule | None:
-    """A sum of multiples of columns, if the target is one."""
-    found = linear_rule(y, columns, unit, lambda value: _holds(y, value, unit), HOLDS)
-    if found is None:
+    """A sum of multiples of columns, total = 2 a + b or 1.8 °C + 32, if the target is one.
+
+    None where no factors with few decimals hold in most rows.
+
+    >>> a, b = np.random.default_rng(0).integers(1, 50, (2, 80)).astype(float)
+    >>> _weighted_sum(2 * a + b, {"a": a, "b": b}, 1.0).words
+    '2 × a + b'
+    """
+    names = [name for name, x in columns.items() if np.mean(~np.isfinite(x)) <= LACKING][:COLUMNS]
+    if not names or not unit > 0:
         return None
-    words, made = found
-    value = np.where(np.isfinite(y) & np.isfinite(made), made, np.nan)
-    rule = Rule(words, value, _holds(y, value, unit))
-    return rule if _enough(rule) else None
+    X = np.column_stack([*(columns[name] for name in names), np.ones(len(y))])
+    known = np.flatnonzero(np.isfinite(X).all(axis=1) & np.isfinite(y))
+    if len(known) < PER_COLUMN * X.shape[1]:
+        return None
+    rows = known[:: max(1, len(known) // LEARNT)]
+    rows = rows[_ordinary(X[rows])]
+    factors = _factors(X[rows], y[rows], unit)
+    for decimals in range(DECIMALS + 1):
+        rounded = np.round(factors, decimals)
+        if not rounded[:-1].any():
+            continue
+        made = np.asarray(X[:, rounded != 0] @ rounded[rounded != 0])
+        if _holds(y, made, unit).sum() >= HOLDS * np.isfinite(made).sum():
+            value = np.where(np.isfinite(y) & np.isfinite(made), made, np.nan)
+            rule = Rule(_sum_words(names, rounded), value, _holds(y, value, unit))
+            return rule if _enough(rule) else None
+    return None
+
+
+def _ordinary(X: Floats) -> Flags:
+    """The rows without numbers far from all others: one of them pulls factors as a hundred do."""
+    away = np.abs(X - np.median(X, axis=0))
+    return np.asarray((away <= AWAY * np.maximum(np.quantile(away, HIGH, axis=0), 1e-300)).all(axis=1))
+
+
+def _factors(X: Floats, y: Floats, unit: float) -> Floats:
+    """Those of the least absolute errors, by weighted least squares; then of the rows that they explain."""
+    scale = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)
+    X = X / scale
+    weights = np.ones(len(y))
+    for _ in range(STEPS):
+        root = np.sqrt(weights)
+        beta = np.linalg.lstsq(X * root[:, None], y * root, rcond=SMALL)[0]
+        weights = 1.0 / np.maximum(np.abs(y - X @ beta), unit)
+    near = np.abs(y - X @ beta) <= CLOSE * unit
+    if np.count_nonzero(near) >= PER_COLUMN * X.shape[1]:
+        beta = np.linalg.lstsq(X[near], y[near], rcond=SMALL)[0]
+    return np.asarray(beta / scale)
+
+
+def _sum_words(names: list[str], factors: Floats) -> str:
+    """2 × a + b − 32."""
+    said = ""
+    for name, factor in zip([*names, ""], factors.tolist(), strict=True):
+        if factor:
+            size = f"{abs(factor):.10g}"
+            term = size if not name else name if size == "1" else f"{size} × {name}"
+            sign = " − " if factor < 0 else " + "
+            said += (sign if said else sign.strip().replace("+", "")) + term
+    return said
 
 
 def follow_rule(found: TargetFindings, y: Floats, rule: Rule, settled: Flags) -> TargetFindings:
@@ -160,9 +221,9 @@ def follow_rule(found: TargetFindings, y: Floats, rule: Rule, settled: Flags) ->
 def _makers(columns: dict[str, Floats]) -> Iterator[tuple[str, Callable[[dict[str, Floats]], Floats]]]:
     """What a target may be, in words, and how it is made from the columns."""
     for name in columns:
-        yield name, partial(_one, name)
+        yield name, itemgetter(name)
     if len(columns) > 2:
-        yield "the sum of all other numbers", _sum
+        yield "the sum of all other numbers", lambda columns: np.asarray(np.sum(list(columns.values()), axis=0))
     for a, b in combinations(list(columns)[:COLUMNS], 2):
         for sign, how in TWO.items():
             yield f"{a} {sign} {b}", partial(_two, how, a, b)
@@ -170,16 +231,8 @@ def _makers(columns: dict[str, Floats]) -> Iterator[tuple[str, Callable[[dict[st
                 yield f"{b} {sign} {a}", partial(_two, how, b, a)
 
 
-def _one(name: str, columns: dict[str, Floats]) -> Floats:
-    return columns[name]
-
-
 def _two(how: Callable[[Floats, Floats], Floats], a: str, b: str, columns: dict[str, Floats]) -> Floats:
     return how(columns[a], columns[b])
-
-
-def _sum(columns: dict[str, Floats]) -> Floats:
-    return np.asarray(np.sum(list(columns.values()), axis=0))
 
 
 def _holds(y: Floats, value: Floats, unit: float) -> Flags:

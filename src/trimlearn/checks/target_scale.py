@@ -8,7 +8,8 @@ from typing import Literal, final
 
 import numpy as np
 
-from trimlearn.checks.findings import Floats
+from trimlearn._utils.arrays import Floats
+from trimlearn.checks.spread import NORMAL_MAD, median_and_deviation
 from trimlearn.checks.target_task import Target
 
 __all__ = ["TargetScale", "choose_log", "choose_scale", "counts_behave"]
@@ -18,7 +19,6 @@ Link = Literal["identity", "log", "root"]
 ANSCOMBE = 3 / 8  # added to a count, whose root then has the standard deviation ½ (Anscombe 1948)
 LIKE_COUNTS = (0.7, 1.6)  # σ of twice these roots about a prediction: 1 for Poisson, more with what is not explained
 CLEARLY = 0.05  # by how much the log-likelihood of a row must be better on the log scale: 5 % of the size of errors
-NORMAL_MAD = 1.4826  # a normal standard deviation in median absolute deviations
 
 
 @final
@@ -40,9 +40,7 @@ class TargetScale:
     @classmethod
     def of(cls, link: Link, y: Floats) -> TargetScale:
         """With the median and a robust standard deviation of these numbers."""
-        z = cls(link, 0.0, 1.0).to(y)
-        centre = float(np.median(z))
-        return cls(link, centre, NORMAL_MAD * float(np.median(np.abs(z - centre))) or float(np.std(z)))
+        return cls(link, *median_and_deviation(cls(link, 0.0, 1.0).to(y)))
 
     def to(self, y: Floats) -> Floats:
         """Onto this scale."""
@@ -79,18 +77,17 @@ def choose_log(y: Floats, predict: Callable[[Floats], Floats]) -> bool:
     """Whether errors are smaller on the log scale: by the likelihood of y, with a robust size of the errors."""
     if y.min() <= 0:
         return False
-    cost = []
-    for link in ("identity", "log"):
-        scale = TargetScale.of(link, y)
-        z = scale.to(y)
-        size = NORMAL_MAD * scale.scale * float(np.median(np.abs(z - predict(z))))
-        cost.append(np.log(max(size, 1e-300)) + (float(np.mean(np.log(y))) if link == "log" else 0.0))
-    return bool(cost[1] < cost[0] - CLEARLY)
+    plain, log = (np.log(max(_deviation(link, y, predict), 1e-300)) for link in ("identity", "log"))
+    return bool(log + float(np.mean(np.log(y))) < plain - CLEARLY)
 
 
 def counts_behave(y: Floats, predict: Callable[[Floats], Floats]) -> bool:
     """Whether whole numbers vary about their predictions as counts do."""
-    scale = TargetScale.of("root", y)
+    return LIKE_COUNTS[0] <= _deviation("root", y, predict) <= LIKE_COUNTS[1]
+
+
+def _deviation(link: Link, y: Floats, predict: Callable[[Floats], Floats]) -> float:
+    """A robust standard deviation of the errors on a scale."""
+    scale = TargetScale.of(link, y)
     z = scale.to(y)
-    deviation = NORMAL_MAD * scale.scale * float(np.median(np.abs(z - predict(z))))
-    return bool(LIKE_COUNTS[0] <= deviation <= LIKE_COUNTS[1])
+    return NORMAL_MAD * scale.scale * float(np.median(np.abs(z - predict(z))))

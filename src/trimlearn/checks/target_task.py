@@ -1,4 +1,4 @@
-"""What is asked of a target: numbers, counts or labels, and which rows have one that can be judged."""
+"""What is asked of a target: numbers, counts or labels, and which rows have one that can be judged; and the answer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
+from trimlearn._utils.arrays import Array, Flags, Floats
 from trimlearn.checks.findings import Task
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from trimlearn.tables.table import Kind, Table
 
-__all__ = ["Target", "read_target"]
+__all__ = ["Judgement", "Target", "read_target"]
 
 LEAST_ROWS = 20  # with a target: fewer leave four rows in a fold of five, and no model tells wrong from odd
 LEAST_MEMBERS = 3  # of a class: with fewer, whoever judges one has seen one other at most
@@ -68,6 +68,41 @@ class Target:
         if self.classes or np.any(self.y < 0) or np.any(self.y != np.round(self.y)):
             return False
         return len(np.unique(self.y)) <= MOST_COUNTS and float(np.mean(self.y == 0)) >= ZEROS
+
+
+@final
+@dataclass(frozen=True)
+class Judgement:
+    """What models say of the targets that are judged. One entry per row.
+
+    Parameters
+    ----------
+    score : ndarray
+        Of a label the log-odds that it is wrong; of a number |residual| in units of the size of errors there.
+    probability : ndarray
+        That the target is wrong.
+    contamination : float
+        The share of wrong targets.
+    expected : ndarray
+        What was predicted of a number. Of labels the number of the most likely class given label and features; of a
+        doubted label, the most likely other one.
+    noise_matrix : ndarray or None
+        Of labels: [k, j] = P(labelled j | of class k).
+    caveats : tuple of str
+        What the user must be told.
+    """
+
+    score: Floats
+    probability: Floats
+    contamination: float
+    expected: Array
+    noise_matrix: Floats | None = None
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def flagged(self) -> Flags:
+        """More likely wrong than right."""
+        return np.asarray(self.probability > 0.5)
 
 
 def read_target(table: Table, name: str, task: Task | None, pinned: Mapping[int, bool]) -> Target:

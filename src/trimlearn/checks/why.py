@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 from math import isfinite
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from trimlearn._utils.text import and_list
 from trimlearn.checks.errors import FACTORS, MISSING, SWAPPED
 from trimlearn.checks.findings import DuplicateRows, TargetFindings
 from trimlearn.checks.names import Names, clip
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.checks.suspects import Suspect
 
-__all__ = ["Reasons", "and_list", "error_words", "opinion"]
+__all__ = ["Reasons", "error_words", "opinion"]
 
 PLACE = "in the place of "
 SPELLING = ("misspelt", "blanks or capitals")
@@ -145,16 +145,6 @@ def opinion(judged: TargetFindings, row: int) -> str:
     if linear or boosting:
         return f"Only the {'linear' if linear else 'boosting'} model says so."
     return "Neither model is sure alone."
-
-
-def and_list(words: Sequence[str], more: int = 0, what: str = "") -> str:
-    """Words as people list them.
-
-    >>> and_list(["a"]), and_list(["a", "b", "c"]), and_list(["a", "b"], more=5, what="rows")
-    ('a', 'a, b and c', 'a, b and 5 more rows')
-    """
-    words = [*words, f"{more} more {what}".strip()] if more > 0 else list(words)
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
 
 
 def _times(value: float, expected: float) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from trimlearn._utils.text import and_list, plural
 from trimlearn.checks.errors import SWAPPED
 from trimlearn.checks.names import Names, clip
 from trimlearn.checks.suspects import Suspect
-from trimlearn.checks.why import and_list, error_words
+from trimlearn.checks.why import error_words
 
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
@@ -47,15 +48,16 @@ def headline(parts: Parts, found: dict[str, int]) -> list[str]:
     sentences = []
     if wrong:
         one = found["targets"] + found["cells"] == 1
-        sentences.append(f"{_capital(' and '.join(wrong))} {'looks' if one else 'look'} wrong.")
+        start = " and ".join(wrong)
+        sentences.append(f"{start[0].upper()}{start[1:]} {'looks' if one else 'look'} wrong.")
     if found["odd_rows"]:
-        sentences.append(f"{_rows(found['odd_rows'])} {_are(found['odd_rows'])} unlike all others as a whole.")
+        sentences.append(f"{plural(found['odd_rows'], 'row is', 'rows are')} unlike all others as a whole.")
     if found["targets"]:
         sentences.append(f"Two models agree on {found['agreed']} of {found['targets']}.")
     if not sentences:
         rows = f"these {len(parts.table.frame):,} rows"
         unread = sum(len(column.unreadable) for column in parts.table.columns)
-        but = f", but {unread:,} {'cell' if unread == 1 else 'cells'} could not be read" if unread else ""
+        but = f", but {plural(unread, 'cell')} could not be read" if unread else ""
         sentences.append(f"Nothing looks wrong in {rows}{but}.")
     return sentences + _twins(found)
 
@@ -65,12 +67,11 @@ def _twins(found: dict[str, int]) -> list[str]:
     copies = max(found["duplicates"] - against - namesakes, 0)
     sentences = []
     if copies:
-        sentences.append(f"{_rows(copies)} {'repeats another row' if copies == 1 else 'repeat other rows'}.")
+        sentences.append(f"{plural(copies, 'row repeats another row', 'rows repeat other rows')}.")
     if against:
-        verb = "contradicts" if against == 1 else "contradict"
-        sentences.append(f"{_rows(against)} {verb} rows that are the same otherwise.")
+        sentences.append(f"{plural(against, 'row contradicts', 'rows contradict')} rows that are the same otherwise.")
     if namesakes:
-        sentences.append(f"{_rows(namesakes)} {'has' if namesakes == 1 else 'have'} the id of another row.")
+        sentences.append(f"{plural(namesakes, 'row has', 'rows have')} the id of another row.")
     return sentences
 
 
@@ -88,7 +89,7 @@ def _targets(parts: Parts, found: dict[str, int]) -> list[str]:
 
 def _cells(found: dict[str, int]) -> list[str]:
     n, rows = found["cells"], found["cell_rows"]
-    return [f"{n:,} {'cell' if n == 1 else 'cells'} in {rows:,} {'row' if rows == 1 else 'rows'}"] if n else []
+    return [f"{plural(n, 'cell')} in {plural(rows, 'row')}"] if n else []
 
 
 def next_steps(parts: Parts, found: dict[str, int]) -> list[str]:
@@ -137,8 +138,7 @@ def caveats(parts: Parts) -> list[str]:
         said.append(f"{share} of the rows seem wrong: near a half, nobody can tell which part is the right one.")
     said += [*parts.cells.caveats, *(judged.caveats if judged else ()), *(rows.caveats if rows else ()), *parts.warned]
     if judged is not None and (missing := int(parts.table.frame[judged.name].isna().sum())):
-        have = "has" if missing == 1 else "have"
-        said.append(f"{_rows(missing)} {have} no {judged.name}: there was nothing to judge.")
+        said.append(f"{plural(missing, 'row has', 'rows have')} no {judged.name}: there was nothing to judge.")
     said += _unreadable(parts)
     unused = [name for name in parts.table.of_kind("text") if judged is None or name != judged.name]
     if unused:
@@ -154,18 +154,6 @@ def _unreadable(parts: Parts) -> list[str]:
     columns = sorted(parts.table.columns, key=lambda column: -len(column.unreadable))
     for column in [column for column in columns if column.unreadable][:NAMED]:
         n, example = len(column.unreadable), clip(names.written(column.unreadable[0], column.name))
-        cells = "1 cell" if n == 1 else f"{n:,} cells"
-        said.append(f"{cells} of {column.name} ({example!r}) could not be read as a {column.kind}: taken for missing.")
+        cells = f"{plural(n, 'cell')} of {column.name} ({example!r})"
+        said.append(f"{cells} could not be read as a {column.kind}: taken for missing.")
     return said
-
-
-def _rows(n: int) -> str:
-    return f"{n:,} {'row' if n == 1 else 'rows'}"
-
-
-def _are(n: int) -> str:
-    return "is" if n == 1 else "are"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimlearn._utils.files import replacing
-from trimlearn.checks.repeat import script
+from trimlearn._version import __version__
 from trimlearn.report.page import page
 from trimlearn.tables.write import write_csv
 
@@ -21,6 +21,34 @@ if TYPE_CHECKING:
     from trimlearn.checks.found import Check
 
 __all__ = ["clean", "flagged", "write"]
+
+FILES = ("labels", "features", "decisions")  # arguments of a check that are files, beside the table
+# A script that repeats a check in Python.
+SCRIPT = '''"""Repeats the check of {name} in Python, by trimlearn {version}.
+
+    python repeat.py [TABLE [FOLDER]]
+"""
+
+import sys
+
+import trimlearn
+
+table = sys.argv[1] if len(sys.argv) > 1 else {path}
+{guard}
+found = trimlearn.check(
+    table,
+{options})
+print(found.summary())
+
+# The suspects as a table: row, kind, probability, score, why.
+suspects = found.table
+
+if len(sys.argv) > 2:
+    found.write(sys.argv[2])
+'''
+GUARD = """if table is None:
+    sys.exit("python repeat.py TABLE: the table was in memory, name the file that holds it")
+"""
 
 
 def write(check: Check, folder: Path) -> dict[str, Path]:
@@ -159,3 +187,14 @@ def _verdict(wrong: bool | None) -> str:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
+
+
+def script(asked: dict[str, Any], name: str) -> str:
+    """A script that asks for the same again; ``name``: of the table."""
+    path, *files = (asked[key] and str(Path(asked[key]).absolute()) for key in ("table", *FILES))
+    told = asked | dict(zip(FILES, files, strict=True))
+    words = {key: list(value) if isinstance(value, tuple) else value for key, value in told.items() if key != "table"}
+    options = "".join(f"    {key}={value!r},\n" for key, value in words.items() if value or key == "seed")
+    quoted = "".join(letter for letter in str(name) if letter.isprintable() and letter not in "\\\"'")  # ends no text
+    guard = "" if path else GUARD
+    return SCRIPT.format(name=quoted, version=__version__, path=repr(path), guard=guard, options=options)

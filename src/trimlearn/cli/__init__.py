@@ -13,8 +13,8 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from trimlearn._version import __version__
+from trimlearn.checks.options import OptionError
 from trimlearn.cli import check, demo, predict, stitch
-from trimlearn.cli.show import UsageError
 
 __all__ = ["Parser", "main", "run"]
 
@@ -80,10 +80,10 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
         except BrokenPipeError:  # who reads our output has seen enough, as head does; Python would complain once more
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        except (OSError, ImportError, UsageError) as error:  # no such file or folder, a missing extra
+        except (OSError, ImportError, OptionError) as error:  # no such file, folder or column, a missing extra
             return _failed(parser.prog, error, USAGE)
         except ValueError as error:  # photographs that do not overlap, a damaged file
-            return _failed(parser.prog, error, USAGE if _is_option(error) else BAD_DATA)
+            return _failed(parser.prog, error, BAD_DATA)
         except KeyboardInterrupt:
             return _failed(parser.prog, "interrupted", INTERRUPTED)
         except Exception as error:  # a mistake of ours: still one line
@@ -91,13 +91,6 @@ def run(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> int:
                 raise
             why = f"this should not have happened ({type(error).__name__}: {error}); run it again with --debug"
             return _failed(parser.prog, why, BAD_DATA)
-
-
-def _is_option(error: ValueError) -> bool:
-    """Whether an option cannot be right for the table: the command line can mend that."""
-    from trimlearn.checks.options import OptionError
-
-    return isinstance(error, OptionError)
 
 
 def _failed(program: str, why: Any, code: int) -> int:

@@ -11,7 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from trimlearn.cli.show import UsageError, check_folder
+from trimlearn.checks.options import OptionError
+from trimlearn.cli.show import check_folder
 
 if TYPE_CHECKING:
     from trimlearn.checks.found import Check
@@ -52,18 +53,13 @@ def add_to(commands: Any) -> None:
         "--out", type=Path, metavar="DIR", help="folder for the files (default: TABLE's name + -check)"
     )
     _add_columns(parser)
-    labels = parser.add_argument(
-        "--labels", type=Path, metavar="FILE", help="of a folder of images: a CSV of file and label"
-    )
-    features = parser.add_argument(
-        "--features",
-        type=Path,
-        metavar="FILE",
-        help="of images: an .npy, a row of numbers for each, in place of pixels",
-    )
-    decisions = parser.add_argument(
-        "--decisions", type=Path, metavar="FILE", help="what you decided in the report, as exported there"
-    )
+    files = {
+        "labels": "of a folder of images: a CSV of file and label",
+        "features": "of images: an .npy, a row of numbers for each, in place of pixels",
+        "decisions": "what you decided in the report, as exported there",
+    }
+    for name, what in files.items():
+        parser.add_argument(f"--{name}", type=Path, metavar="FILE", help=what).complete = FILES
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: %(default)s)")
     parser.add_argument(
         "--fail-above", type=_share, metavar="SHARE", help="exit with 1 where a larger share of the rows looks wrong"
@@ -72,8 +68,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="print the findings in short as JSON, and nothing else")
     parser.add_argument("--debug", action="store_true", help="show the whole error where something fails")
     parser.set_defaults(command=_run)
-    for action in (table, labels, features, decisions):
-        action.complete = FILES
+    table.complete = FILES
     out.complete = FOLDERS
 
 
@@ -146,17 +141,17 @@ def _check_files(arguments: argparse.Namespace) -> None:
     """Raise where a file that is named is not there, before any work."""
     table = arguments.table
     if not table.exists():
-        raise UsageError(f"there is no file {table}")
+        raise OptionError(f"there is no file {table}")
     for name in ("labels", "features", "decisions"):
         path = getattr(arguments, name)
         if path is not None and not path.is_file():
-            raise UsageError(f"--{name}: there is no file {path}")
+            raise OptionError(f"--{name}: there is no file {path}")
     if table.is_dir() and arguments.labels is None:
-        raise UsageError(f"{table} is a folder: give a file, or --labels with the labels of the images in it")
+        raise OptionError(f"{table} is a folder: give a file, or --labels with the labels of the images in it")
     if arguments.labels is not None and not table.is_dir():
-        raise UsageError(f"--labels is for a folder of images, {table} is a file: name the labels by --target")
+        raise OptionError(f"--labels is for a folder of images, {table} is a file: name the labels by --target")
     if arguments.features is not None and arguments.labels is None:
-        raise UsageError("--features needs --labels: the labels of the images")
+        raise OptionError("--features needs --labels: the labels of the images")
 
 
 @contextmanager

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from trimlearn.checks.options import OptionError
 from trimlearn.cli.check import FILES
-from trimlearn.cli.show import UsageError
 
 __all__ = ["add_to"]
 
@@ -39,9 +39,9 @@ def add_to(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     for path in (arguments.model, arguments.table):
         if not path.is_file():
-            raise UsageError(f"there is no file {path}")
+            raise OptionError(f"there is no file {path}")
     if arguments.out is not None and arguments.out.is_dir():
-        raise UsageError(f"--out must be a file, {arguments.out} is a folder")
+        raise OptionError(f"--out must be a file, {arguments.out} is a folder")
     from trimlearn.checks.model_file import load, with_predictions
     from trimlearn.tables.write import write_csv
 

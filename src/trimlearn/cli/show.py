@@ -10,20 +10,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from trimlearn._utils.text import grid
+from trimlearn.checks.options import OptionError
 
-__all__ = ["UsageError", "check_folder", "print_table", "progress"]
+__all__ = ["check_folder", "print_table", "progress"]
 
 FILE_WIDTH = 160  # columns of a table that goes into a file or a pipe
-
-
-class UsageError(ValueError):
-    """A command line that cannot be right, whatever the data hold."""
 
 
 def check_folder(out: Path) -> None:
     """Raise where nothing can be written into the folder ``out``: before the work, not after it."""
     if out.exists() and not out.is_dir():
-        raise UsageError(f"--out must be a folder, {out} is a file")
+        raise OptionError(f"--out must be a folder, {out} is a file")
     there = next(folder for folder in (out, *out.absolute().parents) if folder.exists())
     if not os.access(there, os.W_OK):
         raise PermissionError(f"--out {out}: nothing may be written to {there}")

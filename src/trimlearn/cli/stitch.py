@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimlearn._utils.files import replacing
-from trimlearn.cli.show import UsageError, print_table
+from trimlearn.checks.options import OptionError
+from trimlearn.cli.show import print_table
 
 if TYPE_CHECKING:
     from trimlearn.geometry import Mosaic
@@ -69,18 +70,18 @@ def _check(images: list[Path], out: Path) -> None:
     from trimlearn.geometry.mosaic.mosaic import check_picture_path
 
     if len(images) < 2:
-        raise UsageError(f"IMG must be two photographs or more, got {images[0]} alone")
+        raise OptionError(f"IMG must be two photographs or more, got {images[0]} alone")
     for image in images:
         if image.is_dir():
-            raise UsageError(f"{image} is a folder and cannot be read as an image: give the photographs in it")
+            raise OptionError(f"{image} is a folder and cannot be read as an image: give the photographs in it")
         if image.exists() and not os.access(image, os.R_OK):
-            raise UsageError(f"{image} cannot be read: you may not")
+            raise OptionError(f"{image} cannot be read: you may not")
         if image.exists() and out.exists() and image.samefile(out):
-            raise UsageError(f"--out {out} is one of the photographs: give the mosaic a name of its own")
+            raise OptionError(f"--out {out} is one of the photographs: give the mosaic a name of its own")
     try:
         check_picture_path(out)
     except ValueError as error:
-        raise UsageError(f"--out {error}") from error
+        raise OptionError(f"--out {error}") from error
 
 
 def _overlaps(mosaic: Mosaic) -> list[dict[str, Any]]:

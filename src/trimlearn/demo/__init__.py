@@ -7,12 +7,14 @@ import csv
 import importlib.util
 import json
 import os
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trimlearn._utils.files import replacing
 from trimlearn._version import __version__
+from trimlearn.datasets import load_penguins_dirty
 from trimlearn.demo.digits import DigitsResult, bundled_digits, find_wrong_labels, mnist_digits
 from trimlearn.demo.judges import JudgesResult, find_outlying_judges
 
@@ -50,9 +52,11 @@ def run(out: Path, data_home: str | os.PathLike[str] | None = None, *, progress:
         files.append(draw(out / "demo.png", digits, judges))
     if not importlib.util.find_spec("pandas"):
         return DemoResult(digits, judges, tuple(files), None, None)
-    from trimlearn.demo.penguins import check_penguins
+    from trimlearn.checks.check import check
 
-    penguins = check_penguins(progress=progress)
+    dirty = load_penguins_dirty()  # nothing is told but which column holds the labels
+    say = (lambda sentence: print(sentence, file=sys.stderr)) if progress else None
+    penguins = check(dirty.path, dirty.target, progress=say)
     written = penguins.write(out / "penguins")
     return DemoResult(digits, judges, (*files, *written.values()), penguins, written["report.html"])
 

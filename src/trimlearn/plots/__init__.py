@@ -6,8 +6,7 @@ from trimlearn.plots.distances import plot_distances, plot_qq
 from trimlearn.plots.images import plot_gallery, plot_matches
 from trimlearn.plots.matrices import plot_cell_map, plot_noise_matrix
 from trimlearn.plots.models import plot_biplot, plot_coefficients
-from trimlearn.plots.outlier_map import plot_outlier_map, plot_residuals
-from trimlearn.plots.scores import plot_scores
+from trimlearn.plots.outlier_map import plot_outlier_map, plot_residuals, plot_scores
 
 __all__ = [
     "plot_biplot",

@@ -109,6 +109,8 @@ def drawn(values: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
 def wide(ax: Any, which: str, values: np.ndarray, unit: float, decided_by: np.ndarray | None = None) -> None:
     """Make an axis linear up to ``unit`` and logarithmic beyond, if the values, or those that it is ``decided_by``,
     reach far beyond it."""
+    from matplotlib.ticker import NullLocator
+
     top, size = _top(values)
     unit = unit if isfinite(unit) and unit > 0 else 3.0 * _positive(float(np.median(size)) if len(size) else 0.0)
     if (top if decided_by is None else _top(decided_by)[0]) <= WIDE * unit:
@@ -119,7 +121,7 @@ def wide(ax: Any, which: str, values: np.ndarray, unit: float, decided_by: np.nd
     signed = bool(np.any(np.asarray(values) < 0))
     axis.set_ticks(sorted({-t for t in ticks if t > 0} | set(ticks)) if signed else ticks)
     axis.set_major_formatter(_number)  # by name: a figure can be pickled
-    axis.set_minor_locator(_no_ticks())
+    axis.set_minor_locator(NullLocator())
 
 
 def _top(values: np.ndarray) -> tuple[float, np.ndarray]:
@@ -178,12 +180,6 @@ def _number(t: float, _: int = 0) -> str:
 
 def _positive(value: float) -> float:
     return value if isfinite(value) and value > 0 else 1.0
-
-
-def _no_ticks() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
 
 
 def _pyplot() -> Any:

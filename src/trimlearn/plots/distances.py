@@ -6,11 +6,12 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri, fdtri
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 from trimlearn.plots.canvas import axes, colours, describe, legend, level
+from trimlearn.plots.outlier_map import BEYOND
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import robust_distances
 from trimlearn.plots.subject import SCORES, Subject, subject
@@ -18,10 +19,6 @@ from trimlearn.robust.scale import Chi
 from trimlearn.robust.scatter.tails import TailLaw
 
 __all__ = ["plot_distances", "plot_qq"]
-
-Floats = NDArray[np.float64]
-
-BEYOND = 0.025  # the share of good rows beyond a line (Rousseeuw and Van Zomeren 1990)
 
 
 def plot_qq(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5, ax: Any = None) -> Any:

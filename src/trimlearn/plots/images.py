@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.estimators.inputs import numbers
 from trimlearn.estimators.wrong_labels import LabelErrors
 from trimlearn.geometry.mosaic.images import read_image
@@ -19,7 +20,6 @@ from trimlearn.plots.subject import Subject, subject
 
 __all__ = ["plot_gallery", "plot_matches"]
 
-Floats = NDArray[np.float64]
 
 COLUMNS = 8  # of a gallery: as many as can be read in a notebook
 CAPTION = 0.32  # of the height of an image, above it (a choice)
@@ -164,7 +164,7 @@ def plot_matches(
 # ---- the gallery ----
 
 
-def _images(of: Subject, images: Any, rows: NDArray[np.int64]) -> NDArray[Any]:
+def _images(of: Subject, images: Any, rows: Ints) -> NDArray[Any]:
     """The images of some rows, (m, height, width) or with three colours."""
     n = len(of.scores)
     if images is not None:
@@ -183,7 +183,7 @@ def _images(of: Subject, images: Any, rows: NDArray[np.int64]) -> NDArray[Any]:
     return dense(data[rows]).reshape(-1, side, side)
 
 
-def _captions(of: Subject, rows: NDArray[np.int64]) -> list[str]:
+def _captions(of: Subject, rows: Ints) -> list[str]:
     if of.kind != "labels":
         return [row_text(row, of.names) for row in rows.tolist()]
     model = of.model
@@ -196,7 +196,7 @@ def _captions(of: Subject, rows: NDArray[np.int64]) -> list[str]:
 # ---- matches ----
 
 
-def _pair(of: Subject, pair: tuple[int, int] | None) -> tuple[Floats, Floats, NDArray[np.bool_], tuple[int, int], Any]:
+def _pair(of: Subject, pair: tuple[int, int] | None) -> tuple[Floats, Floats, Flags, tuple[int, int], Any]:
     """src, dst, which of all matches these are, the numbers of the two images, and their sizes (w, h) if known."""
     if not isinstance(of.model, TrimmedPanorama):
         return of.data.src, of.data.dst, np.ones(len(of.kept), dtype=bool), (0, 1), None

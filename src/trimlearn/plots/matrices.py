@@ -7,8 +7,8 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.plots.canvas import axes, colours, describe, short, tick_text
 from trimlearn.plots.names import labelled_rows, row_text
@@ -119,7 +119,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, label: in
     ('labelled', 'is in truth')
     """
     of = subject("plot_noise_matrix", estimator)
-    T: NDArray[np.float64] = np.asarray(of.model.noise_matrix_, dtype=np.float64)
+    T: Floats = np.asarray(of.model.noise_matrix_, dtype=np.float64)
     classes = [short(name) for name in of.model.classes_]
     K = len(T)
     side = min(2.4 + 0.42 * max(K, 4), LARGEST)
@@ -144,7 +144,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, label: in
     return ax
 
 
-def _rows(rows: Any, worst: NDArray[np.float64]) -> NDArray[np.int64]:
+def _rows(rows: Any, worst: Floats) -> Ints:
     if rows is None or (isinstance(rows, Integral) and not isinstance(rows, bool)):
         count = SHOWN if rows is None else int(rows)
         if count < 1:

@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
+from trimlearn._utils.arrays import Floats
 from trimlearn.plots.canvas import axes, colours, describe, legend, short, tick_text
 from trimlearn.plots.names import labelled_rows, name_points
 from trimlearn.plots.points import draw_rows
@@ -17,7 +17,6 @@ from trimlearn.plots.subject import Subject, subject
 
 __all__ = ["plot_biplot", "plot_coefficients"]
 
-Floats = NDArray[np.float64]
 
 MOST = 20  # coefficients in one picture: more lines are too thin to be read
 ARROWS = 12  # features of a biplot that are drawn, the longest arrows: more names cover one another

@@ -12,12 +12,12 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.inference.outlier_table import written
 from trimlearn.plots.canvas import colours, short
 
 __all__ = ["labelled_rows", "name_points", "row_text"]
 
-Floats = NDArray[np.float64]
 
 SIZE = 8.0  # points of the letters: the size of matplotlib's "small", rounded
 RINGS = (4.0, 12.0, 24.0, 40.0, 60.0, 85.0, 115.0)  # points from a point to its name: growing steps (a choice)
@@ -32,7 +32,7 @@ STEP = 4.0  # points between the places along a line: half a letter
 GAP = 1.0  # points between two names: they read as two
 
 
-def labelled_rows(label: Any, scores: Floats, names: Sequence[Any] | NDArray[Any] | None) -> NDArray[np.int64]:
+def labelled_rows(label: Any, scores: Floats, names: Sequence[Any] | NDArray[Any] | None) -> Ints:
     """The rows to name: so many of the worst, or those that were asked for, by number or by name.
 
     >>> labelled_rows(2, np.array([1.0, 9.0, np.inf]), None)
@@ -103,7 +103,7 @@ def name_points(
             parse_math=False,
             zorder=5,
             color=color or (ink.bad if bad is not None and bad[row] else ink.muted),
-            arrowprops={**line, "relpos": _towards(offset, size)} if far else None,
+            arrowprops={**line, "relpos": tuple((_nearest(offset, size) - offset) / size)} if far else None,
         )
 
 
@@ -207,12 +207,7 @@ def _nearest(offset: Floats, size: tuple[float, float]) -> Floats:
     return np.clip(np.zeros(2), offset, offset + size)
 
 
-def _towards(offset: Floats, size: tuple[float, float]) -> tuple[float, float]:
-    x, y = (_nearest(offset, size) - offset) / size
-    return float(x), float(y)
-
-
-def _inside(points: Floats, box: Floats, margin: float = 0.0) -> NDArray[np.bool_]:
+def _inside(points: Floats, box: Floats, margin: float = 0.0) -> Flags:
     return np.asarray(np.all((points > box[:2] - margin) & (points < box[2:] + margin), axis=1))
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.plots.canvas import colours, drawn, wide
 from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.subject import Subject
 
 __all__ = ["draw_rows"]
-
-Floats = NDArray[np.float64]
-Units = tuple[float, float]
 
 MANY = 5_000  # points from which on they are drawn as pixels in a vector file, which would grow too large
 SMALLER = 1_000  # points from which on they are drawn smaller, so that they can be told apart (a choice)
@@ -40,7 +37,7 @@ def draw_rows(
     (x, off_x), (y, off_y) = (drawn(v, unit or 1.0) for v, unit in zip((x, y), units, strict=True))
     beyond = off_x | off_y
     ink, small = colours(ax), len(kept) > SMALLER
-    looks: tuple[tuple[str, NDArray[np.bool_], dict[str, Any]], ...] = (
+    looks: tuple[tuple[str, Flags, dict[str, Any]], ...] = (
         ("kept", kept & ~beyond, {"color": ink.accent, "s": 6 if small else 16, "alpha": 0.5 if small else 0.8}),
         ("flagged", ~kept & ~beyond, {"color": ink.bad, "s": 14 if small else 24, "marker": "s"}),
         ("infinitely far", beyond, {"color": ink.bad, "s": 34, "marker": "^"}),

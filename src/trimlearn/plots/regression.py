@@ -8,16 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators.inputs import numbers
 from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.plots.subject import Subject
 
-__all__ = ["dense", "features_of", "nameless", "predictions", "robust_distances", "signed_scores"]
-
-Floats = NDArray[np.float64]
+__all__ = ["dense", "nameless", "predictions", "robust_distances", "signed_scores"]
 
 
 @contextmanager
@@ -47,19 +45,12 @@ def dense(X: Any) -> Floats:
     return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
 
 
-def features_of(of: Subject) -> Any:
-    """The features as numbers; ValueError where they are none."""
+def robust_distances(of: Subject) -> tuple[Distances, Floats]:
+    """Distances of the features by their robust covariance, and those of the rows drawn."""
     X = numbers(of.data.X)
     if X is None:
         raise ValueError("X holds more than numbers, which have no distances: use plot_residuals or plot_scores.")
-    return X
-
-
-def robust_distances(of: Subject) -> tuple[Distances, Floats]:
-    """Distances of the features by their robust covariance, and those of the rows drawn."""
-    X = features_of(of)
-    s = of.data.s
-    found = feature_distances(X, s, of.model.random_state)
+    found = feature_distances(X, of.data.s, of.model.random_state)
     if found is None:
         raise ValueError(
             "there are no robust distances of the features: X is sparse, has too few rows, or is all categories. Use "

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
@@ -24,8 +25,6 @@ from trimlearn.inference.infer import InferenceMixin
 
 __all__ = ["SCORES", "Subject", "check_picture", "subject"]
 
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 # What each picture is called in a sentence, and the kinds of models that have it.
 PICTURES: dict[str, tuple[str, frozenset[str]]] = {

@@ -63,9 +63,8 @@ def _number(value: Any) -> float | None:
 def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     known = [c for c in there if _number(c["low"]) is not None and _number(c["high"]) is not None]
     moved = [c for c in known if not c["low"] <= c["plain"] <= c["high"]]
-    turned = [
-        c for c in moved if c["plain"] * c["trimmed"] < 0 < c["low"] * c["high"] and 2 * abs(c["plain"]) > _width(c)
-    ]
+    opposite = [c for c in moved if c["plain"] * c["trimmed"] < 0 < c["low"] * c["high"]]
+    turned = [c for c in opposite if 2 * abs(c["plain"]) > c["high"] - c["low"]]
     if not known:
         return "The coefficients with all rows, and trimmed"
     if turned:
@@ -75,10 +74,6 @@ def _coefficients_title(there: Sequence[dict[str, Any]]) -> str:
     if len(moved) == 1:
         return f"Trimming moves the coefficient of “{moved[0]['name']}” beyond its 95 % interval"
     return f"Trimming moves {len(moved)} of {len(known)} coefficients beyond their 95 % intervals"
-
-
-def _width(coefficient: dict[str, Any]) -> float:
-    return float(coefficient["high"] - coefficient["low"])
 
 
 def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:

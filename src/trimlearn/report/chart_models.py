@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.report.chart_specs import PERCENT, Spec, axis, chosen, numbers, points, say, share, short, table
 from trimlearn.report.chart_target import JudgedTarget
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["calibration", "noise_matrix"]
 
-Floats = NDArray[np.float64]
 
 CLASSES = 12  # of a noise matrix: more squares have no room for numbers
 BINS = 10  # of a reliability diagram, as is usual (Niculescu-Mizil and Caruana 2005)
@@ -102,7 +101,7 @@ def _reliability(judged: JudgedTarget, predicted: Floats) -> Iterator[Spec]:
     }  # fmt: skip
 
 
-def _wilson(share_: Floats, n: NDArray[np.int64]) -> tuple[Floats, Floats]:
+def _wilson(share_: Floats, n: Ints) -> tuple[Floats, Floats]:
     """Wilson's 95 % interval of a share of n."""
     z2 = NORMAL**2
     middle = (share_ + z2 / (2 * n)) / (1 + z2 / n)

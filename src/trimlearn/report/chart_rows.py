@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.report.chart_specs import (
     Groups,
     RowNames,
-    Rows,
     Spec,
     axis,
     chosen,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["row_charts"]
 
-Floats = NDArray[np.float64]
 
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 ARROWS = 8  # columns of a biplot: more arrows hide each other and the points
@@ -43,9 +41,9 @@ class Seen:
 
     found: RowFindings
     names: RowNames
-    flagged: NDArray[np.bool_]
+    flagged: Flags
     groups: Groups
-    rows: Rows  # those that have a score
+    rows: Ints  # those that have a score
     worst: Floats  # the score of each row of the table, 0 for those without
 
     @classmethod

@@ -9,6 +9,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
+
 __all__ = [
     "Groups",
     "RowNames",
@@ -25,8 +27,6 @@ __all__ = [
 ]
 
 Spec = dict[str, Any]
-Floats = NDArray[np.float64]
-Rows = NDArray[np.int64]
 
 DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
 WIDE = 10.0  # times the median: from there on, half of the points would share a tenth of a linear axis
@@ -132,7 +132,7 @@ class Groups:
     names: Mapping[str, str]  # role → what it says; the order is that of the key
     role: NDArray[np.str_]  # of each row
 
-    def spec(self, rows: Rows) -> tuple[list[Spec], list[int]]:
+    def spec(self, rows: Ints) -> tuple[list[Spec], list[int]]:
         """The groups that occur among these rows, and the group of each."""
         there = [role for role in self.names if np.any(self.role[rows] == role)]
         groups = [{"role": r, "name": self.names[r], "count": int(np.sum(self.role == r))} for r in there]
@@ -159,7 +159,7 @@ def axis(label: str, values: ArrayLike, wide: float = WIDE, **more: Any) -> Spec
     return {"label": label, "shape": "signed", "unit": numbers([middle])[0], **more}
 
 
-def chosen(rows: Rows, flagged: NDArray[np.bool_], far: Floats, worst: Floats) -> tuple[Rows, str]:
+def chosen(rows: Ints, flagged: Flags, far: Floats, worst: Floats) -> tuple[Ints, str]:
     """The rows to draw, and a sentence on those that are not, "" where all are.
 
     Parameters
@@ -190,14 +190,14 @@ def chosen(rows: Rows, flagged: NDArray[np.bool_], far: Floats, worst: Floats) -
     return np.sort(np.concatenate([bad, good])), note
 
 
-def _first_and_some(rows: Rows, size: Floats, first: int, count: int) -> Rows:
+def _first_and_some(rows: Ints, size: Floats, first: int, count: int) -> Ints:
     """The first rows by size, and as many others by chance as make the count."""
     order = rows[np.argsort(-size[rows], kind="stable")]
     lot = np.random.default_rng(0).choice(order[first:], count - first, replace=False)
     return np.concatenate([order[:first], lot])
 
 
-def points(x: ArrayLike, y: ArrayLike, rows: Rows, groups: Groups, names: RowNames, worst: Floats) -> Spec:
+def points(x: ArrayLike, y: ArrayLike, rows: Ints, groups: Groups, names: RowNames, worst: Floats) -> Spec:
     """Points as a chart wants them: the columns, the groups, and which to name, the worst of the flagged first.
 
     ``x`` and ``y``: of the rows drawn; ``groups`` and ``worst``: of all rows of the table.

@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.report.chart_specs import (
-    Groups,
-    RowNames,
-    Rows,
-    Spec,
-    axis,
-    chosen,
-    counted,
-    points,
-    share,
-    short,
-    table,
-)
+from trimlearn._utils.arrays import Floats, Ints
+from trimlearn.report.chart_specs import Groups, RowNames, Spec, axis, chosen, counted, points, share, short, table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,12 +18,12 @@ if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings
     from trimlearn.tables.table import Table
 
-__all__ = ["JudgedTarget", "outlier_map", "sorted_scores"]
+__all__ = ["JudgedTarget", "outlier_map", "probabilities", "sorted_scores"]
 
-Floats = NDArray[np.float64]
 
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
 GROUPS = 0.25  # of the rows beyond the limit of distances: so many are a group of their own rather than unusual
+BINS = 20  # of a histogram of probabilities: 5 % each
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 
 
@@ -85,7 +74,7 @@ class JudgedTarget:
             return None
         return float((bad.min() + good.max()) / 2)
 
-    def listed(self, rows: Rows) -> Spec:
+    def listed(self, rows: Ints) -> Spec:
         """The suspects among these rows, most probable first, as a table."""
         flagged = rows[self.target.flagged[rows]]
         order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
@@ -155,7 +144,7 @@ def _cuts(cut: float | None, signed: bool) -> list[float]:
     return [cut, -cut] if signed else [cut]
 
 
-def _map_title(judged: JudgedTarget, rows: Rows, far: Floats, limit: float | None) -> str:
+def _map_title(judged: JudgedTarget, rows: Ints, far: Floats, limit: float | None) -> str:
     flagged = rows[judged.target.flagged[rows]]
     thing = short(judged.target.name)
     if len(flagged) == 0:
@@ -201,7 +190,7 @@ def sorted_scores(judged: JudgedTarget) -> Iterator[Spec]:
     }
 
 
-def _scores_title(judged: JudgedTarget, rows: Rows, flagged: int) -> str:
+def _scores_title(judged: JudgedTarget, rows: Ints, flagged: int) -> str:
     if flagged == 0:
         return "No score stands out"
     score, bad = judged.score, judged.target.flagged
@@ -212,3 +201,42 @@ def _scores_title(judged: JudgedTarget, rows: Rows, flagged: int) -> str:
     spread = float(np.median(np.abs(good - np.median(good))))
     gap = "a clear gap" if width > spread else "a small gap" if width > spread / 4 else "no gap"
     return f"There is {gap} between the {counted(flagged, 'flagged row')} and the others"
+
+
+def probabilities(judged: JudgedTarget) -> Iterator[Spec]:
+    """How sure it is that the suspects are wrong, and how many of them are innocent."""
+    target = judged.target
+    p = target.probability[target.flagged & np.isfinite(target.probability)]
+    if len(p) < FEWEST:
+        return
+    others = target.probability[~target.flagged & np.isfinite(target.probability)]
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    near = others[others >= edges[1]]
+    counts = [np.histogram(v, edges)[0].tolist() for v in (p, near)]
+    thing = short(target.name)
+    innocent, missed = float(np.sum(1 - p)), float(np.sum(others))
+    bins = [
+        {"from": round(a, 2), "to": round(b, 2), "counts": list(c)}
+        for a, b, *c in zip(edges[:-1].tolist(), edges[1:].tolist(), *counts, strict=True)
+    ]
+    groups = [{"role": "wrong", "name": "flagged"}, {"role": "fits", "name": "not flagged"}]
+    yield {
+        "type": "histogram",
+        "key": "probabilities",
+        "title": f"By their probabilities, {_about(len(p) - innocent)} of the {len(p):,} rows flagged for {thing} are "
+        "wrong",
+        "description": f"If all {len(p):,} were called wrong, {_about(innocent)} of them would be innocent; "
+        f"{_about(missed)} of the others would be missed. "
+        f"{len(others) - len(near):,} rows below {share(1 / BINS)} are not drawn.",
+        "x": {"label": f"probability that {thing} is wrong", "shape": "linear", "percent": True},
+        "y": {"label": "rows", "shape": "linear"},
+        "groups": groups,
+        "bins": bins,
+        "table": table(["probability", "flagged", "not flagged"],
+                       [[f"{share(b['from'])} to {share(b['to'])}", *b["counts"]] for b in bins if sum(b["counts"])]),
+    }  # fmt: skip
+
+
+def _about(value: float) -> str:
+    """A number of rows that is an estimate: of what is no whole number, digits after the point say nothing."""
+    return f"about {value:,.0f}" if round(value) >= 1 else "hardly any"

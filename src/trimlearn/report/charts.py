@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from trimlearn._utils.arrays import Floats
 from trimlearn.report.chart_cells import cell_map, column_bars
 from trimlearn.report.chart_duplicates import duplicate_bars
 from trimlearn.report.chart_fits import coefficients, convergence, who_leaves
 from trimlearn.report.chart_models import calibration, noise_matrix
-from trimlearn.report.chart_probabilities import probabilities
 from trimlearn.report.chart_rows import row_charts
 from trimlearn.report.chart_specs import RowNames, Spec
-from trimlearn.report.chart_target import JudgedTarget, outlier_map, sorted_scores
+from trimlearn.report.chart_target import JudgedTarget, outlier_map, probabilities, sorted_scores
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings
@@ -33,9 +30,9 @@ def charts(
     names: Mapping[int, str],
     duplicates: Sequence[DuplicateRows] = (),
     path: Any = None,
-    distances: NDArray[np.float64] | None = None,
+    distances: Floats | None = None,
     distance_limit: float | None = None,
-    predicted: NDArray[np.float64] | None = None,
+    predicted: Floats | None = None,
 ) -> list[Spec]:
     """The charts that a check allows, in the order in which they tell the story.
 

@@ -7,14 +7,12 @@ from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.tables.raw import arrow
 
-__all__ = ["Cells", "is_missing", "is_missing_number", "pieces"]
+__all__ = ["Cells", "is_missing", "is_missing_number", "lengths", "letters", "pieces"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 # Words that pandas.read_csv takes for no value, in any capitals that people use; and "?" of the UCI archive.
 MISSING = frozenset(["", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "-nan", "nat", "null", "?", "??"])
@@ -124,10 +122,9 @@ class Cells:
 
     def has_leading_zeros(self) -> bool:
         """Whether whole numbers of one length begin with 0: they are codes, as of places or telephones."""
-        compute = arrow().compute
-        zero = compute.sum(compute.match_substring_regex(self.array, r"^\s*0[0-9]+\s*$")).as_py() or 0
-        if not zero:
+        if not self._any_like(r"^\s*0[0-9]+\s*$"):
             return False
+        compute = arrow().compute
         lengths = compute.value_counts(compute.utf8_length(compute.utf8_trim_whitespace(self.array))).to_pylist()
         known = sum(entry["counts"] for entry in lengths if entry["values"])
         return bool(max(entry["counts"] for entry in lengths if entry["values"]) >= 0.9 * known)
@@ -142,8 +139,11 @@ class Cells:
 
     def has_whole_numbers(self) -> bool:
         """Whether some cells are digits only, of up to three."""
+        return self._any_like(r"^\s*-?[0-9]{1,3}\s*$")
+
+    def _any_like(self, pattern: str) -> bool:
         compute = arrow().compute
-        return bool(compute.any(compute.match_substring_regex(self.array, r"^\s*-?[0-9]{1,3}\s*$")).as_py())
+        return bool(compute.any(compute.match_substring_regex(self.array, pattern)).as_py())
 
     def sample(self, size: int = 500) -> list[str]:
         """The words of some rows, all over the column, those apart that say that there is no value."""
@@ -160,7 +160,7 @@ def pieces(column: Any) -> list[Any]:
 def _cast(cells: Any, words: bool) -> Floats | None:
     """The cells as floats, NaN where they are empty (or ``words`` for that); None where another is no finite number."""
     pa = arrow()
-    gone = _says_missing(cells) if words else pa.compute.equal(cells, "") if _has_empty(cells) else None
+    gone = _says_missing(cells) if words else pa.compute.equal(cells, "") if not lengths(cells).all() else None
     if gone is not None:
         cells = pa.compute.if_else(gone, pa.scalar(None, pa.large_string()), cells)
     try:
@@ -176,9 +176,20 @@ def _says_missing(cells: Any) -> Any:
     return pa.compute.is_in(cells, value_set=pa.array(SPELLINGS, pa.large_string()))
 
 
-def _has_empty(cells: Any) -> bool:
+def lengths(cells: Any) -> Ints:
+    """Of the cells of an Arrow array without gaps, in bytes."""
+    return np.diff(_ends(cells))
+
+
+def letters(cells: Any) -> memoryview:
+    """All that is written in them, one cell after the other, without a copy."""
+    text, ends = cells.buffers()[2], _ends(cells)
+    return memoryview(b"" if text is None else text)[ends[0] : ends[-1]]
+
+
+def _ends(cells: Any) -> Ints:
+    """Where each cell ends in Arrow's memory; first, where the first begins."""
     offsets = cells.buffers()[1]
     if not len(cells) or offsets is None:
-        return False
-    ends = np.frombuffer(offsets, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]
-    return bool(np.any(ends[1:] == ends[:-1]))
+        return np.zeros(1, dtype=np.int64)
+    return np.frombuffer(offsets, dtype=np.int64)[cells.offset : cells.offset + len(cells) + 1]

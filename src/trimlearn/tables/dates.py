@@ -12,6 +12,8 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Floats
+
 __all__ = ["Dates", "read_dates", "read_times"]
 
 TIME = (
@@ -101,7 +103,7 @@ def read_dates(cells: Sequence[str], day_first: bool | None = None, compact: boo
     return Dates(values, kind + order, None if doubt else first, doubt)
 
 
-def read_times(cells: Sequence[str]) -> NDArray[np.float64]:
+def read_times(cells: Sequence[str]) -> Floats:
     """Times of day or durations "h:mm" and "h:mm:ss" in hours; NaN of anything else.
 
     >>> read_times(["1:30", "13:00:00", "1:30 pm", "x"]).tolist()

@@ -9,7 +9,7 @@ from trimlearn.tables.encodings import as_utf8
 from trimlearn.tables.layout import HEAD, TextLayout, find_layout
 from trimlearn.tables.names import unique_names
 from trimlearn.tables.raw import Raw, arrow
-from trimlearn.tables.records import plain_line_ends, read_records
+from trimlearn.tables.records import passed_over, plain_line_ends, read_records
 
 __all__ = ["read_delimited"]
 
@@ -109,9 +109,11 @@ def _by_arrow(text: bytes, layout: TextLayout) -> tuple[Any, int]:
     body = pa.py_buffer(text)[layout.start :]
     fields = [f"f{j}" for j in range(layout.count)]
     quoted = b'"' in text
+    # The longest row must fit into a block, and a quoted text may be of any length; 256 MiB at once are still little.
+    block = max(BLOCK, len(text) if quoted and len(text) < 1 << 28 else 0)
     table = csv.read_csv(
         pa.BufferReader(body),
-        read_options=csv.ReadOptions(column_names=fields, block_size=max(BLOCK, _longest(text, quoted))),
+        read_options=csv.ReadOptions(column_names=fields, block_size=block),
         parse_options=csv.ParseOptions(
             delimiter=layout.delimiter, newlines_in_values=quoted, invalid_row_handler=handle
         ),
@@ -130,11 +132,6 @@ def _end(text: bytes) -> int:
     return end
 
 
-def _longest(text: bytes, quoted: bool) -> int:
-    """Room for the longest row, which must fit into a block: a quoted text may be of any length."""
-    return len(text) if quoted and len(text) < 1 << 28 else 0  # 256 MiB at once are still little
-
-
 def _check_closed(columns: list[Any], text: bytes, name: str) -> None:
     """ValueError where a quotation mark was never closed: everything after it is one cell."""
     last = [column[len(column) - 1].as_py() for column in columns if len(column)]
@@ -145,14 +142,10 @@ def _check_closed(columns: list[Any], text: bytes, name: str) -> None:
 
 
 def _skipped(text: bytes, layout: TextLayout, rows: int, comments: int) -> list[str]:
-    """A note where lines were passed over, since lines are then not numbered as in the file."""
+    """A note where there are more lines than rows."""
     if b'"' in text:
         lines = rows + comments  # line ends within cells cannot be told from empty lines here
     else:
         end = _end(text)
         lines = text.count(b"\n", layout.start, end) + (end > layout.start)
-    passed = max(lines - rows, 0)
-    if not passed:
-        return []
-    what = "line was" if passed == 1 else "lines were"
-    return [f"{passed:,} empty or commented {what} passed over, and not counted in line numbers."]
+    return passed_over(lines - rows)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import codecs
 import re
 
+from trimlearn._utils.text import plural
+
 __all__ = ["as_utf8"]
 
 BOMS = (
@@ -45,37 +47,22 @@ def as_utf8(raw: bytes, name: str) -> tuple[bytes, list[str]]:
     for start, what in KNOWN_FILES:
         if raw.startswith(start):
             raise ValueError(f"{name} is no text: it is {what}.")
-    for mark, encoding in BOMS:
-        if raw.startswith(mark):
-            return _from_marked(raw, mark, encoding, name)
-    wide = _wide_without_mark(raw[:HEAD])
-    if wide:
-        return _decoded(raw, wide, name), [f"The file is in {wide[:6].upper()}."]
-    if 0 in raw[:HEAD] or 0 in raw or len(CONTROLS.findall(raw[:HEAD])) > len(raw[:HEAD]) / 100:
+    mark, encoding = next((bom for bom in BOMS if raw.startswith(bom[0])), (b"", _wide_without_mark(raw[:HEAD])))
+    raw, notes = raw[len(mark) :] if mark else raw, []
+    if encoding not in ("", "utf-8"):
+        raw, notes = _decoded(raw, encoding, name), [f"The file is in {encoding[:6].upper()}."]
+    many = not mark and len(CONTROLS.findall(raw[:HEAD])) > len(raw[:HEAD]) / 100
+    if 0 in raw[:HEAD] or 0 in raw or (many and not encoding):
         raise ValueError(f"{name} is no text: it holds bytes that no table has; is it another kind of file?")
-    if _is_utf8(raw):
-        return raw, []
-    return _from_eight_bits(raw, name)
-
-
-def _from_marked(raw: bytes, mark: bytes, encoding: str, name: str) -> tuple[bytes, list[str]]:
-    if encoding != "utf-8":
-        return _decoded(raw[len(mark) :], encoding, name), [f"The file is in {encoding[:6].upper()}."]
-    body = raw[len(mark) :]
-    if 0 in body:
-        raise ValueError(f"{name} is no text: it holds bytes that no table has; is it another kind of file?")
-    return (body, []) if _is_utf8(body) else _from_eight_bits(body, name)
+    return (raw, notes) if _is_utf8(raw) else _from_eight_bits(raw, name)
 
 
 def _decoded(raw: bytes, encoding: str, name: str) -> bytes:
     try:
-        text = raw.decode(encoding)
+        return raw.decode(encoding).encode()
     except UnicodeDecodeError as error:
         at = f"byte {error.start + 1}"
         raise ValueError(f"{name} is damaged: it is {encoding[:6].upper()} but for {at}; save it as UTF-8.") from error
-    if "\0" in text:
-        raise ValueError(f"{name} is no text: it holds bytes that no table has; is it another kind of file?")
-    return text.encode()
 
 
 def _wide_without_mark(head: bytes) -> str:
@@ -107,7 +94,7 @@ def _from_eight_bits(raw: bytes, name: str) -> tuple[bytes, list[str]]:
     damaged, other = text.count("\ufffd"), sum(1 for letter in set(text) if letter > "\x7f") - 1
     if other and damaged <= sum(text.count(letter) for letter in set(text) if letter > "\x7f" and letter != "\ufffd"):
         where = text[: text.index("\ufffd")].count("\n") + 1
-        letters = "1 letter" if damaged == 1 else f"{damaged:,} letters"
+        letters = plural(damaged, "letter")
         return text.encode(), [f'{letters} could not be read as UTF-8 and became "\ufffd", first in line {where}.']
     try:
         text = raw.decode("cp1252")

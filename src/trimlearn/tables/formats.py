@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import datetime
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trimlearn.tables.frames import from_array, from_frame
+from trimlearn._utils.text import plural
+from trimlearn.tables.frames import cell_text, from_array, from_frame
 from trimlearn.tables.layout import TextRecord, table_start, titles_cut
 from trimlearn.tables.names import TWO_ROWS, has_names, two_rows_of_names, unique_names
 from trimlearn.tables.raw import Raw, arrow, pandas
@@ -94,21 +94,24 @@ def read_excel(path: Path) -> Raw:
         raise ValueError(
             f"{path.name} cannot be read as an Excel workbook: it is damaged, locked by a password, or of another kind."
         ) from error
-    filled = {name: rows for name, rows in sheets.items() if any(_shown(cell) for row in rows for cell in row)}
+    filled = {name: rows for name, rows in sheets.items() if any(cell_text(cell) for row in rows for cell in row)}
     if not filled:
         raise ValueError(f"{path.name} is empty: no sheet holds anything.")
-    several = {name: sum(sum(bool(_shown(cell)) for cell in row) > 1 for row in rows) for name, rows in filled.items()}
-    chosen = next((name for name, count in several.items() if count > LEAST), next(iter(filled)))
+    chosen = next((name for name, rows in filled.items() if _several(rows) > LEAST), next(iter(filled)))
     rows = filled[chosen]
     filled_down = _fill_merged(rows, merged[chosen])
-    raw = _of_rows([[_shown(cell) for cell in row] for row in rows], path.name)
+    raw = _of_rows([[cell_text(cell) for cell in row] for row in rows], path.name)
     if filled_down:
-        cells = "1 cell" if filled_down == 1 else f"{filled_down:,} cells"
-        raw.notes.append(f"{cells} merged with the one above got its value.")
+        raw.notes.append(f"{plural(filled_down, 'cell')} merged with the one above got its value.")
     if len(filled) > 1:
         which = "the first" if chosen == next(iter(filled)) else "the first with a table"
         raw.notes.insert(0, f'Of {len(filled)} sheets {which}, "{chosen}", was read.')
     return raw
+
+
+def _several(rows: list[list[Any]]) -> int:
+    """How many rows hold several cells."""
+    return sum(sum(map(bool, map(cell_text, row))) > 1 for row in rows)
 
 
 def _fill_merged(rows: list[list[Any]], ranges: Any) -> int:
@@ -121,7 +124,7 @@ def _fill_merged(rows: list[list[Any]], ranges: Any) -> int:
     done = 0
     for (top, column), (bottom, _) in ranges:
         for row in rows[top + 1 : bottom + 1]:
-            if column < len(row) and not _shown(row[column]):
+            if column < len(row) and not cell_text(row[column]):
                 row[column] = rows[top][column]
                 done += 1
     return done
@@ -148,13 +151,3 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     pa = arrow()
     columns = [pa.array([row[j] for row in body], pa.large_string()) for j in range(len(names))]
     return Raw(names, columns, name, first + 2, notes + changed)
-
-
-def _shown(cell: Any) -> str:
-    if isinstance(cell, float):
-        return repr(cell).removesuffix(".0")
-    if isinstance(cell, datetime.datetime):
-        return str(cell).removesuffix(" 00:00:00")
-    if isinstance(cell, datetime.timedelta):
-        return str(cell)
-    return "" if cell is None else str(cell)

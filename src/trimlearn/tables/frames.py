@@ -9,11 +9,11 @@ import numpy as np
 from trimlearn.tables.names import unique_names
 from trimlearn.tables.raw import Raw, arrow, pandas
 
-__all__ = ["from_array", "from_frame", "written"]
+__all__ = ["cell_text", "from_array", "from_frame"]
 
 
-def from_array(array: Any, source: str, names: list[str] | None = None) -> Raw:
-    """A table of a 2-D array, its columns called x0, x1, … where they have no names; or of a structured one.
+def from_array(array: Any, source: str) -> Raw:
+    """A table of a 2-D array, its columns called x0, x1, …; or of a structured one.
 
     >>> from_array(np.eye(2), "array").names
     ['x0', 'x1']
@@ -25,7 +25,7 @@ def from_array(array: Any, source: str, names: list[str] | None = None) -> Raw:
         raise ValueError(f"{source} must have rows and columns (2 dimensions), got shape {array.shape}.")
     if array.dtype.kind == "c":
         raise ValueError(f"{source} holds complex numbers; give real ones.")
-    names = [f"x{j}" for j in range(array.shape[1])] if names is None else names
+    names = [f"x{j}" for j in range(array.shape[1])]
     as_it_is = object if array.dtype.kind == "O" else None
     return from_frame(pd.DataFrame(array, columns=names, dtype=as_it_is), source)
 
@@ -42,7 +42,7 @@ def from_frame(frame: Any, source: str) -> Raw:
     names, notes = unique_names([_heading(name) for name, _ in series])
     raw = Raw(names, [], source, first_line=0, notes=notes)
     for j, (_, column) in enumerate(series):
-        cells, values = written(column)
+        cells, values = _written(column)
         raw.columns.append(cells)
         if values is not None:
             raw.typed[j] = values
@@ -67,7 +67,7 @@ def _index_columns(frame: Any) -> list[tuple[Any, Any]]:
     return [(index.name if index.name is not None else "index", index.to_series())] if len(index) else []
 
 
-def written(column: Any) -> tuple[Any, Any]:
+def _written(column: Any) -> tuple[Any, Any]:
     """The cells of a Series as strings (an Arrow array), and their values where these have a type, else None."""
     pa = arrow()
     dtype = column.dtype
@@ -75,7 +75,7 @@ def written(column: Any) -> tuple[Any, Any]:
     if str(dtype) == "category":
         return _of_categories(column)
     if kind in "bc":
-        return _strings([_cell(x) for x in column.tolist()]), "words"
+        return _strings([cell_text(x) for x in column.tolist()]), "words"
     if kind in "iuf":
         values = np.array(column.to_numpy(dtype=np.float64, na_value=np.nan), dtype=np.float64)
         return _number_strings(column, values), values
@@ -91,11 +91,11 @@ def written(column: Any) -> tuple[Any, Any]:
             return pa.compute.fill_null(cells.cast(pa.large_string()), ""), None
     except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError):
         pass  # letters that no encoding has: taken one by one
-    return _strings([_cell(x) for x in column.tolist()]), None
+    return _strings([cell_text(x) for x in column.tolist()]), None
 
 
 def _of_categories(column: Any) -> tuple[Any, Any]:
-    words = np.array([*(_cell(x) for x in column.cat.categories.tolist()), ""], dtype=object)
+    words = np.array([*(cell_text(x) for x in column.cat.categories.tolist()), ""], dtype=object)
     return _strings(words[column.cat.codes.to_numpy()].tolist()), "category"
 
 
@@ -121,15 +121,11 @@ def _date_strings(column: Any) -> tuple[Any, Any]:
     return pa.array(cells.tolist(), pa.large_string()), values
 
 
-def _is_none(value: Any) -> bool:
-    return value is None or value is pandas().NA or (isinstance(value, float) and value != value)
-
-
-def _cell(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """What would have been written for a value."""
     if isinstance(value, str):
         return value
-    if _is_none(value) or value is pandas().NaT:
+    if value is None or value is pandas().NA or value is pandas().NaT or (isinstance(value, float) and value != value):
         return ""
     if isinstance(value, (float, np.floating)):
         return repr(float(value)).removesuffix(".0")

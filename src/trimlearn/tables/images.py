@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,7 +12,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.tables.pictures import small_versions, thumbnail
+from trimlearn._utils.arrays import Floats
+from trimlearn._utils.text import plural
 from trimlearn.tables.raw import pandas, shown_words
 from trimlearn.tables.read import read_table
 from trimlearn.tables.table import Table
@@ -20,6 +22,8 @@ __all__ = ["ImageTable", "read_images"]
 
 # Of files that OpenCV reads (imread).
 ENDINGS = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2"))
+SIDE = 28  # pixels a side of the small versions, as MNIST has them: 784 columns of grey ones
+THUMBNAIL = 96  # pixels a side at most of the pictures on a page
 MATCHED = 0.5  # of the cells must be names of images for a column to hold their names
 MOST_CLASSES = 255  # different whole numbers that are labels, as for categories; more are quantities
 LABEL_WORDS = ("label", "class", "target", "category", "y", "species", "diagnosis")
@@ -69,7 +73,7 @@ class ImageTable:
         list of str
             A ``data:image/png;base64`` address for each; "" where the image cannot be read.
         """
-        return [thumbnail(self.paths[row]) for row in rows]
+        return [_thumbnail(self.paths[row]) for row in rows]
 
 
 def read_images(
@@ -106,7 +110,7 @@ def read_images(
     label = _label_column(table, column)
     notes = [*table.notes, *_about_files(table, column, paths, found)]
     if features is None:
-        kept, pixels, size, more = small_versions(paths)
+        kept, pixels, size, more = _small_versions(paths)
         if not kept:
             raise ValueError(f"{folder}: none of the {len(paths):,} images that {Path(labels).name} names can be read.")
         notes += more
@@ -186,7 +190,7 @@ def _told(labels: str | os.PathLike[str], table: Table, column: str, label: str)
     return read_table(labels, id=column, categorical=[label] if classes else [], drop=drop)
 
 
-def _are_classes(values: NDArray[np.float64]) -> bool:
+def _are_classes(values: Floats) -> bool:
     different = len(np.unique(values))
     return bool(np.all(values == np.rint(values))) and different <= min(MOST_CLASSES, len(values) / 2)
 
@@ -199,8 +203,8 @@ def _about_files(table: Table, column: str, paths: list[Path | None], found: dic
         notes.append(f"{len(lost):,} of {len(paths):,} images {are} not in the folder: {shown_words(lost)}.")
     without = {path for path in found.values() if path is not None} - set(paths)
     if without:
-        images = "1 image has" if len(without) == 1 else f"{len(without):,} images have"
-        notes.append(f"{images} no label and {'was' if len(without) == 1 else 'were'} left out.")
+        images = plural(len(without), "image has no label and was", "images have no label and were")
+        notes.append(f"{images} left out.")
     return notes
 
 
@@ -226,12 +230,70 @@ def _rows(table: Table, names: list[str], kept: list[int], source: str, notes: t
     columns = {column.name: column for column in table.columns}
     frame, written = table.frame[names].iloc[kept], table.written[names].iloc[kept]
     known = [replace(columns[name], missing=int(pandas().isna(frame[name]).sum()), unreadable=()) for name in names]
-    return Table(
-        frame=frame.reset_index(drop=True),
-        written=written.reset_index(drop=True),
-        columns=tuple(known),
-        source=source,
-        first_line=table.first_line,
-        fingerprint=table.fingerprint,
-        notes=notes,
-    )
+    frame, written = frame.reset_index(drop=True), written.reset_index(drop=True)
+    return replace(table, frame=frame, written=written, columns=tuple(known), source=source, notes=notes)
+
+
+def _opencv() -> Any:
+    try:
+        import cv2
+    except ImportError as error:
+        raise ImportError('images need OpenCV: pip install "trimlearn[vision]".') from error
+    return cv2
+
+
+def _decoded(path: Path | None) -> NDArray[np.uint8] | None:
+    """An image as (h, w, 3) BGR, turned upright; None where it cannot be read."""
+    cv2 = _opencv()
+    if path is None:
+        return None
+    try:
+        raw = np.fromfile(path, np.uint8)
+        image = cv2.imdecode(raw, cv2.IMREAD_COLOR) if raw.size else None
+    except (OSError, cv2.error):
+        return None
+    return None if image is None else np.asarray(image, np.uint8)
+
+
+def _small_versions(
+    paths: list[Path | None],
+) -> tuple[list[int], NDArray[np.float32], tuple[int, int, int], list[str]]:
+    """The rows whose images can be read, their small versions, and notes on the others."""
+    cv2 = _opencv()
+    kept, small, shapes, unreadable = [], [], set(), []
+    for i, path in enumerate(paths):
+        image = _decoded(path)
+        if image is None:
+            unreadable += [path.name] if path is not None else []
+            continue
+        shapes.add(image.shape)
+        kept.append(i)
+        fits = max(image.shape[:2]) <= SIDE and len(shapes) == 1
+        small.append(image if fits else cv2.resize(image, (SIDE, SIDE), interpolation=cv2.INTER_AREA))
+    if len(shapes) > 1:
+        small = [image if image.shape[:2] == (SIDE, SIDE) else cv2.resize(image, (SIDE, SIDE)) for image in small]
+    notes = []
+    if unreadable:
+        many = plural(len(unreadable), "image could not be read and was", "images could not be read and were")
+        notes.append(f"{many} left out: {', '.join(unreadable[:10])}.")
+    if not small:
+        return [], np.zeros((0, 0), np.float32), (0, 0, 0), notes
+    stack = np.stack(small)
+    if np.array_equal(stack[..., 0], stack[..., 1]) and np.array_equal(stack[..., 1], stack[..., 2]):
+        stack = stack[..., :1]
+    height, width, channels = stack.shape[1:]
+    pixels = stack[..., ::-1].reshape(len(stack), -1).astype(np.float32) / np.float32(255)
+    return kept, pixels, (height, width, channels), notes
+
+
+def _thumbnail(path: Path | None) -> str:
+    cv2 = _opencv()
+    image = _decoded(path)
+    if image is None:
+        return ""
+    scale = THUMBNAIL / max(image.shape[:2])
+    if scale < 1:
+        size = tuple(max(1, round(side * scale)) for side in image.shape[1::-1])
+        image = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    done, encoded = cv2.imencode(".png", image)
+    return "data:image/png;base64," + base64.b64encode(encoded.tobytes()).decode() if done else ""

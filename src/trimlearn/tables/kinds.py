@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Flags, Floats, Ints
+from trimlearn._utils.text import plural
 from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
-from trimlearn.tables.numbers import Decimal, mixed_units, read_numbers
-from trimlearn.tables.quick import read_many
+from trimlearn.tables.numbers import Decimal, mixed_units, read_many, read_numbers
 from trimlearn.tables.raw import shown_words
 from trimlearn.tables.table import Kind
 from trimlearn.tables.words import (
@@ -28,7 +30,6 @@ from trimlearn.tables.words import (
 
 __all__ = ["read_column", "read_typed"]
 
-Floats = NDArray[np.float64]
 
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
 MOSTLY = 0.8  # of the numbers of rows must be as they should be: a tenth of them may be wrong cells, at two steps each
@@ -50,7 +51,7 @@ def read_column(
         if plain is not None and not (plain[1] and np.all(np.isnan(plain[0]))):  # words only are words
             return _of_plain(cells, *plain, heading, forced)
     if forced == "number":
-        return _numbers(cells, heading, forced, decimal) or _nothing_like(cells, heading, forced)
+        return _numbers(cells, heading, forced, decimal) or _times(cells, 0.0) or _nothing_like(cells, heading, forced)
     if forced == "date":
         return _dates(cells, 0.0, day_first, compact=True) or _nothing_like(cells, heading, forced)
     if forced in ("category", "id"):
@@ -78,7 +79,7 @@ def _guessed(cells: Cells, heading: str, decimal: Decimal | None, day_first: boo
     if found is None and some and np.sum(~np.isnat(read_dates(some).values)) >= likely:
         found = _dates(cells, READ, day_first)
     if found is None and some and np.sum(~np.isnan(read_times(some))) >= likely:
-        found = _times(cells)
+        found = _times(cells, READ)
     return found
 
 
@@ -101,7 +102,7 @@ def read_typed(values: Any, cells: Cells, heading: str, forced: Kind | None) -> 
         if forced == "number":
             raise ValueError(f'number: the column "{heading}" holds dates; give it as a date, or drop it.')
         timed = bool(np.any(values[~np.isnat(values)].astype("M8[D]") != values[~np.isnat(values)]))
-        return _settled("date", values, "dates and times" if timed else "dates", np.isnat(values))
+        return Reading("date", values, "dates and times" if timed else "dates", int(np.isnat(values).sum()))
     found = _of_numbers(cells, values, heading, forced, "")
     if found.unreadable:
         found.notes.append(f"infinite numbers count as missing ({len(found.unreadable):,} cells)")
@@ -143,7 +144,7 @@ def _of_numbers(cells: Cells, numbers: Floats, heading: str, forced: Kind | None
     whole = _are_whole(known)
     few = f" from {low:.0f} to {high:.0f}" if whole and not how and high - low <= FEW_VALUES else ""
     how = ("whole numbers" if whole else "numbers") + few + how
-    found = _settled("number", numbers, how, ~finite)
+    found = Reading("number", numbers, how, int(np.sum(~finite)))
     if len(known) < len(numbers):
         found.unreadable = tuple(np.flatnonzero(np.isinf(numbers)).tolist())
         found.values = numbers = np.where(finite, numbers, np.nan)
@@ -197,76 +198,84 @@ def _as_words(numbers: Floats) -> NDArray[Any]:
     return np.asarray(words[codes])
 
 
-def _settled(kind: Kind, values: Any, how: str, missing: NDArray[np.bool_]) -> Reading:
-    return Reading(kind, values, how, int(missing.sum()))
-
-
 def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal | None) -> Reading | None:
     """The column as numbers, or None where too few cells are."""
-    missing = [is_missing_number(word) for word in cells.words]
-    known = [j for j, flag in enumerate(missing) if not flag]
-    if not known:
-        return None
-    counts = cells.counts[known]
-    read = read_many([cells.words[j] for j in known], counts.tolist(), decimal)
+    known = _Known.of(cells)
+    read = read_many(known.words, known.counts.tolist(), decimal)
     readable = ~np.isnan(read.values)
-    if not readable.any() or (forced is None and counts[readable].sum() < READ * counts.sum()):
+    if not known.enough(readable, 0.0 if forced else READ):
         return None
     if forced is None and not read.how and cells.has_leading_zeros():
         return read_words(cells, heading, None, "codes with leading zeros")
-    if forced is None and read.how and len(np.unique(read.values[readable])) == 2 and counts.sum() >= FEWEST_CODES:
+    two = len(np.unique(read.values[readable])) == 2 and known.counts.sum() >= FEWEST_CODES
+    if forced is None and read.how and two:
         return None  # "2WD" and "4WD" are no numbers
-    by_word = np.full(len(cells.words), np.nan)
-    by_word[known] = read.values
-    numbers = by_word[cells.codes]
-    readable &= ~np.isinf(read.values)
-    found = _of_numbers(cells, numbers, heading, forced, read.how)
-    found.words = counted(cells, missing)
-    if found.kind != "empty":
-        _note_unreadable(cells, known, readable, found, "numbers")
+    found = _of_numbers(cells, known.spread(read.values, np.nan), heading, forced, read.how)
+    known.note(found, readable & ~np.isinf(read.values), "numbers" if found.kind != "empty" else "")
     found.notes += list(read.notes)
     found.doubt, found.proved = read.doubt, read.proved
     return found
 
 
-def _note_unreadable(cells: Cells, known: list[int], readable: NDArray[np.bool_], found: Reading, what: str) -> None:
-    bad = np.zeros(len(cells.words), dtype=bool)
-    bad[[j for j, good in zip(known, readable.tolist(), strict=True) if not good]] = True
-    found.unreadable = tuple(np.flatnonzero(bad[cells.codes]).tolist())
-    if found.unreadable:
-        count = len(found.unreadable)
-        words = [cells.words[j] for j in np.flatnonzero(bad).tolist()]
-        cells_are = f"1 cell is no {what[:-1]} and counts" if count == 1 else f"{count:,} cells are no {what} and count"
-        found.notes.append(f"{cells_are} as missing: {shown_words(words)}")
-
-
 def _dates(cells: Cells, share: float, day_first: bool | None, compact: bool = False) -> Reading | None:
-    missing = [is_missing_number(word) for word in cells.words]
-    known = [j for j, flag in enumerate(missing) if not flag]
-    if not known:
-        return None
-    read = read_dates([cells.words[j] for j in known], day_first, compact)
+    known = _Known.of(cells)
+    read = read_dates(known.words, day_first, compact)
     readable = ~np.isnat(read.values)
-    counts = cells.counts[known]
-    if not readable.any() or counts[readable].sum() < share * counts.sum():
+    if not known.enough(readable, share):
         return None
-    by_word = np.full(len(cells.words), np.datetime64("NaT", "us"))
-    by_word[known] = read.values
-    dates = by_word[cells.codes]
-    found = _settled("date", dates, read.how, np.isnat(dates))
-    found.words, found.doubt, found.day_first = counted(cells, missing), read.doubt, read.day_first
-    _note_unreadable(cells, known, readable, found, "dates")
+    dates = known.spread(read.values, np.datetime64("NaT", "us"))
+    found = Reading("date", dates, read.how, int(np.isnat(dates).sum()), doubt=read.doubt, day_first=read.day_first)
+    known.note(found, readable, "dates")
     return found
 
 
-def _times(cells: Cells) -> Reading | None:
-    missing = np.array([is_missing_number(word) for word in cells.words])
-    hours = read_times(cells.words)
-    known = np.flatnonzero(~missing)
-    readable = np.isfinite(hours[known])
-    if not readable.any() or cells.counts[known][readable].sum() < READ * cells.counts[known].sum():
+def _times(cells: Cells, share: float) -> Reading | None:
+    known = _Known.of(cells)
+    read = read_times(known.words)
+    readable = np.isfinite(read)
+    if not known.enough(readable, share):
         return None
-    found = _settled("number", hours[cells.codes], "times, in hours", np.isnan(hours[cells.codes]))
-    found.words = counted(cells, missing.tolist())
-    _note_unreadable(cells, known.tolist(), readable, found, "times")
+    hours = known.spread(read, np.nan)
+    found = Reading("number", hours, "times, in hours", int(np.isnan(hours).sum()))
+    known.note(found, readable, "times")
     return found
+
+
+@final
+@dataclass(frozen=True)
+class _Known:
+    """The different words of a column that say something, their places among all its words, and how often each is
+    there."""
+
+    cells: Cells
+    places: Ints
+    words: list[str]
+    counts: Ints
+
+    @classmethod
+    def of(cls, cells: Cells) -> _Known:
+        places = np.flatnonzero([not is_missing_number(word) for word in cells.words])
+        return cls(cells, places, [cells.words[j] for j in places.tolist()], cells.counts[places])
+
+    def enough(self, readable: Flags, share: float) -> bool:
+        """Whether some could be read, and this share of the cells."""
+        return bool(readable.any() and self.counts[readable].sum() >= share * self.counts.sum())
+
+    def spread(self, values: NDArray[Any], missing: Any) -> NDArray[Any]:
+        """The value of each cell, from those of the words."""
+        by_word = np.full(len(self.cells.words), missing)
+        by_word[self.places] = values
+        return np.asarray(by_word[self.cells.codes])
+
+    def note(self, found: Reading, readable: Flags, what: str) -> None:
+        """Put down what counted as missing, and which cells could not be read as ``what``; "" where none should."""
+        missing = np.ones(len(self.cells.words), dtype=bool)
+        missing[self.places] = False
+        found.words = counted(self.cells, missing.tolist())
+        bad = np.zeros(len(self.cells.words), dtype=bool)
+        bad[self.places[~readable]] = bool(what)
+        if count := np.count_nonzero(bad[self.cells.codes]):
+            found.unreadable = tuple(np.flatnonzero(bad[self.cells.codes]).tolist())
+            words = [self.cells.words[j] for j in np.flatnonzero(bad).tolist()]
+            are = plural(count, f"cell is no {what[:-1]} and counts", f"cells are no {what} and count")
+            found.notes.append(f"{are} as missing: {shown_words(words)}")

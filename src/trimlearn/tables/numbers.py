@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, final
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["ReadNumbers", "mixed_units", "read_numbers"]
+from trimlearn._utils.arrays import Floats
+from trimlearn._utils.text import and_list, plural
+from trimlearn.tables.raw import arrow
 
-Floats = NDArray[np.float64]
+__all__ = ["ReadNumbers", "mixed_units", "read_many", "read_numbers"]
+
 Decimal = Literal["point", "comma"]
 
 SPACES = " '’\u00a0\u202f\u2009"  # between thousands: spaces of all widths, and the Swiss apostrophe
@@ -34,6 +36,8 @@ COMMAS = re.compile(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}|\d*,\d+")
 EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand or three decimals
 EITHERS = ("either point", "either comma")  # the forms of those
 INFINITE = re.compile(r"[-+−]?(inf|infinity|∞)", re.I)
+MANY = 2000  # different cells from which on the detour pays: one takes about 10 µs, the detour 5 ms
+SAMPLE = 500  # of the simple ones are read with the others, to learn how they are written
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "mio": 1e6, "B": 1e9, "bn": 1e9, "b": 1e9}  # short scale
 OWN_UNIT = frozenset("mb")  # metres and bits unless other factors stand beside them
 
@@ -102,6 +106,48 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
     values[endless] = np.inf  # a number, but none that can be used
     how = _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
     return ReadNumbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
+
+
+def read_many(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | None = None) -> ReadNumbers:
+    """What `read_numbers` gives, sooner.
+
+    >>> read_many(["1", "£2,500", "x"], [1, 1, 1]).values.tolist()
+    [1.0, 2500.0, nan]
+    """
+    if len(cells) <= MANY or decimal == "comma":
+        return read_numbers(cells, counts, decimal)
+    some = np.arange(0, len(cells), len(cells) // SAMPLE)
+    mark = _of_some(cells, counts, some.tolist(), decimal).mark
+    values = _simple(cells, mark)
+    others = np.union1d(some, np.flatnonzero(np.isnan(values)))
+    read = _of_some(cells, counts, others.tolist(), decimal)
+    if read.proved == "comma":
+        return read_numbers(cells, counts, decimal)
+    values[others] = read.values
+    return replace(read, values=values)
+
+
+def _of_some(cells: Sequence[str], counts: Sequence[int], which: list[int], decimal: Decimal | None) -> ReadNumbers:
+    return read_numbers([cells[i] for i in which], [counts[i] for i in which], decimal)
+
+
+def _simple(cells: Sequence[str], mark: str) -> Floats:
+    """Plain numbers, and those with one currency and commas between thousands; NaN of all others."""
+    pa = arrow()
+    compute = pa.compute
+    array = pa.array(cells, pa.large_string())
+    sign = re.escape(mark)
+    pattern = (
+        r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$|"
+        rf"^[-+]?(?:{sign})? ?([0-9]{{1,3}}(,[0-9]{{3}})+|[0-9]+)(\.[0-9]*)?$"
+    )
+    simple = compute.match_substring_regex(array, pattern)
+    chosen = array.filter(simple)
+    for part in (mark, ",", " "):
+        chosen = compute.replace_substring(chosen, part, "") if part else chosen
+    values = np.full(len(cells), np.nan)
+    values[simple.to_numpy(zero_copy_only=False)] = compute.cast(chosen, pa.float64()).to_numpy(zero_copy_only=False)
+    return values
 
 
 def _without_bounds(parsed: list[_Parsed | None], counts: Sequence[int]) -> list[_Parsed | None]:
@@ -202,12 +248,8 @@ def _how(decimal: Decimal, mark: str, unit: str, factors: bool, spaced: bool, pa
         parts.append("thousands commas")
     if spaced:
         parts.append("spaces between thousands")
-    told = f" with {_listed(parts)}" if parts else ""
+    told = f" with {and_list(parts)}" if parts else ""
     return told if factors or not unit else told + (" in percent" if unit == "%" else f", in {unit}")
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1]
 
 
 def _doubt(forms: Counter[str], proved: Decimal | None, chosen: Decimal) -> str:
@@ -221,5 +263,5 @@ def _doubt(forms: Counter[str], proved: Decimal | None, chosen: Decimal) -> str:
 
 def _limits(parsed: Sequence[_Parsed | None], counts: Sequence[int]) -> tuple[str, ...]:
     limits = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None and one.limit)
-    cells = '1 cell such as "<0.5" was' if limits == 1 else f'{limits:,} cells such as "<0.5" were'
+    cells = plural(limits, 'cell such as "<0.5" was', 'cells such as "<0.5" were')
     return (f"{cells} read as the number named",) if limits else ()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from trimlearn._utils.text import plural
 from trimlearn.tables.cells import pieces
 from trimlearn.tables.delimited import read_delimited
 from trimlearn.tables.fingerprint import fingerprint
@@ -74,26 +76,28 @@ def read_table(
     _trim(raw)
     without_footer(raw)
     _check_size(raw, least_rows)
-    forced = _forced(raw.names, {"category": categorical, "date": date, "number": number, "id": id or ()}, drop)
+    forced = _forced(raw.names, {"category": categorical, "date": date, "number": number, "id": id or ()})
     mark = fingerprint(raw.names, raw.columns)
     dropped = set(find_names(drop, raw.names, "drop"))
     for name in forced:
         if name in dropped:
-            raise ValueError(f'drop: "{name}" cannot be left out and be {_article(forced[name])} too; name it once.')
+            kind = f"{'an' if forced[name] == 'id' else 'a'} {forced[name]}"
+            raise ValueError(f'drop: "{name}" cannot be left out and be {kind} too; name it once.')
     kept = [j for j, name in enumerate(raw.names) if name not in dropped]
     if not kept:
         raise ValueError("drop: no column would be left; name fewer.")
     readings = understand(raw, kept, forced)
-    names = [raw.names[j] for j in kept]
-    notes = [*raw.notes, *_missing_note(readings), *_column_notes(names, readings)]
+    found = dict(zip((raw.names[j] for j in kept), readings, strict=True))
+    notes = [f"{name}: {note}." for name, one in found.items() for note in (*one.notes, one.doubt) if note]
+    pd = pandas()
     return Table(
-        frame=_frame(names, readings),
-        written=_written(names, [raw.columns[j] for j in kept]),
-        columns=tuple(_column(name, found) for name, found in zip(names, readings, strict=True)),
+        frame=pd.DataFrame({name: pd.Series(one.values, dtype=one.values.dtype) for name, one in found.items()}),
+        written=_written(list(found), [raw.columns[j] for j in kept]),
+        columns=tuple(Column(name, one.kind, one.how, one.missing, one.unreadable) for name, one in found.items()),
         source=raw.source,
         first_line=raw.first_line,
         fingerprint=mark,
-        notes=tuple(notes),
+        notes=(*raw.notes, *_missing_note(readings), *notes),
     )
 
 
@@ -169,9 +173,7 @@ def _trim(raw: Raw) -> None:
     if rows == 0 < raw.rows:
         raise ValueError(f"{raw.source} holds no values: all cells are empty.")
     if raw.rows > rows and raw.first_line:  # the rows of a DataFrame are all meant
-        many = (
-            "1 empty row at the end was" if raw.rows == rows + 1 else f"{raw.rows - rows:,} empty rows at the end were"
-        )
+        many = plural(raw.rows - rows, "empty row at the end was", "empty rows at the end were")
         raw.notes.append(f"{many} left out.")
         raw.columns = [column[:rows] for column in raw.columns]
     unnamed = [j for j, name in enumerate(raw.names) if name == f"Unnamed: {j}"]
@@ -197,7 +199,7 @@ def _check_size(raw: Raw, least: int) -> None:
         raise ValueError(f"{raw.source} has {raw.rows} row; give at least {least}, better some hundred.")
 
 
-def _forced(names: list[str], asked: dict[Kind, Any], drop: str | Iterable[str]) -> dict[str, Kind]:
+def _forced(names: list[str], asked: dict[Kind, Any]) -> dict[str, Kind]:
     """The kind of each column that the user told."""
     options = {"category": "categorical"}
     forced: dict[str, Kind] = {}
@@ -209,39 +211,14 @@ def _forced(names: list[str], asked: dict[Kind, Any], drop: str | Iterable[str])
     return forced
 
 
-def _article(kind: Kind) -> str:
-    return f"{'an' if kind == 'id' else 'a'} {kind}"
-
-
 def _missing_note(readings: list[Reading]) -> list[str]:
     """Which words counted as missing in the whole table."""
-    words: dict[str, int] = {}
-    for found in readings:
-        for word, count in found.words.items():
-            words[word] = words.get(word, 0) + count
+    words = sum((found.words for found in readings), Counter[str]())
     if not words:
         return []
-    listed = [f'"{word}" ({count:,} cell{"s" if count > 1 else ""})' for word, count in sorted(words.items())[:6]]
+    listed = [f'"{word}" ({plural(count, "cell")})' for word, count in sorted(words.items())[:6]]
     more = ", …" if len(words) > 6 else ""
     return [f"Counted as missing, besides empty cells: {', '.join(listed)}{more}."]
-
-
-def _column_notes(names: list[str], readings: list[Reading]) -> list[str]:
-    notes = []
-    for name, found in zip(names, readings, strict=True):
-        notes += [f"{name}: {note}." for note in (*found.notes, found.doubt) if note]
-    return notes
-
-
-def _column(name: str, found: Reading) -> Column:
-    return Column(name, found.kind, found.how, found.missing, found.unreadable)
-
-
-def _frame(names: list[str], readings: list[Reading]) -> Any:
-    pd = pandas()
-    return pd.DataFrame(
-        {name: pd.Series(found.values, dtype=found.values.dtype) for name, found in zip(names, readings, strict=True)}
-    )
 
 
 def _written(names: list[str], columns: list[Any]) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from trimlearn._utils.text import plural
 from trimlearn.tables.footer import are_remarks, below_the_table
 from trimlearn.tables.layout import DELIMITERS, TextLayout, TextRecord, records_of
 from trimlearn.tables.raw import arrow
 
-__all__ = ["plain_line_ends", "read_records"]
+__all__ = ["passed_over", "plain_line_ends", "read_records"]
 
 
 def read_records(text: bytes, layout: TextLayout, name: str) -> tuple[list[Any], list[str]]:
@@ -79,10 +80,13 @@ def _notes(records: list[TextRecord], rows: list[TextRecord], count: int) -> lis
         notes.append(f"{longer:,} line{'s end' if longer > 1 else ' ends'} with spare delimiters, which were ignored.")
     last = max((row.last for row in rows), default=0)
     passed = sum(record.last < last for record in records) - sum(row.last < last for row in rows)
-    if passed:
-        what = "line was" if passed == 1 else "lines were"
-        notes.append(f"{passed:,} empty or commented {what} passed over, and not counted in line numbers.")
-    return notes
+    return notes + passed_over(passed)
+
+
+def passed_over(lines: int) -> list[str]:
+    """A note where lines were passed over, since lines are then not numbered as in the file."""
+    what = plural(lines, "empty or commented line was", "empty or commented lines were")
+    return [f"{what} passed over, and not counted in line numbers."] if lines > 0 else []
 
 
 def _what_is_wrong(wrong: list[TextRecord], layout: TextLayout, name: str, lines: int) -> str:
@@ -92,9 +96,8 @@ def _what_is_wrong(wrong: list[TextRecord], layout: TextLayout, name: str, lines
     line = layout.first_line - 1 + first.first
     if first.last - first.first > 0 and first.last >= lines - 1:
         return f"{name}: a quotation mark that opens in line {line} is never closed; close or remove it."
-    fields = "1 field" if len(first.fields) == 1 else f"{len(first.fields)} fields"
     more = f", and {len(wrong) - 1:,} more lines are ragged" if len(wrong) > 1 else ""
-    separated = DELIMITERS.get(layout.delimiter, "spaces")
+    fields, separated = plural(len(first.fields), "field"), DELIMITERS.get(layout.delimiter, "spaces")
     return (
         f"{name}: line {line} has {fields} where {layout.count} were expected (separated by {separated}){more}; "
         "add or remove delimiters there."

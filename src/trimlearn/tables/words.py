@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn._utils.arrays import Ints
 from trimlearn.tables.cells import Cells, is_missing
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind
@@ -103,7 +104,7 @@ def _missing_words(words: list[str]) -> list[bool]:
     return missing
 
 
-def _yes_no(words: NDArray[Any], counts: NDArray[np.int64]) -> dict[str | None, str | None]:
+def _yes_no(words: NDArray[Any], counts: Ints) -> dict[str | None, str | None]:
     """How yes and no are spelt most often, for each spelling; {} where a column holds anything else."""
     known = [word for word in words.tolist() if word is not None]
     if {word.lower() for word in known} not in YES_NO:

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from trimlearn._utils.files import replacing
+from trimlearn.tables.cells import letters
 
 __all__ = ["harmless", "write_csv"]
 
@@ -18,8 +17,6 @@ __all__ = ["harmless", "write_csv"]
 FORMULA = re.compile(r"""^[\s"']*[=+\-@\t\r\n＝＋－＠]|^[\t\r\n]""")
 # A number, which no spreadsheet runs: sign, currency, thousands, decimals, exponent, per cent; or a mere dash.
 PLAIN = re.compile(r"\s*[-+]?[£$€¥]?(\d{1,3}(,\d{3})+|\d+([.,]\d*)?|[.,]\d+)([.,]\d+)?([eE][-+]?\d+)?\s*%?\s*|-+|\+")
-
-FEW_POWERS = 1_000  # cells of a column with an exponent: more are looked at as all others, a limit on time
 
 
 def harmless(cell: str) -> str:
@@ -88,57 +85,11 @@ def _joined(frame: Any) -> list[Any] | None:
     first = (",".join(_quoted(head).to_pylist()) + "\n").encode("utf-8")
     if not len(frame):
         return [first]
-    columns = [_safe(pc.fill_null(_flat(column), "")) for column in columns]
+    columns = [_quoted(_harmless(pc.fill_null(_flat(column), ""))) for column in columns]
     comma, end, nothing = (pa.scalar(text, type=pa.large_string()) for text in (",", "\n", ""))
     columns[-1] = pc.binary_join_element_wise(columns[-1], nothing, end)
     lines = pc.binary_join_element_wise(*columns, comma)
-    bounds, text = _memory(lines)
-    return [first, text[bounds[0] : bounds[-1]]]
-
-
-def _memory(column: Any) -> tuple[Any, Any]:
-    """Where the cells of a column without gaps begin and end in Arrow's memory, and that memory."""
-    _, bounds, text = column.buffers()
-    ends = np.frombuffer(bounds, dtype=np.int64)[column.offset : column.offset + len(column) + 1]
-    return ends, memoryview(text) if text is not None else memoryview(b"")
-
-
-def _safe(column: Any) -> Any:
-    """The cells as they are written: harmless, and in quotation marks where they need them."""
-    return column if _plain_numbers(column) else _quoted(_harmless(column))
-
-
-def _plain_numbers(column: Any) -> bool:
-    """Whether there is nothing but digits, with a point or none, and a minus before some: seen from all bytes at once.
-
-    The few that are written with an exponent are looked at one by one.
-
-    >>> import pyarrow as pa
-    >>> [_plain_numbers(pa.array(cells, type=pa.large_string())) for cells in (["-1.5", "", "2e-5"], ["-1-2"], ["-"])]
-    [True, False, False]
-    """
-    ends, memory = _memory(column)
-    text = bytes(memory[ends[0] : ends[-1]])
-    if text.translate(None, b"0123456789.-eE+"):
-        return False
-    starts, stops = (bound[np.diff(ends) > 0] - ends[0] for bound in (ends[:-1], ends[1:]))
-    letters = np.frombuffer(text, dtype=np.uint8)
-    if not len(starts) or np.add.reduceat(letters == ord("."), starts, dtype=np.int64).max() > 1:
-        return not len(starts)
-    powers = np.flatnonzero((letters == ord("e")) | (letters == ord("E")))
-    power = np.unique(np.searchsorted(starts, powers, "right")) - 1
-    if len(power) > FEW_POWERS:
-        return False
-    numbers = [text[starts[k] : stops[k]].decode() for k in power]
-    signs = sum(number.count("-") + number.count("+") for number in numbers)
-    others = np.delete(starts, power)
-    negative = others[letters[others] == ord("-")]
-    after = np.append(letters, ord("."))[negative + 1]
-    return (
-        all(PLAIN.fullmatch(number) for number in numbers)
-        and len(negative) == text.count(b"-") + text.count(b"+") - signs
-        and bool(np.all((after >= ord("0")) & (after <= ord("9"))))
-    )
+    return [first, letters(lines)]
 
 
 def _flat(column: Any) -> Any:
