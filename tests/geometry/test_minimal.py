@@ -12,7 +12,7 @@ import pytest
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import PairMoments, four_best
 from trimlearn.geometry.homography.minimal import four_point
-from trimlearn.geometry.homography.noise import noise_of
+from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
 from trimlearn.geometry.homography.refine import _misses, _Mixing, _shares, refined
 from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, TrimmedScore
@@ -379,6 +379,14 @@ def test_the_noise_goes_on_from_where_it_was_and_ends_where_it_would_have() -> N
     assert 0.5 < fresh.share < 0.99
     assert again.scale == pytest.approx(fresh.scale, rel=1e-3)
     assert again.share == pytest.approx(fresh.share, rel=1e-3)
+
+
+@pytest.mark.parametrize("e", [5.0, 500.0])
+def test_a_noise_that_no_error_agrees_with_is_no_end(e: float) -> None:
+    """All errors beyond what was taken for noise, or beyond all that could be."""
+    src = np.random.default_rng(0).uniform(0, 1000, (50, 2))
+    noise = noise_of(np.full(50, e**2), Chance(PointPairs(src, src)), MatchNoise(0.05, 50.0, 0.9))
+    assert 0 < noise.scale < 1000 and 0 < noise.share < 1
 
 
 def test_matches_far_off_ask_for_no_closer_look_and_those_nearby_do() -> None:
