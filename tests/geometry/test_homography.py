@@ -122,6 +122,13 @@ def test_few_matches(n: int) -> None:
     assert rough.inlier_mask_.all() and corner_error(rough.homography_, H) < 5.0
 
 
+def test_four_matches_of_which_three_are_nearly_on_a_line_are_told() -> None:
+    src = np.array([[0.0, 0.0], [500.0, 3.0], [1000.0, 0.0], [400.0, 700.0]])
+    with pytest.warns(UserWarning, match="three of the four points are nearly on a line"):
+        model = TrimmedHomography().fit(src, 2.0 * src)
+    np.testing.assert_allclose(model.homography_, np.diag([2.0, 2.0, 1.0]), atol=1e-6)
+
+
 def test_few_matches_one_of_them_wrong() -> None:
     s = scene(1, 8, 1 / 8, noise=0.3)
     model = TrimmedHomography().fit(s.src, s.dst)

@@ -12,11 +12,11 @@ import pytest
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import PairMoments, four_best
 from trimlearn.geometry.homography.minimal import four_point
-from trimlearn.geometry.homography.noise import noise_of
+from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
 from trimlearn.geometry.homography.refine import _misses, _Mixing, _shares, refined
 from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, TrimmedScore
-from trimlearn.geometry.homography.search import FIRST, SampleSearch, samples_needed
+from trimlearn.geometry.homography.search import FIRST, REPEATED, SHARP, SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
 from trimlearn.geometry.homography.transfer import adjugate, one_way_errors, squared_errors, squared_transfer, transform
 
@@ -366,3 +366,52 @@ def test_clean_matches_need_few_samples_and_good_scores_save_many() -> None:
     assert all(fewer <= more for fewer, more in pairwise((clean, perfect, hints, nothing)))
     assert clean == FIRST and perfect <= 4 * FIRST
     assert hints < nothing
+
+
+def test_the_noise_goes_on_from_where_it_was_and_ends_where_it_would_have() -> None:
+    rng = np.random.default_rng(1)
+    src = rng.uniform(0, 1000, (400, 2))
+    chance = Chance(PointPairs(src, src))
+    e2 = rng.uniform(0, 40, 400) ** 2
+    e2[:250] = 1.5**2 * rng.chisquare(2, 250)
+    fresh = noise_of(e2, chance)
+    again = noise_of(e2, chance, fresh)
+    assert 0.5 < fresh.share < 0.99
+    assert again.scale == pytest.approx(fresh.scale, rel=1e-3)
+    assert again.share == pytest.approx(fresh.share, rel=1e-3)
+
+
+@pytest.mark.parametrize("e", [5.0, 500.0])
+def test_a_noise_that_no_error_agrees_with_is_no_end(e: float) -> None:
+    """All errors beyond what was taken for noise, or beyond all that could be."""
+    src = np.random.default_rng(0).uniform(0, 1000, (50, 2))
+    noise = noise_of(np.full(50, e**2), Chance(PointPairs(src, src)), MatchNoise(0.05, 50.0, 0.9))
+    assert 0 < noise.scale < 1000 and 0 < noise.share < 1
+
+
+def test_matches_far_off_ask_for_no_closer_look_and_those_nearby_do() -> None:
+    scene = random_scene(np.random.default_rng(3), 100, contamination=0.5)
+    pairs = PointPairs(scene.src, scene.dst)
+    chance = Chance(pairs)
+    search = SampleSearch(pairs, MarginalScore(chance.side), chance, seed=0)
+    best = search.run(250_000, 0.9999)
+    assert best is not None and search.drawn == FIRST
+    assert search._is_sharp()
+    agree, limit = best.e2 <= best.significance.e2, max(best.significance.e2, best.noise.threshold**2)
+    spread = search._moments.leverages(np.where(agree, chance.s, 0.0))
+    worst = int(np.argmax(spread))
+    assert spread[worst] > SHARP and not agree[worst]
+    search.best = replace(best, e2=np.where(np.arange(100) == worst, 1.2 * limit, best.e2))
+    assert not search._is_sharp()  # H is as open there as before, and the match may belong to the others
+
+
+def test_few_inliers_are_searched_for_ten_times_as_long() -> None:
+    """A wrong homography may have as many, and many starts that lead to it: the seed would decide."""
+    for count, factor in ((14, REPEATED), (20, 1)):
+        scene = random_scene(np.random.default_rng(5), 4 * count, contamination=0.75, noise=0.3)
+        pairs = PointPairs(scene.src, scene.dst)
+        chance = Chance(pairs)
+        search = SampleSearch(pairs, MarginalScore(chance.side), chance, seed=0)
+        assert search.run(250_000, 0.9999) is not None
+        needed = factor * samples_needed(0.25, 0.9999)
+        assert needed <= search.drawn < 8 * needed

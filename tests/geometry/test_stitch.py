@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from photos import camera, cv2, from_above, look, paint, photo, through
+from photos import camera, cv2, from_above, look, paint, photo, through, world
 from trimlearn.geometry.mosaic import placement
 from trimlearn.geometry.mosaic.layout import HorizonError
 from trimlearn.geometry.mosaic.mosaic import Mosaic
@@ -272,6 +272,18 @@ def test_auto_never_takes_a_surface_that_is_then_refused(monkeypatch: pytest.Mon
         assert stitch(images).surface == "sphere"
     with pytest.raises(HorizonError, match="horizon of the cylinder"):
         stitch(images, surface="cylinder")
+
+
+@pytest.mark.parametrize("zoom", [2.0, 4.0])
+def test_a_strong_zoom_is_no_horizon(zoom: float) -> None:
+    """A part of a photo, four times as large, used to be drawn on a sphere: 16 times as many pixels were too many."""
+    wide = world()[300:600, 600:1000]
+    h, w = wide.shape[:2]
+    H = np.array([[zoom, 0, (1 - zoom) * w / 2], [0, zoom, (1 - zoom) * h / 2], [0, 0, 1]])
+    mosaic = stitch([wide, cv2.warpPerspective(wide, H, (w, h), flags=cv2.INTER_CUBIC)])
+    assert mosaic.surface == "plane"
+    assert mosaic.image.shape[:2] == pytest.approx((zoom * h, zoom * w), rel=0.02)
+    assert mosaic.mask.mean() > 0.98
 
 
 def test_photos_of_different_sizes_colours_and_zooms() -> None:

@@ -3,6 +3,7 @@ on their order nor on how they are stored."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -78,13 +79,19 @@ def content_folds(
 def row_hashes(V: Any) -> Hashes:
     """A number per row of a matrix of numbers that only its values decide: Σⱼ aⱼ·bits(v_ij) modulo 2⁶⁴, odd aⱼ drawn
     once. A zero adds nothing, so that sparse rows and dense ones agree."""
-    a = np.random.default_rng(0).integers(1 << 63, size=V.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    a = _odd(V.shape[1])
     if is_sparse(V):
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_bits(V.data) * a[V.indices], dtype=np.uint64)])
         return np.asarray(total[V.indptr[1:]] - total[V.indptr[:-1]])
     if is_torch_array(V):
         return _hashed_there(V, a)
     return np.concatenate([_bits(to_numpy(V[i : i + CHUNK])) @ a for i in range(0, V.shape[0], CHUNK)])
+
+
+@lru_cache(maxsize=8)
+def _odd(p: int) -> Hashes:
+    """The aⱼ, drawn once."""
+    return np.random.default_rng(0).integers(1 << 63, size=p, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
 
 
 def _hashed_there(V: Array, a: Hashes) -> Hashes:

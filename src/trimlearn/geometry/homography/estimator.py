@@ -15,6 +15,7 @@ from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import TrimmedFit, four_best, trimmed_fit
+from trimlearn.geometry.homography.minimal import THIN, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
     Floats,
@@ -371,6 +372,11 @@ def _significant(found: Candidate | None, search: SampleSearch) -> Candidate:
         )
     k, e2, log_nfa = found.significance
     if search.chance.n <= 4.5:  # four fit always: nothing to test
+        if n == 4 and not len(four_point(search.pairs.normalised, np.arange(4)[None])):
+            warn(
+                "src and dst: three of the four points are nearly on a line, so that the homography magnifies an error "
+                f"of one of them more than {1 / THIN:.0f} times elsewhere. Give more matches, or others.",
+            )
         return found
     if not found.is_certain:
         raise ValueError(

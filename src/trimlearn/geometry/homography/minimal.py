@@ -40,7 +40,7 @@ def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN) -> Floats:
         c = np.abs(mu[i] / lam[i])
         row = np.stack([y[j] - y[k], x[k] - x[j], x[j] * y[k] - x[k] * y[j]], axis=1)  # aⱼ × aₖ
         H += np.stack([c * u[i], c * v[i], c], axis=1)[:, :, None] * row[:, None, :]
-    H /= np.linalg.norm(H, axis=(1, 2), keepdims=True)
+    H /= np.sqrt(np.einsum("bij,bij->b", H, H))[:, None, None]
     return np.asarray(H[np.abs(np.linalg.det(H)) > SINGULAR])
 
 

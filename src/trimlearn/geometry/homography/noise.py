@@ -16,7 +16,8 @@ __all__ = ["MatchNoise", "noise_of", "noise_of_kept"]
 MISSED = 0.01  # the share of the inliers beyond the threshold: the usual 99 %
 ROUNDS = 100  # of EM at most: a limit on time, a hundred times n numbers
 ENOUGH = 4096  # matches that tell the noise: to √(1/4096) = 1.6 % of it, a limit on time
-SETTLED = 1e-6  # relative change of the variance that ends EM: far below its standard error, √(2/n)
+SETTLED = 1e-5  # relative change of the variance that ends EM: its standard error is √(2/4096) = 2 % at least
+RARE = 1e-6  # the share of inliers, and of others, is no less: EM would not move away from 0 (a choice)
 
 
 class MatchNoise(NamedTuple):
@@ -28,6 +29,7 @@ class MatchNoise(NamedTuple):
 
     scale: float
     freedom: float = inf
+    share: float = 0.5  # of the errors below WIDE, those that are theirs
 
     def p_values(self, errors: Any) -> Any:
         """P(e > error) for each."""
@@ -51,9 +53,7 @@ class MatchNoise(NamedTuple):
         return max(1.0 - within, 0.0)
 
 
-def noise_of(
-    e2: Floats, chance: Chance, start: MatchNoise | None = None, limit: float | None = None
-) -> MatchNoise:
+def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None, limit: float | None = None) -> MatchNoise:
     """Maximum likelihood by EM among errors below WIDE, where e² is exponential for inliers and uniform for others.
 
     It starts from the median of the errors that chance explains worst, those up to ``limit`` where that is known, or
@@ -66,17 +66,22 @@ def noise_of(
     wide, least = (WIDE * chance.side) ** 2, (EXACT * chance.side) ** 2
     near = e2[e2 < wide]
     v = 2.0 * start.scale**2 if start is not None else _first(near, limit or chance.best(e2).e2)  # the mean of e²
-    if v is None:
+    if v is None or not len(near):
         return MatchNoise(least**0.5)
-    v, share, total = max(v, 2.0 * least), 0.5, 0.0
+    v, share, total = max(v, 2.0 * least), 0.5 if start is None else start.share, 0.0
     for _ in range(ROUNDS):
-        inside = share / v * np.exp(-near / v)
-        p = inside / (inside + (1.0 - share) / wide)
+        p = np.exp(near * (-1.0 / v))
+        p /= p + (1.0 - share) * v / (share * wide)
         total, before = float(p.sum()), v
-        v, share = max(float(p @ near) / max(total - 4.0, 1.0), 2.0 * least), min(total / len(near), 1.0 - SETTLED)
+        v, share = max(float(p @ near) / max(total - 4.0, 1.0), 2.0 * least), _possible(total / len(near))
         if abs(v - before) <= SETTLED * v:
             break
-    return MatchNoise((v / 2.0) ** 0.5, 2.0 * max(total - 4.0, 1.0))
+    return MatchNoise((v / 2.0) ** 0.5, 2.0 * max(total - 4.0, 1.0), share)
+
+
+def _possible(share: float) -> float:
+    """A share that is neither none nor all."""
+    return min(max(share, RARE), 1.0 - RARE)
 
 
 def _first(near: Floats, limit: float) -> float | None:

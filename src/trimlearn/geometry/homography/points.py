@@ -79,24 +79,46 @@ class PointPairs:
         return float(np.prod(self.extents[0])), float(np.prod(self.extents[1]))
 
     @cached_property
+    def _ordered(self) -> Floats:
+        """Each coordinate of either image in its order, (2, 2, m), of ENOUGH matches."""
+        return np.sort(self.both[:, :2, :: max(1, len(self) // ENOUGH)])
+
+    @cached_property
     def extents(self) -> tuple[Floats, Floats]:
-        """Width and height of what the points of either image cover."""
-        return _extent(self.src), _extent(self.dst)
+        """Width and height of what the points of either image cover: by the quantiles of CORE."""
+        low, high = (_quantile(self._ordered, share) for share in CORE)
+        sides = (high - low) / (CORE[1] - CORE[0])
+        if not sides.all():
+            sides = np.where(sides > 0, sides, np.maximum(np.ptp(self.both[:, :2], axis=2), np.finfo(np.float64).tiny))
+        return sides[0], sides[1]
 
     @cached_property
     def cell_shares(self) -> Floats:
         """s: 1 over the number of matches in the same cell. A cluster of near copies is no more support than one."""
         points, side = self.both[:, :2].reshape(4, -1), CELL * np.concatenate(self.extents)[:, None]
         cells = np.floor((points - points.min(axis=1, keepdims=True)) / side)
-        _, where, counts = np.unique(row_hashes(cells.T), return_inverse=True, return_counts=True)
+        hashes = row_hashes(cells.T)
+        ordered = np.sort(hashes)
+        if not np.any(ordered[1:] == ordered[:-1]):  # as for most matches that are few, in half of the time
+            return np.ones(len(self))
+        _, where, counts = np.unique(hashes, return_inverse=True, return_counts=True)
         return np.asarray(1.0 / counts[where])
 
     @cached_property
     def frames(self) -> tuple[Floats, Floats]:
-        """T₁ and T₂ of Hartley's normalisation: centre 0, typical distance √2."""
+        """T₁ and T₂ of Hartley's normalisation: centre 0, typical distance √2.
+
+        By medians over cells, where he takes means: no wild match and no cluster squeezes the others together.
+        """
         step = max(1, len(self) // ENOUGH)
-        src, dst, s = self.src[::step], self.dst[::step], self.cell_shares[::step]
-        return _frame(src, s), _frame(dst, s)
+        points, s = self.both[:, :2, ::step], self.cell_shares[::step]
+        alike = bool((s == s[0]).all())
+        middle = _quantile(self._ordered, 0.5) if alike else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
+        distances = np.hypot(*np.moveaxis(points - middle[..., None], 1, 0))
+        typical = _quantile(np.sort(distances), 0.5) if alike else weighted_medians(distances.T, s)
+        return _frame(middle[0], typical[0] or distances[0].mean()), _frame(
+            middle[1], typical[1] or distances[1].mean()
+        )
 
     @cached_property
     def normalised(self) -> PointPairs:
@@ -244,26 +266,16 @@ def _inverse(T: Floats) -> Floats:
     return np.array([[1.0 / scale, 0.0, -x / scale], [0.0, 1.0 / scale, -y / scale], [0.0, 0.0, 1.0]])
 
 
-def _extent(points: Floats) -> Floats:
-    """Width and height of what the points cover: the quantiles of CORE, without np.quantile's many calls."""
-    ordered = np.sort(np.ascontiguousarray(points[:: max(1, len(points) // ENOUGH)].T)).T
-    low, high = (_between(ordered, share * (len(ordered) - 1)) for share in CORE)
-    side = (high - low) / (CORE[1] - CORE[0])
-    if np.all(side > 0):
-        return np.asarray(side)
-    return np.asarray(np.where(side > 0, side, np.maximum(np.ptp(points, axis=0), np.finfo(np.float64).tiny)))
-
-
-def _between(ordered: Floats, place: float) -> Floats:
-    """The row at a place between two."""
+def _quantile(ordered: Floats, share: float) -> Floats:
+    """That of numbers in order, along the last axis; between two of them in proportion, without np.quantile's many
+    calls."""
+    place = share * (ordered.shape[-1] - 1)
     below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return np.asarray(ordered[below] + (place - below) * (ordered[above] - ordered[below]))
+    low, high = ordered[..., below], ordered[..., min(below + 1, ordered.shape[-1] - 1)]
+    return np.asarray(low + (place - below) * (high - low))
 
 
-def _frame(points: Floats, s: Floats) -> Floats:
-    """By medians over cells, where Hartley takes means: no wild match and no cluster squeezes the others together."""
-    centre = weighted_medians(points, s)
-    distances = np.hypot(*(points - centre).T)
-    scale = 2**0.5 / (weighted_medians(distances[:, None], s)[0] or distances.mean())
-    return np.array([[scale, 0.0, -scale * centre[0]], [0.0, scale, -scale * centre[1]], [0.0, 0.0, 1.0]])
+def _frame(centre: Floats, typical: float) -> Floats:
+    """Centre 0, the typical distance √2."""
+    scale, (x, y) = 2**0.5 / typical, centre.tolist()
+    return np.array([[scale, 0.0, -scale * x], [0.0, scale, -scale * y], [0.0, 0.0, 1.0]])

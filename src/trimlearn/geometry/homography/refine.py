@@ -23,7 +23,7 @@ FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
-SETTLED = 1e-7  # a step of x, of norm 1, that is none: 10⁻⁴ pixels in an image of 1000
+SETTLED = 5e-8  # a step of x, of norm 1, that is none: 5·10⁻⁵ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
 NEAR = 3e-4  # a step of x, 0.3 pixels in an image of 1000, from which on steps are mixed: less than noise (a choice)
 MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
@@ -48,7 +48,7 @@ def _settled(
 ) -> tuple[Floats, MatchNoise | None]:
     x, points = pairs.to_normalised(H), pairs.normalised
     squares, mixing = _products(points.both), _Mixing()
-    at = _misses(x, pairs)
+    at, before = _misses(x, pairs), 0.0
     for _ in range(rounds):
         noise = noise_of(at.e2, chance, noise)
         w = _weights(at.e2, noise, threshold)
@@ -62,8 +62,10 @@ def _settled(
         if not w[near] @ after.e2[near] <= WORSE * (w[near] @ at.e2[near]):
             break
         x, at = new, after
-        if np.abs(step).max() <= SETTLED:
+        size = float(np.abs(step).max())
+        if size * (min(size / before, 1.0) if before else 1.0) <= SETTLED:  # so long is the next, as they shrink alike
             break
+        before = size
     return pairs.to_pixels(x), noise
 
 

@@ -21,6 +21,8 @@ NARROW, WIDE = 0.0005, 0.02
 class HomographyScore(ABC):
     """What squared transfer errors e² (..., n) of matches with shares s are worth; ``side``: of the image, in px."""
 
+    falling: bool  # whether weights fall with the error, or are alike for all that have one
+
     def __init__(self, side: float) -> None:
         self.low, self.high = (NARROW * side) ** 2, (WIDE * side) ** 2
 
@@ -45,6 +47,8 @@ class MarginalScore(HomographyScore):
     array([1.  , 1.  , 0.25, 0.  ])
     """
 
+    falling = True
+
     def scores(self, e2: Floats, s: Floats) -> Floats:
         return np.asarray(np.log(self.high / np.minimum(np.maximum(e2, self.low), self.high)) @ s)
 
@@ -55,6 +59,8 @@ class MarginalScore(HomographyScore):
 @final
 class TrimmedScore(HomographyScore):
     """Where the share h/n of inliers is given: minus the trimmed mean of e², each counting for WIDE² at most."""
+
+    falling = False
 
     def __init__(self, side: float, share: float) -> None:
         super().__init__(side)

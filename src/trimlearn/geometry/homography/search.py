@@ -36,11 +36,13 @@ SETTLED = (1e-2, 1e-3)
 ALL = 30_000  # samples up to which each possible one is tried, unless a few are enough: those of 30 matches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
-# strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones.
-REPEATED = 10
+# strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones. Of
+# MEAGRE inliers, twice the numbers in H, a wrong H may have as many, and many starts that lead to it: ten times, too.
+REPEATED, MEAGRE = 10, 16
 # Inliers up to which these are searched once more, rounds of it, samples in each, and rounds in vain that end it:
 # limits on time, some 20 ms. With more inliers the tops that noise makes are lower than their standard error.
 CLEAR, CLOSER, INNER, IDLE = 1000, 5, 512, 2
+PLAIN = 0.25  # of the matches that agree: more than another plane or a strip with strangers has (a choice)
 SHARP = 0.5  # of the noise's variance: that of H at any match, if no closer look is needed (a choice: less than one)
 WIDER = 3  # fits with equal weights: a limit on time
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
@@ -89,9 +91,16 @@ class SampleSearch:
         self._order = np.arange(len(pairs)) if pairs.scores is None else np.argsort(-pairs.scores, kind="stable")
         self._mass = np.cumsum(self.chance.s[self._order])  # matches by score: how many cells up to here
         self._inside = np.zeros(PREFIXES, dtype=np.int64)  # samples by the prefix that holds all four
-        luck = np.log(self._rng.random(len(pairs))) / self.chance.s  # largest first: draws without replacement ∝ s
+        self._glance, self._subset = self._some()
+
+    def _some(self) -> tuple[PointPairs, PointPairs]:
+        """GLANCE and SUBSET of the matches, all where there are no more."""
+        n = len(self.pairs)
+        if n <= GLANCE:
+            return self.pairs, self.pairs
+        luck = np.log(self._rng.random(n)) / self.chance.s  # largest first: draws without replacement ∝ s
         rows = np.argsort(-luck)
-        self._glance, self._subset = pairs[rows[:GLANCE]], pairs[rows[:SUBSET]]
+        return self.pairs[rows[:GLANCE]], self.pairs if n <= SUBSET else self.pairs[rows[:SUBSET]]
 
     def run(self, limit: int, probability: float) -> Candidate | None:
         """The best homography of as many samples as a good one needs, ``limit`` at most."""
@@ -187,19 +196,24 @@ class SampleSearch:
         found = self.best or self.on_a_line
         if found is None or not found.is_certain:
             return False
-        hit = self.chance.s * (found.e2 <= found.significance.e2)
+        hit = self.chance.s * (found.e2 <= min(found.significance.e2, self.score.high))  # what the score counts
+        settled = self._reached > 1 and hit.sum() > MEAGRE
         edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
         shares = np.cumsum(hit[self._order])[edges] / self._mass[edges]
-        searched = np.cumsum(self._inside) / (1 if self._reached > 1 else REPEATED)
+        searched = np.cumsum(self._inside) / (1 if settled else REPEATED)
         tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
         return any(searched[i] >= samples_needed(shares[i], probability) for i in tested)
 
     def _is_sharp(self) -> bool:
-        """Whether the matches of the best fix H so well at all others that no other top could explain more of them."""
+        """Whether the matches of the best fix H so well wherever a match may belong to them that no other top could
+        explain more. A PLAIN share leaves out those further off than what noise, their own and that of H, can do."""
         if self.best is None:
             return False
-        w = np.where(self.best.e2 <= self.best.significance.e2, self.chance.s, 0.0)
-        return bool(self._moments.leverages(w).max() <= SHARP)
+        e2, (k, limit, _) = self.best.e2, self.best.significance
+        spread = self._moments.leverages(np.where(e2 <= limit, self.chance.s, 0.0))
+        if k >= PLAIN * self.chance.n:
+            spread = spread[e2 <= max(limit, self.best.noise.threshold**2) * np.square(1.0 + np.sqrt(spread))]
+        return bool(spread.max() <= SHARP)
 
     def _try(self, samples: Ints, thin: float) -> None:
         H = four_point(self.pairs.normalised, samples, thin)
@@ -226,8 +240,9 @@ class SampleSearch:
         """Concentration of a few, (m, 3, 3): the best w for H, the best H for w, as long as the scores rise; if not
         ``to_the_top``, until one explains the matches of the best, or two of them the same."""
         score, e2 = self._scored(H)
-        for _ in range(ROUNDS):
-            x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
+        for k in range(ROUNDS):
+            w = self._first_weights(e2) if k == 0 else self.score.weights(e2, self.chance.s)
+            x = self._moments.minimiser(self.chance.s * w)
             better, after = self._scored(x)
             gain = better - score
             rest, slow = (not np.any(gain > settled * np.abs(score)) for settled in SETTLED[::-1])
@@ -239,6 +254,18 @@ class SampleSearch:
                 break
         for candidate in found:
             self._compare(candidate)
+
+    def _first_weights(self, e2: Floats) -> Floats:
+        """Those of the score, (m, n); equal ones for the matches that chance explains worst, where these are PLAIN and
+        the score's fall with the error: from a sample of four, which magnifies its noise, one step with these leads as
+        far as several. Where they are few, strangers among them would have too much of a say."""
+        w, plain = self.score.weights(e2, self.chance.s), PLAIN * self.chance.n
+        if self.score.falling:
+            for i in np.flatnonzero((e2 < self.score.high) @ self.chance.s >= plain):
+                best = self.chance.best(e2[i])
+                if best.k >= plain:
+                    w[i] = e2[i] <= best.e2
+        return w
 
     def _met(self, found: list[Candidate], slow: bool) -> bool:
         """Whether one of these is the best again, or, where there is no best yet and they rise slowly, their first."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from numbers import Real
 from typing import NamedTuple
@@ -184,29 +183,24 @@ def _nearest(a: Descriptors, b: Descriptors, points: Floats) -> tuple[Ints, Ints
     cv2.BFMatcher finds the same in five times as long (8,000 features), since it needs a search for either direction
     and uses no BLAS; scikit-learn's NearestNeighbors in more than twice as long.
     """
-    there, first = np.empty(len(a), np.int64), np.empty(len(a), np.float32)
-    closest = np.full(len(b), -np.inf, np.float32)  # of each row of b
-    for block, cosines in _cosines(a, b):
+    there, closest = np.empty(len(a), np.int64), np.full(len(b), -np.inf, np.float32)  # closest: of each row of b
+    first, second = np.empty(len(a), np.float32), np.empty(len(a), np.float32)
+    step = max(1, BLOCK // len(b))
+    for start in range(0, len(a), step):
+        block = slice(start, start + step)
+        cosines = a[block] @ b.T
         np.maximum(closest, cosines.max(axis=0), out=closest)
         there[block] = cosines.argmax(axis=1)
         first[block] = cosines[np.arange(len(cosines)), there[block]]
+        rows = np.flatnonzero(first[block] >= closest[there[block]])  # the others are nobody's nearest
+        second[start + rows] = _elsewhere(cosines[rows], there[start + rows], points)
     here = np.flatnonzero(first >= closest[there])
-    there, first, second = there[here], first[here], np.empty(len(here), np.float32)
-    for block, cosines in _cosines(a[here], b):  # once more, as few are left
-        second[block] = _elsewhere(cosines, there[block], points)
-    return here, there, _squared(first), _squared(second)
+    return here, there[here], _squared(first[here]), _squared(second[here])
 
 
 def _squared(cosines: Descriptors) -> Floats:
     """The squared distances of unit vectors."""
     return np.maximum(2.0 - 2.0 * cosines.astype(np.float64), 0.0)
-
-
-def _cosines(a: Descriptors, b: Descriptors) -> Iterator[tuple[slice, Descriptors]]:
-    """Inner products, some rows of a at a time."""
-    step = max(1, BLOCK // len(b))
-    for start in range(0, len(a), step):
-        yield slice(start, min(start + step, len(a))), a[start : start + step] @ b.T
 
 
 def _elsewhere(cosines: Descriptors, there: Ints, points: Floats) -> Descriptors:

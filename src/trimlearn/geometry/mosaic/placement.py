@@ -90,8 +90,12 @@ class _Cameras(NamedTuple):
         world = _ahead(self.R) if surface == "plane" else np.eye(3)
         cameras = zip(self.R, self.focals, self.sizes, self.kappa, strict=True)
         views = [View(_K(f, size) @ R @ world, size, float(kappa)) for R, f, size, kappa in cameras]
-        scale = float(np.max(self.focals))
-        return lay_out(SURFACES[surface](scale), _aligned(views, scale) if surface == "plane" else views, names)
+        scale, least = float(np.max(self.focals)), float(np.min(self.focals))
+        views = _aligned(views, scale) if surface == "plane" else views
+        try:
+            return lay_out(SURFACES[surface](scale), views, names)
+        except HorizonError:  # drawn as large as the coarsest of them, does it reach there, or was that a zoom?
+            return lay_out(SURFACES[surface](least), views, names).scaled(scale / least)
 
     def field_of_view(self, names: Sequence[str]) -> tuple[float, float]:
         """Width and height of all images together, in radians."""
@@ -143,7 +147,7 @@ def _flat(homographies: Floats, pairs: Pairs) -> CanvasLayout:
     views = [View(P, size) for P, size in zip(np.linalg.inv(homographies), pairs.sizes, strict=True)]
     layout = lay_out(PlaneSurface(1.0), views, pairs.names)
     finest = max(layout.steps())
-    return layout if finest < FINER else lay_out(PlaneSurface(finest), views, pairs.names)
+    return layout if finest < FINER else layout.scaled(finest)  # a zoom is no horizon: that was judged before
 
 
 def _fitted(pairs: Pairs, model: str, seed: int) -> TrimmedPanorama:
