@@ -2,22 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.losses import LossOf, loss_of
-from trimlearn.engines.cluster.rows import ShardRows
+from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
+from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.linear.data import Examples
-from trimlearn.estimators.linear.laws import RegressionLaw, are_labels
-from trimlearn.estimators.linear.on_dask_regression import RegressionRows, publish_on_dask
+from trimlearn.estimators.linear.many_regression import (
+    ErrorLaw,
+    ExplainedRows,
+    RegressionRows,
+    explained_weights,
+    fit_regression,
+    refuse_labels,
+)
+from trimlearn.estimators.linear.on_dask_fits import solved_on_dask
+from trimlearn.estimators.linear.penalties import make_penalty
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import LeastSquares
+from trimlearn.progress import stage
+from trimlearn.robust.regression.streamed_rows import Summary
+from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["fit_glm_on_dask"]
+__all__ = ["DaskRegression", "fit_glm_on_dask"]
 
 
 def fit_glm_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
@@ -25,61 +39,86 @@ def fit_glm_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
     refuse_choice(model)
     with placed_rows(X, y, sample_weight) as placed:
         found = by_sample(model, X, placed)
-        if found is None:
-            return
-        placed.gathered(_checked, model._law)
-        if model.loss == "binomial" and are_labels(np.asarray(found.sample.t)):
-            raise ValueError("labels 0 and 1 in large data are for TrimmedLogisticRegression.")
-        model._covariance, model._unit = None, found.known._unit
-        _fit(*_rows(model, found), found.h)
+        if found is not None:
+            refuse_labels(model, np.asarray(found.sample.t))
+            fit_regression(*_rows(model, found), found.h)
 
 
-def _rows(model: Any, found: SampledFit) -> tuple[RegressionRows, list[Array]]:
-    """All rows and their loss, and where to start. The unit of a robust one is the scale of least trimmed squares, from
+def _rows(model: Any, found: SampledFit) -> tuple[DaskRegression, Any, list[Array]]:
+    """All rows, their law, and where to start. The unit of a robust loss is the scale of least trimmed squares, from
     those of the sample, and these are a start too: as for arrays."""
-    placed, sample, known, seed = found.placed, found.sample, found.known, found.seed
-    law, q = model._law, placed.p + bool(model.fit_intercept)
-    options = {"intercept": bool(model.fit_intercept)}
-    floor, starts = law.floor(np.asarray(sample.t)), [known._x]
+    placed, known, law = found.placed, found.known, model._law
+    q, options = placed.p + bool(model.fit_intercept), {"intercept": bool(model.fit_intercept)}
+    about = q, law.floor(np.asarray(found.sample.t)), found.seed
+    starts, model._unit = [known._x], known._unit
     if not law.is_family:
-        squares = RegressionRows(model, placed, law, LossOf(LeastSquares, options), q, floor, seed, penalised=False)
+        squares = DaskRegression(model, placed, law, LossOf(LeastSquares, options), *about, penalised=False)
         starts.append(squares.trimmed(known._start, squares.half).x)
         unit = squares.judged(starts[-1], squares.half).scale
-        model._unit = unit if unit > floor else 1.0  # an exact fit: any will do
+        model._unit = unit if unit > squares.floor else 1.0  # an exact fit: any will do
     some = Examples(np.zeros((1, placed.p)), np.ones(1))
     loss = loss_of(law.make(some, model._unit, model.fit_intercept))
-    options = {**loss.options, **options}
-    return RegressionRows(model, placed, law, LossOf(loss.kind, options), q, floor, seed), starts
+    return DaskRegression(model, placed, law, LossOf(loss.kind, {**loss.options, **options}), *about), law, starts
 
 
-def _fit(rows: RegressionRows, starts: list[Array], h: float | None) -> None:
-    model, mass, half = rows.model, rows.placed.mass, _half(rows)
-    keep = half if h is None else h
-    raw = min((rows.trimmed(x, keep) for x in starts), key=lambda fit: fit.objective)
-    verdict = rows.judged(raw.x, keep)
-    share = verdict.contamination if h is None else 1 - h / mass
-    if h is None and not model.reweight:
-        keep = mass * (1 - verdict.contamination)
-        raw = rows.trimmed(raw.x, keep)
-    x, kept = raw.x, None
-    if model.reweight:
-        x, _, kept = rows.explained(raw.x, verdict, keep)
-    publish_on_dask(rows, raw, keep, x, rows.judged(x, half), share, kept)
+@final
+class DaskRegression(RegressionRows):
+    """Rows on the workers of a cluster. penalised: whether the model's penalty is laid on its coefficients."""
+
+    def __init__(
+        self,
+        model: Any,
+        placed: Placed,
+        law: ErrorLaw,
+        loss: LossOf,
+        q: int,
+        floor: float,
+        seed: int,
+        penalised: bool = True,
+    ) -> None:
+        super().__init__(model, law, placed.mass, q, floor, unit=1.0)
+        self.placed, self.loss, self.seed = placed, loss, seed
+        self.penalised, self.exact = penalised and model.penalty is not None, placed.n <= EXACT
+
+    def trimmed(self, x: Array, h: float) -> LinearFit:
+        stage(f"trimmed fit, keeping {h:.0f} of {self.mass:.0f} rows")
+        return self._solved(self.placed, CappedSimplex(h), h / self.mass, x)
+
+    def refitted(self, x: Array, kept: ExplainedRows) -> Array:
+        rows = self.placed.mapped(_explained, kept)
+        stage(f"fit to the {rows.mass:.0f} rows explained")
+        return self._solved(rows, AllOnes(), 1.0, x).x
+
+    def total(self, task: Callable[..., float], *args: Any) -> float:
+        (found,) = remembered(task.__name__, lambda: (np.array(sum(self.placed.gathered(task, *args))),))
+        return float(found)
+
+    def column(self, task: Callable[..., np.ndarray], *args: Any) -> Any:
+        return self.placed.column(np.float64, task, *args)
+
+    def tally(self, unit: float, task: Callable[..., np.ndarray], *args: Any) -> Summary:
+        def answer() -> Summary:
+            found, *more = self.placed.gathered(_tallied, task, self.exact, *args)
+            for other in more:
+                found = found + other
+            return found.values, found.counts
+
+        values, counts = remembered(task.__name__, answer)
+        return values, counts
+
+    def edge(self, value: float, unit: float) -> float:
+        return edge(value, self.exact)
+
+    def _solved(self, placed: Placed, r1: WeightSet, scale: float, x: Array) -> LinearFit:
+        model = self.model
+        r2 = make_penalty(model.penalty, model.alpha, model.l1_ratio, scale) if self.penalised else None
+        return solved_on_dask(model, placed, self.loss, r1, r2, x, self.seed)
 
 
-def _half(rows: RegressionRows) -> float:
-    """What `RegressionLaw.half` says of arrays."""
-    if rows.model.loss != "poisson":
-        return rows.half
-    (positive,) = remembered("positive", lambda: (np.array(sum(rows.placed.gathered(_positive))),))
-    return max(rows.half, rows.placed.mass - float(positive) // 2)
+def _explained(block: ShardRows, kept: ExplainedRows) -> ShardRows:
+    """The same rows, of which those that are not explained count for nothing."""
+    return block.weighed(explained_weights(block, kept))
 
 
-def _positive(block: ShardRows) -> float:
-    """How many rows do not count 0."""
-    return float(np.sum((block.t > 0) if block.s is None else block.s[block.t > 0], dtype=np.float64))
-
-
-def _checked(block: ShardRows, law: RegressionLaw) -> None:
-    """ValueError where the law knows no such targets."""
-    law.check(Examples(block.V, block.t))
+def _tallied(block: ShardRows, task: Callable[..., np.ndarray], exact: bool, *args: Any) -> Tally:
+    return tally_of(task(block, *args), block.s, exact)

@@ -14,7 +14,8 @@ import numpy as np
 
 from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.rows import Placed
-from trimlearn.estimators.linear.on_dask_regression import RegressionRows, publish_on_dask
+from trimlearn.estimators.linear.many_regression import publish_regression
+from trimlearn.estimators.linear.on_dask_glm import DaskRegression
 from trimlearn.inference.families import Family, family
 from trimlearn.losses import LeastSquares
 
@@ -38,7 +39,7 @@ class NormalErrors:
 def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, floor: float, seed: int) -> None:
     """Fit the model as `trimlearn.estimators.linear.sparse.fit_sparse` does, from the fit to a sample."""
     loss = LossOf(LeastSquares, {"intercept": bool(model.fit_intercept)})
-    rows = RegressionRows(model, placed, NormalErrors(), loss, 0, floor, seed)
+    rows = DaskRegression(model, placed, NormalErrors(), loss, 0, floor, seed)
     half = float(min(placed.mass, (placed.mass + 1 + bool(model.fit_intercept)) // 2))
     if h is None:  # the rows that are explained, then the trimmed fit that keeps as many as are good
         x = np.append(known.coef_, known.intercept_) if model.fit_intercept else known.coef_
@@ -49,8 +50,8 @@ def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, 
         keep, raw = h, rows.trimmed(known._x, h)
         x, verdict, kept = rows.explained(raw.x, rows.judged(raw.x, h), h)
     share = verdict.contamination if h is None else 1 - h / placed.mass
-    model._covariance, model._noise, model._bread = None, None, 1.0
+    model._noise, model._bread = None, 1.0
     if not model.reweight:
-        publish_on_dask(rows, raw, keep, raw.x, rows.judged(raw.x, half), share, None)
+        publish_regression(rows, raw, keep, raw.x, rows.judged(raw.x, half), share, None)
         return
-    publish_on_dask(rows, raw, keep, x, rows.judged(x, half), share, kept)
+    publish_regression(rows, raw, keep, x, rows.judged(x, half), share, kept)
