@@ -114,6 +114,14 @@ class LabelledRows:
         each(note, label_pieces(self.n))
         return scores, suggested
 
+    def scores(self, judge: LabelJudge, noise: LabelNoise) -> np.ndarray:
+        """The log-odds that labels are wrong."""
+        return self.scored(judge, noise)[0]
+
+    def suggested(self, judge: LabelJudge, noise: LabelNoise, names: np.ndarray) -> np.ndarray:
+        """The names of the classes suggested."""
+        return np.asarray(names[self.scored(judge, noise)[1]])
+
     def verdict(self, judge: LabelJudge, noise: LabelNoise) -> LabelVerdict:
         """On all of them."""
         every = label_pieces(self.n)

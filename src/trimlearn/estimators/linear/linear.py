@@ -21,7 +21,7 @@ from trimlearn.estimators.linear.on_dask import fit_linear_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
-from trimlearn.estimators.linear.streamed import fit_linear_stream
+from trimlearn.estimators.linear.streamed_regression import fit_linear_stream
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.families import family

@@ -3,26 +3,54 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from math import inf
+from typing import Any, final
 
 import numpy as np
+from scipy.special import expit
 
-from trimlearn._utils.blocks import rows_apart
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.blocks import rows_apart, taken
 from trimlearn._utils.residence import copy_on_device
-from trimlearn._utils.threads import team
+from trimlearn._utils.threads import each, team
 from trimlearn._utils.validation import is_sparse
+from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.data import Examples
-from trimlearn.estimators.linear.label_rows import LabelJudge
+from trimlearn.estimators.linear.label_fits import (
+    LabelFits,
+    LeadRows,
+    Sample,
+    TrimmedLabels,
+    kept_rows,
+    warn_of_lost_classes,
+)
+from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_sampled, fit_many_labels
-from trimlearn.estimators.linear.streamed_classes import StreamedLabels
-from trimlearn.estimators.linear.streamed_label_fits import StreamedLabelFits
-from trimlearn.estimators.streamed import StreamedData, can_stream, column_names, is_small, refuse_choice, sample_size
+from trimlearn.estimators.streamed import (
+    StreamedData,
+    can_stream,
+    column_names,
+    is_small,
+    labels_of,
+    refuse_choice,
+    sample_size,
+)
+from trimlearn.losses.storage import open_storage
+from trimlearn.problem import Problem
+from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_records, newton_streamed, trimmed_newton, trimming
+from trimlearn.smart import svrg
 from trimlearn.smart.sizes import FEW
+from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
+from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
 __all__ = ["fit_logistic_rows", "fit_logistic_stream"]
+
+ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
+FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
 
 
 def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
@@ -72,3 +100,131 @@ def _fit(
     fits = StreamedLabelFits(model, streamed, labels, known)
     with team():
         return fits, *fit_many_labels(fits, h)
+
+
+@final
+class StreamedLabelFits(LabelFits):
+    """All rows in this process, mapped or in memory."""
+
+    def __init__(self, model: Any, streamed: StreamedData, labels: StreamedLabels, known: Any) -> None:
+        X, t = streamed.sample
+        sample = Sample(X, known._codes(labels.written(t)), None, streamed.seed)
+        super().__init__(model, streamed.data.shape, float(streamed.data.n), sample, known)
+        self.restored, self.labels = streamed.copy.restored, labels
+        self.rows = LabelledRows(streamed.X, labels, self.K)
+
+    def draw_in(self) -> None:
+        if self.model._bounds.rows_beyond(self.rows.X).any():
+            self.rows = replace(self.rows, X=np.asarray(self.model._bounds.clip(self.rows.X)))
+
+    def hold(self, judge: LabelJudge | None) -> None:
+        self.rows = replace(self.rows, z=None) if judge is None else self.rows.holding(judge)
+
+    def counted(self, judge: LabelJudge, noise: LabelNoise) -> np.ndarray:
+        return self.rows.counted(judge, noise)
+
+    def quantile(self, judge: LabelJudge, noise: LabelNoise, share: float) -> float:
+        scores = self.rows.scores(judge, noise)
+        place = int(kept_rows(share, self.n)) - 1
+        return inf if place == self.n - 1 else float(np.partition(scores, place)[place])
+
+    def trimmed(self, x: Array, share: float) -> TrimmedLabels:
+        loss = self.loss(self.labels.target(), open_storage(self.rows.X))
+        x, h = x.astype(loss.like.dtype), share * self.n
+        if self.parameters <= FEW:
+            all_rows = RowsHere(loss)
+            x, values = trimmed_newton(all_rows, x, share, self.ridge, self.trimmed_lead)
+            w = all_rows.weights()
+        else:
+            found = self._solved(loss, CappedSimplex(h), x)
+            x, values = found.x, [record.objective for record in found.history]
+            w = trimming(f := np.asarray(found.losses), h).of(f)
+        warn_of_lost_classes(self.model, self.rows.kept(w))
+        self.model.raw_weights_ = self.restored(w)
+        return TrimmedLabels(x, values[-1], newton_records(values, h))
+
+    def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:
+        storage, lead = open_storage(self.rows.X), self.lead
+        x = x.astype(storage.like.dtype)
+        if cut is not None and self.parameters > FEW:
+            raise ValueError("contamination must be 'auto' for so many columns and classes, or reweight=False.")
+        if cut is not None:
+            w = self.rows.scores(judge, noise) <= cut
+            ahead = lead.weighed(self.loss(lead.codes, lead.storage), taken(w, lead.at))
+            return newton_streamed(
+                WeighedHere(self.loss(self.labels.target(), storage), w.__getitem__), x, self.ridge, ahead
+            )
+        P = self.rows.classes(judge, noise)
+        if judge.flexible is None:  # nobody asks for what is held any more
+            self.hold(None)
+        loss = self.loss(P, storage)
+        if self.parameters > FEW:
+            return self._solved(loss, AllOnes(), x).x
+        ahead = lead.weighed(self.loss(taken(P, lead.at), lead.storage))
+        return newton_streamed(WeighedHere(loss), x, self.ridge, ahead)
+
+    def _solved(self, loss: Any, r1: WeightSet, x: Array) -> Any:
+        model = self.model
+        method = svrg(sampling="blocks") if model.method is None else model.method
+        passes = ENOUGH if model.max_passes is None else float(model.max_passes)
+        problem = Problem(loss, r1, Ridge(self.ridge))
+        return solve(problem, method, x0=x, max_passes=passes, tol=1e-3, seed=model._seed())
+
+    def publish(self, judge: LabelJudge, noise: LabelNoise) -> None:
+        """In the order of the files."""
+        model = self.model
+        scores, suggested = self.rows.scored(judge, noise)
+        model.suggested_labels_ = model.classes_[self.restored(suggested)]
+        del suggested
+        model.outlier_scores_ = self.restored(scores)
+        del scores
+        model.outlier_probability_ = np.empty_like(model.outlier_scores_)
+        model.weights_ = np.empty_like(model.outlier_scores_) if model.reweight else model.raw_weights_
+
+        def part(at: slice) -> None:
+            model.outlier_probability_[at] = expit(model.outlier_scores_[at])
+            if model.reweight:
+                model.weights_[at] = model.outlier_scores_[at] <= model.threshold_
+
+        each(part, label_pieces(self.n))
+
+    def _taken(self, slices: list[slice]) -> LeadRows:
+        codes = np.concatenate([self.labels.codes(at) for at in slices])
+        return LeadRows.of(slices, taken(self.rows.X, slices), codes, None)
+
+
+class StreamedLabels:
+    """The labels of all rows, in the order of the copy."""
+
+    def __init__(self, streamed: StreamedData) -> None:
+        t = streamed.t
+        self.data = streamed.data
+        values = np.unique(np.concatenate([_distinct(t[at]) for at in label_pieces(len(t))]))
+        self.classes = np.unique(self.written(values))
+        if len(self.classes) < 2:
+            raise ValueError(f"y holds one class only, {self.classes[0]}; a classifier needs two at least.")
+        if len(values) > len(t) ** 0.5 + 1 and self.classes.dtype.kind == "f":
+            raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
+        self._t = t
+        self._plain = len(values) == 2 and list(values) == [0, 1] and t.dtype == streamed.copy.X.dtype
+
+    def written(self, t: np.ndarray) -> np.ndarray:
+        """Labels as the files have them."""
+        return labels_of(self.data, t)
+
+    def codes(self, at: slice) -> np.ndarray:
+        """The numbers of the classes of some rows."""
+        t = self._t[at]
+        return t.astype(np.int64) if self._plain else places(self.written(t), self.classes)
+
+    def target(self) -> np.ndarray:
+        """The target that a loss takes: the mapped numbers themselves where they are 0 and 1."""
+        if self._plain:
+            return self._t
+        return np.concatenate([self.codes(at) for at in label_pieces(len(self._t))])
+
+
+def _distinct(t: np.ndarray) -> np.ndarray:
+    """The different labels among t; quickly where these are a few of the first."""
+    few = np.unique(t[:FEW_LABELS])
+    return few if len(few) < FEW_LABELS // 2 and np.isin(t, few).all() else np.unique(t)

@@ -1,8 +1,9 @@
-"""Generalised linear models and robust losses of a dataset larger than memory: by a sample of its rows, then by all."""
+"""Regressions of datasets larger than memory: by a sample of their rows, then by all of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from types import SimpleNamespace
 from typing import Any, final
 
@@ -19,19 +20,69 @@ from trimlearn.estimators.linear.many_regression import (
     fit_regression,
     refuse_labels,
 )
+from trimlearn.estimators.linear.many_rows import FinalFit, TrimmedRegression, fit_many_rows, standards
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice, refuse_text
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
-from trimlearn.robust.regression.streamed_rows import Summary
+from trimlearn.robust.regression.streamed_lts import concentrated
+from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary
 from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_records, newton_streamed, trimmed_newton
 from trimlearn.smart.sizes import FEW
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
 
-__all__ = ["fit_glm_stream"]
+__all__ = ["fit_glm_stream", "fit_linear_stream"]
 
 PIECE = 1 << 16  # rows looked at in one go by a thread: a limit on memory, some 0.5 MB a column in float64
+
+
+def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
+    """Fit ``model`` to the dataset, keeping h; None: find out."""
+    refuse_choice(model)
+    if model.penalty not in (None, "l2") or model.criterion != "lts" or data.p >= COLUMNS:
+        raise ValueError(
+            f"data larger than memory are fitted by criterion='lts' with penalty=None or 'l2' and fewer than {COLUMNS} "
+            "columns; fit other models to a sample of the rows."
+        )
+    refuse_text(model, data)
+    streamed = StreamedData(data, model._seed())
+    known = streamed.fitted_to_sample(model)
+    center, scale, penalty = standards(model, streamed.sample[0])
+    t = streamed.t.astype(streamed.X.dtype, copy=False)
+    rows = StreamedRows(streamed.X, t, center, scale, bool(model.fit_intercept), penalty)
+
+    def trimmed(u: np.ndarray, h: float) -> TrimmedRegression:
+        stage(f"least trimmed squares of {data.n:,} rows")
+        found = concentrated(rows, u, h)
+        history = newton_records(found.objectives, h)
+        return TrimmedRegression(found.u, found.r, found.objectives[-1], history, found.weights())
+
+    column_names(model, data)
+    with team():
+        fit_many_rows(model, rows, known, h, trimmed, lambda last: _publish(model, last))
+
+
+def _publish(model: Any, last: FinalFit) -> None:
+    """What is known of every row, in the order of the files."""
+    scores = model.outlier_scores_ = last.r  # which nobody needs any more
+    chance = model.outlier_probability_ = np.empty_like(scores)
+    if model.reweight:
+        model.weights_ = np.empty_like(scores)
+    near = last.scores[last.chance > 0].min(initial=inf)  # up to there it is 0
+
+    def part(at: slice) -> None:
+        t = scores[at]
+        np.abs(t, out=t)
+        t /= t.dtype.type(model.scale_)
+        far = np.flatnonzero(t >= near)
+        chance[at] = 0
+        chance[at][far] = last.chances(t[far])
+        if model.reweight:
+            model.weights_[at] = last.weights(t)
+
+    each(part, [slice(i, i + PIECE) for i in range(0, len(scores), PIECE)])
 
 
 def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
