@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from trimlearn.torch.epochs import RowLosses
+from trimlearn.torch.epochs import Epochs, Objective, RowLosses
 from trimlearn.torch.recipe import LearnerRecipe
 from trimlearn.torch.stages import EpochPlan, Stage, TrainingRun
 
-__all__ = ["FOLDS", "Halves", "Planner"]
+__all__ = ["FOLDS", "Halves", "Planner", "steady"]
 
 FOLDS = 2  # the least: a judge per half, and an epoch of both together costs no more than one over all examples
 
@@ -66,3 +66,14 @@ class Halves:
             np.concatenate([part.losses for part in parts])[order],
             np.concatenate(classes)[order] if classes else None,
         )
+
+
+def steady(epochs: Epochs, objective: Objective, weights: np.ndarray | None = None) -> Planner:
+    """The same objective in every epoch, each example with its weight; None: all alike."""
+    w = np.ones(epochs.examples.n) if weights is None else weights
+
+    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
+        plan = EpochPlan.of(epochs, rows, w[rows], objective)
+        return lambda epoch: plan
+
+    return planner

@@ -10,6 +10,7 @@ from typing import Any, final
 from zlib import crc32
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from trimlearn.progress import stage as announce
@@ -88,6 +89,14 @@ class EpochPlan:
     rows: Tensor
     w: Tensor
     objective: Objective
+
+    @classmethod
+    def of(cls, epochs: Epochs, rows: np.ndarray, weights: np.ndarray, objective: Objective) -> EpochPlan:
+        """Of these rows those that count, each with its weight."""
+        examples, numbers = epochs.examples, torch.as_tensor(rows)
+        w = torch.zeros(examples.n, device=examples.device)
+        w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
+        return cls(numbers[torch.as_tensor(weights > 0)], w, objective)
 
 
 @final

@@ -329,8 +329,7 @@ class _Fit:
 
     def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], EpochPlan]:
         """The same weights in all epochs."""
-        w = torch.as_tensor(self._spread(weights, 0.0), dtype=torch.float32, device=self.epochs.examples.device)
-        plan = EpochPlan(torch.as_tensor(self.rows[weights > 0]), w, objective)
+        plan = EpochPlan.of(self.epochs, self.rows, weights, objective)
         return lambda epoch: plan
 
     def _fit(self, run: TrainingRun, plan: Callable[[int], EpochPlan], arrays: dict[str, Tensor] | None = None) -> None:

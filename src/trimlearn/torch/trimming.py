@@ -15,7 +15,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.robust.labels.verdict import MATERIAL, significant
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.halves import Halves, Planner
+from trimlearn.torch.halves import Halves, steady
 from trimlearn.torch.level import LossScale, judge_losses
 from trimlearn.torch.stages import EpochPlan
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
@@ -56,7 +56,7 @@ class TrimmedEpochs:
         def at(epoch: int) -> EpochPlan:
             fallen = min(1.0, epoch / max(1, round(FALLING * self.count)))
             share = 1 - fallen * (1 - self.share)
-            return self._keeping(rows, self.step(module, rows, share) if share < 1 else np.ones(len(rows)))
+            return self._plan(rows, self.step(module, rows, share) if share < 1 else np.ones(len(rows)))
 
         return at
 
@@ -67,19 +67,16 @@ class TrimmedEpochs:
         def at(epoch: int) -> EpochPlan:
             if epoch in late:
                 w.copy_(torch.as_tensor(self.step(module, rows)))
-            return self._keeping(rows, w.numpy())
+            return self._plan(rows, w.numpy())
 
         return at
+
+    def _plan(self, rows: np.ndarray, weights: np.ndarray) -> EpochPlan:
+        return EpochPlan.of(self.epochs, rows, weights, self.objective)
 
     def step(self, module: nn.Module, rows: np.ndarray, share: float | None = None) -> np.ndarray:
         """The w-step: the losses of all rows in evaluation mode, and the weights that keep the smallest."""
         return self.weights(self.epochs.evaluate(module, torch.as_tensor(rows)).losses, rows, share)
-
-    def _keeping(self, rows: np.ndarray, weights: np.ndarray) -> EpochPlan:
-        examples, numbers = self.epochs.examples, torch.as_tensor(rows)
-        w = torch.zeros(examples.n, device=examples.device)
-        w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
-        return EpochPlan(numbers[torch.as_tensor(weights > 0)], w, self.objective)
 
     def weights(self, losses: np.ndarray, rows: np.ndarray, share: float | None = None) -> np.ndarray:
         """1 for the share of the rows with the smallest losses."""
@@ -112,7 +109,7 @@ def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossS
     if not np.all(verdict.inliers):
         good = np.zeros(epochs.examples.n)
         good[halves.rows] = verdict.inliers
-        again = halves.evaluate(halves.train("judge {} of 2, of the good", _kept(epochs, objective, good))).losses
+        again = halves.evaluate(halves.train("judge {} of 2, of the good", steady(epochs, objective, good))).losses
         if gain := _gain(again, trusting):
             verdict, scale = judge_losses(again)
             if gain >= CLEAR or _apart(verdict, scale.scores(again)):
@@ -135,17 +132,6 @@ def _apart(verdict: Verdict, scores: np.ndarray) -> bool:
     """Whether most of the rows flagged are far beyond the cut-off, and not the end of a long tail."""
     off = ~verdict.inliers
     return bool(off.any()) and float(np.median(scores[off])) >= APART * verdict.cutoff
-
-
-def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
-    """The rows of positive weight, in every epoch."""
-    w = torch.as_tensor(weights, dtype=torch.float32, device=epochs.examples.device)
-
-    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
-        plan = EpochPlan(torch.as_tensor(rows[weights[rows] > 0]), w, objective)
-        return lambda epoch: plan
-
-    return planner
 
 
 def _gain(f: np.ndarray, g: np.ndarray) -> float:
