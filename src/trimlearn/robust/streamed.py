@@ -22,7 +22,6 @@ from trimlearn.robust.streamed_newton import (
     trimmed_gradient,
     value_gradient,
 )
-from trimlearn.smart.method import Record
 from trimlearn.weights.simplex import CappedSimplex, snap_h
 
 __all__ = [
@@ -32,7 +31,6 @@ __all__ = [
     "WeighedHere",
     "WeighedRows",
     "kept_share",
-    "newton_records",
     "newton_streamed",
     "trimmed_newton",
     "trimming",
@@ -209,11 +207,6 @@ def _alternate(rows: TrimmedRows, newton: Newton, x: Array, share: float) -> tup
         if there is None:
             return x, objectives
         x = there
-
-
-def newton_records(objectives: list[float], h: float) -> list[Record]:
-    """The history of a trimmed fit that kept h, from F after each step."""
-    return [Record(k, 2.0 * k + 1, value, nan, nan, h, nan) for k, value in enumerate(objectives)]
 
 
 def newton_streamed(rows: WeighedRows, x: Array, ridge: float, lead: WeighedHere | None = None) -> Array:

@@ -20,6 +20,7 @@ from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.levels import histogram, level, order_keys
 from trimlearn.engines.shard import Shard
+from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
@@ -39,7 +40,7 @@ from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import newton_records, newton_streamed, trimmed_newton
+from trimlearn.robust.streamed import newton_streamed, trimmed_newton
 from trimlearn.robust.streamed_newton import Weigh
 from trimlearn.smart.sizes import FEW
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
@@ -162,7 +163,7 @@ class DaskLabelFits(LabelFits):
         rows = RowsOnWorkers(DaskEngine(self.placed, self._loss, CappedSimplex(h), centred=False))
         if self.by_newton:
             x, values = trimmed_newton(rows, rows.like(x), share, self.ridge, self.trimmed_lead)
-            found = TrimmedLabels(x, values[-1], newton_records(values, h))
+            found = TrimmedLabels(x, values[-1], concentration_records(values, h))
         else:
             fit = self._solved(self.placed, CappedSimplex(h), x)
             found = TrimmedLabels(fit.x, fit.objective, fit.history)

@@ -14,6 +14,7 @@ from trimlearn._utils.blocks import rows_apart, taken
 from trimlearn._utils.residence import copy_on_device
 from trimlearn._utils.threads import each, team
 from trimlearn._utils.validation import is_sparse
+from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.label_fits import (
@@ -40,7 +41,7 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_records, newton_streamed, trimmed_newton, trimming
+from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton, trimming
 from trimlearn.smart import svrg
 from trimlearn.smart.sizes import FEW
 from trimlearn.solve import solve
@@ -141,7 +142,7 @@ class StreamedLabelFits(LabelFits):
             w = trimming(f := np.asarray(found.losses), h).of(f)
         warn_of_lost_classes(self.model, self.rows.kept(w))
         self.model.raw_weights_ = self.restored(w)
-        return TrimmedLabels(x, values[-1], newton_records(values, h))
+        return TrimmedLabels(x, values[-1], concentration_records(values, h))
 
     def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:
         storage, lead = open_storage(self.rows.X), self.lead

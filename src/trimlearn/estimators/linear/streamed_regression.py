@@ -13,6 +13,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import each, team
 from trimlearn.engines.cluster.rows import ShardRows
+from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.linear.many_regression import (
     ExplainedRows,
     RegressionRows,
@@ -28,7 +29,7 @@ from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
 from trimlearn.robust.regression.streamed_lts import concentrated
 from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary
-from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_records, newton_streamed, trimmed_newton
+from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton
 from trimlearn.smart.sizes import FEW
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
@@ -56,7 +57,7 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
     def trimmed(u: np.ndarray, h: float) -> TrimmedRegression:
         stage(f"least trimmed squares of {data.n:,} rows")
         found = concentrated(rows, u, h)
-        history = newton_records(found.objectives, h)
+        history = concentration_records(found.objectives, h)
         return TrimmedRegression(found.u, found.r, found.objectives[-1], history, found.weights())
 
     column_names(model, data)
@@ -121,7 +122,7 @@ class _StreamedRegression(RegressionRows):
         stage(f"trimmed fit, keeping {h:.0f} of {self.n} rows")
         rows = RowsHere(self.loss)
         x, F = trimmed_newton(rows, x.astype(self.loss.like.dtype), h / self.n, self._ridge(h / self.n))
-        return LinearFit(x, rows.weights(), F[-1], newton_records(F, h), Status.CONVERGED)
+        return LinearFit(x, rows.weights(), F[-1], concentration_records(F, h), Status.CONVERGED)
 
     def refitted(self, x: Array, kept: ExplainedRows) -> Array:
         w = self.column(explained_weights, kept)
