@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self, final
 import numpy as np
 from scipy.special import expit
 
-from trimlearn._utils.threads import each, total
+from trimlearn._utils.threads import each, filled, total
 from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
@@ -75,12 +75,7 @@ class LabelledRows:
     def holding(self, judge: LabelJudge) -> LabelledRows:
         """The same, with the judge's opinion held."""
         z = np.empty((self.n, 1 if self.K == 2 else self.K), self.X.dtype if judge.flexible is None else np.float32)
-
-        def note(at: slice) -> None:
-            z[at] = judge.opinion(self.X[at])
-
-        each(note, label_pieces(self.n))
-        return replace(self, z=z)
+        return replace(self, z=filled(z, lambda at: judge.opinion(self.X[at]), label_pieces(self.n)))
 
     def counted(self, judge: LabelJudge, noise: LabelNoise) -> np.ndarray:
         """How many rows of each class have each label, (K, K)."""
@@ -96,11 +91,7 @@ class LabelledRows:
         """What the labels should have been, as a loss takes it: P(class | x, label), (n, K); of two classes that of the
         second, (n,)."""
         P = np.empty((self.n, 1 if self.K == 2 else self.K), self.X.dtype)
-
-        def note(at: slice) -> None:
-            P[at] = self._classes(judge, noise, at)[:, -P.shape[1] :]
-
-        each(note, label_pieces(self.n))
+        filled(P, lambda at: self._classes(judge, noise, at)[:, -P.shape[1] :], label_pieces(self.n))
         return P[:, 0] if self.K == 2 else P
 
     def scored(self, judge: LabelJudge, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import inf
 from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
+from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf, loss_of
 from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
 from trimlearn.engines.cluster.rows import Placed, ShardRows
@@ -23,18 +25,65 @@ from trimlearn.estimators.linear.many_regression import (
     publish_regression,
     refuse_labels,
 )
-from trimlearn.estimators.linear.on_dask_fits import solved_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit
+from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.inference.families import Family, family
 from trimlearn.losses import LeastSquares
 from trimlearn.progress import stage
+from trimlearn.regularizers import Regularizer
 from trimlearn.robust.regression.streamed_rows import Summary
+from trimlearn.smart import alternating, svrg
+from trimlearn.smart.method import Method
+from trimlearn.smart.sizes import FEW
+from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["fit_glm_on_dask", "fit_sparse_on_dask"]
+__all__ = ["fit_glm_on_dask", "fit_sparse_on_dask", "solved_from", "solved_on_dask"]
+
+ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
+PASSES, TOL = 200.0, 1e-7  # limits on time where Newton's steps converge quadratically: ten or twenty passes are made
+
+
+def solved_on_dask(
+    model: Any, placed: Placed, loss: LossOf, r1: WeightSet, r2: Regularizer | None, x: Array, seed: int
+) -> LinearFit:
+    """The fit of this loss to the rows, with weights in r1 and the penalty r2, from x. Warns where it stopped short."""
+    engine = DaskEngine(placed, loss, r1, r2)
+    few = x.size <= FEW
+    method = model.method or (alternating(inner="newton") if few else svrg(b=engine.batch_size()))
+    x0 = engine.given.carried(np.asarray(x, engine.problem.loss.like.dtype), engine.problem)
+    fit = solved_from(model, engine, method, x0, seed, *((PASSES, TOL) if few else (ENOUGH, 1e-3)))
+    engine.close()
+    return replace(fit, x=engine.problem.carried(fit.x, engine.given))
+
+
+def solved_from(
+    model: Any,
+    engine: DaskEngine,
+    method: Method,
+    x0: Array,
+    seed: int,
+    passes: float,
+    tol: float,
+    exact: float = -inf,
+) -> LinearFit:
+    """The solution of the engine's problem from x0, with passes and tol where the model leaves them open. exact: a
+    value of F up to which the fit is exact. Warns where it stopped short."""
+    found = solve(
+        engine.problem,
+        method,
+        x0=x0,
+        engine=engine,
+        max_passes=passes if model.max_passes is None else model.max_passes,
+        tol=tol if model.tol is None else model.tol,
+        seed=seed,
+        callback=lambda record: record.objective <= exact,
+    )
+    fit = LinearFit(found.x, found.w, found.objective, found.history, found.status)
+    Solver(type(model).__name__, method, model.max_passes, model.tol, seed, exact=exact).warn_if_short(fit)
+    return fit
 
 
 def fit_glm_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:

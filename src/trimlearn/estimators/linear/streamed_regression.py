@@ -11,7 +11,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.digits import summarised, upper_edge
-from trimlearn._utils.threads import each, team
+from trimlearn._utils.threads import each, filled, team
 from trimlearn.engines.cluster.rows import ShardRows
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.linear.many_regression import (
@@ -133,13 +133,7 @@ class _StreamedRegression(RegressionRows):
         return sum(each(lambda at: task(self._block(at), *args), self._pieces()))
 
     def column(self, task: Callable[..., np.ndarray], *args: Any) -> np.ndarray:
-        found = np.empty(self.n, np.float32)
-
-        def part(at: slice) -> None:
-            found[at] = task(self._block(at), *args)
-
-        each(part, self._pieces())
-        return found
+        return filled(np.empty(self.n, np.float32), lambda at: task(self._block(at), *args), self._pieces())
 
     def tally(self, unit: float, task: Callable[..., np.ndarray], *args: Any) -> Summary:
         return summarised(self.column(task, *args), unit)

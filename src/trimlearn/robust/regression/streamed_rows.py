@@ -20,9 +20,10 @@ from trimlearn._utils.blocks import slices_apart, taken
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import total
 from trimlearn.robust.scale import rounding_floor
+from trimlearn.robust.streamed import pieces_of
 from trimlearn.robust.streamed_newton import SLICES
 
-__all__ = ["PIECE", "StandardisedRows", "StreamedRows", "Summary", "Vector", "Weigh"]
+__all__ = ["StandardisedRows", "StreamedRows", "Summary", "Vector", "Weigh"]
 
 Vector = NDArray[np.floating]
 Summary = tuple[np.ndarray, np.ndarray]  # values that stand for residuals, and how many each stands for
@@ -31,7 +32,6 @@ Weigh = Callable[[Vector], Vector]  # weights of residuals
 PIECE_BYTES = 1 << 19  # of rows held by a thread: they and their standardised copy stay in a level-2 cache of 1 MB
 TRIED = 10_000  # targets that their rounding is known by: a limit on time
 OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
-PIECE = 1 << 18  # residuals looked at in one go: a limit on memory, 2 MB
 CURVED, PER_COLUMN = 200_000, 100  # rows for the curvature, and at least so many for each column: known to a tenth
 
 
@@ -132,7 +132,7 @@ class StreamedRows(StandardisedRows):
         return upper_edge(value, unit)
 
     def flagged(self, r: Vector, cut: float) -> int:
-        return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
+        return sum(int(np.count_nonzero(~(np.abs(r[at]) <= cut))) for at in pieces_of(len(r)))
 
     def residuals(self, u: np.ndarray) -> Vector:
         """t − A u, of every row."""
