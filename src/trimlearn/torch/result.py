@@ -15,7 +15,6 @@ from torch import nn
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import Findings, make_table, plain_kinds
 from trimlearn.plots.canvas import axes, colours
-from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values
 from trimlearn.torch.epochs import Epochs
@@ -66,11 +65,9 @@ class LabelMeasure(Measure):
     labels: Labels
 
     def scores(self, epochs: Epochs, module: nn.Module) -> np.ndarray:
-        noise = self.verdict.noise
-        as_it_is = LabelNoise(noise.T, np.ones(1), np.zeros(self.labels.K), noise.epsilon, noise.floor)
         assert epochs.labels is not None
         log_p = log_probabilities(epochs.evaluate(module, torch.arange(epochs.examples.n)).classes)
-        return as_it_is.score([log_p], epochs.labels.codes)
+        return self.verdict.noise.as_it_is.score([log_p], epochs.labels.codes)
 
     def findings(self, result: TrimResult) -> Findings:
         from trimlearn.estimators.label_assessment import LabelAssessment

@@ -55,7 +55,7 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     model._bounds = known._bounds
     if not plain and fits_in_memory(fits.n, fits.p):
         fits.draw_in()
-    noise, start = _as_it_is(verdict.noise), known._x
+    noise, start = verdict.noise.as_it_is, known._x
     if not verdict.clean:
         known = fits.judge(noise, _judge_ridge(fits))
     flexible = _flexible(fits, known, noise)
@@ -88,11 +88,6 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     model.threshold_ = cut if h is None else max(0.0, fits.quantile(judge, noise, share))
     fits.publish(judge, noise)
     return judge, noise
-
-
-def _as_it_is(noise: LabelNoise) -> LabelNoise:
-    """The same for predictions of a model that is as sure of itself as it is."""
-    return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
 
 
 def _judge_ridge(fits: LabelFits) -> float:
