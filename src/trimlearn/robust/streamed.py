@@ -73,7 +73,7 @@ def trimming(a: np.ndarray, h: float, loss: Callable[[np.ndarray], np.ndarray] =
         tied += int(np.count_nonzero(size == theta))
         total_loss += float(np.sum(loss(size), dtype=np.float64, where=inside))
     left = h - below
-    value = total_loss + (left * float(loss(np.float64(theta))) if left > 0 else 0.0)
+    value = total_loss + (left * float(loss(np.array(theta))) if left > 0 else 0.0)
     return ThresholdWeights(theta, min(max(left / max(tied, 1), 0.0), 1.0), value / n)
 
 

@@ -17,7 +17,7 @@ from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["check_sampled", "fit_many_labels"]
+__all__ = ["check_classes", "check_sampled", "fit_many_labels"]
 
 HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB in float32
 # Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
@@ -28,6 +28,14 @@ OTHERS = 0.8  # of the rows of a sample, that each of its judges is fitted to: f
 # rightly with 100, 96.7 % with 1 and 91.8 % with C itself.
 SURE = 100.0
 BOTH = 3  # by definition: the linear model, a forest and the neighbours, beyond which boosting is one of the models
+
+
+def check_classes(classes: np.ndarray, most: float) -> None:
+    """ValueError where there is one class only, or where they are numbers: more than ``most`` that are not whole."""
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
+    if classes.dtype.kind == "f" and len(classes) > most:
+        raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
 
 
 def check_sampled(known: Any, classes: np.ndarray) -> None:

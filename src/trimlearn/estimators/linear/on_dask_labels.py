@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
 from typing import Any, NoReturn, final
 
@@ -31,7 +30,7 @@ from trimlearn.estimators.linear.label_fits import (
     warn_of_lost_classes,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows
-from trimlearn.estimators.linear.many_labels import check_sampled, fit_many_labels
+from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
 from trimlearn.estimators.linear.on_dask_regression import solved_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit
@@ -79,10 +78,7 @@ def _classes(placed: Placed) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(SEVERAL_KINDS)
     classes, place = np.unique(np.concatenate([labels for labels, _ in found]), return_inverse=True)
     counts = np.bincount(place.ravel(), np.concatenate([counts for _, counts in found]), len(classes))
-    if classes.dtype.kind == "f" and len(classes) > min(MANY_LABELS, placed.n**0.5 + 1):
-        raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
-    if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
+    check_classes(classes, min(MANY_LABELS, placed.n**0.5 + 1))
     return classes, counts
 
 
@@ -231,17 +227,6 @@ def _numbers(slices: list[slice]) -> np.ndarray:
 # -- on a worker ------------------------------------------------------------------------------------------------------
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class _Codes:
-    """Labels in memory, as numbers of their classes."""
-
-    held: np.ndarray
-
-    def codes(self, at: slice) -> np.ndarray:
-        return self.held[at]
-
-
 def _worked(task: Callable[..., Any], *args: Any) -> Any:
     """task(*args) with as many threads as the worker has."""
     from distributed import get_worker
@@ -260,7 +245,7 @@ def _with_codes(block: ShardRows, classes: np.ndarray) -> ShardRows:
 
 
 def _labelled(block: ShardRows, K: int) -> LabelledRows:
-    return LabelledRows(block.V, _Codes(block.t), K, block.s)
+    return LabelledRows(block.V, block.t, K, block.s)
 
 
 def _is_wild(block: ShardRows, bounds: ColumnBounds) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 from typing import Any, final
 
@@ -12,7 +13,7 @@ from scipy.special import expit
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.blocks import rows_apart, taken
 from trimlearn._utils.residence import copy_on_device
-from trimlearn._utils.threads import each, team
+from trimlearn._utils.threads import each, filled, team
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
@@ -26,7 +27,7 @@ from trimlearn.estimators.linear.label_fits import (
     warn_of_lost_classes,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
-from trimlearn.estimators.linear.many_labels import check_sampled, fit_many_labels
+from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,
@@ -64,14 +65,15 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
         )
     q = data.p + bool(model.fit_intercept)
     streamed = StreamedData(data, model._seed(), shuffled=q > FEW)
-    labels = StreamedLabels(streamed)
-    if len(labels.classes) > 2 and not streamed.shuffled and q * len(labels.classes) > FEW:  # which nobody could know
+    classes, codes = _labels(streamed)
+    K = len(classes)
+    if K > 2 and not streamed.shuffled and q * K > FEW:  # which nobody could know
         streamed = replace(streamed, shuffled=True)
-        labels = StreamedLabels(streamed)
+        classes, codes = _labels(streamed)
     column_names(model, data)
     vars(model).pop("_training", None)
-    model.classes_ = labels.classes
-    _fit(model, streamed, labels, h)
+    model.classes_ = classes
+    _fit(model, streamed, classes, codes, h)
 
 
 def fit_logistic_rows(model: Any, data: Examples, h: float | None) -> bool:
@@ -87,18 +89,18 @@ def fit_logistic_rows(model: Any, data: Examples, h: float | None) -> bool:
     if copy_on_device(data.X) is not None or len(np.unique(data.t[rows_apart(n, m, seed)])) < K:
         return False
     streamed = StreamedData(open_dataset(np.ascontiguousarray(data.X), data.t), seed)
-    fits, judge, noise = _fit(model, streamed, StreamedLabels(streamed), h)
+    fits, judge, noise = _fit(model, streamed, *_labels(streamed), h)
     model._training, model._judged = data, JudgedLabels(fits.rows.verdict(judge, noise), model._x)
     return True
 
 
 def _fit(
-    model: Any, streamed: StreamedData, labels: StreamedLabels, h: float | None
+    model: Any, streamed: StreamedData, classes: np.ndarray, codes: np.ndarray, h: float | None
 ) -> tuple[StreamedLabelFits, LabelJudge, LabelNoise]:
     """The fit: all rows, who judged their labels, and how these are mistaken."""
-    known = streamed.fitted_to_sample(model, labels.written)
-    check_sampled(known, labels.classes)
-    fits = StreamedLabelFits(model, streamed, labels, known)
+    known = streamed.fitted_to_sample(model, partial(labels_of, streamed.data))
+    check_sampled(known, classes)
+    fits = StreamedLabelFits(model, streamed, codes, known)
     with team():
         return fits, *fit_many_labels(fits, h)
 
@@ -107,12 +109,11 @@ def _fit(
 class StreamedLabelFits(LabelFits):
     """All rows in this process, mapped or in memory."""
 
-    def __init__(self, model: Any, streamed: StreamedData, labels: StreamedLabels, known: Any) -> None:
+    def __init__(self, model: Any, streamed: StreamedData, codes: np.ndarray, known: Any) -> None:
         X, t = streamed.sample
-        sample = Sample(X, known._codes(labels.written(t)), None, streamed.seed)
+        sample = Sample(X, known._codes(labels_of(streamed.data, t)), None, streamed.seed)
         super().__init__(model, streamed.data.shape, float(streamed.data.n), sample, known)
-        self.restored, self.labels = streamed.copy.restored, labels
-        self.rows = LabelledRows(streamed.X, labels, self.K)
+        self.restored, self.rows = streamed.copy.restored, LabelledRows(streamed.X, codes, self.K)
 
     def draw_in(self) -> None:
         if self.model._bounds.rows_beyond(self.rows.X).any():
@@ -130,7 +131,7 @@ class StreamedLabelFits(LabelFits):
         return inf if place == self.n - 1 else float(np.partition(scores, place)[place])
 
     def trimmed(self, x: Array, share: float) -> TrimmedLabels:
-        loss = self.loss(self.labels.target(), open_storage(self.rows.X))
+        loss = self.loss(self.rows.codes, open_storage(self.rows.X))
         x, h = x.astype(loss.like.dtype), share * self.n
         if self.parameters <= FEW:
             all_rows = RowsHere(loss)
@@ -153,7 +154,7 @@ class StreamedLabelFits(LabelFits):
             w = self.rows.scores(judge, noise) <= cut
             ahead = lead.weighed(self.loss(lead.codes, lead.storage), taken(w, lead.at))
             return newton_streamed(
-                WeighedHere(self.loss(self.labels.target(), storage), w.__getitem__), x, self.ridge, ahead
+                WeighedHere(self.loss(self.rows.codes, storage), w.__getitem__), x, self.ridge, ahead
             )
         P = self.rows.classes(judge, noise)
         if judge.flexible is None:  # nobody asks for what is held any more
@@ -190,39 +191,20 @@ class StreamedLabelFits(LabelFits):
         each(part, label_pieces(self.n))
 
     def _taken(self, slices: list[slice]) -> LeadRows:
-        codes = np.concatenate([self.labels.codes(at) for at in slices])
-        return LeadRows.of(slices, taken(self.rows.X, slices), codes, None)
+        return LeadRows.of(slices, taken(self.rows.X, slices), taken(self.rows.codes, slices).astype(np.int64), None)
 
 
-class StreamedLabels:
-    """The labels of all rows, in the order of the copy."""
-
-    def __init__(self, streamed: StreamedData) -> None:
-        t = streamed.t
-        self.data = streamed.data
-        values = np.unique(np.concatenate([_distinct(t[at]) for at in label_pieces(len(t))]))
-        self.classes = np.unique(self.written(values))
-        if len(self.classes) < 2:
-            raise ValueError(f"y holds one class only, {self.classes[0]}; a classifier needs two at least.")
-        if len(values) > len(t) ** 0.5 + 1 and self.classes.dtype.kind == "f":
-            raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
-        self._t = t
-        self._plain = len(values) == 2 and list(values) == [0, 1] and t.dtype == streamed.copy.X.dtype
-
-    def written(self, t: np.ndarray) -> np.ndarray:
-        """Labels as the files have them."""
-        return labels_of(self.data, t)
-
-    def codes(self, at: slice) -> np.ndarray:
-        """The numbers of the classes of some rows."""
-        t = self._t[at]
-        return t.astype(np.int64) if self._plain else places(self.written(t), self.classes)
-
-    def target(self) -> np.ndarray:
-        """The target that a loss takes: the mapped numbers themselves where they are 0 and 1."""
-        if self._plain:
-            return self._t
-        return np.concatenate([self.codes(at) for at in label_pieces(len(self._t))])
+def _labels(streamed: StreamedData) -> tuple[np.ndarray, np.ndarray]:
+    """The classes, and the number of the class of each row, in the order of the copy: the mapped targets themselves
+    where these are 0 and 1."""
+    data, t, pieces = streamed.data, streamed.t, label_pieces(streamed.data.n)
+    values = np.unique(np.concatenate([_distinct(t[at]) for at in pieces]))
+    classes = np.unique(labels_of(data, values))
+    check_classes(classes, len(t) ** 0.5 + 1)
+    if list(values) == [0, 1] and t.dtype == streamed.X.dtype:
+        return classes, t
+    codes = np.empty(len(t), np.int32)
+    return classes, filled(codes, lambda at: places(labels_of(data, t[at]), classes), pieces)
 
 
 def _distinct(t: np.ndarray) -> np.ndarray:
