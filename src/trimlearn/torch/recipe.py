@@ -117,9 +117,7 @@ def _check_step(optimizer: Any) -> None:
         )
 
 
-def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
+def _check(module: nn.Module, optimizer: Any, scheduler: Any) -> None:
     own = {id(p) for p in module.parameters()}
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError("module has no parameters to fit: none of them requires a gradient.")

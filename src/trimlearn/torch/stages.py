@@ -110,14 +110,13 @@ Planner = Callable[[nn.Module, np.ndarray], Callable[[int], EpochPlan]]  # (modu
 @final
 @dataclass
 class Stage:
-    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included; ``after``: what follows it.
-    Both remember things in ``arrays`` only, which are saved and restored."""
+    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included. It remembers things in ``arrays``
+    only, which are saved and restored."""
 
     name: str
     learner: Learner
     count: int
     plan: Callable[[int], EpochPlan]
-    after: Callable[[int], None] = field(default=lambda epoch: None)
     arrays: dict[str, Tensor] = field(default_factory=dict)
     plain: bool = False  # whether gradients are, whatever was asked for: a judge need not be exact
 
@@ -151,7 +150,6 @@ class TrainingRun:
             with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
                 plan = stage.plan(epoch)
                 objective = epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
-                stage.after(epoch)
             self._record(stage, epoch, objective, float(plan.w[plan.rows.to(plan.w.device)].sum()))
 
     def _record(self, stage: Stage, epoch: int, objective: float, h: float) -> None:
