@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from trimlearn import (
     Problem,
@@ -193,6 +194,28 @@ def test_streamed_generalised_linear_models(loss: str) -> None:
     np.testing.assert_array_equal(model.inlier_mask_, known.inlier_mask_)
     np.testing.assert_allclose(model.coef_, known.coef_, atol=1e-3)
     np.testing.assert_allclose(model.outlier_probability_, known.outlier_probability_, atol=0.1)
+
+
+def test_many_labels_in_memory_may_be_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streamed, "WHOLE", 0)
+    monkeypatch.setattr(streamed, "SAMPLED", 500)
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    t = (X[:, 0] > 0).astype(int)
+    t[:60] = 1 - t[:60]
+    known = TrimmedLogisticRegression(random_state=0).fit(X, t)
+    model = TrimmedLogisticRegression(random_state=0).fit(X, np.array(["no", "yes"])[t])
+    np.testing.assert_array_equal(model.coef_, known.coef_)
+    np.testing.assert_array_equal(model.suggested_labels_ == "yes", known.suggested_labels_ == 1)
+
+
+def test_a_streamed_penalty_is_beside_the_mean_of_the_rows_kept() -> None:
+    X, _, bad = regression(200)
+    t = np.where(bad, 60.0, np.random.default_rng(2).poisson(np.exp(0.3 * X[:, 0] + 1))).astype(np.float32)
+    asked = TrimmedGLM("poisson", 0.3, penalty="l2", alpha=2.0, random_state=0)
+    known, model = clone(asked).fit(X, t), asked.fit(open_dataset(X, t, in_memory=False))
+    np.testing.assert_array_equal(model.inlier_mask_, known.inlier_mask_)
+    assert not model.inlier_mask_.all()
+    np.testing.assert_allclose(model.coef_, known.coef_, rtol=1e-3)
 
 
 def test_large_arrays_are_streamed_and_give_what_files_give(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

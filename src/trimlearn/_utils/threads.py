@@ -23,7 +23,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["each", "jobs", "one_blas_thread", "team", "team_size", "total"]
+__all__ = ["each", "filled", "jobs", "one_blas_thread", "team", "team_size", "total"]
 
 Item = TypeVar("Item")
 Out = TypeVar("Out")
@@ -69,6 +69,20 @@ def each(task: Callable[[Item], Out], items: Iterable[Item]) -> list[Out]:
     for future in futures:
         future.result()
     return found
+
+
+def filled(out: np.ndarray, task: Callable[[slice], Any], pieces: Iterable[slice]) -> np.ndarray:
+    """``out``, after task(at) was put at each of the pieces.
+
+    >>> filled(np.empty(3), lambda at: at.start, [slice(0, 2), slice(2, 3)])
+    array([0., 0., 2.])
+    """
+
+    def part(at: slice) -> None:
+        out[at] = task(at)
+
+    each(part, pieces)
+    return out
 
 
 def team_size() -> int:

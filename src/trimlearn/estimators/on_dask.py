@@ -11,16 +11,15 @@ from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.validation import is_collection, is_integer
+from trimlearn._utils.validation import is_collection
 from trimlearn.checkpoint.fit import begin_fit
 from trimlearn.engines.cluster.collections import place_collections
 from trimlearn.engines.cluster.digest import digest
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.cluster.workers import Workers, check_client, local_cluster
-from trimlearn.estimators.streamed import is_small, labels_of, sample_size
+from trimlearn.estimators.streamed import column_names, fitted_to_sample, is_small, labels_of, sample_size
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, open_dataset
 
@@ -140,19 +139,6 @@ def _read_pieces(data: Dataset, a: int, b: int) -> ShardRows:
     return ShardRows(X, labels_of(data, t))
 
 
-def column_names(estimator: Any, X: Any, p: int) -> None:
-    """Set what scikit-learn's estimators know of their columns."""
-    names: Any = None
-    if isinstance(X, OnDask):
-        names = X.data.feature_names if X.data.layout.named else None
-    elif hasattr(X, "columns"):
-        names = list(X.columns)
-    estimator.n_features_in_ = p
-    estimator.__dict__.pop("feature_names_in_", None)
-    if names is not None and all(isinstance(name, str) for name in names):
-        estimator.feature_names_in_ = np.asarray(names, dtype=object)
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class SampledFit:
@@ -169,27 +155,18 @@ def by_sample(estimator: Any, X: Any, placed: Placed, **changes: Any) -> Sampled
     """A clone of the estimator, with these changes of its parameters, fitted to a sample; None: all rows were in that,
     and its fit is the estimator's own. What scikit-learn's estimators know of their columns is set."""
     h, seed = estimator._h(estimator.contamination, placed.mass), estimator._seed()
-    known, sample = _sample_fit(estimator, placed, seed, changes)
-    column_names(estimator, X, placed.p)
+    n, p = placed.n, placed.p
+    m = n if is_small(n, p) else sample_size(n, p)
+    sample = placed.distinct_sample(m, seed)
+    rows = sample.V if m == n else sample.V.astype(np.float64)  # in float32 steps never quite end
+    s = None if placed.counted else sample.s
+    known = fitted_to_sample(estimator, rows, sample.t, s, placed.mass, seed, **changes)
+    column_names(estimator, X.data if isinstance(X, OnDask) else X)
     vars(estimator).pop("_training", None)
-    if len(sample.t) < placed.n:
+    if m < n:
         return SampledFit(placed, known, sample, h, seed)
     adopt(estimator, known, placed)  # there is nothing left to find out
     return None
-
-
-def _sample_fit(estimator: Any, placed: Placed, seed: int, changes: dict[str, Any]) -> tuple[Any, ShardRows]:
-    """The fit to a sample of the rows, which comes here, and the sample."""
-    n, p = placed.n, placed.p
-    m = n if is_small(n, p) else sample_size(n, p)
-    stage(f"fit to a sample of {m:,} of {n:,} rows")
-    sample = placed.distinct_sample(m, seed)
-    contamination = estimator.contamination
-    if is_integer(contamination):
-        contamination = float(contamination) / placed.mass
-    alone = clone(estimator).set_params(contamination=contamination, random_state=seed, verbose=0, **changes)
-    rows = sample.V if m == n else sample.V.astype(np.float64)  # in float32 steps never quite end
-    return alone.fit(rows, sample.t, None if placed.counted else sample.s), sample
 
 
 def adopt(estimator: Any, known: Any, placed: Placed) -> None:

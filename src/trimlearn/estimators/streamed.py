@@ -26,6 +26,7 @@ __all__ = [
     "can_stream",
     "column_names",
     "fits_in_memory",
+    "fitted_to_sample",
     "is_small",
     "labels_of",
     "opened",
@@ -126,12 +127,16 @@ def refuse_text(estimator: Any, data: Dataset) -> None:
         )
 
 
-def column_names(estimator: Any, data: Dataset) -> None:
-    """Set what scikit-learn's estimators know of their columns."""
-    estimator.n_features_in_ = data.p
+def column_names(estimator: Any, data: Any) -> None:
+    """Set what scikit-learn's estimators know of their columns: those of a dataset, or of a Dask collection."""
+    if isinstance(data, Dataset):
+        names = data.feature_names if data.layout.named else []
+    else:
+        names = list(getattr(data, "columns", []))
+    estimator.n_features_in_ = int(data.shape[1])
     estimator.__dict__.pop("feature_names_in_", None)
-    if data.layout.named:
-        estimator.feature_names_in_ = np.asarray(data.feature_names, dtype=object)
+    if names and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.asarray(names, dtype=object)
 
 
 @final
@@ -171,15 +176,22 @@ class StreamedData:
     def fitted_to_sample(self, estimator: Any, labels: Any = None) -> Any:
         """A clone of the estimator, fitted to the sample; ``labels``: how targets are written there."""
         X, t = self.sample
-        stage(f"fit to a sample of {len(t):,} rows")
-        contamination = estimator.contamination
-        if is_integer(contamination):
-            contamination = float(contamination) / self.data.n
-        alone = clone(estimator).set_params(contamination=contamination, random_state=self.seed, verbose=0)
-        with team():  # BLAS's own threads would be woken for products that are too short for them
-            if "n_jobs" in alone.get_params() and alone.n_jobs is None:
-                alone.set_params(n_jobs=team_size())  # the same fit, sooner
-            return alone.fit(X, t if labels is None else labels(t))
+        return fitted_to_sample(estimator, X, t if labels is None else labels(t), None, self.data.n, self.seed)
+
+
+def fitted_to_sample(
+    estimator: Any, X: Any, t: np.ndarray, s: np.ndarray | None, mass: float, seed: int, **changes: Any
+) -> Any:
+    """A clone of the estimator, with these changes of its parameters, fitted to some rows; mass: that of all rows."""
+    stage(f"fit to a sample of {len(t):,} rows")
+    contamination = estimator.contamination
+    if is_integer(contamination):
+        contamination = float(contamination) / mass
+    alone = clone(estimator).set_params(contamination=contamination, random_state=seed, verbose=0, **changes)
+    with team():  # BLAS's own threads would be woken for products that are too short for them
+        if "n_jobs" in alone.get_params() and alone.n_jobs is None:
+            alone.set_params(n_jobs=team_size())  # the same fit, sooner
+        return alone.fit(X, t, s)
 
 
 def sample_size(n: int, p: int) -> int:

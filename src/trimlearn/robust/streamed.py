@@ -5,6 +5,7 @@ Newton's steps: x is near its place already. Of each row its loss is kept, and e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, nan
 from typing import Any, Protocol, final
@@ -13,6 +14,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.digits import kth_by_digits
+from trimlearn._utils.threads import filled
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.robust.streamed_newton import (
     Newton,
@@ -30,8 +32,8 @@ __all__ = [
     "TrimmedRows",
     "WeighedHere",
     "WeighedRows",
-    "kept_share",
     "newton_streamed",
+    "pieces_of",
     "trimmed_newton",
     "trimming",
 ]
@@ -50,35 +52,34 @@ class ThresholdWeights:
     share: float
     value: float
 
-    def of(self, f: np.ndarray) -> np.ndarray:
-        """The weights of losses f ≥ 0."""
-        return kept_share(f, self.threshold, self.share)
+    def of(self, a: np.ndarray) -> np.ndarray:
+        """The weights of losses, or of residuals by their size: 0 where these are NaN."""
+        size = np.abs(a)
+        w: np.ndarray = (size < self.threshold).astype(a.dtype)
+        w[size == self.threshold] = self.share
+        return w
 
 
-def kept_share(a: np.ndarray, threshold: float, share: float) -> np.ndarray:
-    """1 where |a| is below the threshold, ``share`` at it, 0 above and where a is NaN."""
-    size = np.abs(a)
-    w: np.ndarray = (size < threshold).astype(a.dtype)
-    w[size == threshold] = share
-    return w
-
-
-def trimming(f: np.ndarray, h: float) -> ThresholdWeights:
-    """The weights that keep the h smallest of the losses f ≥ 0."""
-    n, h = len(f), snap_h(h, len(f))
-    theta = inf if h >= n else kth_by_digits(f, ceil(h) - 1)
+def trimming(a: np.ndarray, h: float, loss: Callable[[np.ndarray], np.ndarray] = lambda size: size) -> ThresholdWeights:
+    """The weights that keep the h smallest of |a|; loss: of such a size, which it is itself by default."""
+    n, h = len(a), snap_h(h, len(a))
+    theta = inf if h >= n else kth_by_digits(a, ceil(h) - 1)
     below = tied = 0
     total_loss = 0.0
-    for start in range(0, n, PIECE):
-        a = f[start : start + PIECE]
-        inside = a < theta
+    for at in pieces_of(n):
+        size = np.abs(a[at])
+        inside = size < theta
         below += int(np.count_nonzero(inside))
-        tied += int(np.count_nonzero(a == theta))
-        total_loss += float(np.sum(a, dtype=np.float64, where=inside))
+        tied += int(np.count_nonzero(size == theta))
+        total_loss += float(np.sum(loss(size), dtype=np.float64, where=inside))
     left = h - below
-    return ThresholdWeights(
-        theta, min(max(left / max(tied, 1), 0.0), 1.0), (total_loss + (left * theta if left > 0 else 0)) / n
-    )
+    value = total_loss + (left * float(loss(np.array(theta))) if left > 0 else 0.0)
+    return ThresholdWeights(theta, min(max(left / max(tied, 1), 0.0), 1.0), value / n)
+
+
+def pieces_of(n: int) -> list[slice]:
+    """n numbers in pieces."""
+    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
 
 
 def _all(at: Any) -> float:
@@ -154,11 +155,7 @@ class RowsHere:
 
     def weights(self) -> np.ndarray:
         """The best weights of all rows."""
-        w = np.empty_like(self.f)
-        for start in range(0, len(w), PIECE):
-            at = slice(start, start + PIECE)
-            w[at] = self.weigh(at)
-        return w
+        return filled(np.empty_like(self.f), self.weigh, pieces_of(len(self.f)))
 
     def crossing(self, x: Array) -> np.ndarray | None:
         """The curvature that rows at the threshold take away."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from trimlearn._utils.validation import is_integer
 from trimlearn.streams.layout import MatrixColumns, SourceColumn
-from trimlearn.streams.pieces import NpyPiece, NpzPiece, Piece, naming, npz_header, npz_names
+from trimlearn.streams.pieces import NpyPiece, NpzPiece, Piece, naming, npz_headers
 
-__all__ = ["array_layout", "npy_pieces", "npz_pieces", "target_dtype", "whole", "working_dtype"]
+__all__ = ["array_layout", "npy_pieces", "npz_pieces", "some", "target_dtype", "whole", "working_dtype"]
 
 Found = tuple[list[Piece], MatrixColumns]
+AnyPiece = TypeVar("AnyPiece", bound=Piece)
 
 
 def npy_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[Any] | None) -> Found:
@@ -29,7 +30,7 @@ def npy_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[
         if len(A):
             pieces.append(NpyPiece(file, len(A)))
     assert first is not None
-    return _some(pieces, files), array_layout(*first, target, columns, dtype)
+    return some(pieces, files), array_layout(*first, target, columns, dtype)
 
 
 def npz_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[Any] | None) -> Found:
@@ -38,7 +39,7 @@ def npz_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[
     first: tuple[int, np.dtype[Any], Any] | None = None
     for file in files:
         with naming(file):
-            shapes = {name: npz_header(file, name) for name in npz_names(file)}
+            shapes = npz_headers(file)
         matrices = [name for name, (shape, _) in shapes.items() if len(shape) == 2]
         X = "X" if "X" in matrices else matrices[0] if len(matrices) == 1 else None
         y = ("y" if "y" in shapes else None) if target is None else target
@@ -53,7 +54,7 @@ def npz_pieces(files: Sequence[str], target: Any, columns: Any, dtype: np.dtype[
         if rows:
             pieces.append(NpzPiece(file, rows, X, y))
     assert first is not None
-    return _some(pieces, files), array_layout(first[0], first[1], None, columns, dtype, first[2])
+    return some(pieces, files), array_layout(first[0], first[1], None, columns, dtype, first[2])
 
 
 def array_layout(
@@ -101,7 +102,8 @@ def _same(file: str, before: str, found: Any, first: Any) -> Any:
     return found if first is None else first
 
 
-def _some(pieces: list[Piece], files: Sequence[str]) -> list[Piece]:
+def some(pieces: list[AnyPiece], files: Sequence[str]) -> list[AnyPiece]:
+    """The pieces; ValueError where there are none."""
     if not pieces:
         raise ValueError(f"{files[0]} {'and the others have' if len(files) > 1 else 'has'} no rows.")
     return pieces

@@ -10,10 +10,9 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.streams.copy import OrderedCopy, ShuffledCopy, fingerprint, ordered_copy, shuffled_copy
+from trimlearn.streams.copy import Deal, OrderedCopy, ShuffledCopy, deal_for, fingerprint, ordered_copy, shuffled_copy
 from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Block, Piece
-from trimlearn.streams.shuffle import Deal, deal_for
 
 __all__ = ["Dataset"]
 

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-__all__ = ["MatrixColumns", "SourceColumn", "categories_in", "check_finite", "codes_of", "is_categorical"]
+__all__ = ["MatrixColumns", "SourceColumn", "categories_in", "check_finite", "codes_of", "is_categorical", "is_decimal"]
 
 STRIP = 4096  # rows written at a time into a row-major matrix: 20 columns of them, 0.3 MB, stay in a level-2 cache
 
@@ -141,6 +141,16 @@ def is_categorical(kind: Any) -> bool:
     return bool(pa.types.is_dictionary(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
+def is_decimal(kind: Any, name: Any, place: str) -> bool:
+    """Whether an Arrow type of numbers is one that NumPy lacks; ValueError where it is none of numbers."""
+    import pyarrow as pa
+
+    is_a = pa.types
+    if not (is_a.is_decimal(kind) or is_a.is_integer(kind) or is_a.is_floating(kind) or is_a.is_boolean(kind)):
+        raise ValueError(f"{place}, column {name!r} holds {kind}: leave it out by columns=, or turn it into numbers.")
+    return bool(is_a.is_decimal(kind))
+
+
 def categories_in(batches: Iterator[Any], columns: list[str], place: str, found: dict[str, set[Any]]) -> None:
     """Add the categories of ``columns`` in these record batches to those found."""
     import pyarrow.compute as pc
@@ -163,9 +173,6 @@ def _numbers(column: Any, name: Any, place: str) -> np.ndarray:
     """A column of an Arrow type as a NumPy array of numbers."""
     import pyarrow as pa
 
-    kind = column.type
-    if pa.types.is_decimal(kind):
+    if is_decimal(column.type, name, place):
         column = column.cast(pa.float64())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise ValueError(f"{place}, column {name!r} holds {kind}: leave it out by columns=, or turn it into numbers.")
     return np.asarray(column.to_numpy(zero_copy_only=False))

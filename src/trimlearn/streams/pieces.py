@@ -138,21 +138,17 @@ class NpzPiece(Piece):
             first += len(A)
 
 
-def npz_header(file: str, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and dtype of one array of an .npz file, without reading it."""
+def npz_headers(file: str) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Shape and dtype of the arrays of an .npz file, without reading them."""
     import zipfile
 
-    with zipfile.ZipFile(file) as archive, archive.open(f"{name}.npy") as stream:
-        shape, _, dtype = _header(stream)
-    return shape, dtype
-
-
-def npz_names(file: str) -> list[str]:
-    """The arrays of an .npz file."""
-    import zipfile
-
+    found = {}
     with zipfile.ZipFile(file) as archive:
-        return [name.removesuffix(".npy") for name in archive.namelist()]
+        for name in archive.namelist():
+            with archive.open(name) as stream:
+                shape, _, dtype = _header(stream)
+            found[name.removesuffix(".npy")] = shape, dtype
+    return found
 
 
 def npz_rows(file: str, name: str, size: int) -> Iterator[np.ndarray]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.streams.arrays import target_dtype, whole, working_dtype
+from trimlearn.streams.arrays import some, target_dtype, whole, working_dtype
 from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
-from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical
+from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical, is_decimal
 from trimlearn.streams.pieces import Piece, naming
 from trimlearn.streams.table_pieces import (
     ArrowPiece,
@@ -24,7 +24,7 @@ from trimlearn.streams.table_pieces import (
 
 __all__ = ["TABLES", "held_pieces", "table_pieces"]
 
-TABLES = (".parquet", ".arrow", ".feather", ".csv")  # the kinds of files, after `trimlearn.streams.files.kind_of`
+TABLES = (".parquet", ".arrow", ".feather", ".csv")  # the kinds of files, after `trimlearn.streams.open.kind_of`
 ARROW = b"ARROW1"  # with which an Arrow file begins, and a stream does not: Arrow's columnar format, "IPC File Format"
 MANY = 1000  # categories of a column: more are names or numbers of rows, and a limit on memory (a choice)
 SCANNED = 1 << 16  # rows at a time when categories are looked for: a limit on memory, some MB of text
@@ -35,9 +35,7 @@ def table_pieces(
 ) -> tuple[list[TablePiece], MatrixColumns]:
     """The pieces of tables with the same columns, and their layout; ``like``: one that is known."""
     written = _written(files) if kind == ".csv" else None
-    pieces: list[TablePiece] = [piece for file in files for piece in _pieces(file, kind, files[0], written)]
-    if not pieces:
-        raise ValueError(f"{files[0]} {'and the others have' if len(files) > 1 else 'has'} no rows.")
+    pieces = some([piece for file in files for piece in _pieces(file, kind, files[0], written)], files)
     return pieces, _layout_of(pieces, target, columns, dtype, like)
 
 
@@ -185,8 +183,6 @@ def _kind(schema: Any, name: str, file: str) -> np.dtype[Any]:
     import pyarrow as pa
 
     kind = schema.field(name).type
-    if pa.types.is_decimal(kind):
+    if is_decimal(kind, name, file):
         return np.dtype(np.float64)
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
-        raise ValueError(f"{file}, column {name!r} holds {kind}: leave it out by columns=, or turn it into numbers.")
     return np.dtype(np.bool_) if pa.types.is_boolean(kind) else np.dtype(kind.to_pandas_dtype())

@@ -14,20 +14,18 @@ All that the two copies share is T.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trimlearn.robust.labels.anchors import anchor_noise
 from trimlearn.robust.labels.noise import LabelNoise, estimate_noise
 from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.halves import Halves, Planner
-from trimlearn.torch.stages import EpochPlan
+from trimlearn.torch.stages import Halves, steady
 from trimlearn.torch.targets import Labels
 
 __all__ = ["forward_corrected", "judge_labels", "log_probabilities", "soft_labels"]
@@ -63,16 +61,16 @@ def soft_labels(epochs: Epochs, labels: Labels, P: np.ndarray) -> Objective:
 
 def judge_labels(halves: Halves, labels: Labels, given: Objective, level: float | None) -> LabelVerdict:
     """The verdict on all labels of the rows that are there; ``level``: the share of wrong ones, where it is known."""
-    codes, s = labels.codes[halves.rows], np.ones(len(halves.rows))
-    models = halves.train("judge {} of 2", _constant(halves, given))
+    codes, s, epochs = labels.codes[halves.rows], np.ones(len(halves.rows)), halves.run.epochs
+    models = halves.train("judge {} of 2", steady(epochs, given))
     plain = log_probabilities(halves.evaluate(models).classes)
     T = anchor_noise(plain, codes, s)
     noisy = float(np.mean(1 - T[codes, codes])) > NOISY
     corrected = plain
     if noisy:
         bounded = LabelNoise(T, np.ones(1), np.zeros(labels.K), 0.0).bounded
-        objective = forward_corrected(halves.run.epochs, labels, bounded)
-        models = halves.train("judge {} of 2, noise allowed for", _constant(halves, objective), models)
+        objective = forward_corrected(epochs, labels, bounded)
+        models = halves.train("judge {} of 2, noise allowed for", steady(epochs, objective), models)
         corrected = log_probabilities(halves.evaluate(models).classes)
     if level is not None:
         return LabelVerdict(estimate_noise([corrected], codes, largest=False), [corrected], codes, s)
@@ -96,18 +94,6 @@ def _flexible(halves: Halves, codes: np.ndarray, s: np.ndarray) -> list[np.ndarr
     from trimlearn.robust.labels.flexible import flexible_predictions
 
     return flexible_predictions(table[halves.rows], codes, s, halves.run.epochs.seed)
-
-
-def _constant(halves: Halves, objective: Objective) -> Planner:
-    """The same objective in every epoch, all rows alike."""
-    examples = halves.run.epochs.examples
-    w = torch.ones(examples.n, device=examples.device)
-
-    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
-        plan = EpochPlan(torch.as_tensor(rows), w, objective)
-        return lambda epoch: plan
-
-    return planner
 
 
 def log_probabilities(losses: np.ndarray | None) -> np.ndarray:

@@ -19,9 +19,8 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.losses.base import Loss
 from trimlearn.losses.storage import Rows
-from trimlearn.torch.parameters import Parameters, Stateless
 from trimlearn.torch.short_rows import ShortRows
-from trimlearn.torch.tensors import Tensors, lengthen
+from trimlearn.torch.tensors import Parameters, Stateless, Tensors, lengthen
 from trimlearn.torch.trial import memory, rows_at_a_time, try_out
 
 __all__ = ["TorchLoss"]

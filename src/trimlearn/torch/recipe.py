@@ -1,19 +1,21 @@
-"""How a module is trained: its optimizer and scheduler, for the module itself and for fresh copies of it."""
+"""How a module is trained: its modes, its optimizer and scheduler, for the module itself and for fresh copies of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
 from typing import Any, final
 
+import torch
 from torch import nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnPlateau
 
-__all__ = ["Learner", "LearnerRecipe"]
+__all__ = ["Learner", "LearnerRecipe", "evaluating", "training"]
 
 ROUNDING = 1e-6  # of a count of steps: a third of them three times is one
 RATE = 1e-3  # Adam's own default (Kingma and Ba 2015)
@@ -115,9 +117,7 @@ def _check_step(optimizer: Any) -> None:
         )
 
 
-def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
-    if not isinstance(module, nn.Module):
-        raise TypeError(f"module must be a torch.nn.Module, got {type(module).__name__}.")
+def _check(module: nn.Module, optimizer: Any, scheduler: Any) -> None:
     own = {id(p) for p in module.parameters()}
     if not any(p.requires_grad for p in module.parameters()):
         raise ValueError("module has no parameters to fit: none of them requires a gradient.")
@@ -135,3 +135,41 @@ def _check(module: Any, optimizer: Any, scheduler: Any) -> None:
             "optimizer must be a torch Optimizer or a function of the parameters, such as "
             f"lambda p: torch.optim.SGD(p, lr=0.1), got {type(optimizer).__name__}."
         )
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """All of the module in evaluation mode, and without gradients.
+
+    >>> module = nn.Sequential(nn.BatchNorm1d(1).eval(), nn.Dropout())
+    >>> with evaluating(module):
+    ...     [part.training for part in module.modules()]
+    [False, False, False]
+    >>> [part.training for part in module.modules()]
+    [True, False, True]
+    """
+    with _kept(module), torch.no_grad():
+        module.eval()
+        yield
+
+
+@contextmanager
+def training(module: nn.Module) -> Iterator[None]:
+    """Ready to be trained: a module in evaluation mode is set to training; of one in training mode, the parts that are
+    in evaluation mode stay so, for they are frozen."""
+    if torch.is_inference_mode_enabled():
+        raise RuntimeError("a module cannot be trained under torch.inference_mode(): call trim outside of it.")
+    with _kept(module), torch.enable_grad():
+        if not module.training:
+            module.train()
+        yield
+
+
+@contextmanager
+def _kept(module: nn.Module) -> Iterator[None]:
+    modes = [(part, part.training) for part in module.modules()]
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode

@@ -14,16 +14,18 @@ from torch import nn
 
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import Findings, make_table, plain_kinds
-from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.plots.canvas import axes, colours
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values
 from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.labels import log_probabilities
-from trimlearn.torch.level import LossScale
 from trimlearn.torch.stages import EpochRecord
 from trimlearn.torch.targets import Labels
+from trimlearn.torch.trimming import LossScale
 
 __all__ = ["LabelMeasure", "LossMeasure", "Measure", "TrimResult"]
+
+MOST_NUMBERS = 15  # classes up to which the matrix has numbers, as in trimlearn.plots: more would touch
 
 
 class Measure(ABC):
@@ -63,11 +65,9 @@ class LabelMeasure(Measure):
     labels: Labels
 
     def scores(self, epochs: Epochs, module: nn.Module) -> np.ndarray:
-        noise = self.verdict.noise
-        as_it_is = LabelNoise(noise.T, np.ones(1), np.zeros(self.labels.K), noise.epsilon, noise.floor)
         assert epochs.labels is not None
         log_p = log_probabilities(epochs.evaluate(module, torch.arange(epochs.examples.n)).classes)
-        return as_it_is.score([log_p], epochs.labels.codes)
+        return self.verdict.noise.as_it_is.score([log_p], epochs.labels.codes)
 
     def findings(self, result: TrimResult) -> Findings:
         from trimlearn.estimators.label_assessment import LabelAssessment
@@ -214,9 +214,21 @@ class TrimResult:
         Axes
             Those drawn into.
         """
-        from trimlearn.torch.pictures import draw_scores
-
-        return draw_scores(self, ax)
+        ax = axes(ax)
+        palette = colours(ax)
+        scores, kept = self.outlier_scores_, self.inlier_mask_
+        finite = scores[np.isfinite(scores)]
+        top = float(finite.max()) if len(finite) else 1.0
+        shown = np.where(np.isfinite(scores), scores, top)
+        rows = np.arange(len(scores))
+        ax.plot(rows[kept], shown[kept], ".", ms=3, color=palette.accent, label="counts")
+        ax.plot(rows[~kept], shown[~kept], "x", ms=4, color=palette.bad, label="does not count")
+        if np.isfinite(self.threshold_):
+            ax.axhline(self.threshold_, lw=1, color=palette.doubt)
+        said = "log-odds that the label is wrong" if self.noise_matrix_ is not None else "score, in normal deviations"
+        ax.set(xlabel="example", ylabel=said)
+        ax.legend(frameon=False)
+        return ax
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw the objective by epochs, a line for each stage of the fit.
@@ -231,9 +243,15 @@ class TrimResult:
         Axes
             Those drawn into.
         """
-        from trimlearn.torch.pictures import draw_history
-
-        return draw_history(self, ax)
+        ax = axes(ax)
+        at = 0
+        for stage in dict.fromkeys(record.stage for record in self.history_):
+            values = [record.objective for record in self.history_ if record.stage == stage]
+            ax.plot(np.arange(at, at + len(values)) + 1, values, "o-", ms=3, label=stage)
+            at += len(values)
+        ax.set(xlabel="epoch", ylabel="mean loss")
+        ax.legend(frameon=False, fontsize="small")
+        return ax
 
     def plot_noise_matrix(self, ax: Any = None) -> Any:
         """Draw which classes are mistaken for which.
@@ -248,6 +266,12 @@ class TrimResult:
         Axes
             Those drawn into.
         """
-        from trimlearn.torch.pictures import draw_noise_matrix
-
-        return draw_noise_matrix(self, ax)
+        if self.noise_matrix_ is None:
+            raise ValueError("there is no noise matrix: the targets of this fit are no labels.")
+        ax = axes(ax)
+        T = self.noise_matrix_
+        ax.imshow(np.where(np.eye(len(T)) > 0, np.nan, T), cmap="Reds", vmin=0)
+        for k, j in np.ndindex(*T.shape) if len(T) <= MOST_NUMBERS else ():
+            ax.text(j, k, f"{100 * T[k, j]:.0f}", ha="center", va="center", fontsize="small")
+        ax.set(xlabel="labelled", ylabel="of class", xticks=range(len(T)), yticks=range(len(T)))
+        return ax

@@ -1,29 +1,35 @@
-"""A fit in stages of epochs: what each epoch leaves as a record, and what a run needs to go on where it stopped."""
+"""A fit in stages of epochs: what each leaves as a record, and what a run needs to go on where it stopped.
+
+The judges of a fit are two copies of a module, each trained on one half of the examples and asked about the other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import nan
 from time import perf_counter
 from typing import Any, final
 from zlib import crc32
 
 import numpy as np
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from trimlearn.progress import stage as announce
-from trimlearn.torch.epochs import Epochs, Objective, seeded
-from trimlearn.torch.recipe import Learner
+from trimlearn.torch.epochs import Epochs, Objective, RowLosses, seeded
+from trimlearn.torch.recipe import Learner, LearnerRecipe
 from trimlearn.torch.saved import SavedRun
 
-__all__ = ["EpochPlan", "EpochRecord", "Stage", "TrainingRun", "still_falling"]
+__all__ = ["FOLDS", "EpochPlan", "EpochRecord", "Halves", "Stage", "TrainingRun", "steady", "still_falling"]
 
 # The fall in the later half of a fit over that in the earlier. An exponential decay that is cut after a part a of what
 # is to be learnt has √(1 − a): a fifth has been learnt at most where it is above
 STEADY = 0.9  # a choice
 MATERIAL = 0.05  # share of the loss below which its fall is no reason to train on: a choice
 FEWEST = 4  # epochs from which on two halves can be compared: two in each
+FOLDS = 2  # the least: a judge per half, and an epoch of both together costs no more than one over all examples
 
 
 @final
@@ -89,18 +95,28 @@ class EpochPlan:
     w: Tensor
     objective: Objective
 
+    @classmethod
+    def of(cls, epochs: Epochs, rows: np.ndarray, weights: np.ndarray, objective: Objective) -> EpochPlan:
+        """Of these rows those that count, each with its weight."""
+        examples, numbers = epochs.examples, torch.as_tensor(rows)
+        w = torch.zeros(examples.n, device=examples.device)
+        w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
+        return cls(numbers[torch.as_tensor(weights > 0)], w, objective)
+
+
+Planner = Callable[[nn.Module, np.ndarray], Callable[[int], EpochPlan]]  # (module, its rows) -> what epoch e minimises
+
 
 @final
 @dataclass
 class Stage:
-    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included; ``after``: what follows it.
-    Both remember things in ``arrays`` only, which are saved and restored."""
+    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included. It remembers things in ``arrays``
+    only, which are saved and restored."""
 
     name: str
     learner: Learner
     count: int
     plan: Callable[[int], EpochPlan]
-    after: Callable[[int], None] = field(default=lambda epoch: None)
     arrays: dict[str, Tensor] = field(default_factory=dict)
     plain: bool = False  # whether gradients are, whatever was asked for: a judge need not be exact
 
@@ -134,7 +150,6 @@ class TrainingRun:
             with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
                 plan = stage.plan(epoch)
                 objective = epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
-                stage.after(epoch)
             self._record(stage, epoch, objective, float(plan.w[plan.rows.to(plan.w.device)].sum()))
 
     def _record(self, stage: Stage, epoch: int, objective: float, h: float) -> None:
@@ -146,3 +161,60 @@ class TrainingRun:
             self.stopped = True
         if self.saved is not None:
             self.saved.keep(stage.name, epoch + 1, epoch + 1 == stage.count, stage.learner, stage.arrays, self.history)
+
+
+@final
+@dataclass
+class Halves:
+    """The rows that are there, split in two, every one of the ``strata`` evenly."""
+
+    run: TrainingRun
+    recipe: LearnerRecipe
+    rows: np.ndarray
+    strata: np.ndarray | None  # one number per row, labels
+    count: int  # epochs of a training
+    full: int  # epochs of the fit itself, to whose end a scheduler of the user's goes
+
+    @cached_property
+    def fold(self) -> np.ndarray:
+        """The half of every row."""
+        n = len(self.rows)
+        chance = np.random.default_rng(self.run.epochs.seed).permutation(n)
+        order = np.argsort(chance) if self.strata is None else np.lexsort((chance, self.strata))
+        fold = np.empty(n, dtype=np.int64)
+        fold[order] = np.arange(n) % FOLDS
+        return fold
+
+    def train(self, name: str, planner: Planner, begin: list[nn.Module] | None = None) -> list[nn.Module]:
+        """A module for each half, trained on the other one, from the start or from those of ``begin``."""
+        models = []
+        for g in range(FOLDS):
+            rows = self.rows[self.fold != g]
+            steps = self.count * self.run.epochs.batches_in(len(rows))
+            whole = self.full * self.run.epochs.batches_in(len(self.rows))
+            pace = whole / steps if self.recipe.every_batch else self.full / self.count
+            learner = self.recipe.learner(steps, begin=None if begin is None else begin[g], pace=pace)
+            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows), plain=True))
+            models.append(learner.module)
+        return models
+
+    def evaluate(self, models: list[nn.Module]) -> RowLosses:
+        """Every row by the module that has not seen it."""
+        parts = [self.run.epochs.evaluate(m, torch.as_tensor(self.rows[self.fold == g])) for g, m in enumerate(models)]
+        order = np.argsort(np.concatenate([np.flatnonzero(self.fold == g) for g in range(FOLDS)]))
+        classes = [part.classes for part in parts if part.classes is not None]
+        return RowLosses(
+            np.concatenate([part.losses for part in parts])[order],
+            np.concatenate(classes)[order] if classes else None,
+        )
+
+
+def steady(epochs: Epochs, objective: Objective, weights: np.ndarray | None = None) -> Planner:
+    """The same objective in every epoch, each example with its weight; None: all alike."""
+    w = np.ones(epochs.examples.n) if weights is None else weights
+
+    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
+        plan = EpochPlan.of(epochs, rows, w[rows], objective)
+        return lambda epoch: plan
+
+    return planner

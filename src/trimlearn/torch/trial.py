@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 
 from trimlearn._utils.warn import warn
-from trimlearn.torch.parameters import Parameters
-from trimlearn.torch.tensors import Tensors
+from trimlearn.torch.tensors import Parameters, Tensors
 
 __all__ = ["check_losses", "memory", "rows_at_a_time", "try_out"]
 

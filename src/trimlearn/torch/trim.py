@@ -18,21 +18,17 @@ from trimlearn.progress import watching
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict
 from trimlearn.robust.verdict import Verdict
-from trimlearn.torch.criterion import Criterion
+from trimlearn.torch.criterion import Criterion, try_examples
 from trimlearn.torch.data import Batch, NumberedExamples, examples_of
 from trimlearn.torch.doubts import doubt_of_flagged
 from trimlearn.torch.epochs import Epochs, Objective, seeded
-from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
-from trimlearn.torch.level import LossScale
-from trimlearn.torch.modes import training
-from trimlearn.torch.probe import try_examples
-from trimlearn.torch.recipe import LearnerRecipe
+from trimlearn.torch.recipe import LearnerRecipe, training
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, dtype_of, module_device
-from trimlearn.torch.stages import EpochPlan, EpochRecord, Stage, TrainingRun, still_falling
+from trimlearn.torch.stages import FOLDS, EpochPlan, EpochRecord, Halves, Stage, TrainingRun, still_falling
 from trimlearn.torch.targets import Labels
-from trimlearn.torch.trimming import TrimmedEpochs, judge_examples, warn_of_invalid, weight_set
+from trimlearn.torch.trimming import LossScale, TrimmedEpochs, judge_examples, warn_of_invalid, weight_set
 
 __all__ = ["trim"]
 
@@ -329,8 +325,7 @@ class _Fit:
 
     def _plan(self, weights: np.ndarray, objective: Objective) -> Callable[[int], EpochPlan]:
         """The same weights in all epochs."""
-        w = torch.as_tensor(self._spread(weights, 0.0), dtype=torch.float32, device=self.epochs.examples.device)
-        plan = EpochPlan(torch.as_tensor(self.rows[weights > 0]), w, objective)
+        plan = EpochPlan.of(self.epochs, self.rows, weights, objective)
         return lambda epoch: plan
 
     def _fit(self, run: TrainingRun, plan: Callable[[int], EpochPlan], arrays: dict[str, Tensor] | None = None) -> None:

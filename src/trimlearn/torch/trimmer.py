@@ -15,10 +15,9 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.smart.method import Record
-from trimlearn.torch.indices import check_indices
+from trimlearn.torch.indexed import check_indices
 from trimlearn.torch.processes import Pace, merged, same_everywhere
 from trimlearn.torch.quotas import Quotas
-from trimlearn.torch.spoilt import spoilt, without_gradient
 from trimlearn.torch.trial import check_losses
 
 __all__ = ["Trimmer"]
@@ -311,3 +310,50 @@ class Trimmer:
         objective = float(w[kept] @ f[kept]) / self.n
         moved = float((w - before).abs().sum()) / self.n
         self.history_.append(Record(self.w_steps, self.w_steps, objective, nan, moved, self._h, nan))
+
+
+def spoilt(total: Tensor) -> bool:
+    """Whether the gradient of ``total`` by some parameter is not finite. It costs a backward pass.
+
+    >>> x = torch.tensor([1.0, torch.nan])
+    >>> w = torch.ones(1, requires_grad=True)
+    >>> spoilt((w * x)[:1].sum()), spoilt((w * x[:1]).sum())
+    (True, False)
+    """
+    leaves = _leaves(total)
+    if not leaves:
+        return False
+    try:
+        slopes = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
+    except RuntimeError:  # a graph that can be walked once only, as compiled ones may be: nothing is known
+        return True
+    return not all(slope is None or bool(torch.isfinite(slope).all()) for slope in slopes)
+
+
+def without_gradient(total: Tensor) -> Tensor:
+    """The same number with gradients 0, which still reach every parameter: processes that train together wait for them.
+
+    >>> w = torch.ones(1, requires_grad=True)
+    >>> without_gradient((3 * w).sum()).backward()
+    >>> w.grad
+    tensor([0.])
+    """
+    value = total.detach()
+    for leaf in _leaves(total):
+        value = value + (torch.zeros_like(leaf) * leaf).sum().to(value.device, value.dtype)
+    return value
+
+
+def _leaves(total: Tensor) -> list[Tensor]:
+    """The tensors whose gradients a backward pass adds to."""
+    found, seen = [], set()
+    waiting: list[Any] = [total.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node.name() == "torch::autograd::AccumulateGrad":
+            found.append(node.variable)
+        waiting += [before for before, _ in node.next_functions]
+    return found

@@ -1,4 +1,10 @@
-"""Trimming by losses alone: w-steps that keep the smallest ones, h falling from all to what is wanted."""
+"""Trimming by losses alone: w-steps that keep the smallest ones, h falling from all to what is wanted.
+
+How many examples do not belong is told by losses of which nothing is known but that small is good. √(2 loss) of
+examples that no model has seen is read as a distance, of a law that is learnt from its smaller half: χ with k degrees
+of freedom, 1 for a residual and many for a picture put together again. A tail that goes on as the body begins is no
+contamination: it is extrapolated, and only what exceeds it is flagged (`trimlearn.robust.scale`).
+"""
 
 from __future__ import annotations
 
@@ -9,19 +15,25 @@ from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtri
 from torch import Tensor, nn
 
 from trimlearn._utils.warn import warn
 from trimlearn.robust.labels.verdict import MATERIAL, significant
+from trimlearn.robust.scale import Chi, judge, judge_at
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.halves import Halves, Planner
-from trimlearn.torch.level import LossScale, judge_losses
-from trimlearn.torch.stages import EpochPlan
+from trimlearn.torch.stages import EpochPlan, Halves, steady
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["TrimmedEpochs", "judge_examples", "warn_of_invalid", "weight_set"]
+__all__ = ["LossScale", "TrimmedEpochs", "judge_examples", "warn_of_invalid", "weight_set"]
 
+Floats = NDArray[np.float64]
+
+FREEDOM = (0.3, 1e4)  # degrees of freedom that are tried: a ratio of quartile to median from 0.03 to 0.995
+FAR = 1e-300  # the smallest tail that has a quantile: 37 standard deviations
 EVERY = 2  # epochs from one late w-step to the next: it takes a third of one
 FALLING = 0.5  # of the epochs, in which h falls to its target: then as many are left to settle
 # Standard errors, and the share, by which models must explain examples better. A tenth of the rows shifted makes it
@@ -32,6 +44,77 @@ SIGNIFICANT, SHARE = 4.0, 0.05
 CLEAR = 0.15  # a choice, between these 5 % and the half that a tenth of shifted rows makes
 APART = 1.5  # times the cut-off: half of an exponential tail ends at 1.2 times, and Cauchy's at 2
 HALF = 0.5  # of the examples that a wary model trusts: most are good, or nothing can be done
+
+
+def fitted_law(r: Floats) -> Chi:
+    """The χ whose lower quartile and median are to each other as those of r.
+
+    Bad rows make both of them quantiles of more of the good ones, and the law wider than it is: fewer rows are flagged.
+
+    >>> r = np.sqrt(np.random.default_rng(0).chisquare(5, 10_000))
+    >>> round(fitted_law(r).k)
+    5
+    """
+    low, middle = np.quantile(r, [0.25, 0.5])
+    ratio = float(low / middle) if middle > 0 else 0.0
+
+    def excess(log_k: float) -> float:
+        law = Chi(float(np.exp(log_k)))
+        return law.upper(0.75) / law.upper(0.5) - ratio
+
+    least, most = np.log(FREEDOM)
+    if excess(least) >= 0:
+        return Chi(FREEDOM[0])
+    return Chi(FREEDOM[1]) if excess(most) <= 0 else Chi(float(np.exp(brentq(excess, least, most))))
+
+
+@final
+@dataclass(frozen=True)
+class LossScale:
+    """What losses of good examples look like: √(2(f − least)) is ``scale`` times a distance that follows ``law``."""
+
+    law: Chi
+    scale: float
+    least: float
+
+    @classmethod
+    def of(cls, f: Floats) -> LossScale:
+        """Learnt from losses of which most are good; NaN counts as inf."""
+        f = np.where(np.isnan(f), np.inf, f)
+        least = min(0.0, float(f.min()))
+        r = np.sqrt(2 * (f - least))
+        law = fitted_law(r)
+        return cls(law, judge(r, len(r) // 2 + 1, law=law).scale, least)
+
+    def scores(self, f: Floats) -> Floats:
+        """Deviations of a normal law with the same tail, so that 3 is rare whatever the law is; larger is worse."""
+        f = np.where(np.isnan(f), np.inf, f)
+        t = np.sqrt(2 * np.maximum(f - self.least, 0.0)) / self.scale
+        beyond = np.maximum(np.asarray(self.law.survival(t), dtype=np.float64), FAR)
+        far = -ndtri(FAR / 2) * np.maximum(t / self.law.upper(FAR), 1.0)  # in order even where the tail has no number
+        return np.where(np.isinf(t), np.inf, np.where(beyond > FAR, np.maximum(-ndtri(beyond / 2), 0.0), far))
+
+
+def judge_losses(f: Floats) -> tuple[Verdict, LossScale]:
+    """Cut-off, inliers and the share of bad rows from losses out of sample, and what the scores are measured by.
+
+    >>> f = np.random.default_rng(0).normal(size=500) ** 2
+    >>> f[:50] += 400
+    >>> verdict, _ = judge_losses(f)
+    >>> bool(np.all(~verdict.inliers[:50])), round(verdict.contamination, 1)
+    (True, 0.1)
+    """
+    measure = LossScale.of(f)
+    scores = measure.scores(f)
+    found = judge_at(_two_sided(scores), 1.0, tails=True, strict=True)
+    return Verdict(measure.scale, found.cutoff, scores <= found.cutoff, found.contamination), measure
+
+
+def _two_sided(scores: Floats) -> Floats:
+    """Scores with signs, by turns from the largest on: tails are looked at side by side, and a loss has no side."""
+    signs = np.empty(len(scores))
+    signs[np.argsort(scores, kind="stable")] = np.where(np.arange(len(scores)) % 2, 1.0, -1.0)
+    return np.asarray(signs * scores)
 
 
 def weight_set(h: float, groups: np.ndarray | None) -> WeightSet:
@@ -56,7 +139,7 @@ class TrimmedEpochs:
         def at(epoch: int) -> EpochPlan:
             fallen = min(1.0, epoch / max(1, round(FALLING * self.count)))
             share = 1 - fallen * (1 - self.share)
-            return self._keeping(rows, self.step(module, rows, share) if share < 1 else np.ones(len(rows)))
+            return self._plan(rows, self.step(module, rows, share) if share < 1 else np.ones(len(rows)))
 
         return at
 
@@ -67,19 +150,16 @@ class TrimmedEpochs:
         def at(epoch: int) -> EpochPlan:
             if epoch in late:
                 w.copy_(torch.as_tensor(self.step(module, rows)))
-            return self._keeping(rows, w.numpy())
+            return self._plan(rows, w.numpy())
 
         return at
+
+    def _plan(self, rows: np.ndarray, weights: np.ndarray) -> EpochPlan:
+        return EpochPlan.of(self.epochs, rows, weights, self.objective)
 
     def step(self, module: nn.Module, rows: np.ndarray, share: float | None = None) -> np.ndarray:
         """The w-step: the losses of all rows in evaluation mode, and the weights that keep the smallest."""
         return self.weights(self.epochs.evaluate(module, torch.as_tensor(rows)).losses, rows, share)
-
-    def _keeping(self, rows: np.ndarray, weights: np.ndarray) -> EpochPlan:
-        examples, numbers = self.epochs.examples, torch.as_tensor(rows)
-        w = torch.zeros(examples.n, device=examples.device)
-        w[numbers.to(w.device)] = torch.as_tensor(weights, dtype=w.dtype, device=w.device)
-        return EpochPlan(numbers[torch.as_tensor(weights > 0)], w, self.objective)
 
     def weights(self, losses: np.ndarray, rows: np.ndarray, share: float | None = None) -> np.ndarray:
         """1 for the share of the rows with the smallest losses."""
@@ -112,7 +192,7 @@ def judge_examples(halves: Halves, objective: Objective) -> tuple[Verdict, LossS
     if not np.all(verdict.inliers):
         good = np.zeros(epochs.examples.n)
         good[halves.rows] = verdict.inliers
-        again = halves.evaluate(halves.train("judge {} of 2, of the good", _kept(epochs, objective, good))).losses
+        again = halves.evaluate(halves.train("judge {} of 2, of the good", steady(epochs, objective, good))).losses
         if gain := _gain(again, trusting):
             verdict, scale = judge_losses(again)
             if gain >= CLEAR or _apart(verdict, scale.scores(again)):
@@ -135,17 +215,6 @@ def _apart(verdict: Verdict, scores: np.ndarray) -> bool:
     """Whether most of the rows flagged are far beyond the cut-off, and not the end of a long tail."""
     off = ~verdict.inliers
     return bool(off.any()) and float(np.median(scores[off])) >= APART * verdict.cutoff
-
-
-def _kept(epochs: Epochs, objective: Objective, weights: np.ndarray) -> Planner:
-    """The rows of positive weight, in every epoch."""
-    w = torch.as_tensor(weights, dtype=torch.float32, device=epochs.examples.device)
-
-    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
-        plan = EpochPlan(torch.as_tensor(rows[weights[rows] > 0]), w, objective)
-        return lambda epoch: plan
-
-    return planner
 
 
 def _gain(f: np.ndarray, g: np.ndarray) -> float:

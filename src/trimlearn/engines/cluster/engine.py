@@ -51,8 +51,6 @@ class DaskEngine(ShardedEngine):
         What is known about x.
     centred : bool
         Whether the problem is put about the medians of a sample of rows, where it has an intercept.
-    opened : ExitStack, optional
-        What `close` ends.
 
     Attributes
     ----------
@@ -68,9 +66,8 @@ class DaskEngine(ShardedEngine):
         r2: Regularizer | None = None,
         *,
         centred: bool = True,
-        opened: ExitStack | None = None,
     ) -> None:
-        self._open = ExitStack() if opened is None else opened
+        self._open = ExitStack()  # what `close` ends
         sample = placed.sample(SAMPLE)
         self.given = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
         if centred and self.given.loss.intercept:

@@ -25,19 +25,13 @@ ELSEWHERE = "the rows of this loss lie on the workers of a cluster; ask its engi
 @final
 @dataclass(frozen=True, eq=False)
 class LossOf:
-    """A kind of loss and its options: everything but the rows.
-
-    classes: where t holds labels, those that stand for 0, 1, …
-    """
+    """A kind of loss and its options: everything but the rows."""
 
     kind: type[Loss]
     options: dict[str, Any] = field(default_factory=dict)
-    classes: np.ndarray | None = None
 
     def make(self, V: Any, t: Any) -> Loss:
         """The loss of these rows."""
-        if self.classes is not None:
-            t = np.searchsorted(self.classes, t)
         more = {"part": True} if self.kind is Logistic else {}
         return self.kind(V, t, **self.options | more)  # type: ignore[call-arg]
 

@@ -175,8 +175,14 @@ class Placed:
 
     def one_per_row(self, parts: Sequence[Any], dtype: Any) -> Any:
         """One number per row, from a future for each shard, or an array: lazy or not."""
-        sizes = [facts.n for facts in self.found]
-        return in_one_array(self.workers, parts, sizes, dtype, self.lazy, self.here)
+        if not self.lazy or self.here:
+            found = iter(self.workers.gather([part for part in parts if not isinstance(part, np.ndarray)]))
+            return self.spread(np.concatenate([p if isinstance(p, np.ndarray) else next(found) for p in parts]))
+        from dask import array, delayed  # type: ignore[attr-defined]
+
+        whole: Any = array  # untyped
+        lazily = [whole.from_delayed(delayed(p), (f.n,), dtype) for p, f in zip(parts, self.found, strict=True)]
+        return whole.concatenate(lazily)
 
     def gathered(self, task: Callable[..., Any], *args: Any) -> list[Any]:
         """task(block, *args) of every shard that has rows, here."""
@@ -185,7 +191,7 @@ class Placed:
 
     def mapped(self, task: Callable[..., ShardRows], *args: Any) -> Placed:
         """The blocks task(block, *args), on the workers."""
-        return self.holding(self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__))
+        return self.holding(self._placed(task, *args))
 
     def holding(self, blocks: list[Any]) -> Placed:
         """Other blocks on the same workers."""
@@ -194,8 +200,10 @@ class Placed:
 
     def column(self, dtype: Any, task: Callable[..., np.ndarray], *args: Any) -> Any:
         """task(block, *args), one entry per row, of all rows: lazy or not."""
-        parts = self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
-        return self.one_per_row(parts, dtype)
+        return self.one_per_row(self._placed(task, *args), dtype)
+
+    def _placed(self, task: Callable[..., Any], *args: Any) -> list[Any]:
+        return self.workers.place(task, [(block, *args) for block in self.blocks], task.__name__)
 
     def spread(self, values: np.ndarray) -> Any:
         """One entry per row that is known here already: lazy or not."""
@@ -256,25 +264,6 @@ def _some(block: ShardRows, rows: np.ndarray, times: np.ndarray, lo: int) -> Sha
 def _picked(task: Any, block: ShardRows, args: tuple[Any, ...], rows: np.ndarray, lo: int) -> np.ndarray:
     """The entries of those rows that are here."""
     return np.asarray(task(block, *args)[rows[(rows >= lo) & (rows < lo + len(block.t))] - lo])
-
-
-def in_one_array(
-    workers: Workers, parts: Sequence[Any], sizes: Sequence[int], dtype: Any, lazy: bool, here: bool
-) -> Any:
-    """One number per row from parts, futures among them: a Dask array on the workers or here, or a NumPy array."""
-    if here or not lazy:
-        found = iter(workers.gather([part for part in parts if not isinstance(part, np.ndarray)]))
-        parts = [part if isinstance(part, np.ndarray) else next(found) for part in parts]
-    if not lazy:
-        return np.concatenate(parts)
-    from dask import array, delayed  # type: ignore[attr-defined]
-
-    whole: Any = array  # untyped
-    if here:
-        return whole.from_array(np.concatenate(parts), chunks=(tuple(sizes),))
-    return whole.concatenate(
-        [whole.from_delayed(delayed(part), (n,), dtype) for part, n in zip(parts, sizes, strict=True)]
-    )
 
 
 def save_rows(folder: Path, V: Any, t: np.ndarray, s: np.ndarray | None) -> None:

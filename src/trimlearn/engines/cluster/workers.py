@@ -90,15 +90,9 @@ class Workers:
 
     def ask(self, shards: Sequence[Any], asked: tuple[Any, ...], say: Say) -> Reply:
         """The sum of `answer` over shards: one task for each, and a tree of sums where there are many."""
-        stem, k = f"{self.name}-{asked[3].__name__}", next(self._rounds)
         question = dumps(asked)
-        futures = [
-            self.client.submit(
-                reply_to, shard, question, key=(stem, k, i), workers=[self._home(i)], allow_other_workers=True
-            )
-            for i, shard in enumerate(shards)
-        ]
-        leaves, level = futures, 0
+        leaves = futures = self.place(reply_to, [(shard, question) for shard in shards], asked[3].__name__)
+        k, level = next(self._rounds), 0
         while len(futures) > FAN:
             level += 1
             groups = [futures[i : i + FAN] for i in range(0, len(futures), FAN)]

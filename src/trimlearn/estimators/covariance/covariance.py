@@ -13,7 +13,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, ROUNDS, TrimmedScatterFit, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, TrimmedScatterFit, fit_trimmed, readmitted
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -21,7 +21,6 @@ from trimlearn.robust.scatter.categories import without_scatter
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
 from trimlearn.robust.scatter.mcd import concentrate, mcd
-from trimlearn.robust.verdict import readmit
 
 __all__ = ["TrimmedCovariance"]
 
@@ -234,11 +233,7 @@ def _beyond_chance(criterion: _Determinant, found: TrimmedScatterFit[ScatterFit]
     again = strict.refit(last.model.w, last.model, found.h)
     if again is None or np.array_equal(again.verdict.inliers, last.verdict.inliers):
         return found
-
-    def refit(rows: np.ndarray, last: JudgedScatter[ScatterFit]) -> JudgedScatter[ScatterFit] | None:
-        return strict.refit(last.weights, last.model, found.h)
-
-    return replace(found, final=readmit(again, again.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0])
+    return replace(found, final=readmitted(strict, again, found.h))
 
 
 def _named(features: np.ndarray, names: Any) -> str:

@@ -11,7 +11,7 @@ from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "ROUNDS", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed"]
+__all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed", "readmitted"]
 
 Model = TypeVar("Model")
 
@@ -66,10 +66,13 @@ def fit_trimmed(
         kept = max(kept, min(shape[0] * (1.0 - trimmed.verdict.contamination), criterion.weight(trimmed.weights)))
         raw = criterion.concentrate(raw, kept)
         trimmed = criterion.judge(raw, kept)
+    return TrimmedScatterFit(raw, kept, trimmed, readmitted(criterion, trimmed, kept) if reweight else trimmed)
+
+
+def readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
+    """The fit to the rows that a fit explains, and every row by it, until these are the same; at least h being good."""
 
     def refit(rows: np.ndarray, last: JudgedScatter[Model]) -> JudgedScatter[Model] | None:
-        return criterion.refit(last.weights, last.model, kept)
+        return criterion.refit(last.weights, last.model, h)
 
-    rounds = ROUNDS if reweight else 0
-    explained, _, _ = readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, rounds)
-    return TrimmedScatterFit(raw, kept, trimmed, explained)
+    return readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0]

@@ -24,7 +24,7 @@ from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
 from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.crossfit import JudgedLabels
-from trimlearn.robust.labels.noise import LabelNoise, two_columns
+from trimlearn.robust.labels.noise import two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.streams import Dataset
 
@@ -109,9 +109,7 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, Trimmed):  # type: ignor
 
     def _verdict_on(self, data: Examples) -> LabelVerdict:
         """On rows that were not fitted: by the final model, as sure of itself as it is, and the noise found."""
-        K, noise = len(self.classes_), self._judged.verdict.noise
-        as_it_is = LabelNoise(noise.T, np.ones(1), np.zeros(K), noise.epsilon, noise.floor)
-        return LabelVerdict(as_it_is, [self._linear(data.X)], data.t, np.ones(data.n))
+        return LabelVerdict(self._judged.verdict.noise.as_it_is, [self._linear(data.X)], data.t, np.ones(data.n))
 
     def _scores(self, data: Examples) -> np.ndarray:
         return self._verdict_on(data).scores

@@ -16,10 +16,10 @@ from trimlearn.estimators.linear.data import Distinct, Examples, check_examples,
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
-from trimlearn.estimators.linear.on_dask_glm import fit_glm_on_dask
+from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
-from trimlearn.estimators.linear.streamed_glm import fit_glm_stream
+from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.fitted import Fitted

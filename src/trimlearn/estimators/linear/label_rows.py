@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self, final
+from typing import Any, Self, final
 
 import numpy as np
 from scipy.special import expit
 
-from trimlearn._utils.threads import each, total
+from trimlearn._utils.threads import each, filled, total
 from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["LabelJudge", "LabelledRows", "Labels", "label_pieces"]
+__all__ = ["LabelJudge", "LabelledRows", "label_pieces"]
 
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
@@ -48,21 +48,14 @@ class LabelJudge:
         return calibrated(self.noise, [two_columns(z), *self.flexible.predictions(X)]).astype(np.float32)
 
 
-class Labels(Protocol):
-    """The labels of all rows."""
-
-    def codes(self, at: slice) -> np.ndarray:
-        """The numbers of the classes of some rows."""
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class LabelledRows:
-    """Rows X with labels of K classes and sample weights s, None where every row counts once. z: an opinion of them
-    that is held, in place of that of any judge."""
+    """Rows X with the numbers of their classes, of which there are K, and sample weights s, None where every row counts
+    once. z: an opinion of them that is held, in place of that of any judge."""
 
     X: Any
-    labels: Labels
+    codes: np.ndarray
     K: int
     s: np.ndarray | None = None
     z: np.ndarray | None = None
@@ -75,18 +68,13 @@ class LabelledRows:
     def holding(self, judge: LabelJudge) -> LabelledRows:
         """The same, with the judge's opinion held."""
         z = np.empty((self.n, 1 if self.K == 2 else self.K), self.X.dtype if judge.flexible is None else np.float32)
-
-        def note(at: slice) -> None:
-            z[at] = judge.opinion(self.X[at])
-
-        each(note, label_pieces(self.n))
-        return replace(self, z=z)
+        return replace(self, z=filled(z, lambda at: judge.opinion(self.X[at]), label_pieces(self.n)))
 
     def counted(self, judge: LabelJudge, noise: LabelNoise) -> np.ndarray:
         """How many rows of each class have each label, (K, K)."""
 
         def count(at: slice) -> np.ndarray:
-            P, codes = self._classes(judge, noise, at), self.labels.codes(at)
+            P, codes = self._classes(judge, noise, at), self._codes(at)
             P = P if self.s is None else P * self.s[at, None]
             return np.stack([np.bincount(codes, column, self.K) for column in P.T])
 
@@ -96,11 +84,7 @@ class LabelledRows:
         """What the labels should have been, as a loss takes it: P(class | x, label), (n, K); of two classes that of the
         second, (n,)."""
         P = np.empty((self.n, 1 if self.K == 2 else self.K), self.X.dtype)
-
-        def note(at: slice) -> None:
-            P[at] = self._classes(judge, noise, at)[:, -P.shape[1] :]
-
-        each(note, label_pieces(self.n))
+        filled(P, lambda at: self._classes(judge, noise, at)[:, -P.shape[1] :], label_pieces(self.n))
         return P[:, 0] if self.K == 2 else P
 
     def scored(self, judge: LabelJudge, noise: LabelNoise) -> tuple[np.ndarray, np.ndarray]:
@@ -109,15 +93,23 @@ class LabelledRows:
         suggested = np.empty(self.n, np.int8 if self.K <= np.iinfo(np.int8).max else np.int32)
 
         def note(at: slice) -> None:
-            scores[at], suggested[at] = _scored(self._opinion(judge, at), self.labels.codes(at), noise)
+            scores[at], suggested[at] = _scored(self._opinion(judge, at), self._codes(at), noise)
 
         each(note, label_pieces(self.n))
         return scores, suggested
 
+    def scores(self, judge: LabelJudge, noise: LabelNoise) -> np.ndarray:
+        """The log-odds that labels are wrong."""
+        return self.scored(judge, noise)[0]
+
+    def suggested(self, judge: LabelJudge, noise: LabelNoise, names: np.ndarray) -> np.ndarray:
+        """The names of the classes suggested."""
+        return np.asarray(names[self.scored(judge, noise)[1]])
+
     def verdict(self, judge: LabelJudge, noise: LabelNoise) -> LabelVerdict:
         """On all of them."""
         every = label_pieces(self.n)
-        codes = np.concatenate([self.labels.codes(at) for at in every])
+        codes = self._codes(slice(None))
         z = np.concatenate([self._opinion(judge, at) for at in every])
         return LabelVerdict(noise, [two_columns(z)], codes, np.ones(self.n) if self.s is None else self.s)
 
@@ -125,15 +117,18 @@ class LabelledRows:
         """How much of each label is kept by the weights w."""
         found = np.zeros(self.K)
         for at in label_pieces(self.n):
-            found += np.bincount(self.labels.codes(at), w[at] if self.s is None else w[at] * self.s[at], self.K)
+            found += np.bincount(self._codes(at), w[at] if self.s is None else w[at] * self.s[at], self.K)
         return found
+
+    def _codes(self, at: slice) -> np.ndarray:
+        return self.codes[at].astype(np.int64, copy=False)
 
     def _opinion(self, judge: LabelJudge, at: slice) -> np.ndarray:
         return judge.opinion(self.X[at]) if self.z is None else self.z[at]
 
     def _classes(self, judge: LabelJudge, noise: LabelNoise, at: slice) -> np.ndarray:
         """P(class | x, label) of some rows, (m, K)."""
-        z, codes = self._opinion(judge, at), self.labels.codes(at)
+        z, codes = self._opinion(judge, at), self._codes(at)
         if self.K > 2:
             return LabelVerdict(noise, [two_columns(z)], codes, np.ones(len(codes))).classes
         wrong, right = _joint(z, codes, noise)

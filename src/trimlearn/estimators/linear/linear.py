@@ -16,11 +16,11 @@ from trimlearn.estimators.inputs import check_numbers, lies_elsewhere
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, from_elsewhere
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
-from trimlearn.estimators.linear.on_dask import fit_linear_on_dask
+from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
-from trimlearn.estimators.linear.streamed import fit_linear_stream
+from trimlearn.estimators.linear.streamed_regression import fit_linear_stream
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.families import family

@@ -17,7 +17,7 @@ from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["check_sampled", "fit_many_labels"]
+__all__ = ["check_classes", "check_sampled", "fit_many_labels"]
 
 HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB in float32
 # Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
@@ -28,6 +28,14 @@ OTHERS = 0.8  # of the rows of a sample, that each of its judges is fitted to: f
 # rightly with 100, 96.7 % with 1 and 91.8 % with C itself.
 SURE = 100.0
 BOTH = 3  # by definition: the linear model, a forest and the neighbours, beyond which boosting is one of the models
+
+
+def check_classes(classes: np.ndarray, most: float) -> None:
+    """ValueError where there is one class only, or where they are numbers: more than ``most`` that are not whole."""
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {classes[0]}; a classifier needs two at least.")
+    if classes.dtype.kind == "f" and len(classes) > most:
+        raise ValueError("y holds numbers, not labels: use TrimmedLinearRegression, or round them first.")
 
 
 def check_sampled(known: Any, classes: np.ndarray) -> None:
@@ -55,7 +63,7 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     model._bounds = known._bounds
     if not plain and fits_in_memory(fits.n, fits.p):
         fits.draw_in()
-    noise, start = _as_it_is(verdict.noise), known._x
+    noise, start = verdict.noise.as_it_is, known._x
     if not verdict.clean:
         known = fits.judge(noise, _judge_ridge(fits))
     flexible = _flexible(fits, known, noise)
@@ -88,11 +96,6 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     model.threshold_ = cut if h is None else max(0.0, fits.quantile(judge, noise, share))
     fits.publish(judge, noise)
     return judge, noise
-
-
-def _as_it_is(noise: LabelNoise) -> LabelNoise:
-    """The same for predictions of a model that is as sure of itself as it is."""
-    return LabelNoise(noise.T, np.ones(1), np.zeros(len(noise.T)), noise.epsilon, noise.floor)
 
 
 def _judge_ridge(fits: LabelFits) -> float:

@@ -1,216 +1,216 @@
-"""Regressions that have no closed form, of rows on a cluster: generalised linear models, robust losses, and penalties
-that select columns; by a sample of the rows, then by all."""
+"""Regressions of rows on a cluster that have no closed form: families, robust losses, penalties that select columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol, final
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
-from trimlearn.engines.cluster.losses import LossOf
+from trimlearn.engines.cluster.engine import DaskEngine
+from trimlearn.engines.cluster.losses import LossOf, loss_of
 from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
 from trimlearn.engines.cluster.rows import Placed, ShardRows
-from trimlearn.estimators.linear.doubts import warn_of_exact_fit
-from trimlearn.estimators.linear.on_dask_fits import solved_on_dask
+from trimlearn.estimators.linear.data import Examples
+from trimlearn.estimators.linear.many_regression import (
+    ErrorLaw,
+    ExplainedRows,
+    RegressionRows,
+    explained_weights,
+    fit_regression,
+    publish_regression,
+    refuse_labels,
+)
 from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit
-from trimlearn.inference.families import Family
-from trimlearn.inference.probability import row_probabilities
+from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
+from trimlearn.estimators.streamed import refuse_choice
+from trimlearn.inference.families import Family, family
+from trimlearn.losses import LeastSquares
 from trimlearn.progress import stage
-from trimlearn.robust.regression.streamed_mm import all_of_them
-from trimlearn.robust.scale import judge, raw_scale
-from trimlearn.robust.verdict import Verdict
+from trimlearn.regularizers import Regularizer
+from trimlearn.robust.regression.streamed_rows import Summary
+from trimlearn.smart import alternating, svrg
+from trimlearn.smart.method import Method
+from trimlearn.smart.sizes import FEW
+from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["ErrorLaw", "RegressionRows", "publish_on_dask", "tallied"]
+__all__ = ["fit_glm_on_dask", "fit_sparse_on_dask", "solved_from", "solved_on_dask"]
 
-ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
-SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
-TINY = 1e-300  # stands for p-values of 0: the smallest power of ten whose inverse is finite, and some room
+ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
+PASSES, TOL = 200.0, 1e-7  # limits on time where Newton's steps converge quadratically: ten or twenty passes are made
 
 
-class ErrorLaw(Protocol):
-    """How targets spread about what a linear model predicts."""
+def solved_on_dask(
+    model: Any, placed: Placed, loss: LossOf, r1: WeightSet, r2: Regularizer | None, x: Array, seed: int
+) -> LinearFit:
+    """The fit of this loss to the rows, with weights in r1 and the penalty r2, from x. Warns where it stopped short."""
+    engine = DaskEngine(placed, loss, r1, r2)
+    few = x.size <= FEW
+    method = model.method or (alternating(inner="newton") if few else svrg(b=engine.batch_size()))
+    x0 = engine.given.carried(np.asarray(x, engine.problem.loss.like.dtype), engine.problem)
+    fit = solved_from(model, engine, method, x0, seed, *((PASSES, TOL) if few else (ENOUGH, 1e-3)))
+    engine.close()
+    return replace(fit, x=engine.problem.carried(fit.x, engine.given))
 
-    @property
-    def family(self) -> Family:
-        """The law of one target."""
 
-    def residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Residuals, signed, that are about normal where the model holds."""
+def solved_from(
+    model: Any,
+    engine: DaskEngine,
+    method: Method,
+    x0: Array,
+    seed: int,
+    passes: float,
+    tol: float,
+    exact: float = -inf,
+) -> LinearFit:
+    """The solution of the engine's problem from x0, with passes and tol where the model leaves them open. exact: a
+    value of F up to which the fit is exact. Warns where it stopped short."""
+    found = solve(
+        engine.problem,
+        method,
+        x0=x0,
+        engine=engine,
+        max_passes=passes if model.max_passes is None else model.max_passes,
+        tol=tol if model.tol is None else model.tol,
+        seed=seed,
+        callback=lambda record: record.objective <= exact,
+    )
+    fit = LinearFit(found.x, found.w, found.objective, found.history, found.status)
+    Solver(type(model).__name__, method, model.max_passes, model.tol, seed, exact=exact).warn_if_short(fit)
+    return fit
+
+
+def fit_glm_on_dask(model: Any, X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit ``model`` to rows on a cluster: as `fit_glm_stream` does, but that each worker holds its rows."""
+    refuse_choice(model)
+    with placed_rows(X, y, sample_weight) as placed:
+        found = by_sample(model, X, placed)
+        if found is not None:
+            refuse_labels(model, np.asarray(found.sample.t))
+            fit_regression(*_rows(model, found), found.h)
+
+
+def _rows(model: Any, found: SampledFit) -> tuple[DaskRegression, Any, list[Array]]:
+    """All rows, their law, and where to start. The unit of a robust loss is the scale of least trimmed squares, from
+    those of the sample, and these are a start too: as for arrays."""
+    placed, known, law = found.placed, found.known, model._law
+    q, options = placed.p + bool(model.fit_intercept), {"intercept": bool(model.fit_intercept)}
+    about = q, law.floor(np.asarray(found.sample.t)), found.seed
+    starts, model._unit = [known._x], known._unit
+    if not law.is_family:
+        squares = DaskRegression(model, placed, law, LossOf(LeastSquares, options), *about, penalised=False)
+        starts.append(squares.trimmed(known._start, squares.half).x)
+        unit = squares.judged(starts[-1], squares.half).scale
+        model._unit = unit if unit > squares.floor else 1.0  # an exact fit: any will do
+    some = Examples(np.zeros((1, placed.p)), np.ones(1))
+    loss = loss_of(law.make(some, model._unit, model.fit_intercept))
+    return DaskRegression(model, placed, law, LossOf(loss.kind, {**loss.options, **options}), *about), law, starts
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class FittedJudge:
-    """A fitted model, as workers get it: they judge rows by it."""
+class DaskRegression(RegressionRows):
+    """Rows on the workers of a cluster. penalised: whether the model's penalty is laid on its coefficients."""
 
-    coef: np.ndarray
-    intercept: float
-    law: ErrorLaw
-
-    def residuals(self, block: ShardRows) -> np.ndarray:
-        """Of the rows of a block."""
-        return np.asarray(self.law.residuals(block.t, self._linear(block)), dtype=np.float64)
-
-    def p_values(self, block: ShardRows, scale: float) -> np.ndarray:
-        """Of the rows of a block, by the law itself."""
-        mean = self.law.family.mean(self._linear(block).astype(np.float64))
-        return np.asarray(self.law.family.p_values(block.t.astype(np.float64), mean, scale))
-
-    def _linear(self, block: ShardRows) -> np.ndarray:
-        return np.asarray(block.V @ self.coef + self.intercept)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class RegressionRows:
-    """All rows, and what a model says of them. q: coefficients that count as fitted; floor: the smallest scale to
-    believe in; penalised: whether the model's penalty is laid on its coefficients."""
-
-    model: Any
-    placed: Placed
-    law: ErrorLaw
-    loss: LossOf
-    q: int
-    floor: float
-    seed: int
-    penalised: bool = True
-
-    @property
-    def half(self) -> float:
-        """The fewest rows that can be the majority."""
-        return float(min(self.placed.mass, (self.placed.mass + self.q + 1) // 2))
-
-    @property
-    def exact(self) -> bool:
-        """Whether residuals are looked at as they are."""
-        return self.placed.n <= EXACT
-
-    def judge(self, x: Array) -> FittedJudge:
-        """The model x."""
-        coef, intercept = self.model._parts(np.asarray(x, np.float64))
-        return FittedJudge(coef, intercept, self.law)
-
-    def summary(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
-        """Values that stand for the residuals, and how many rows each stands for."""
-        return tallied(self.placed, "residuals", _residual_tally, self.judge(x), self.exact)
-
-    def judged(self, x: Array, h: float) -> Verdict:
-        """The verdict on all rows by the model x, of which h are trusted."""
-        values, counts = self.summary(x)
-        intercept = bool(self.model.fit_intercept)
-        found = judge(values, min(h, float(counts.sum())), self.q, counts, intercept=intercept, floor=self.floor)
-        return all_of_them(found, found.scale, lambda value, _: edge(value, self.exact))
+    def __init__(
+        self,
+        model: Any,
+        placed: Placed,
+        law: ErrorLaw,
+        loss: LossOf,
+        q: int,
+        floor: float,
+        seed: int,
+        penalised: bool = True,
+    ) -> None:
+        super().__init__(model, law, placed.mass, q, floor, unit=1.0)
+        self.placed, self.loss, self.seed = placed, loss, seed
+        self.penalised, self.exact = penalised and model.penalty is not None, placed.n <= EXACT
 
     def trimmed(self, x: Array, h: float) -> LinearFit:
-        """The trimmed fit that keeps h, from x."""
-        stage(f"trimmed fit, keeping {h:.0f} of {self.placed.mass:.0f} rows")
-        return self._solved(self.placed, CappedSimplex(h), h / self.placed.mass, x)
+        stage(f"trimmed fit, keeping {h:.0f} of {self.mass:.0f} rows")
+        return self._solved(self.placed, CappedSimplex(h), h / self.mass, x)
 
-    def explained(self, x: Array, verdict: Verdict, h: float) -> tuple[Array, Verdict, ExplainedRows]:
-        """The model of the rows that x explains by the verdict, and those that this explains, until these are about
-        the same; with the verdict by it, and the rows it was fitted to."""
-        for _ in range(ROUNDS):
-            kept = ExplainedRows(self.judge(x), verdict.cutoff * verdict.scale)
-            rows = self.placed.mapped(_explained, kept)
-            stage(f"fit to the {rows.mass:.0f} rows explained")
-            x = self._solved(rows, AllOnes(), 1.0, x).x
-            verdict = self.judged(x, h)
-            if abs(verdict.cutoff * verdict.scale - kept.cut) <= SAME * kept.cut:
-                break
-        return x, verdict, kept
+    def refitted(self, x: Array, kept: ExplainedRows) -> Array:
+        rows = self.placed.mapped(_explained, kept)
+        stage(f"fit to the {rows.mass:.0f} rows explained")
+        return self._solved(rows, AllOnes(), 1.0, x).x
+
+    def total(self, task: Callable[..., float], *args: Any) -> float:
+        (found,) = remembered(task.__name__, lambda: (np.array(sum(self.placed.gathered(task, *args))),))
+        return float(found)
+
+    def column(self, task: Callable[..., np.ndarray], *args: Any) -> Any:
+        return self.placed.column(np.float64, task, *args)
+
+    def tally(self, unit: float, task: Callable[..., np.ndarray], *args: Any) -> Summary:
+        def answer() -> Summary:
+            found, *more = self.placed.gathered(_tallied, task, self.exact, *args)
+            for other in more:
+                found = found + other
+            return found.values, found.counts
+
+        values, counts = remembered(task.__name__, answer)
+        return values, counts
+
+    def edge(self, value: float, unit: float) -> float:
+        return edge(value, self.exact)
 
     def _solved(self, placed: Placed, r1: WeightSet, scale: float, x: Array) -> LinearFit:
-        model, r2 = self.model, None
-        if self.penalised and model.penalty is not None:
-            r2 = make_penalty(model.penalty, model.alpha, model.l1_ratio, scale)
+        model = self.model
+        r2 = make_penalty(model.penalty, model.alpha, model.l1_ratio, scale) if self.penalised else None
         return solved_on_dask(model, placed, self.loss, r1, r2, x, self.seed)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class ExplainedRows:
-    """The rows whose residuals by a model are at most ``cut``."""
-
-    judge: FittedJudge
-    cut: float
-
-    def weights(self, block: ShardRows) -> np.ndarray:
-        """1 for each of them in a block, 0 for the others."""
-        return np.asarray(np.abs(self.judge.residuals(block)) <= self.cut, dtype=np.float64)
-
-
-def tallied(placed: Placed, name: str, task: Callable[..., Tally], *args: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The sum of the tallies of all blocks: its values and counts."""
-
-    def answer() -> tuple[np.ndarray, np.ndarray]:
-        found, *more = placed.gathered(task, *args)
-        for other in more:
-            found = found + other
-        return found.values, found.counts
-
-    values, counts = remembered(name, answer)
-    return values, counts
-
-
-def publish_on_dask(
-    rows: RegressionRows,
-    raw: LinearFit,
-    keep: float,
-    x: Array,
-    final: Verdict,
-    share: float,
-    kept: ExplainedRows | None,
-) -> None:
-    """Set what all regressions have. raw: the trimmed fit, which kept ``keep``; x, final: the last one and the verdict
-    by it; share: of bad rows; kept: the rows that x was fitted to, None for those of the trimmed fit."""
-    model, placed = rows.model, rows.placed
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
-    model.n_iter_, model.raw_weights_ = max(1, len(raw.history) - 1), raw.w
-    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x)
-    values, counts = rows.summary(raw.x)
-    model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
-    model.coef_, model.intercept_ = model._parts(x)
-    model.scale_, model.threshold_, model.contamination_ = final.scale, final.cutoff, share
-    by = rows.judge(x)
-    values, counts = tallied(placed, "p-values", _p_value_tally, by, final.scale, rows.exact)
-    chance = row_probabilities(np.minimum(1.0, np.exp(values)), counts)
-    model.outlier_scores_ = placed.column(np.float64, _scores, by, final.scale)
-    model.outlier_probability_ = placed.column(np.float64, _chances, by, final.scale, values, chance)
-    model.weights_ = raw.w if kept is None else placed.column(np.float64, _weights, kept)
-    if rows.law.family.dispersed and final.scale <= rows.floor:
-        warn_of_exact_fit(np.asarray(model.weights_))
-
-
-def _residual_tally(block: ShardRows, judge: FittedJudge, exact: bool) -> Tally:
-    return tally_of(judge.residuals(block), block.s, exact)
-
-
-def _p_value_tally(block: ShardRows, judge: FittedJudge, scale: float, exact: bool) -> Tally:
-    return tally_of(_log_p(block, judge, scale), block.s, exact)
-
-
-def _log_p(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
-    return np.asarray(np.log(np.maximum(judge.p_values(block, scale), TINY)))
 
 
 def _explained(block: ShardRows, kept: ExplainedRows) -> ShardRows:
     """The same rows, of which those that are not explained count for nothing."""
-    return block.weighed(kept.weights(block))
+    return block.weighed(explained_weights(block, kept))
 
 
-def _scores(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
-    return np.asarray(np.abs(judge.residuals(block)) / scale)
+def _tallied(block: ShardRows, task: Callable[..., np.ndarray], exact: bool, *args: Any) -> Tally:
+    return tally_of(task(block, *args), block.s, exact)
 
 
-def _chances(block: ShardRows, judge: FittedJudge, scale: float, values: np.ndarray, chance: np.ndarray) -> np.ndarray:
-    return np.asarray(np.interp(_log_p(block, judge, scale), values, chance))
+@final
+@dataclass(frozen=True)
+class NormalErrors:
+    """Errors about a linear model."""
+
+    @property
+    def family(self) -> Family:
+        return family("normal")
+
+    def residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """t − z."""
+        return np.asarray(t - z)
 
 
-def _weights(block: ShardRows, kept: ExplainedRows) -> np.ndarray:
-    return kept.weights(block)
+def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, floor: float, seed: int) -> None:
+    """Fit the model as `trimlearn.estimators.linear.sparse.fit_sparse` does, from the fit to a sample.
+
+    In memory rows are judged by models that have not seen them, as `trimlearn.robust.regression.sparse` says, because a
+    fit to few rows passes too near to those it was made for. There are many more rows than columns here, of which a
+    model that has seen them says the same.
+    """
+    loss = LossOf(LeastSquares, {"intercept": bool(model.fit_intercept)})
+    rows = DaskRegression(model, placed, NormalErrors(), loss, 0, floor, seed)
+    half = float(min(placed.mass, (placed.mass + 1 + bool(model.fit_intercept)) // 2))
+    if h is None:  # the rows that are explained, then the trimmed fit that keeps as many as are good
+        x = np.append(known.coef_, known.intercept_) if model.fit_intercept else known.coef_
+        x, verdict, kept = rows.explained(x, rows.judged(x, half), half)
+        keep = max(half, placed.mass * (1 - verdict.contamination))
+        raw = rows.trimmed(x, keep)
+    else:
+        keep, raw = h, rows.trimmed(known._x, h)
+        x, verdict, kept = rows.explained(raw.x, rows.judged(raw.x, h), h)
+    share = verdict.contamination if h is None else 1 - h / placed.mass
+    model._noise, model._bread = None, 1.0
+    if not model.reweight:
+        publish_regression(rows, raw, keep, raw.x, rows.judged(raw.x, half), share, None)
+        return
+    publish_regression(rows, raw, keep, x, rows.judged(x, half), share, kept)

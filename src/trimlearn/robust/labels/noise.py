@@ -82,6 +82,11 @@ class LabelNoise:
         """T, no error quite impossible."""
         return np.asarray((1 - BACKGROUND) * self.T + BACKGROUND / len(self.T))
 
+    @property
+    def as_it_is(self) -> LabelNoise:
+        """The same for predictions of one model that is as sure of itself as it is."""
+        return replace(self, temperatures=np.ones(1), bias=np.zeros(len(self.T)))
+
     def log_probabilities(self, predictions: Predictions) -> Floats:
         """log p, calibrated: of the classes before labels went wrong."""
         return to_numpy(self._log_p(predictions))

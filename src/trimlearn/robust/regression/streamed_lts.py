@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf
+from math import inf
 from typing import final
 
 import numpy as np
 
-from trimlearn._utils.digits import kth_by_digits
+from trimlearn._utils.threads import filled
 from trimlearn.losses.exact import solve_symmetric
-from trimlearn.robust.regression.streamed_rows import PIECE, StreamedRows, Vector
-from trimlearn.robust.streamed import kept_share
+from trimlearn.robust.regression.streamed_rows import StreamedRows, Vector
+from trimlearn.robust.streamed import ThresholdWeights, pieces_of, trimming
 from trimlearn.weights.simplex import snap_h
 
 __all__ = ["Concentrated", "concentrated"]
@@ -25,24 +25,16 @@ MOST = 0.95  # of the curvature that such rows may take away: a step is twenty t
 @final
 @dataclass(frozen=True)
 class Concentrated:
-    """A trimmed fit: coefficients u, residuals r, and the threshold |r| up to which rows are kept, those at it in part.
-
-    objectives: F after each step.
-    """
+    """A trimmed fit: coefficients u, residuals r, the weights of these, and F after each step."""
 
     u: np.ndarray
     r: Vector
-    threshold: float
-    share: float
+    kept: ThresholdWeights
     objectives: list[float]
 
     def weights(self) -> Vector:
-        """w: 1 below the threshold, the share that is left at it, 0 beyond."""
-        w: Vector = np.empty_like(self.r)
-        for start in range(0, len(w), 1 << 20):
-            at = slice(start, start + (1 << 20))
-            w[at] = kept_share(self.r[at], self.threshold, self.share)
-        return np.asarray(w)
+        """w of all rows."""
+        return filled(np.empty_like(self.r), lambda at: self.kept.of(self.r[at]), pieces_of(len(self.r)))
 
 
 def concentrated(rows: StreamedRows, u: np.ndarray, h: float) -> Concentrated:
@@ -59,23 +51,20 @@ def concentrated(rows: StreamedRows, u: np.ndarray, h: float) -> Concentrated:
     longer, G = True, None
     for _ in range(STEPS):
         r = rows.residuals(u)
-        theta, share, value, near = _trim(r, h)
-        value += 0.5 * float(rows.penalty @ u**2) / rows.n
+        kept = trimming(r, h, _half_square)
+        value = kept.value + 0.5 * float(rows.penalty @ u**2) / rows.n
         if value > best[0] * (1 + SETTLED) and longer:  # back, with the plain step
             u, longer = best[1] + best[2], False
             continue
 
-        def weigh(a: Vector, theta: float = theta, share: float = share) -> Vector:
-            return kept_share(a, theta, share)
-
         objectives.append(value)
-        found = Concentrated(u, r, theta, share, objectives)
+        found = Concentrated(u, r, kept, objectives)
         if not value < best[0] * (1 - SETTLED):
             break
-        G = rows.curvature(weigh, r) if G is None else G  # that of other rows, as many, is about the same
-        g = rows.slope(weigh, r, u)
+        G = rows.curvature(kept.of, r) if G is None else G  # that of other rows, as many, is about the same
+        g = rows.slope(kept.of, r, u)
         step = solve_symmetric(G, g[:, None])[:, 0]
-        rho = min(MOST, near / (2 * NEAR) / h) if theta > 0 else 0.0
+        rho = min(MOST, _near(r, kept.threshold) / (2 * NEAR) / h)
         if not 0.5 * float(g @ step) / rows.n / (1 - rho) > SETTLED * value:
             break
         best = (value, u, step)
@@ -83,17 +72,11 @@ def concentrated(rows: StreamedRows, u: np.ndarray, h: float) -> Concentrated:
     return found
 
 
-def _trim(r: Vector, h: float) -> tuple[float, float, float, float]:
-    """θ with |r| ≤ θ for h of the rows, the share of those at it, 1/n Σ wᵢ½rᵢ², and how many lie within 5 % of θ."""
-    theta = kth_by_digits(r, ceil(h) - 1)
-    below = tied = near = 0
-    energy = 0.0
-    for start in range(0, len(r), PIECE):
-        a = np.abs(r[start : start + PIECE])
-        inside = a < theta
-        below += int(np.count_nonzero(inside))
-        tied += int(np.count_nonzero(a == theta))
-        near += int(np.count_nonzero((a > (1 - NEAR) * theta) & (a < (1 + NEAR) * theta)))
-        energy += float(np.sum(np.square(a, dtype=np.float64), where=inside))
-    share = min(max((h - below) / max(tied, 1), 0.0), 1.0)
-    return theta, share, (energy + (h - below) * theta * theta) / 2 / len(r), float(near)
+def _half_square(size: Vector) -> Vector:
+    return np.asarray(0.5 * np.square(size, dtype=np.float64))
+
+
+def _near(r: Vector, theta: float) -> int:
+    """How many residuals lie within 5 % of the threshold."""
+    sizes = (np.abs(r[at]) for at in pieces_of(len(r)))
+    return sum(int(np.count_nonzero((a > (1 - NEAR) * theta) & (a < (1 + NEAR) * theta))) for a in sizes)

@@ -14,7 +14,7 @@ from trimlearn._utils.digits import upper_edge
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.regression.mm import ROUGH, SETTLED_LARGE, chance, judged
 from trimlearn.robust.regression.psi import FIRM, Lqq, centred, eased, narrowed, spread
-from trimlearn.robust.regression.streamed_rows import RowsElsewhere, Summary, Vector
+from trimlearn.robust.regression.streamed_rows import StandardisedRows, Summary, Vector
 from trimlearn.robust.verdict import Verdict
 
 __all__ = ["RowMetric", "SmoothFit", "all_of_them", "smoothed"]
@@ -54,7 +54,7 @@ class RowMetric:
 
 
 def smoothed(
-    rows: RowsElsewhere,
+    rows: StandardisedRows,
     raw: tuple[np.ndarray, Verdict],
     sharp: tuple[np.ndarray, Verdict],
     metric: RowMetric,
@@ -102,7 +102,7 @@ def smoothed(
 
 
 def _solved(
-    rows: RowsElsewhere, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float, G: np.ndarray
+    rows: StandardisedRows, u: np.ndarray, scale: float, cut: float, psi: Lqq, settled: float, G: np.ndarray
 ) -> tuple[np.ndarray, Any]:
     """Σ ψ(rᵢ/σ) aᵢ = 0 over the rows with |r| ≤ cut, from u, by Newton's steps with the curvature G; and the residuals
     of the last step but one, by which they differ less than is said by ``settled``."""
@@ -119,7 +119,7 @@ def _solved(
     return u, r
 
 
-def _judged(rows: RowsElsewhere, summary: Summary, unit: float, cut: float, psi: Lqq) -> Verdict:
+def _judged(rows: StandardisedRows, summary: Summary, unit: float, cut: float, psi: Lqq) -> Verdict:
     values, counts = summary
     return all_of_them(judged(values, counts, rows.q, unit, np.abs(values) <= cut, psi), unit, rows.edge)
 

@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,10 @@ from trimlearn._utils.blocks import slices_apart, taken
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import total
 from trimlearn.robust.scale import rounding_floor
+from trimlearn.robust.streamed import pieces_of
 from trimlearn.robust.streamed_newton import SLICES
 
-__all__ = ["PIECE", "RowsElsewhere", "StandardisedRows", "StreamedRows", "Summary", "Vector", "Weigh"]
+__all__ = ["StandardisedRows", "StreamedRows", "Summary", "Vector", "Weigh"]
 
 Vector = NDArray[np.floating]
 Summary = tuple[np.ndarray, np.ndarray]  # values that stand for residuals, and how many each stands for
@@ -31,54 +32,30 @@ Weigh = Callable[[Vector], Vector]  # weights of residuals
 PIECE_BYTES = 1 << 19  # of rows held by a thread: they and their standardised copy stay in a level-2 cache of 1 MB
 TRIED = 10_000  # targets that their rounding is known by: a limit on time
 OFFSET = 10.0  # times its scale: of a column up to that far from 0 float32 keeps five digits in sums of squares
-PIECE = 1 << 18  # residuals looked at in one go: a limit on memory, 2 MB
 CURVED, PER_COLUMN = 200_000, 100  # rows for the curvature, and at least so many for each column: known to a tenth
 
 
-class RowsElsewhere(Protocol):
-    """Rows that are asked for sums only: on a disk, or on the workers of a cluster. ``r`` is what `residuals` gave, and
-    need not be an array."""
-
-    @property
-    def n(self) -> int:
-        """How many rows there are."""
-
-    @property
-    def q(self) -> int:
-        """How many coefficients there are."""
-
-    @property
-    def floor(self) -> float:
-        """The rounding of targets: `trimlearn.robust.scale.rounding_floor`."""
-
-    def residuals(self, u: np.ndarray) -> Any:
-        """t − A u, of every row."""
-
-    def residuals_and_slope(self, u: np.ndarray, weigh: Weigh) -> tuple[Any, np.ndarray]:
-        """The residuals r, and minus the gradient Σ wᵢrᵢaᵢ − penalty·u with w = weigh(r)."""
-
-    def slope(self, weigh: Weigh, r: Any, u: np.ndarray) -> np.ndarray:
-        """Minus the gradient at u, whose residuals are known."""
-
-    def curvature(self, weigh: Weigh, r: Any) -> np.ndarray:
-        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), all rows or some standing for all."""
-
-    def summary(self, r: Any, unit: float) -> Summary:
-        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
-
-    def edge(self, value: float, unit: float) -> float:
-        """The largest residual that a value of a summary may stand for."""
-
-    def flagged(self, r: Any, cut: float) -> int:
-        """How many rows have |r| > cut."""
-
-
 class StandardisedRows(ABC):
-    """Rows about a centre and in units of a scale; the intercept's column is last."""
+    """Rows about a centre and in units of a scale, the intercept's column last, that are asked for sums only: on a
+    disk, or on the workers of a cluster. ``r`` is what `residuals` gave, and need not be an array.
+
+    floor: the rounding of targets, `trimlearn.robust.scale.rounding_floor`.
+    """
 
     center: np.ndarray
     scale: np.ndarray
     intercept: bool
+    floor: float
+
+    @property
+    @abstractmethod
+    def mass(self) -> float:
+        """The sample weight of all rows, or how many they are."""
+
+    @property
+    def n(self) -> int:
+        """How many rows there are, each as often as it counts."""
+        return round(self.mass)
 
     @property
     def q(self) -> int:
@@ -99,6 +76,30 @@ class StandardisedRows(ABC):
     def residuals(self, u: np.ndarray) -> Any:
         """t − A u, of every row."""
 
+    @abstractmethod
+    def residuals_and_slope(self, u: np.ndarray, weigh: Weigh) -> tuple[Any, np.ndarray]:
+        """The residuals r, and minus the gradient Σ wᵢrᵢaᵢ − penalty·u with w = weigh(r)."""
+
+    @abstractmethod
+    def slope(self, weigh: Weigh, r: Any, u: np.ndarray) -> np.ndarray:
+        """Minus the gradient at u, whose residuals are known."""
+
+    @abstractmethod
+    def curvature(self, weigh: Weigh, r: Any) -> np.ndarray:
+        """The Hessian Σ wᵢaᵢaᵢᵀ + penalty with w = weigh(r), all rows or some standing for all."""
+
+    @abstractmethod
+    def summary(self, r: Any, unit: float) -> Summary:
+        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
+
+    @abstractmethod
+    def edge(self, value: float, unit: float) -> float:
+        """The largest residual that a value of a summary may stand for."""
+
+    @abstractmethod
+    def flagged(self, r: Any, cut: float) -> int:
+        """How many rows have |r| > cut."""
+
 
 @final
 @dataclass(frozen=True)
@@ -116,25 +117,22 @@ class StreamedRows(StandardisedRows):
     penalty: np.ndarray
 
     @property
-    def n(self) -> int:
-        return len(self.t)
+    def mass(self) -> float:
+        return float(len(self.t))
 
     @cached_property
-    def floor(self) -> float:
+    def floor(self) -> float:  # type: ignore[override]
         """The rounding of targets, by some of them."""
         return rounding_floor(taken(self.t, slices_apart(self.n, TRIED, SLICES)))
 
     def summary(self, r: Vector, unit: float) -> Summary:
-        """Values that stand for residuals r of about the size of ``unit``, and how many each stands for."""
         return summarised(r, unit)
 
     def edge(self, value: float, unit: float) -> float:
-        """The largest residual that a value of a summary may stand for."""
         return upper_edge(value, unit)
 
     def flagged(self, r: Vector, cut: float) -> int:
-        """How many rows have |r| > cut."""
-        return sum(int(np.count_nonzero(~(np.abs(r[i : i + PIECE]) <= cut))) for i in range(0, len(r), PIECE))
+        return sum(int(np.count_nonzero(~(np.abs(r[at]) <= cut))) for at in pieces_of(len(r)))
 
     def residuals(self, u: np.ndarray) -> Vector:
         """t − A u, of every row."""
