@@ -37,8 +37,8 @@ FLATTERY: Final = 0.1
 # explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
 UNEQUAL: Final = 3.0
 # Clean rows expected as far out as the median one of those apart, beyond which chance is asked about: 0.02 to 0.7 in
-# most of the clean samples of 15 to 50 rows that were torn apart. If it is always asked about, 30 % of bad rows far
-# away are lost in a tenth of the samples of 30 × 30 (`benchmarks.calibration subspace`).
+# most of the clean samples of 15 to 50 rows that were torn apart. If it is always asked about (0), 30 % of bad rows far
+# away were lost in 3 of 25 samples of 30 × 30; in other draws (`benchmarks.calibration subspace`) in none more.
 CHANCE: Final = 0.01
 PAIRS: Final = 500  # rows whose residuals are compared to find ν, a limit on time: their p·PAIRS² products
 PAIRED: Final = 4_000_000  # entries of these rows, a limit on memory: 32 MB
