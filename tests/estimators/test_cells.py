@@ -211,3 +211,13 @@ def test_a_series_and_numbers_out_of_range_are_refused() -> None:
         CellwiseOutliers().fit(pd.Series(X[:, 0]))
     with pytest.raises(ValueError, match="out of range"):
         CellwiseOutliers().fit(1e200 * X)
+
+
+def test_neither_order_nor_units_decide_about_a_cell_at_the_border() -> None:
+    X = np.random.default_rng([99, 1]).standard_normal((200, 5))
+    X[3, 2] = np.nan
+    order = np.random.default_rng(1).permutation(len(X))
+    mask = CellwiseOutliers().fit(X).cell_mask_
+    assert mask.any()
+    np.testing.assert_array_equal(CellwiseOutliers().fit(X[order]).cell_mask_, mask[order])
+    np.testing.assert_array_equal(CellwiseOutliers().fit(1000.0 * X).cell_mask_, mask)

@@ -406,3 +406,18 @@ def test_categories_are_told_by_name() -> None:
     frame = pd.DataFrame(X[:, :5], columns=["a", "b", "c", "d", "member"])
     with pytest.warns(UserWarning, match="one value of feature 'member', as of a category"):
         TrimmedCovariance(random_state=0).fit(frame)
+
+
+def test_two_equal_groups_are_told() -> None:
+    X = np.random.default_rng(0).standard_normal((200, 4))
+    X[:95] += 10.0
+    with pytest.warns(UserWarning, match="about as many as agree"):
+        TrimmedCovariance(random_state=0).fit(X)
+
+
+def test_a_row_off_equal_ones_overflows_in_silence() -> None:
+    X = np.ones((50, 3))
+    X[0] = 2.0
+    with pytest.warns(UserWarning, match="vary in 0 of 3 directions"):
+        model = TrimmedCovariance(random_state=0).fit(X)
+    assert np.flatnonzero(~model.inlier_mask_).tolist() == [0]

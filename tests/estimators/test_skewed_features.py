@@ -44,3 +44,12 @@ def test_the_fit_is_the_same_with_the_doubt() -> None:
     assert len(_told(model, X)) == 1
     np.testing.assert_array_equal(X, before)
     assert model.mahalanobis(X) == pytest.approx(model.dist_)
+
+
+def test_a_flagged_tail_of_one_feature_is_doubted() -> None:
+    """A tenth is flagged, a little less is estimated to be bad."""
+    X = np.random.default_rng([99, 7]).lognormal(size=(200, 1))
+    model = TrimmedCovariance(random_state=0)
+    with pytest.warns(UserWarning, match="a skewed tail is no error"):
+        model.fit(X)
+    assert model.contamination_ < 0.1 < np.mean(~model.inlier_mask_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from math import nan
+from math import nan, sqrt
 from typing import Any, Final, Self
 
 import numpy as np
@@ -101,8 +101,9 @@ def warn_of_doubtful_rows(
     contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray
 ) -> bool:
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail;
-    where so many rows are ``off``, by such different scores, that they may be groups of their own; or where the rows
-    kept are copies of each other. Whether it was."""
+    where so many rows are ``off``, by such different scores, that they may be groups of their own; where as many are
+    off as are not, so that either may be the bad ones; or where the rows kept are copies of each other. Whether it
+    was."""
     if len(np.unique(scores[s > 0])) < FEW:
         return False
     copies = _most_alike(scores, s * ~off) / float(s.sum())
@@ -127,7 +128,23 @@ def warn_of_doubtful_rows(
             "rows, or a tail, rather than errors. The data do not tell which; give contamination if you know.",
         )
         return True
+    if _as_many(float(s @ off), float(s.sum())):
+        warn(
+            f"{contamination:.0%} of the rows lie apart, about as many as agree: which of the two groups is the good "
+            "one, the data do not tell. Fit each by itself, or leave out the one that you know to be wrong.",
+        )
+        return True
     return False
+
+
+def _as_many(off: float, total: float) -> bool:
+    """Whether the smaller of two groups could as well have been the larger one: were they equally likely, their sizes
+    would differ by √n, a standard deviation.
+
+    >>> _as_many(47.0, 100.0), _as_many(40.0, 100.0)
+    (True, False)
+    """
+    return abs(total - 2.0 * off) <= sqrt(total)
 
 
 def _most_alike(scores: np.ndarray, s: np.ndarray) -> float:

@@ -26,7 +26,7 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> None:
     By the same fit to features transformed as `trimlearn.robust.cells.transform` does it, each as the rows kept say:
     where these are normal nothing is transformed, and nothing is fitted.
     """
-    if model.contamination_ <= DOUBT or is_sparse(X) or X.shape[1] > COLUMNS:
+    if _called_bad(model, s) <= DOUBT or is_sparse(X) or X.shape[1] > COLUMNS:
         return
     rows = np.flatnonzero(s > 0)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
@@ -43,9 +43,14 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is told is one sentence
         again.fit(A, sample_weight=s[rows])
-    if model.contamination_ - again.contamination_ > DOUBT:
+    if _called_bad(model, s) - _called_bad(again, s[rows]) > DOUBT:
         warn(
             f"{model.contamination_:.0%} of the rows are bad if the good ones are normal as they are, and "
             f"{again.contamination_:.0%} if powers or logarithms of the features are: a skewed tail is no error. The "
             "data do not tell which; transform skewed features, or give contamination if you know.",
         )
+
+
+def _called_bad(model: Detector, s: np.ndarray) -> float:
+    """The share of bad rows as estimated or as flagged, whichever is larger: users see both."""
+    return max(float(model.contamination_), float(s @ (np.asarray(model.weights_) <= 0)) / float(s.sum()))

@@ -177,9 +177,10 @@ class TrimmedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Detecto
         return FeatureRows(X, check_counts(sample_weight, X))
 
     def _check_X(self, X: Any, reset: bool, least: int = 1) -> Any:
-        return check_data(
+        found = check_data(
             self, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_samples=least, copy=False
         )
+        return found.astype(np.float32) if found.dtype == np.float16 else found  # whose squares end at 256
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -93,8 +93,13 @@ def adaptive_level(p: Floats) -> float:
     """The p-value below which cells deviate: as many as exceed what the laws explain (Gervini and Yohai 2002), and at
     most LEVEL. Where none does, that of which fewer than EXPECTED clean cells are below.
 
+    It lies between the p-values of two cells, not on one: else rounding would decide about that cell.
+
     >>> round(adaptive_level(np.linspace(0.0005, 1.0, 1000)), 4), adaptive_level(np.append(np.zeros(50), np.ones(50)))
     (0.0004, 0.004)
+    >>> p = np.append(np.linspace(1e-6, 1e-3, 20), np.full(980, 0.5))
+    >>> bool(p[18] < adaptive_level(p) < p[19])
+    True
     """
     p = np.sort(p)
     count = np.arange(1, len(p) + 1)
@@ -102,4 +107,7 @@ def adaptive_level(p: Floats) -> float:
     excess = float(np.max(count[tail] - len(p) * p[tail], initial=0.0))
     flagged = p[tail][count[tail] <= max(excess + EXPECTED, 0.0)] if excess > 0 else p[:0]
     least = EXPECTED / max(len(p), 1)
-    return float(min(LEVEL, max(flagged[-1] if len(flagged) else 0.0, least)))
+    if not len(flagged) or flagged[-1] <= least:
+        return min(LEVEL, least)
+    beyond = p[p > flagged[-1]]
+    return float(np.sqrt(flagged[-1] * min(LEVEL, beyond[0] if len(beyond) else LEVEL)))

@@ -229,7 +229,8 @@ def judge_by_shape(
     reach = (verdict.cutoff * verdict.scale) ** 2
     if unit != 1.0:
         reach = unit**2 * _unmapped(sqrt(reach), rows, freedom)
-    p = judged.law.survival(distances / verdict.scale)
+    with np.errstate(over="ignore"):  # of rows off an exact fit, whose scale is next to nothing
+        p = judged.law.survival(distances / verdict.scale)
     return JudgedScatter(model, verdict, reach, p, judged.weights, judged.apart, judged.normal_contamination)
 
 
