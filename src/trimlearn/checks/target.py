@@ -20,7 +20,7 @@ from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predic
 from trimlearn.checks.target_numbers import explained, judge_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
-from trimlearn.checks.target_task import Judgement, Target, read_target
+from trimlearn.checks.target_task import Target, TargetJudgement, read_target
 from trimlearn.checks.target_threads import threads_for
 from trimlearn.robust.regression.skewness import looks_skewed
 
@@ -195,13 +195,13 @@ class _Judge:
         kept = (~flagged | self.target.pinned_right) & ~self.target.pinned_wrong
         return kept if self.numeric or _all_classes(kept, self.target.y) else np.ones(len(kept), dtype=bool)
 
-    def _judged(self, opinions: list[Floats]) -> Judgement:
+    def _judged(self, opinions: list[Floats]) -> TargetJudgement:
         if self.numeric:
             y = self.scale.to(self.target.y)
             return judge_numbers(y, explained(y, opinions), self.seed, self.matrices[0])
         return judge_labels(opinions, self.target.y)
 
-    def _verdict(self, opinion: Floats, judged: Judgement) -> Flags:
+    def _verdict(self, opinion: Floats, judged: TargetJudgement) -> Flags:
         """What one model flags. Whether any label is wrong at all, all models have said together."""
         alone = self._judged([opinion])
         if self.numeric:
@@ -234,7 +234,7 @@ class _Judge:
         P = np.mean(np.exp(opinions), axis=0)
         return np.asarray(_placed(n, self.target.rows, P / P.sum(axis=1, keepdims=True)))
 
-    def _say(self, judged: Judgement, linear: LinearFits, sampled: bool) -> None:
+    def _say(self, judged: TargetJudgement, linear: LinearFits, sampled: bool) -> None:
         n = int(np.sum(~self.target.pinned_wrong))
         self.caveats += judged.caveats
         if judged.contamination > HIGH:
@@ -256,7 +256,7 @@ class _Judge:
             )
 
     def _spread(
-        self, n: int, judged: Judgement, flagged: Flags, by_boosting: Flags, linear: LinearFits
+        self, n: int, judged: TargetJudgement, flagged: Flags, by_boosting: Flags, linear: LinearFits
     ) -> TargetFindings:
         t = self.target
         probability = np.where(t.pinned_right, 0.0, np.where(t.pinned_wrong, 1.0, judged.probability))

@@ -12,7 +12,7 @@ from scipy.stats import beta
 
 from trimlearn._utils.arrays import Array, Floats
 from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY
-from trimlearn.checks.target_task import Judgement
+from trimlearn.checks.target_task import TargetJudgement
 from trimlearn.robust.labels.noise import SURE, LabelNoise, NoiseLevel, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
@@ -41,7 +41,7 @@ LEARNT = (0.25, 1.75)
 NEGLIGIBLE = 1e-4  # a weight that moves no probability by more than this
 
 
-def judge_labels(opinions: list[Floats], y: Array) -> Judgement:
+def judge_labels(opinions: list[Floats], y: Array) -> TargetJudgement:
     """Judge labels by log-probabilities (n, K) of several models.
 
     The opinions count alike, or each as far as it explains the labels. Few rows do not tell which is better: the first
@@ -61,7 +61,7 @@ def judge_labels(opinions: list[Floats], y: Array) -> Judgement:
     probability = (1 - RIGHT_ANYWAY) * np.where(likely > 0, expit(_log_odds(likely) + learnt), 0.0)
     level, T = float(probability.mean()), mean("T")
     caveats = _caveats(tried[0].verdict) if all(each.verdict.clean for each in tried) else ()
-    return Judgement(score, probability, level, _suggested(mean("classes"), y, probability), T, caveats)
+    return TargetJudgement(score, probability, level, _suggested(mean("classes"), y, probability), T, caveats)
 
 
 def _log_odds(p: Floats) -> Floats:

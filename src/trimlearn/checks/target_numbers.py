@@ -25,7 +25,7 @@ from trimlearn._utils.arrays import Floats
 from trimlearn.checks.error_sizes import TINY, error_sizes, telling_rows
 from trimlearn.checks.findings import RIGHT_ANYWAY
 from trimlearn.checks.spread import NORMAL_MAD, median_and_deviation
-from trimlearn.checks.target_task import Judgement
+from trimlearn.checks.target_task import TargetJudgement
 from trimlearn.robust.scale import rounding_floor
 
 __all__ = ["explained", "judge_numbers"]
@@ -76,7 +76,7 @@ def explained(y: Floats, opinions: list[Floats]) -> Floats:
     return np.where(np.abs(y - line) < np.abs(y - middle), line, middle)
 
 
-def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> Judgement:
+def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> TargetJudgement:
     """Judge numbers by predictions of models that have not seen them. X: features that may tell the size of errors.
 
     >>> rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     rows = rng.permutation(np.flatnonzero(telling))[:FITTED]
     if len(rows) < FEW:
         said = ALL_THE_SAME if np.median(np.abs(y - np.median(y))) == 0 else EXACT
-        return Judgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, caveats=(said,))
+        return TargetJudgement(np.abs(r), np.zeros(len(y)), 0.0, predicted, caveats=(said,))
     there, here = rng.choice(rows, PAIRS), rng.integers(len(y), size=PAIRS)
     useless = float(np.median(np.abs(y - predicted)) / max(np.median(np.abs(y - np.median(y))), TINY))
     least = SEEN * float(np.interp(useless, TELLS, (0.0, 1.0)))
@@ -110,7 +110,7 @@ def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None 
     likely = max(groups, key=lambda group: group.weight)
     score = np.abs(r) / likely.law.typical
     probability = (1 - RIGHT_ANYWAY) * np.clip(probability, 0.0, 1.0)  # weights sum to 1 but for rounding
-    return Judgement(score, probability, share, predicted, caveats=_caveats(y, predicted))
+    return TargetJudgement(score, probability, share, predicted, caveats=_caveats(y, predicted))
 
 
 def _caveats(y: Floats, predicted: Floats) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from trimlearn.tables.table import Kind, Table
 
-__all__ = ["Judgement", "Target", "read_target"]
+__all__ = ["Target", "TargetJudgement", "read_target"]
 
 LEAST_ROWS = 20  # with a target: fewer leave four rows in a fold of five, and no model tells wrong from odd
 LEAST_MEMBERS = 3  # of a class: with fewer, whoever judges one has seen one other at most
@@ -72,7 +72,7 @@ class Target:
 
 @final
 @dataclass(frozen=True)
-class Judgement:
+class TargetJudgement:
     """What models say of the targets that are judged. One entry per row.
 
     Parameters

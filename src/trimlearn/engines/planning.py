@@ -168,6 +168,17 @@ def plan(
     sending = rounds * (workers + 8 * depth) * size / network
     memory = n // workers * (p + K + 4) * itemsize
     return Plan(
-        n, p, K, workers, b, passes, ceil(iterations), ceil(rounds), ceil(sent), computing / speed,
-        rounds * round_trip, sending, int(memory),
-    )  # fmt: skip
+        n=n,
+        p=p,
+        K=K,
+        workers=workers,
+        b=b,
+        passes=passes,
+        iterations=ceil(iterations),
+        rounds=ceil(rounds),
+        sent=ceil(sent),
+        computing=computing / speed,
+        waiting=rounds * round_trip,
+        sending=sending,
+        memory=int(memory),
+    )

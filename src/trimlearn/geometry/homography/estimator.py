@@ -333,7 +333,8 @@ class TrimmedHomography(Trimmed):
         self.threshold_ = noise.threshold if self.threshold is None else float(self.threshold)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
-        if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < 4:
+        agreeing = min(5, len(errors))  # any four matches fit some homography exactly
+        if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < agreeing:
             warn(
                 f"threshold={self.threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches "
                 f"asks for about {noise.threshold:.2g} px.",
