@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from trimlearn import TrimmedLinearRegression
+from trimlearn.estimators.linear import doubts
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.mm import WeightedRows, chance, mm_estimate
 from trimlearn.robust.regression.psi import EASY, FIRM, Lqq
@@ -253,6 +254,17 @@ def test_gross_errors_are_no_misfit(dirty: Callable[..., None], n: int, p: int) 
             warnings.simplefilter("always")
             model = TrimmedLinearRegression(random_state=0).fit(X, y)
         assert not caught and model.contamination_ == pytest.approx(0.25, abs=0.1)
+
+
+def test_misfit_is_asked_of_the_rows_that_are_flagged_and_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(
+        doubts, "looks_like_misfit", lambda X, y, scores, cutoff: asked.append(np.sum(np.abs(scores) > cutoff))
+    )
+    for seed in range(20):  # the row that sets the cut-off moves a little in the last step
+        X, y = sample(np.random.default_rng(seed), 60, bad=15)
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        assert asked[-1] == np.sum(~model.inlier_mask_)
 
 
 @pytest.mark.parametrize("p", [1, 3])

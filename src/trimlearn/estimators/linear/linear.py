@@ -277,7 +277,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
                 warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
             doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
-            warn_of_doubt(rows, half, self._parameters, after, doubted, final)
+            warn_of_doubt(rows, half, self._parameters, after, doubted, replace(final, cutoff=threshold))
         return self
 
     def _check(self, data: Examples) -> None:
