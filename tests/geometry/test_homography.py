@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pickle
 import time
+import warnings
+from contextlib import nullcontext
 from math import comb
 from pathlib import Path
 from typing import Any
@@ -118,7 +120,8 @@ def test_few_matches(n: int) -> None:
     exact = TrimmedHomography().fit(src, transform(H, src))
     np.testing.assert_allclose(exact.homography_, H, rtol=1e-6, atol=1e-9)
     assert exact.inlier_mask_.all()
-    rough = TrimmedHomography().fit(src, transform(H, src) + np.random.default_rng(0).normal(0, 0.5, (n, 2)))
+    with pytest.warns(UserWarning, match="5 inliers are too few") if n == 5 else nullcontext():
+        rough = TrimmedHomography().fit(src, transform(H, src) + np.random.default_rng(0).normal(0, 0.5, (n, 2)))
     assert rough.inlier_mask_.all() and corner_error(rough.homography_, H) < 5.0
 
 
@@ -643,3 +646,83 @@ def test_a_few_matches_off_a_line_that_holds_the_others_fix_the_homography() -> 
         src = np.vstack([rng.uniform(0, SIZE, (10, 2)), line])
         model = TrimmedHomography().fit(src, transform(H, src) + rng.normal(0, 0.5, src.shape))
         assert corner_error(model.homography_, H) < 5.0 and model.inlier_mask_[:10].sum() >= 8
+
+
+# -- what is in doubt -------------------------------------------------------------------------------------------------
+
+
+def told(src: np.ndarray, dst: np.ndarray, **parameters: Any) -> tuple[TrimmedHomography, list[str]]:
+    """The fit, and what it warned of."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = TrimmedHomography(**parameters).fit(src, dst)
+    return model, [str(w.message) for w in heard]
+
+
+@pytest.mark.parametrize(("n", "wrong"), [(60, 0.0), (300, 0.3), (1000, 0.5), (20_000, 0.3)])
+def test_a_second_plane_with_about_as_many_matches_is_told(n: int, wrong: float) -> None:
+    rng = np.random.default_rng(n)
+    one, other = random_scene(rng, n, wrong), random_scene(rng, round(0.45 * n * (1 - wrong)), 0.0)
+    rows = np.flatnonzero(one.good)[: len(other.src)]
+    src, dst = one.src.copy(), one.dst.copy()
+    src[rows], dst[rows] = other.src, other.dst
+    model, (message,) = told(src, dst)
+    count = int(message.split()[0])
+    assert "agree with another homography" in message and "second plane" in message
+    assert 0.9 * len(rows) < count <= len(rows) + 0.01 * n
+    assert [told(src, dst, random_state=seed)[1] for seed in (1, 2)] == [[message]] * 2
+    assert corner_error(model.homography_, one.H) < 3.0
+
+
+def test_matches_off_by_whole_periods_are_told() -> None:
+    rng = np.random.default_rng(0)
+    s = random_scene(rng, 300, 0.2, tilt=0.02)
+    _, (message,) = told(s.src, s.dst + 50.0 * rng.integers(-1, 2, (300, 1)) * [1.0, 0.0])
+    assert "repeated structure" in message
+
+
+@pytest.mark.parametrize("n", [60, 300])
+@pytest.mark.parametrize("contamination", [0.0, 0.4, 0.6, 0.8])
+def test_wrong_matches_at_random_are_no_rival(n: int, contamination: float) -> None:
+    for seed in range(10):
+        s = scene(100 + seed, n, contamination)
+        assert not [m for m in told(s.src, s.dst)[1] if "another homography" in m]
+
+
+@pytest.mark.parametrize("freedom", [1, 2])
+def test_a_heavy_tail_is_the_same_homography_and_no_rival(freedom: int) -> None:
+    for seed in range(5):
+        s = scene(seed, 300, 0.2, noise=0.0)
+        noisy = s.dst + np.random.default_rng(seed).standard_t(freedom, s.dst.shape)
+        assert told(s.src, noisy)[1] == []
+
+
+def test_a_plane_with_a_third_of_the_matches_is_no_rival() -> None:
+    s = scene(3, 300, 0.0)
+    dst = s.dst.copy()
+    dst[:75] += [60.0, 0.0]
+    assert told(s.src, dst)[1] == []
+
+
+def test_six_matches_one_of_them_off_are_told_to_be_too_few() -> None:
+    off = silent = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        s = random_scene(rng, 6, 0.0)
+        s.dst[0] += rng.uniform(20, 120) * np.array([np.cos(seed), np.sin(seed)])
+        try:
+            model, heard = told(s.src, s.dst)
+        except ValueError:
+            continue
+        corners = np.array([[x, y] for x in (s.src[:, 0].min(), s.src[:, 0].max()) for y in s.src[:, 1]])
+        if squared_errors(model.homography_, PointPairs(corners, transform(s.H, corners))).max() > 20.0**2:
+            off += 1
+            silent += not any("too few to tell noise from a wrong match" in m for m in heard)
+    assert off >= 10 and silent <= 0.1 * off
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 8, 12])
+def test_few_matches_that_agree_exactly_are_not_doubted(n: int) -> None:
+    for seed in range(10):
+        s = scene(seed, n, 0.0, noise=0.0)
+        assert told(s.src, s.dst)[1] == []

@@ -198,3 +198,17 @@ def test_fewer_than_two_pictures(images: list) -> None:
 def test_pictures_one_after_the_other() -> None:
     pytest.importorskip("cv2")
     assert edges(match_pairs(iter(crops(m=2)))) == [(0, 1)]
+
+
+def test_the_doubts_of_a_pair_are_told_once_with_the_names_of_its_images() -> None:
+    rng = np.random.default_rng(0)
+    src = rng.uniform(0, 400, (200, 2))
+    dst = src + np.where(np.arange(200)[:, None] < 110, [100.0, 20.0], [160.0, -10.0])
+    with pytest.warns(UserWarning, match="left and right: 90 matches agree with another homography") as heard:
+        pairs = make_pairs([(0, 1, src, dst)], [(640, 480)] * 2, names=["left", "right"])
+    assert len(heard) == 1 and len(pairs.pairs[0].doubts) == 1
+
+
+def test_names_are_as_many_as_images() -> None:
+    with pytest.raises(ValueError, match="names must be as many as images, 2, got 1"):
+        match_pairs(crops(m=2), names=["left"])

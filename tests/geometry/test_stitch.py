@@ -201,6 +201,24 @@ def test_a_bad_image_is_named(three: list[np.ndarray], tmp_path: Path) -> None:
         stitch([three[0], three[1][:20, :20]])
 
 
+@pytest.mark.parametrize(("what", "called"), [(None, "None"), (7, "of type int"), ([1, 2], "of type list")])
+def test_what_is_no_image_is_named(what: object, called: str, three: list[np.ndarray]) -> None:
+    with pytest.raises(ValueError, match=f"images must hold paths or arrays of pixels.*image 1 is {called}"):
+        stitch([three[0], what])  # type: ignore[list-item]
+
+
+def test_two_planes_in_one_pair_are_told_with_the_names_of_the_images(tmp_path: Path) -> None:
+    cv2 = pytest.importorskip("cv2")
+    coarse = np.random.default_rng(0).integers(0, 256, (60, 150), dtype=np.uint8)
+    scene = cv2.resize(coarse, (900, 360), interpolation=cv2.INTER_CUBIC)
+    parts = [scene[:, :500], np.vstack([scene[:180, 100:600], scene[180:, 220:720]])]
+    files = [tmp_path / "left.png", tmp_path / "right.png"]
+    for file, part in zip(files, parts, strict=True):
+        cv2.imwrite(str(file), part)
+    with pytest.warns(UserWarning, match=r"(left|right)\.png and .*(left|right)\.png: \d+ matches agree with another"):
+        stitch(files)
+
+
 @pytest.mark.parametrize(
     "bad",
     [

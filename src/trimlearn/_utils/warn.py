@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["noted_warnings", "warn"]
+__all__ = ["held_warnings", "noted_warnings", "warn"]
 
 LIBRARIES = ("trimlearn", "sklearn", "joblib")  # whose frames are passed over: they call ours
 
 
 _NOTES: ContextVar[list[str] | None] = ContextVar("notes", default=None)
+_HELD: ContextVar[list[str] | None] = ContextVar("held", default=None)
 
 
 @contextmanager
@@ -36,14 +37,36 @@ def noted_warnings() -> Iterator[list[str]]:
         _NOTES.reset(token)
 
 
+@contextmanager
+def held_warnings() -> Iterator[list[str]]:
+    """The warnings of `warn` within the block, each once, in place of showing them: for whoever says them better.
+
+    Unlike `warnings.catch_warnings` it holds for this thread alone.
+
+    >>> with held_warnings() as held:
+    ...     warn("few matches")
+    >>> held
+    ['few matches']
+    """
+    held: list[str] = []
+    token = _HELD.set(held)
+    try:
+        yield held
+    finally:
+        _HELD.reset(token)
+
+
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line outside this package and scikit-learn: there the user asked for what is doubtful.
 
     `warnings.warn` counts frames instead, of which there is another number in a pipeline, a search or a subclass.
     """
-    notes = _NOTES.get()
-    if notes is not None and message not in notes:
-        notes.append(message)
+    notes, held = _NOTES.get(), _HELD.get()
+    for heard in (notes, held):
+        if heard is not None and message not in heard:
+            heard.append(message)
+    if held is not None:
+        return
     frame = _users_frame()
     warnings.warn_explicit(
         message,

@@ -58,6 +58,10 @@ def check_images(images: Iterable[ImageLike]) -> list[ImageLike]:
     if len(found) < 2:
         got = f"a {type(images).__name__}" if single or not isinstance(images, Iterable) else f"{len(found)} of them"
         raise ValueError(f"images must be a list of at least two images (paths or arrays), got {got}.")
+    for k, image in enumerate(found):
+        if not isinstance(image, str | os.PathLike) and np.ndim(image) < 2:
+            what = "None" if image is None else f"of type {type(image).__name__}"
+            raise ValueError(f"images must hold paths or arrays of pixels, (h, w) or (h, w, 3); image {k} is {what}.")
     return found
 
 

@@ -60,12 +60,12 @@ class Chance:
         """Of a square with the (harmonic) mean of both areas."""
         return float(self.area**0.5)
 
-    def thinned(self, step: int) -> Chance:
-        """The same for every step-th match."""
-        thin = copy(self)
-        thin.s = self.s[::step]
-        thin.n = float(thin.s.sum())
-        return thin
+    def among(self, rows: Ints | slice) -> Chance:
+        """The same for some of the matches."""
+        some = copy(self)
+        some.s = self.s[rows]
+        some.n = float(some.s.sum())
+        return some
 
     def best(self, e2: Floats) -> Significance:
         """The number of matches, taken by their errors, with the smallest NFA. With four there is nothing to test."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from math import exp
+from math import exp, inf
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import TrimmedFit, four_best, trimmed_fit
+from trimlearn.geometry.homography.doubt import rival_matches, uncertainty
 from trimlearn.geometry.homography.minimal import THIN, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
@@ -244,6 +245,8 @@ class TrimmedHomography(Trimmed):
         self._start = (H, h)
         self.homography_, noise = self._final(matches, H, chance, noise)
         self._describe(matches, share, chance, noise)
+        if not warm and self.refine == "inliers":  # the paper's ways are off by themselves
+            self._warn_of_doubt(matches, chance)
         return self
 
     @cached_property
@@ -338,6 +341,25 @@ class TrimmedHomography(Trimmed):
             warn(
                 f"threshold={self.threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches "
                 f"asks for about {noise.threshold:.2g} px.",
+            )
+
+    def _warn_of_doubt(self, matches: SortedPairs, chance: Chance) -> None:
+        """Where other matches agree on another homography, or the inliers are too few to tell."""
+        pairs, errors = matches.distinct, self.outlier_scores_[matches.order][matches.first]
+        limit = max(self.threshold_, self._noise.threshold)
+        inliers, count = errors <= limit, int(self.weights_.sum())
+        if count < 4 and self.threshold is not None:  # which was said to leave too few
+            return
+        if others := rival_matches(pairs, np.square(errors), limit, chance, self.n_samples_):
+            warn(
+                f"{others} matches agree with another homography than the {count} inliers do, as those of a second "
+                "plane or of repeated structure would: which of both is meant cannot be told.",
+            )
+        if off := uncertainty(self.homography_, pairs, inliers, chance, self._noise):
+            by = "any number of" if off == inf else f"{off:.2g}"
+            warn(
+                f"{count} inliers are too few to tell noise from a wrong match: where they lie, the homography may be "
+                f"off by {by} px.",
             )
 
     def _check_parameters(self) -> None:

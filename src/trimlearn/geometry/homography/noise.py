@@ -62,7 +62,7 @@ def noise_of(e2: Floats, chance: Chance, start: MatchNoise | None = None, limit:
     median, and E e² is Σe²/(k − 4). Of many matches, which are in lexicographic order, every few are enough.
     """
     if (step := len(e2) // ENOUGH) > 1:
-        e2, chance = e2[::step], chance.thinned(step)
+        e2, chance = e2[::step], chance.among(slice(None, None, step))
     wide, least = (WIDE * chance.side) ** 2, (EXACT * chance.side) ** 2
     near = e2[e2 < wide]
     v = 2.0 * start.scale**2 if start is not None else _first(near, limit or chance.best(e2).e2)  # the mean of e²

@@ -39,7 +39,7 @@ def refined(
     """
     step = len(pairs) // FEW
     if step > 1:
-        H, noise = _settled(H, pairs[::step], chance.thinned(step), threshold, noise, ROUNDS[0])
+        H, noise = _settled(H, pairs[::step], chance.among(slice(None, None, step)), threshold, noise, ROUNDS[0])
     return _settled(H, pairs, chance, threshold, noise, ROUNDS[step > 1])
 
 

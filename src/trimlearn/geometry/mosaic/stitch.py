@@ -111,8 +111,9 @@ def stitch(
     # in an order of their own, so that the mosaic is the same for any order that they come in
     order = sorted(range(len(pixels)), key=lambda i: (pixels[i].shape, sha256(pixels[i].data).digest()))
     say(f"matching {len(pixels)} images")
-    pairs = match_pairs([pixels[i] for i in order], max_features=max_features, random_state=seed)
-    pairs, group = replace(pairs, names=tuple(names[i] for i in order)).largest()
+    called = [names[i] for i in order]
+    found = match_pairs([pixels[i] for i in order], max_features=max_features, names=called, random_state=seed)
+    pairs, group = found.largest()
     used = [order[k] for k in group]
     _warn_left_out([name for i, name in enumerate(names) if i not in used])
     say(f"fitting {len(pairs)} overlaps of {len(used)} images")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.threads import each, team
+from trimlearn._utils.warn import held_warnings, warn
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.homography.points import Floats, check_pairs
 from trimlearn.geometry.homography.transfer import transform
@@ -40,7 +41,7 @@ class Pair:
     """Two images that overlap: src (n, 2) in image i is said to be dst (n, 2) in image j.
 
     inliers (n,) are those that ``homography``, pixel of i to pixel of j, explains: within its threshold, or within
-    0.75 % of the image's diagonal where that is more."""
+    0.75 % of the image's diagonal where that is more. ``doubts`` are what the fit warned of."""
 
     i: int
     j: int
@@ -49,6 +50,7 @@ class Pair:
     scores: Floats
     homography: Floats
     inliers: NDArray[np.bool_]
+    doubts: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.src)
@@ -130,7 +132,12 @@ class Pairs:
 
 
 def match_pairs(
-    images: Iterable[ImageLike], *, ratio: float = 0.8, max_features: int = 8000, random_state: Any = 0
+    images: Iterable[ImageLike],
+    *,
+    ratio: float = 0.8,
+    max_features: int = 8000,
+    names: Sequence[str] | None = None,
+    random_state: Any = 0,
 ) -> Pairs:
     """Every pair of images matched, and those kept whose matches agree on a homography.
 
@@ -147,6 +154,8 @@ def match_pairs(
         As in `match_images`.
     max_features : int
         As in `match_images`.
+    names : sequence of str, optional
+        What messages call the images. None: their paths, or numbers.
     random_state : int, RandomState, Generator or None
         For the homographies.
 
@@ -169,7 +178,7 @@ def match_pairs(
     ([(0, 1)], [[0, 1], [2]])
     """
     shown, seed = check_images(images), seed_of(random_state)
-    names = [name_of(image, k) for k, image in enumerate(shown)]
+    names = _names(names, [name_of(image, k) for k, image in enumerate(shown)])
     with team():
         features = each(lambda image: detect(image, max_features=max_features), shown)
         found = each(lambda e: _matched(features, e, ratio, seed), _promising(features, ratio))
@@ -193,9 +202,7 @@ def make_pairs(
     """
     sides, seed = check_sizes(sizes), seed_of(random_state)
     m = len(sides)
-    names = [f"image {k}" for k in range(m)] if names is None else list(names)
-    if len(names) != m:
-        raise ValueError(f"names must be as many as sizes, {m}, got {len(names)}.")
+    names = _names(names, [f"image {k}" for k in range(m)])
     found, seen = [], set()
     for given in correspondences:
         i, j, matches = _given(given, m)
@@ -206,6 +213,13 @@ def make_pairs(
             check_inside(points, sides[k], names[k])
         found.append(_verify(i, j, matches, sides[j], seed))
     return _gather(found, sides, names)
+
+
+def _names(names: Sequence[str] | None, usual: list[str]) -> list[str]:
+    """What the images are called: as given, one each, or as usual."""
+    if names is not None and len(names) != len(usual):
+        raise ValueError(f"names must be as many as images, {len(usual)}, got {len(names)}.")
+    return usual if names is None else list(names)
 
 
 def _given(given: Any, m: int) -> tuple[int, int, Matches]:
@@ -225,7 +239,11 @@ def _matches(src: Any, dst: Any, scores: Any = None) -> Matches:
 
 def _gather(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], names: Sequence[str]) -> Pairs:
     kept, off = [p for p in found if isinstance(p, Pair)], [p for p in found if isinstance(p, Rejected)]
-    return Pairs(tuple(kept), tuple((int(w), int(h)) for w, h in sizes), tuple(names), tuple(off))
+    pairs = Pairs(tuple(kept), tuple((int(w), int(h)) for w, h in sizes), tuple(names), tuple(off))
+    if len(kept) == 1:  # of several a joint fit tells what a lens or another view explains
+        for doubt in kept[0].doubts:
+            warn(f"{pairs.title(kept[0].i, kept[0].j)}: {doubt}")
+    return pairs
 
 
 def _matched(features: Sequence[Features], edge: Edge, ratio: float, seed: int) -> Pair | Rejected:
@@ -238,7 +256,8 @@ def _verify(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) 
     if n < FEWEST:
         return Rejected(i, j, n, "1 match only" if n == 1 else f"{n} matches only")
     try:
-        model = TrimmedHomography(random_state=seed).fit(*matches)
+        with held_warnings() as doubts:  # to be said with the names of both images
+            model = TrimmedHomography(random_state=seed).fit(*matches)
     except ValueError:  # on a line, or nothing better than chance: all that may be wrong with checked matches
         return Rejected(i, j, n, f"{n} matches that agree on no homography")
     H, near = model.homography_, max(model.threshold_, LOOSE * float(np.hypot(*size)))
@@ -247,7 +266,7 @@ def _verify(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) 
     inside = np.all((seen >= 0) & (seen <= np.array(size) - 1), axis=1) | inliers
     if inliers.sum() <= BASE + SHARE * inside.sum():
         return Rejected(i, j, n, f"{n} matches of which {int(inliers.sum())} agree on a homography")
-    return Pair(i, j, *matches, H, inliers)
+    return Pair(i, j, *matches, H, inliers, tuple(doubts))
 
 
 def _promising(features: Sequence[Features], ratio: float) -> list[Edge]:

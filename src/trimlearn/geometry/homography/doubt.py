@@ -1,0 +1,109 @@
+"""What leaves a homography in doubt: a rival that explains about as many matches, or too few to tell."""
+
+from __future__ import annotations
+
+from math import inf, log
+
+import numpy as np
+
+from trimlearn.geometry.homography.a_contrario import EXACT, Chance
+from trimlearn.geometry.homography.candidate import CERTAIN
+from trimlearn.geometry.homography.dlt import PairMoments
+from trimlearn.geometry.homography.minimal import four_point
+from trimlearn.geometry.homography.noise import MatchNoise
+from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
+from trimlearn.geometry.homography.score import WIDE, MarginalScore
+from trimlearn.geometry.homography.search import FIRST, GLANCE, MEAGRE, SURVIVORS, SampleSearch, samples_needed, some_of
+from trimlearn.geometry.homography.transfer import one_way_errors, squared_errors, transform
+
+__all__ = ["rival_matches", "uncertainty"]
+
+RIVAL = 0.5  # of the inliers: another homography with fewer of its own leaves no doubt which one is meant (a choice)
+SURE = 0.99  # that a sample of such a rival's matches only is drawn: the usual 99 %
+EIGHTH = 8  # of the search's own samples are spent on it at most: a limit on time
+ROUGH = 0.5  # of a rival's matches: what a homography through four, which magnifies noise, shows of them (a choice)
+# Clusters at four places agree with some homography, however many matches they hold: a rival is at twice as many, which
+# are further apart than clusters are wide, by this share of the image's side (choices).
+PLACES, APART = 8, 0.05
+SEED = 0  # of the samples, so that whether there is a rival does not depend on random_state
+
+
+def rival_matches(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, drawn: int) -> int:
+    """How many of the distinct matches further than ``limit`` from the homography with errors ``e2`` agree on another.
+
+    0 unless these are RIVAL of its inliers, by cells and one by one, more than chance explains, at more than four
+    places, and most of them beyond their own noise from the homography found, as it is else the same one, and beyond
+    WIDE, as lenses do so much. ``drawn``: the samples that the search took.
+    """
+    rows = np.flatnonzero(e2 > limit**2)
+    others = float(chance.s[rows].sum())
+    kept = chance.n - others
+    if kept <= 4.5 or others < max(RIVAL * kept, 5.0):  # four matches always agree
+        return 0
+    share = RIVAL * kept / others
+    count = min(samples_needed(share, SURE), max(samples_needed(RIVAL, SURE), drawn // EIGHTH))
+    if not _promising(pairs, rows, chance, count, share):
+        return 0
+    rest = pairs[rows]
+    some = some_of(PointPairs(rest.src, rest.dst))
+    apart = Chance(some)
+    found = SampleSearch(some, MarginalScore(apart.side), apart, SEED).run(max(drawn, FIRST), SURE)
+    if found is None or not found.is_certain or found.significance.k < share * apart.n:
+        return 0
+    near = squared_errors(some.to_pixels(found.H), rest) <= found.noise.threshold**2
+    count = int(near.sum())
+    same = count == 0 or np.median(e2[rows[near]]) <= max(found.noise.threshold, WIDE * chance.side) ** 2
+    if same or count < RIVAL * (len(pairs) - len(rows)):
+        return 0
+    places = _places(rest.src[near], APART * float(pairs.extents[0].max()))
+    return count if places >= min(count, PLACES) else 0
+
+
+def _places(points: Floats, apart: float) -> int:
+    """How many places these points are at, each the surroundings of one that is in none before."""
+    count = 0
+    while len(points):
+        points, count = points[np.hypot(*(points - points[0]).T) > apart], count + 1
+    return count
+
+
+def _promising(pairs: PointPairs, rows: Ints, chance: Chance, count: int, share: float) -> bool:
+    """Whether one of a ``count`` of samples of these rows explains a good part of this ``share`` of them, and more than
+    chance would: a glance at a few, which costs little where there is nothing."""
+    places = np.sort(np.random.default_rng(SEED).integers(len(rows), size=(4, count)), axis=0)
+    H = four_point(pairs.normalised, rows[places[:, (places[1:] != places[:-1]).all(axis=0)].T])
+    if not len(H):
+        return False
+    seen = rows[:: max(1, len(rows) // GLANCE)]
+    few, apart, score = pairs[seen], chance.among(seen), MarginalScore(chance.side)
+    H = pairs.to_pixels(H)
+    if len(H) > SURVIVORS:
+        H = H[np.argsort(-score.scores(one_way_errors(H, few), apart.s), kind="stable")[:SURVIVORS]]
+    e2 = squared_errors(H, few)
+    best = apart.best(e2[np.argmax(score.scores(e2, apart.s))])
+    return best.log_nfa <= log(CERTAIN) and best.k >= ROUGH * share * apart.n
+
+
+def uncertainty(H: Floats, pairs: PointPairs, inliers: Bools, chance: Chance, noise: MatchNoise) -> float:
+    """By how many pixels H may be off at the corners of the rectangle around the inliers; 0 where that is no doubt, ∞
+    where no more than four of several matches are inliers.
+
+    The variance of H there, by that of the noise, times what 99 % of the errors keep to, which knows how few matches
+    the noise was estimated from: of MEAGRE and fewer it is worth a look. Beyond WIDE a right match is not told from a
+    wrong one. Five matches have one to spare, which does not tell how large their noise is unless there is none.
+    """
+    kept = float(chance.s[inliers].sum())
+    if chance.n <= 4.5 or kept > MEAGRE:
+        return 0.0
+    if kept <= 4.5:
+        return inf
+    if noise.scale <= 2.0 * EXACT * chance.side:
+        return 0.0
+    src = pairs.src[inliers]
+    (left, top), (right, bottom) = src.min(axis=0), src.max(axis=0)
+    corners = np.array([[left, top], [right, top], [right, bottom], [left, bottom]])
+    both = PointPairs(np.vstack([src, corners]), np.vstack([pairs.dst[inliers], transform(H, corners)]))
+    weights = np.append(chance.s[inliers], np.zeros(4))
+    spread = PairMoments(both.normalised).leverages(weights)[-4:].max()
+    off = float(noise.threshold * spread**0.5)
+    return off if off > WIDE * chance.side or kept < 5.5 else 0.0
