@@ -348,7 +348,7 @@ class TrimmedHomography(Trimmed):
         pairs, errors = matches.distinct, self.outlier_scores_[matches.order][matches.first]
         limit = max(self.threshold_, self._noise.threshold)
         inliers, count = errors <= limit, int(self.weights_.sum())
-        if count < 4 and self.threshold is not None:  # which was said to leave too few
+        if count < min(5, len(self.weights_)) and self.threshold is not None:  # which was said to leave too few
             return
         if others := rival_matches(pairs, np.square(errors), limit, chance, self.n_samples_):
             warn(
