@@ -61,6 +61,17 @@ def test_the_solver_satisfies_the_optimality_conditions() -> None:
     np.testing.assert_allclose((W - S)[off & (theta != 0)], 0.2 * np.sign(theta)[off & (theta != 0)], atol=1e-3)
 
 
+def test_the_solver_ends_in_few_steps_where_rows_are_as_few_as_features() -> None:
+    X = np.random.default_rng(1).standard_normal((11, 10))
+    S = np.cov(X.T, bias=True)  # a condition number of thousands: gradient steps alone take more than a thousand
+    theta, done = graphical_lasso(S, 0.01, max_iter=60)
+    W = np.linalg.inv(theta)
+    assert done and np.abs(W - S)[~np.eye(10, dtype=bool)].max() <= 0.0101
+    exact, done = graphical_lasso(S, 0.0, tol=1e-9, max_iter=60)  # nothing is 0: Newton's steps are all there is to do
+    assert done
+    np.testing.assert_allclose(exact @ S, np.eye(10), atol=1e-3)
+
+
 def test_features_of_scales_from_tiny_to_huge() -> None:
     S = np.cov(chain(60, 4, 0.0)[0].T)
     units = np.array([1e-8, 1.0, 1e3, 1e8])
