@@ -111,6 +111,12 @@ def test_as_good_as_without_the_bad_rows(share: float) -> None:
     assert model.score(X[~bad]) > model.score(X[bad]) + 10 if share else True
 
 
+def test_few_clean_rows_are_hardly_ever_flagged() -> None:
+    draws = [np.random.default_rng([11, k]).standard_normal((15, 5)) for k in range(40)]
+    flagged = [1.0 - TrimmedGraphicalLasso(random_state=0).fit(X).inlier_mask_.mean() for X in draws]
+    assert np.mean(flagged) <= 0.03 and np.max(flagged) <= 0.21
+
+
 def test_more_features_than_rows() -> None:
     X, bad, _ = chain(40, 50, 0.2)
     model = TrimmedGraphicalLasso(alpha=0.4, random_state=0).fit(X)

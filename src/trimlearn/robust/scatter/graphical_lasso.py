@@ -142,7 +142,8 @@ def _newton(
 
 
 def _newton_direction(gradient: np.ndarray, free: np.ndarray, theta: np.ndarray, inverse: np.ndarray) -> np.ndarray:
-    """D, 0 where not ``free``, with Θ⁻¹DΘ⁻¹ = −G where free, by conjugate gradients.
+    """D, 0 where not ``free``, with Θ⁻¹DΘ⁻¹ = −G where free, by conjugate gradients, p steps at most: a
+    limit on time, any of them is a descent.
 
     Were all entries free, D would be −ΘGΘ: the same with the others set to 0 is the preconditioner.
     """
@@ -150,7 +151,7 @@ def _newton_direction(gradient: np.ndarray, free: np.ndarray, theta: np.ndarray,
     ahead = np.where(free, theta @ residual @ theta, 0.0)
     along, size = ahead, float(np.sum(residual * ahead))
     least = FORCING**2 * size
-    for _ in range(int(free.sum())):
+    for _ in range(len(theta)):
         if not size > least:
             break
         curved = np.where(free, inverse @ along @ inverse, 0.0)
