@@ -13,7 +13,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, TrimmedScatterFit, fit_trimmed, readmitted
+from trimlearn.estimators.covariance.trimming import FEW, beyond_chance, fit_trimmed
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -152,7 +152,7 @@ class TrimmedCovariance(TrimmedScatter):
         shape = used.S, used.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if h is None and self.reweight and judge.quantile is None:
-            found = _beyond_chance(criterion, found)
+            found = beyond_chance(replace(criterion, judge_by=replace(judge, strict=True)), found)
         if self._publish(data, found, h) and h is None:
             warn_of_skewed_features(self, data.X, data.s)
         self.precision_ = self.get_precision() if self.store_precision else None
@@ -220,20 +220,6 @@ class _Determinant:
         if m <= self.data.X.shape[1] + 2.0 and not near.shrinkage.rho:  # as good as nothing is explained
             return None
         return self.judge_by.fitted(near.refitted(self.data.X, s, w, self.centred), h)
-
-
-def _beyond_chance(criterion: _Determinant, found: TrimmedScatterFit[ScatterFit]) -> TrimmedScatterFit[ScatterFit]:
-    """The same without those rows left out that may be clean: a fit to few rows, chosen for being near, has others far
-    from it in any case.
-
-    Only where all has settled: on the way there rows come back that look no better than that.
-    """
-    last = found.final
-    strict = replace(criterion, judge_by=replace(criterion.judge_by, strict=True))
-    again = strict.refit(last.model.w, last.model, found.h)
-    if again is None or np.array_equal(again.verdict.inliers, last.verdict.inliers):
-        return found
-    return replace(found, final=readmitted(strict, again, found.h))
 
 
 def _named(features: np.ndarray, names: Any) -> str:

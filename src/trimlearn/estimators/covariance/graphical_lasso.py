@@ -13,12 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, beyond_chance, fit_trimmed
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal, graphical_lasso, penalised
-from trimlearn.robust.scatter.judge import JudgedScatter, effective_freedom, judge_by_shape
+from trimlearn.robust.scatter.judge import JudgedScatter, UnseenRows, effective_freedom, rows_to_spare
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import normal_scores
 from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shrinkage
@@ -153,6 +153,8 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         criterion = _PenalisedLikelihood(rows, *options, self.assume_centered, least, self._seed())
         shape = rows.S, rows.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
+        if h is None and self.reweight:
+            found = beyond_chance(replace(criterion, strict=True), found)
         self._publish(data, found, h)
         self.precision_, self.raw_precision_ = found.final.model.precision, found.raw.precision
         self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (found.final.model.w, found.raw.w))
@@ -185,6 +187,7 @@ class _PenalisedLikelihood:
     centred: bool
     least: np.ndarray
     seed: int
+    strict: bool = False  # as in `trimlearn.robust.scatter.judge.DistanceJudge`
 
     def search(self, h: float) -> SparseNormal:
         """The best of the concentrations from every start."""
@@ -213,12 +216,13 @@ class _PenalisedLikelihood:
     def judge(self, model: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
         """Rows are nearer to a fit to them than others: where there are not very many, each fifth is judged by the
         rest, and all as rows that were not fitted to."""
-        p, s = self.data.X.shape[1], self.data.s
-        d2, m = model.squared_distances(self.data.X), float(s @ model.w)
-        if self.data.S < SETTLED * p:
-            d2 = self._unseen(model, d2)
+        s, inside = self.data.s, model.w > 0
+        seen, m = model.squared_distances(self.data.X), float(s @ model.w)
+        d2 = self._unseen(model, seen) if self.data.S < SETTLED * self.data.X.shape[1] else seen
         freedom = effective_freedom(model.precision, self._covariance(model.w, model.location), m)
-        return judge_by_shape(model, d2, h, s, freedom, rows=(1.0 - 1.0 / FOLDS) * m if self.data.S >= FEW * p else inf)
+        kept = s * model.w
+        spare = rows_to_spare(float(kept @ d2), float(kept @ seen), (1.0 - 1.0 / FOLDS) * m)
+        return UnseenRows(d2, s, inside, m, freedom, spare, FOLDS).judge(model, h, self.strict)
 
     def _unseen(self, model: SparseNormal, d2: np.ndarray) -> np.ndarray:
         """The squared distances, for rows fitted to from a model fitted without them."""

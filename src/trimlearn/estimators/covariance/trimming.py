@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Generic, Protocol, TypeVar, final
 
 import numpy as np
@@ -11,9 +11,18 @@ from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed", "readmitted"]
+__all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "beyond_chance", "fit_trimmed"]
 
-Model = TypeVar("Model")
+
+class Kept(Protocol):
+    """What a model of some of the rows has."""
+
+    @property
+    def w(self) -> np.ndarray:
+        """The weights of the rows in it."""
+
+
+Model = TypeVar("Model", bound=Kept)
 
 FEW: Final = 5  # rows per feature below which a covariance may be ill-conditioned: Rousseeuw and Van Zomeren (1990)
 # Of judging and fitting again. In `benchmarks.calibration scatter` half of the fits need 1 or 2 and the slowest 10, but
@@ -76,3 +85,16 @@ def readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model]
         return criterion.refit(last.weights, last.model, h)
 
     return readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0]
+
+
+def beyond_chance(strict: ScatterCriterion[Model], found: TrimmedScatterFit[Model]) -> TrimmedScatterFit[Model]:
+    """The same without those rows left out that may be clean: a fit to few rows, chosen for being near, has others far
+    from it in any case. ``strict``: the criterion, that judges so.
+
+    Only where all has settled: on the way there rows come back that look no better than that.
+    """
+    last = found.final
+    again = strict.refit(last.model.w, last.model, found.h)
+    if again is None or np.array_equal(again.verdict.inliers, last.verdict.inliers):
+        return found
+    return replace(found, final=readmitted(strict, again, found.h))

@@ -1,9 +1,12 @@
 """The graphical lasso: over Θ ≻ 0, minimise tr(SΘ) − log det Θ + α Σ_{j≠k} |Θⱼₖ|.
 
 By proximal gradient steps with Barzilai–Borwein lengths and backtracking (Rolfs, Rajaratnam, Guillot, Wong and Maleki
-2012, G-ISTA), in units in which S has unit diagonal. scikit-learn's block coordinate descent fails on covariances that
-bad rows make nearly singular, which is what a robust fit meets on its way; here every iterate is positive definite,
-the objective falls, and a start near the solution is worth something.
+2012, G-ISTA), in units in which S has unit diagonal, a few of them followed by a Newton step among the Θ of the same
+signs and zeros (Oztoprak, Nocedal, Rennie and Olsen 2012). scikit-learn's block coordinate descent fails on
+covariances that bad rows make nearly singular, which is what a robust fit meets on its way; here every iterate is
+positive definite, the objective falls, and a start near the solution is worth something. Gradient steps find out which
+entries are 0; alone they take as many as the square of Θ's condition number, a thousand and more where rows are as few
+as features.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ __all__ = ["SparseNormal", "graphical_lasso", "penalised"]
 
 HALVINGS: Final = 60  # of a step, a limit on time: 2⁻⁶⁰ of a Barzilai–Borwein step changes nothing but rounding errors
 NEAR: Final = 5.0  # of the logarithms of a start's diagonal: one that is e⁵ = 148 times off is of another scale
+FORCING: Final = 0.1  # of the gradient, left in a Newton equation: customary (inexact Newton, Dembo et al. 1982)
+GRADIENTS: Final = 5  # steps before a Newton step: with 1 a solve of 14 × 30 takes four times as long, with 10 as long
 ARMIJO: Final = 1e-4  # of the decrease that a step promises, to be accepted (Nocedal and Wright 2006, section 3.1)
 
 
@@ -76,7 +81,7 @@ def graphical_lasso(
     if not np.all(np.abs(np.log(np.diag(theta))) < NEAR):  # of another scale, as where a variance has collapsed
         theta = np.eye(len(S))
     value, inverse, step = penalised(R, theta, A), np.linalg.inv(theta), 1.0
-    for _ in range(max_iter):
+    for k in range(max_iter):
         if value - _lower_bound(R, A, inverse) <= tol:
             return theta / np.outer(d, d), True
         new, new_value = _descend(R, A, theta, inverse, value, step)
@@ -86,6 +91,11 @@ def graphical_lasso(
         moved = new - theta
         step = float(np.sum(moved * moved)) / max(float(np.sum(moved * (inverse - new_inverse))), 1e-300)
         theta, inverse, value = new, new_inverse, new_value
+        if k % GRADIENTS < GRADIENTS - 1:
+            continue
+        new, new_value = _newton(R, A, theta, inverse, value)
+        if new_value < value:
+            theta, inverse, value = new, np.linalg.inv(new), new_value
     return theta / np.outer(d, d), value - _lower_bound(R, A, inverse) <= tol
 
 
@@ -112,3 +122,47 @@ def _descend(
             break
         step *= 0.5
     return new, new_value
+
+
+def _newton(
+    R: np.ndarray, A: np.ndarray, theta: np.ndarray, inverse: np.ndarray, value: float
+) -> tuple[np.ndarray, float]:
+    """One Newton step among the Θ of the same signs and zeros, the first of 1, ½, … that lowers the objective.
+
+    There the objective is smooth, with the gradient G = R − Θ⁻¹ + A sign Θ. What changes its sign becomes 0.
+    """
+    free, sign = theta != 0.0, np.sign(theta)
+    gradient = np.where(free, R - inverse + A * sign, 0.0)
+    direction = _newton_direction(gradient, free, theta, inverse)
+    new, new_value, step = theta, inf, 1.0
+    for _ in range(HALVINGS):
+        new = theta + step * direction
+        new[new * sign < 0.0] = 0.0
+        new_value = penalised(R, new, A)
+        if new_value <= value + ARMIJO * float(np.sum(gradient * (new - theta))):
+            break
+        step *= 0.5
+    return new, new_value
+
+
+def _newton_direction(gradient: np.ndarray, free: np.ndarray, theta: np.ndarray, inverse: np.ndarray) -> np.ndarray:
+    """D, 0 where not ``free``, with Θ⁻¹DΘ⁻¹ = −G where free, by conjugate gradients, p steps at most: a
+    limit on time, any of them is a descent.
+
+    Were all entries free, D would be −ΘGΘ: the same with the others set to 0 is the preconditioner.
+    """
+    D, residual = np.zeros_like(theta), -gradient
+    ahead = np.where(free, theta @ residual @ theta, 0.0)
+    along, size = ahead, float(np.sum(residual * ahead))
+    least = FORCING**2 * size
+    for _ in range(len(theta)):
+        if not size > least:
+            break
+        curved = np.where(free, inverse @ along @ inverse, 0.0)
+        length = size / float(np.sum(along * curved))
+        D = D + length * along
+        residual = residual - length * curved
+        ahead = np.where(free, theta @ residual @ theta, 0.0)
+        last, size = size, float(np.sum(residual * ahead))
+        along = ahead + size / last * along
+    return np.asarray(0.5 * (D + D.T))

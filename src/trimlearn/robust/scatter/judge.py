@@ -28,10 +28,12 @@ from trimlearn.robust.verdict import Verdict
 __all__ = [
     "DistanceJudge",
     "JudgedScatter",
+    "UnseenRows",
     "chosen_rows",
     "effective_freedom",
     "judge_by_shape",
     "left_out",
+    "rows_to_spare",
     "scores_inside",
     "scores_outside",
 ]
@@ -135,7 +137,8 @@ class DistanceJudge:
         scores, law, drawn = self._quantiles(fit, d2), Chi(fit.rank), m
         cut = self._cut(scores, max(h, m), law)
         chosen = chosen_rows(m, float(self.s.sum()), fit.rank)
-        chance = self._by_chance(d2, scores, ~cut.verdict.inliers, chosen, fit.rank, CHANCE)
+        off = ~cut.verdict.inliers
+        chance = _by_chance(d2, scores, off, self.s, chosen, fit.rank, CHANCE) if self.strict else None
         if chance is not None:
             drawn, scores = chosen, chance
             cut = self._cut(scores, max(h, m), law)
@@ -170,28 +173,29 @@ class DistanceJudge:
         if not self.strict or unit <= FLOOR:  # or an exact fit, from which nobody is off by chance
             return judged
         drawn = m + freedom  # shrinkage takes away about as much uncertainty as estimating the covariance adds
-        chance = self._by_chance(unseen / unit, np.sqrt(unseen / unit), off, drawn, freedom, CHANCE_SHRUNK)
+        chance = _by_chance(unseen / unit, np.sqrt(unseen / unit), off, self.s, drawn, freedom, CHANCE_SHRUNK)
         if chance is None:
             return judged
         again = judge_by_shape(fit, unit * chance**2, h, self.s, freedom)
         return replace(again, reach=unit * _unmapped(sqrt(again.reach / unit), drawn, freedom))
 
-    def _by_chance(
-        self, d2: np.ndarray, scores: np.ndarray, off: np.ndarray, m: float, k: float, most: float
-    ) -> np.ndarray | None:
-        """Other scores for the nearer half of the rows that are ``off``: as if the fit were to m rows drawn at random.
 
-        None where that explains nobody: ``most`` clean ones or fewer are expected as far out as the median of those
-        off. The further half is judged again in the next fit, since bad ones among them would hide behind each other.
-        One row alone was hardly left out for the sake of the others.
-        """
-        if not self.strict or not k < m < MANY * k or float(self.s[off].sum()) <= 1.0:
-            return None
-        chance = scores_outside(d2, m, k)
-        middle = weighted_quantile(chance[off], self.s[off], 0.5)
-        if float(self.s.sum()) * Chi(k).survival(middle) <= most:
-            return None
-        return np.where(off & (chance <= middle), chance, scores)
+def _by_chance(
+    d2: np.ndarray, scores: np.ndarray, off: np.ndarray, s: np.ndarray, m: float, k: float, most: float
+) -> np.ndarray | None:
+    """Other scores for the nearer half of the rows that are ``off``: as if the fit were to m rows drawn at random.
+
+    None where that explains nobody: ``most`` clean ones or fewer are expected as far out as the median of those
+    off. The further half is judged again in the next fit, since bad ones among them would hide behind each other.
+    One row alone was hardly left out for the sake of the others.
+    """
+    if not k < m < MANY * k or float(s[off].sum()) <= 1.0:
+        return None
+    chance = scores_outside(d2, m, k)
+    middle = weighted_quantile(chance[off], s[off], 0.5)
+    if float(s.sum()) * Chi(k).survival(middle) <= most:
+        return None
+    return np.where(off & (chance <= middle), chance, scores)
 
 
 def chosen_rows(m: float, n: float, p: float) -> float:
@@ -203,7 +207,12 @@ def chosen_rows(m: float, n: float, p: float) -> float:
     >>> chosen_rows(20, 20, 3), round(chosen_rows(12, 20, 3), 1)
     (20.0, 6.3)
     """
-    return p + (m - p) * (1.0 - sqrt(max(0.0, 1.0 - m / n)))
+    return p + (m - p) * _drawn_share(m, n)
+
+
+def _drawn_share(m: float, n: float) -> float:
+    """What of the rows to spare, m − p, is left where the m of n were chosen for being near."""
+    return 1.0 - sqrt(max(0.0, 1.0 - m / n))
 
 
 def judge_by_shape(
@@ -213,25 +222,67 @@ def judge_by_shape(
     s: np.ndarray,
     freedom: float,
     quantile: float | None = None,
-    rows: float = inf,
 ) -> JudgedScatter[Model]:
     """Rows by distances d² from a model of which only the shape of their law is known, σ²χ² with so much ``freedom``
     (few rows, a shrunk covariance, a sparse precision), from `effective_freedom`."""
-    distances, law, unit = np.sqrt(d2), Chi(freedom), 1.0
-    if rows < MANY * freedom and rows > freedom + 2.0:  # the law of rows that so many were fitted without
-        unit = judge(distances, h, 1, s, law).scale
-        distances = scores_outside(d2 / unit**2, rows, freedom)
+    distances, law = np.sqrt(d2), Chi(freedom)
     judged = judge_distances(distances, h, s, freedom)
     verdict = judged.verdict
     if quantile is not None:
         judged = _fixed(distances, judge(distances, h, 1, s, law), law, quantile)
         verdict = judged.verdict
     reach = (verdict.cutoff * verdict.scale) ** 2
-    if unit != 1.0:
-        reach = unit**2 * _unmapped(sqrt(reach), rows, freedom)
     with np.errstate(over="ignore"):  # of rows off an exact fit, whose scale is next to nothing
         p = judged.law.survival(distances / verdict.scale)
     return JudgedScatter(model, verdict, reach, p, judged.weights, judged.apart, judged.normal_contamination)
+
+
+@final
+@dataclass(frozen=True)
+class UnseenRows:
+    """Squared distances of the n rows, which count s times, each from a fit to m clean rows without it, or to fewer:
+    ``inside`` says which are among the m.
+
+    They follow σ²νF(ν, μ), ν the ``freedom`` and μ what the fit has to ``spare``: m − p were nothing regularised.
+    """
+
+    d2: np.ndarray
+    s: np.ndarray
+    inside: np.ndarray
+    m: float
+    freedom: float
+    spare: float  # of the fits without a row of the m
+    folds: int  # in which these were left out
+
+    def judge(self, model: Model, h: float, strict: bool) -> JudgedScatter[Model]:
+        """Who is bad; ``strict`` as in `DistanceJudge`."""
+        spare, k = self.spare + self.m / self.folds, self.freedom
+        if spare >= MANY * k:
+            return judge_by_shape(model, self.d2, h, self.s, k)
+        unit = judge(np.sqrt(self.d2), h, 1, self.s, Chi(k)).scale ** 2
+        near, drawn = self.d2 / unit, k + spare
+        fitted = scores_outside(near, k + self.spare, k)
+        scores = np.where(self.inside, fitted, scores_outside(near, drawn, k))
+        judged = judge_by_shape(model, scores**2, h, self.s, k)
+        if strict:
+            chosen, off = k + spare * _drawn_share(self.m, float(self.s.sum())), ~judged.verdict.inliers
+            chance = _by_chance(near, scores, off, self.s, chosen, k, CHANCE)
+            if chance is not None:
+                drawn, judged = chosen, judge_by_shape(model, chance**2, h, self.s, k)
+        return replace(judged, reach=unit * _unmapped(sqrt(judged.reach), drawn, k))
+
+
+def rows_to_spare(unseen: float, seen: float, m: float) -> float:
+    """μ of σ²νF(ν, μ), the law of a row's d² from a fit to m other rows, from the sums of d² of rows from fits without
+    them and with them.
+
+    For p features and nothing regularised μ = m − p, and the former is (m + 1)/(m − p − 2) times the latter. A
+    regularised precision hangs less on single rows: the ratio is smaller, and the law as that of fewer features.
+
+    >>> rows_to_spare(22.0, 4.0, 10.0), rows_to_spare(4.0, 4.0, 10.0)
+    (4.0, 13.0)
+    """
+    return 2.0 + (m + 1.0) * min(seen / unseen, 1.0) if unseen > 0 else m
 
 
 def effective_freedom(precision: np.ndarray, S: np.ndarray, m: float) -> float:
