@@ -63,8 +63,7 @@ What limits it:
 - A w-step needs no second read but for the rows whose weight has changed. The curvature probe of `step="auto"` is a
   handful of products with n^(2/3) rows.
 - The loop keeps partial sums for each piece of a step, which is what the memory is above what was allowed.
-- CSR was read before the K numbers of an entry became one vector. Since then a pass takes 0.55 of the CPU time it took
-  for K = 10 and 0.8 for K = 1, on one thread of a busy machine.
+- CSR: the K numbers of an entry are one vector, which halved a pass with K = 10.
 - Binary labels: 22 of 29 passes are the continuation's, and a row of 50 numbers that is drawn costs more than one read
   in order.
 """,
