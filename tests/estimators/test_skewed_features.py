@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trimlearn import TrimmedCovariance, TrimmedPCA
+from trimlearn import TrimmedCovariance, TrimmedGraphicalLasso, TrimmedGraphicalLassoCV, TrimmedPCA
 
 
 def _told(model: Any, X: np.ndarray) -> list[str]:
@@ -28,7 +28,18 @@ def test_a_skewed_tail_is_doubted() -> None:
     assert _told(TrimmedCovariance(0.1, random_state=0), X) == []  # who gives it, knows
 
 
-@pytest.mark.parametrize("model", [TrimmedCovariance(random_state=0), TrimmedPCA(1, random_state=0)])
+@pytest.mark.parametrize("model", [TrimmedGraphicalLasso(random_state=0), TrimmedGraphicalLassoCV(random_state=0)])
+def test_a_network_of_skewed_features_is_doubted(model: Any) -> None:
+    X = np.random.default_rng(2).exponential(size=(200, 4))
+    (said,) = _told(model, X)
+    assert model.contamination_ > 0.1 and "if powers or logarithms of the features are" in said
+
+
+@pytest.mark.parametrize(
+    "model",
+    [TrimmedCovariance(random_state=0), TrimmedPCA(1, random_state=0), TrimmedGraphicalLasso(random_state=0)],
+    ids=lambda model: type(model).__name__,
+)
 def test_wrong_rows_among_normal_ones_are_not_doubted(model: Any) -> None:
     for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(60, 4)) @ np.diag([5.0, 1.0, 1.0, 1.0])

@@ -14,6 +14,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, beyond_chance, fit_trimmed
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
@@ -155,7 +156,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if h is None and self.reweight:
             found = beyond_chance(replace(criterion, strict=True), found)
-        self._publish(data, found, h)
+        nothing_said = self._publish(data, found, h)
         self.precision_, self.raw_precision_ = found.final.model.precision, found.raw.precision
         self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (found.final.model.w, found.raw.w))
         scores, probability = self.outlier_scores_[kept], row_probabilities(found.final.p_values, s)
@@ -163,6 +164,8 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         increasing = np.maximum.accumulate(probability[order])
         self.outlier_probability_ = np.interp(self.outlier_scores_, scores[order], increasing)
         _warn(found.raw, found.final.model, least)
+        if nothing_said and h is None:
+            warn_of_skewed_features(self, data.X, data.s)
         return self
 
 
