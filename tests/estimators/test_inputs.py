@@ -22,7 +22,7 @@ from trimlearn import (
     open_dataset,
 )
 from trimlearn.estimators import streamed
-from trimlearn.estimators.inputs import lies_elsewhere
+from trimlearn.estimators.linear.model import lies_elsewhere
 from trimlearn.estimators.on_dask import OnDask
 
 X = np.random.default_rng(0).normal(size=(40, 2))

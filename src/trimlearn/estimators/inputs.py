@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -14,16 +13,12 @@ from sklearn.utils.validation import _check_sample_weight, column_or_1d, validat
 from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators import streamed
-from trimlearn.estimators.on_dask import OnDask
-from trimlearn.streams import Dataset
 
 __all__ = [
     "check_counts",
     "check_data",
     "check_labels_known",
     "check_numbers",
-    "lies_elsewhere",
     "numbers",
     "places",
     "refuse_collections",
@@ -56,15 +51,6 @@ def check_data(estimator: Any, X: Any, *y: Any, **options: Any) -> Any:
     if not options.get("y_numeric"):
         return found
     return found[0], check_numbers(found[1], found[0].dtype, type(estimator).__name__)
-
-
-def lies_elsewhere(X: Any, y: Any) -> bool:
-    """Whether X and y are more than arrays in memory: files, a table and the name of its target, rows on a cluster, or
-    an array that is so large that it may be streamed."""
-    first = X[0] if isinstance(X, (list, tuple)) and len(X) else X
-    named = isinstance(first, (str, os.PathLike)) or isinstance(y, str) or hasattr(X, "files")
-    large = isinstance(X, np.ndarray) and X.size > streamed.STREAMED
-    return named or large or isinstance(X, (Dataset, OnDask)) or is_collection(X)
 
 
 def refuse_collections(estimator: Any, *data: Any) -> None:

@@ -12,11 +12,11 @@ from sklearn.utils.validation import column_or_1d
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.residence import on_host
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.linear.data import Distinct, Examples, check_features
 from trimlearn.estimators.linear.explain import fitted_model
+from trimlearn.estimators.linear.model import LinearModel
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.fitted import Fitted
@@ -31,7 +31,7 @@ from trimlearn.streams import Dataset
 __all__ = ["LinearClassifier", "warn_of_lost_classes"]
 
 
-class LinearClassifier(InferenceMixin, ClassifierMixin, Trimmed):  # type: ignore[misc]
+class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: ignore[misc]
     """Predictions, and judgements of labels, by ``coef_``, ``intercept_`` and the noise that a fit has found."""
 
     C: float
@@ -83,11 +83,6 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, Trimmed):  # type: ignor
             return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, self._codes(t))))
         X = check_features(self, X)
         return self._scores(Examples(X, self._codes(np.asarray(column_or_1d(on_host(y), warn=True)))))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, cast, final
+from typing import Any, final
 
 import numpy as np
-from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators import streamed
 from trimlearn.estimators.inputs import check_counts, check_data
-from trimlearn.estimators.on_dask import is_on_dask
-from trimlearn.estimators.streamed import column_names, opened, read_whole
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.sizes import SMALL
-from trimlearn.streams import Dataset
 
-__all__ = ["Distinct", "Examples", "check_examples", "check_features", "from_elsewhere"]
+__all__ = ["Distinct", "Examples", "check_examples", "check_features"]
 
 
 @final
@@ -93,31 +88,6 @@ def check_examples(
     s = None if sample_weight is None else check_counts(sample_weight, X, X.dtype)
     data = Examples(X, t, s)
     return data if data.large or not is_sparse(X) else Examples(X.toarray(), t, s)
-
-
-def from_elsewhere(
-    model: Any,
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    on_dask: Callable[[Any, Any, Any, Any], None],
-    by_stream: Callable[[Any, Dataset, float | None], None],
-) -> Examples | None:
-    """Training data that `lies_elsewhere`, where they are few enough to be read as a whole. Any others the model is
-    fitted to where they lie, by ``on_dask`` or ``by_stream``; None says so."""
-    if is_on_dask(X):
-        on_dask(model, X, y, sample_weight)
-        return None
-    stream = opened(X, y, sample_weight, fit_of=model)
-    if stream is None:
-        return cast(Examples, model._validate(X, y, sample_weight, reset=True))
-    whole = read_whole(stream, labels=is_classifier(model))
-    if whole is None:
-        by_stream(model, stream, model._h(model.contamination, stream.n))
-        return None
-    data = cast(Examples, model._validate(*whole, sample_weight, reset=True))
-    column_names(model, stream)
-    return data
 
 
 def check_features(estimator: Any, X: Any) -> Any:

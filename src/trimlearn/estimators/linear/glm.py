@@ -6,24 +6,19 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed
-from trimlearn.estimators.inputs import check_numbers, lies_elsewhere
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, from_elsewhere
+from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
+from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
-from trimlearn.estimators.on_dask import is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
@@ -34,7 +29,6 @@ from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import SMALL
-from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["TrimmedGLM"]
@@ -42,7 +36,7 @@ __all__ = ["TrimmedGLM"]
 TINY = 1e-150  # a scale whose square is still a positive number
 
 
-class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
+class TrimmedGLM(LinearRegressor):
     """A generalised linear model, or a regression with a robust loss, that fits the rows it can explain.
 
     It solves
@@ -131,8 +125,8 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
     (array([1.]), array([3, 9]))
     """
 
-    _takes_dask = True
-    _x: Array  # of the trimmed fit
+    _fit_on_dask = fit_glm_on_dask
+    _fit_stream = fit_glm_stream
     _unit: float  # of the residuals of a robust loss
 
     def __init__(
@@ -168,53 +162,12 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
-    ) -> Self:
-        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
-
-        X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
-        docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
-        checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
-        """
-        with self._fitting(X, y, sample_weight, checkpoint=checkpoint, resume=resume):
-            if lies_elsewhere(X, y):
-                data = from_elsewhere(self, X, y, sample_weight, fit_glm_on_dask, fit_glm_stream)
-            else:
-                data = self._validate(X, y, sample_weight, reset=True)
-            if data is not None:
-                self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The mean of y for every row of X, which may be a dataset, or Dask's."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict", self.coef_.dtype)
-        if isinstance(X, Dataset):
-            return by_blocks(self, X, lambda rows, _: self._law.family.mean(rows @ self.coef_ + self.intercept_))
-        return np.asarray(self._law.family.mean(check_features(self, X) @ self.coef_ + self.intercept_))
-
-    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
-        """|deviance residual|/scale_ for rows seen or unseen: by how many standard deviations they are off. Larger is
-        worse."""
-        if is_on_dask(X):
-            return lazily(self, X, "outlier_score", self.coef_.dtype, y=y)
-        if (stream := opened(X, y)) is not None:
-            return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, t)))
-        z = np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)
-        t = check_numbers(np.asarray(y), z.dtype, type(self).__name__)
-        return np.asarray(np.abs(self._law.residuals(t, z)) / self.scale_)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.target_tags.positive_only = self._law.is_family
         return tags
 
     # -- the fit ------------------------------------------------------------------------------------------------------
-
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
-        return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True)
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
@@ -312,6 +265,9 @@ class TrimmedGLM(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
         return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
+
+    def _means(self, X: Any) -> np.ndarray:
+        return np.asarray(self._law.family.mean(X @ self.coef_ + self.intercept_))
 
     def _scores(self, data: Examples) -> np.ndarray:
         return np.asarray(np.abs(self._law.residuals(data.t, data.X @ self.coef_ + self.intercept_)) / self.scale_)

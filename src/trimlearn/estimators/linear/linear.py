@@ -7,25 +7,20 @@ from math import inf
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
-from trimlearn.estimators.base import Trimmed
-from trimlearn.estimators.inputs import check_numbers, lies_elsewhere
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, check_features, from_elsewhere
+from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
+from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import LinearFit, Solver
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.estimators.linear.streamed_regression import fit_linear_stream
-from trimlearn.estimators.on_dask import is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, opened
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
@@ -39,7 +34,6 @@ from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
-from trimlearn.streams import Dataset
 from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["TrimmedLinearRegression"]
@@ -49,7 +43,7 @@ EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselv
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 
 
-class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: ignore[misc]
+class TrimmedLinearRegression(LinearRegressor):
     """Linear regression that fits the rows it can explain: least trimmed squares, with or without a penalty.
 
     It solves
@@ -138,8 +132,8 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
     (array([3.]), array([ 2,  7, 11]))
     """
 
-    _takes_dask = True
-    _x: Array  # of the trimmed fit
+    _fit_on_dask = fit_linear_on_dask
+    _fit_stream = fit_linear_stream
     _noise: float | None  # of an MM-estimate, see `Fitted`
     _bread: float
 
@@ -176,50 +170,7 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
-    ) -> Self:
-        """Fit to X (n, p), dense or CSR, and y (n,); sample_weight: 2 is the row twice, 0 its removal.
-
-        X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
-        docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
-        checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
-        """
-        with self._fitting(X, y, sample_weight, checkpoint=checkpoint, resume=resume):
-            if lies_elsewhere(X, y):
-                data = from_elsewhere(self, X, y, sample_weight, fit_linear_on_dask, fit_linear_stream)
-            else:
-                data = self._validate(X, y, sample_weight, reset=True)
-            if data is not None:
-                self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
-        return self
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The mean of y for every row of X, which may be a dataset, or Dask's."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict", self.coef_.dtype)
-        if isinstance(X, Dataset):
-            return by_blocks(self, X, lambda rows, _: rows @ self.coef_ + self.intercept_)
-        return np.asarray(check_features(self, X) @ self.coef_ + self.intercept_)
-
-    def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
-        """|residual|/scale_ for rows seen or unseen: how many standard deviations they are off. Larger is worse."""
-        if is_on_dask(X):
-            return lazily(self, X, "outlier_score", self.coef_.dtype, y=y)
-        if (stream := opened(X, y)) is not None:
-            return by_blocks(self, stream, lambda rows, t: self._scores(Examples(rows, t)))
-        z = self.predict(X)
-        return np.asarray(np.abs(check_numbers(np.asarray(y), z.dtype, type(self).__name__) - z) / self.scale_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
-
     # -- the fit ------------------------------------------------------------------------------------------------------
-
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
-        return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True)
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
@@ -365,6 +316,9 @@ class TrimmedLinearRegression(IntervalMixin, RegressorMixin, Trimmed):  # type: 
         return LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
+
+    def _means(self, X: Any) -> np.ndarray:
+        return np.asarray(X @ self.coef_ + self.intercept_)
 
     def _scores(self, data: Examples) -> np.ndarray:
         return np.asarray(np.abs(data.t - (data.X @ self.coef_ + self.intercept_)) / self.scale_)

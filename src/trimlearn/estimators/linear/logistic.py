@@ -10,13 +10,12 @@ from scipy.special import expit
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from trimlearn._utils.arrays import Array
 from trimlearn._utils.residence import floating_copy
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.inputs import check_labels_known, lies_elsewhere
+from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
-from trimlearn.estimators.linear.data import Distinct, Examples, check_examples, from_elsewhere
+from trimlearn.estimators.linear.data import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.penalties import make_penalty
 from trimlearn.estimators.linear.problems import Solver
@@ -132,8 +131,8 @@ class TrimmedLogisticRegression(LinearClassifier):
     (array([0., 0.]), array([0, 1]))
     """
 
-    _takes_dask = True
-    _x: Array  # of the trimmed fit
+    _fit_on_dask = fit_logistic_on_dask
+    _fit_stream = fit_logistic_stream
 
     def __init__(
         self,
@@ -170,27 +169,6 @@ class TrimmedLogisticRegression(LinearClassifier):
         self.warm_start = warm_start
         self.verbose = verbose
 
-    def fit(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
-    ) -> Self:
-        """Fit to X (n, p), dense or CSR, and labels y (n,); sample_weight: 2 is the row twice, 0 its removal.
-
-        X may be a dataset (`trimlearn.open_dataset`), or a path, y then being the name of the target's column: see
-        docs/scale.md. X and y may be Dask collections, or X files on a cluster (`trimlearn.on_dask`): see docs/dask.md.
-        checkpoint, resume: as in `trimlearn.solve`; the same call goes on where a fit was interrupted.
-        """
-        with self._fitting(X, y, sample_weight, checkpoint=checkpoint, resume=resume):
-            if lies_elsewhere(X, y):
-                data = from_elsewhere(self, X, y, sample_weight, fit_logistic_on_dask, fit_logistic_stream)
-            else:
-                data = self._validate(X, y, sample_weight, reset=True)
-            if data is None:
-                return self
-            h = self._h(self.contamination, data.S)
-            if data.many and fit_logistic_rows(self, data, h):
-                return self
-            return self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
-
     # -- the fit ------------------------------------------------------------------------------------------------------
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
@@ -210,6 +188,9 @@ class TrimmedLogisticRegression(LinearClassifier):
             return data
         s = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
         return replace(data, s=s if data.s is None else s * data.s)
+
+    def _fit_many(self, data: Examples, h: float | None) -> bool:
+        return data.many and fit_logistic_rows(self, data, h)
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A verdict on all labels, a trimmed fit, and a fit to what the labels should have been, as far as is known."""
