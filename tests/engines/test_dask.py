@@ -372,6 +372,7 @@ def test_labels_on_workers_are_judged_as_those_of_arrays(
     assert found.threshold_ == pytest.approx(expected.threshold_, rel=1e-5)
 
 
+@pytest.mark.usefixtures("quick_fits")  # the share is given
 def test_a_fit_to_labels_that_is_interrupted_goes_on(
     client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
