@@ -54,7 +54,7 @@ WHERE: dict[str, tuple[Place, ...]] = {
         Place("estimators/linear/linear.py", "TrimmedLinearRegression._fit"),
     ),
     "penalties": (
-        Place("estimators/linear/penalties.py", "make_penalty"),
+        Place("estimators/linear/problems.py", "make_penalty"),
         Place("estimators/linear/linear.py", "TrimmedLinearRegression._problem"),
     ),
     "auto level": (

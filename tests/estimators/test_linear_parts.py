@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
 from trimlearn.estimators.inputs import numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples
-from trimlearn.estimators.linear.penalties import PENALTIES, make_penalty
-from trimlearn.estimators.linear.problems import Solver
+from trimlearn.estimators.linear.problems import PENALTIES, Solver, make_penalty
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge

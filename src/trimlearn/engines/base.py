@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from math import inf, isinf
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -57,6 +57,10 @@ class Counts:
     prox_r1: int = 0
     prox_r2: int = 0
     skipped: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        """Of two runs, or of two places."""
+        return Counts(*(mine + more for mine, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 def _silent(sentence: str) -> None:

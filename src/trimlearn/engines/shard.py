@@ -52,9 +52,7 @@ class Reply:
     def __add__(self, other: Reply) -> Reply:
         if self.stale or other.stale:
             return Reply(stale=True)
-        mine, yours = vars(self.counts), vars(other.counts)
-        counts = Counts(**{name: mine[name] + yours[name] for name in mine})
-        return Reply(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)), counts)
+        return Reply(tuple(a + b for a, b in zip(self.parts, other.parts, strict=True)), self.counts + other.counts)
 
 
 def part(problem: Problem, loss: Loss, s: np.ndarray | None) -> Problem:

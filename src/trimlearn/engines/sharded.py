@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy, zeros
-from trimlearn.engines.base import Counts, Engine
+from trimlearn.engines.base import Engine
 from trimlearn.engines.levels import Level, level
 from trimlearn.engines.shard import Reply, Shard, Standing
 from trimlearn.engines.weighing import Chosen, Even, Listed, Weighing, saved_weighing
@@ -75,8 +75,7 @@ class ShardedEngine(Engine):
         if reply.stale:
             raise RuntimeError("a shard was lost and could not be brought back to where it stood.")
         self._standing, self._told = after, True
-        mine = vars(self.counts)
-        self.counts = Counts(**{name: mine[name] + more for name, more in vars(reply.counts).items()})
+        self.counts += reply.counts
         return reply.parts
 
     def _next(self, **changes: Any) -> Standing:

@@ -15,8 +15,7 @@ from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, 
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
-from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.table import Findings

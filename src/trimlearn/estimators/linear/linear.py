@@ -15,8 +15,7 @@ from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit,
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
-from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.estimators.linear.streamed_regression import fit_linear_stream
 from trimlearn.inference.families import family

@@ -17,8 +17,7 @@ from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
-from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import Solver
+from trimlearn.estimators.linear.problems import Solver, make_penalty
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem

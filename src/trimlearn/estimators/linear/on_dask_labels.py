@@ -32,8 +32,7 @@ from trimlearn.estimators.linear.label_fits import (
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
 from trimlearn.estimators.linear.on_dask_regression import solved_on_dask
-from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit
+from trimlearn.estimators.linear.problems import LinearFit, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Softmax

@@ -17,7 +17,7 @@ from trimlearn.engines.cluster.rows import Placed
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.many_rows import FinalFit, TrimmedRegression, fit_many_rows, standards
 from trimlearn.estimators.linear.on_dask_regression import fit_sparse_on_dask, solved_from
-from trimlearn.estimators.linear.penalties import SELECTING
+from trimlearn.estimators.linear.problems import SELECTING
 from trimlearn.estimators.on_dask import by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import LeastSquares

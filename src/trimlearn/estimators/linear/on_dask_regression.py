@@ -25,8 +25,7 @@ from trimlearn.estimators.linear.many_regression import (
     publish_regression,
     refuse_labels,
 )
-from trimlearn.estimators.linear.penalties import make_penalty
-from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.inference.families import Family, family

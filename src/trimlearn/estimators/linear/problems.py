@@ -1,10 +1,11 @@
-"""How the problems of a linear model are solved: in closed form, or from several starts, as closely as data allow."""
+"""The problems of a linear model: penalties by the names that scikit-learn's users know, and how it is all solved."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, prod
+from numbers import Real
 from typing import Any, final
 
 import numpy as np
@@ -14,16 +15,46 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.warn import warn
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
+from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, Ridge, Scaled
 from trimlearn.smart.method import Method, Record
 from trimlearn.smart.sizes import FEW, SMALL
 from trimlearn.solution import Status
 from trimlearn.solve import solve
 
-__all__ = ["SETTLED", "LinearFit", "Solver"]
+__all__ = ["PENALTIES", "SELECTING", "SETTLED", "LinearFit", "Solver", "make_penalty"]
 
+SELECTING = ("l1", "elasticnet", "scad", "mcp", "l0")  # those that set coefficients to zero
+PENALTIES = ("l2", *SELECTING)  # all that estimators take; names as in scikit-learn, where it has them
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes is not called falling: the tol of large data
 LAST = 0.75  # of the passes: what comes after is the last quarter
 TINY = 1e-300  # stands for |F| where F = 0: the smallest power of ten whose inverse is finite, and some room
+
+
+def make_penalty(penalty: str, alpha: Any, l1_ratio: Any, scale: float) -> Regularizer:
+    """scale · alpha · penalty: r2, where the objective a user has in mind, times ``scale``, is F.
+
+    >>> make_penalty("l1", 0.5, None, scale=0.1)
+    L1(alpha=0.05)
+    """
+    if not isinstance(penalty, str) or penalty not in PENALTIES:
+        raise ValueError(f"penalty must be None or one of {', '.join(map(repr, PENALTIES))}, got {penalty!r}.")
+    strength = _strength("alpha", alpha) * scale
+    if penalty == "elasticnet":
+        ratio = _strength("l1_ratio", l1_ratio)
+        if ratio > 1:
+            raise ValueError(f"l1_ratio must be a number from 0 to 1, got {l1_ratio!r}.")
+        return ElasticNet(strength, ratio)
+    if penalty in ("scad", "mcp"):  # not homogeneous in alpha
+        term = SCAD(float(alpha)) if penalty == "scad" else MCP(float(alpha))
+        return Scaled(term, scale)
+    plain: dict[str, type[Regularizer]] = {"l2": Ridge, "l1": L1, "l0": L0}
+    return plain[penalty](strength)  # type: ignore[call-arg]
+
+
+def _strength(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value < 0:
+        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
+    return float(value)
 
 
 @final

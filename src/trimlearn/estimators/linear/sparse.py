@@ -20,8 +20,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.doubts import warn_of_exact_fit
-from trimlearn.estimators.linear.penalties import SELECTING, make_penalty
-from trimlearn.estimators.linear.problems import LinearFit, Solver
+from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few
