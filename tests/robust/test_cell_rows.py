@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trimlearn.robust.cells.parts import distance_cells, reconstruction_cells
-from trimlearn.robust.cells.rows import conditional, deviating_cells
+from trimlearn.robust.cells.rows import CUTOFF, JudgedCells, conditional, explain
 from trimlearn.robust.cells.tails import Tail, adaptive_level, tails
 from trimlearn.robust.cells.transform import ColumnTransform
 
 RNG = np.random.default_rng(0)
 B = RNG.normal(size=(5, 5))
 SIGMA = B @ B.T + np.eye(5)
+
+
+def deviating_cells(X: np.ndarray, center: np.ndarray, Sigma: np.ndarray, cutoff: float = CUTOFF) -> JudgedCells:
+    """The cells that do not fit to the others in their row, if rows have this centre and covariance."""
+    p = len(center)
+    found = explain(X - center, Sigma, np.linalg.inv(Sigma), np.ones(p), np.full(p, cutoff))
+    return replace(found, expected=center + found.expected)
 
 
 def rows(n: int = 40) -> np.ndarray:

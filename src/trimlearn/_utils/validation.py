@@ -110,22 +110,22 @@ def check_target(t: Any, n: int, like: Array, name: str = "t", ndim: Collection[
     return t
 
 
-def check_labels(t: Any, n: int, n_classes: int | None = None, name: str = "t") -> tuple[NDArray[np.int64], int]:
+def check_labels(t: Any, n: int, n_classes: int | None = None) -> tuple[NDArray[np.int64], int]:
     """Class labels 0..K−1 as int64, and K; at least two of them are present, unless ``n_classes`` says how many."""
-    fix = f"encode the labels as 0..K-1, for example by np.unique({name}, return_inverse=True)[1]"
-    values = to_numpy(as_numeric(t, name))
-    check_target(values, n, np.zeros(0), name)
+    fix = "encode the labels as 0..K-1, for example by np.unique(t, return_inverse=True)[1]"
+    values = to_numpy(as_numeric(t, "t"))
+    check_target(values, n, np.zeros(0), "t")
     with np.errstate(invalid="ignore"):  # beyond int64: reported below
         labels = values.astype(np.int64)
     if np.any(labels != values) or labels.min() < 0:
-        raise ValueError(f"{name} must hold integers >= 0; {fix}.")
+        raise ValueError(f"t must hold integers >= 0; {fix}.")
     if n_classes is None and labels.min() == labels.max():
-        raise ValueError(f"{name} holds one class only ({labels[0]}); give rows of at least two classes.")
+        raise ValueError(f"t holds one class only ({labels[0]}); give rows of at least two classes.")
     K = int(labels.max()) + 1
     if n_classes is not None:
         check_count(n_classes, "n_classes")
         if n_classes < K:
-            raise ValueError(f"n_classes is {n_classes} but {name} holds the label {K - 1}; raise it, or {fix}.")
+            raise ValueError(f"n_classes is {n_classes} but t holds the label {K - 1}; raise it, or {fix}.")
         K = n_classes
     return labels, K
 

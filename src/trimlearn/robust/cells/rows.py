@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from trimlearn.robust.scale import Chi
 
-__all__ = ["JudgedCells", "conditional", "deviating_cells", "explain"]
+__all__ = ["JudgedCells", "conditional", "explain"]
 
 CUTOFF = Chi().upper(0.01)  # of |score|: customary in the papers on cells, 1 % of the clean ones are beyond
 HELD = 8_000_000  # numbers that a block of rows takes if half of its cells are set aside: a limit on memory, 32 MB
@@ -53,41 +53,10 @@ class JudgedCells:
     sigma: Floats
 
 
-def deviating_cells(X: ArrayLike, center: ArrayLike, covariance: ArrayLike, cutoff: float = CUTOFF) -> JudgedCells:
-    """The cells of rows that do not fit to the others in their row, if rows have this centre and covariance.
-
-    X: (n, p), NaN where a value is missing. A covariance that is singular is taken for the nearest regular one.
-
-    >>> covariance = np.array([[1.0, 0.9, 0.0], [0.9, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    >>> cells = deviating_cells([[2.0, 2.1, 0.5], [2.0, -3.0, 0.5]], np.zeros(3), covariance)
-    >>> cells.mask.astype(int).tolist(), (cells.expected[1].round(2) + 0.0).tolist()
-    ([[0, 0, 0], [0, 1, 0]], [0.0, 1.8, 0.0])
-    """
-    Sigma, mu = np.asarray(covariance, dtype=np.float64), np.asarray(center, dtype=np.float64)
-    unit = np.sqrt(np.diag(Sigma))
-    unit = np.where(unit > 0, unit, 1.0)
-    Z = (np.asarray(X, dtype=np.float64) - mu) / unit
-    found = explain(Z, *regular(Sigma / np.outer(unit, unit)), np.ones(len(mu)), np.full(len(mu), cutoff))
-    return JudgedCells(
-        found.mask,
-        mu + unit * found.expected,
-        found.scores,
-        found.aside,
-        found.trusted,
-        found.lost * np.outer(unit, unit),
-        unit * found.sigma,
-    )
-
-
-def regular(R: Floats, least: float = 1e-8) -> tuple[Floats, Floats]:
-    """A correlation matrix with its eigenvalues lifted to ``least``, and its inverse."""
-    values, V = np.linalg.eigh(0.5 * (R + R.T))
-    values = np.maximum(values, least)
-    return (V * values) @ V.T, (V / values) @ V.T
-
-
 def explain(Z: Floats, Sigma: Floats, P: Floats, unit: Floats, cutoff: Floats, count_lost: bool = True) -> JudgedCells:
-    """As `deviating_cells`, of rows about their centre, P = Σ⁻¹; ``unit``: by how much the σ of a column is larger.
+    """The cells of rows Z, about their centre, that do not fit to the others in their row; NaN where one is missing.
+
+    Sigma: the covariance, P its inverse; ``unit``: by how much the σ of a column is larger.
 
     Cells that are far out by themselves are set aside first: two wrong neighbours make the right cell between them
     look worst. But several cells far out may agree with each other: where no cell deviates if none is set aside to
