@@ -9,12 +9,12 @@ from math import comb, log, pi
 import numpy as np
 import pytest
 
-from trimlearn.geometry.homography.a_contrario import Chance
+from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
 from trimlearn.geometry.homography.dlt import PairMoments, four_best
 from trimlearn.geometry.homography.minimal import four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
-from trimlearn.geometry.homography.refine import _misses, _Mixing, _shares, refined
+from trimlearn.geometry.homography.refine import _cells, _misses, _Mixing, _shares, refined
 from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import FIRST, REPEATED, SHARP, SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
@@ -220,13 +220,26 @@ def _slopes(H: np.ndarray, points: np.ndarray) -> np.ndarray:
     return np.stack(columns, axis=1)
 
 
+@pytest.mark.parametrize("off", [0, 8, 20, 40])
+def test_what_no_strip_is_said_to_hold_none_holds(off: int) -> None:
+    rng = np.random.default_rng(off)
+    for _ in range(20):
+        turn, width = rng.uniform(0, np.pi), rng.uniform(0.5, 3.0)
+        points = np.column_stack([rng.uniform(0, 1000, 40), rng.uniform(-width, width, 40)])
+        points[:off, 1] = rng.uniform(-500, 500, off)
+        points = points @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
+        assert not no_strip_holds(40 - off - 1, points, width)  # as so many and one more are in one
+    assert no_strip_holds(20, points, width) == (off == 40)
+
+
 def test_neighbours_that_err_together_count_together() -> None:
     rng = np.random.default_rng(0)
     points, w = rng.uniform(-1, 1, (2000, 2)), np.ones(2000)
     points[:1000] = 0.1 * points[:1000] - 0.5  # half of the matches in one corner
     alone = rng.standard_normal((2, 2000))
-    assert _shares(points.T, alone, w).min() > 0.7
-    shares = _shares(points.T, alone + np.stack([np.sin(4 * points[:, 0]), np.cos(4 * points[:, 1])]), w)
+    cells = _cells(points.T, w > 0)
+    assert _shares(cells, alone, w).min() > 0.7
+    shares = _shares(cells, alone + np.stack([np.sin(4 * points[:, 0]), np.cos(4 * points[:, 1])]), w)
     assert shares[:1000].sum() < 0.2 * shares[1000:].sum()
     assert np.all((shares > 0) & (shares <= 1))
 

@@ -218,6 +218,30 @@ def test_a_pair_that_contradicts_a_chain_may_not_be_the_wrong_one() -> None:
     assert fitted().doubts_ == []  # a loop outvotes it
 
 
+def with_rivals(scene: Ring, share: float, pairs: tuple[int, ...]) -> list[tuple[int, int, np.ndarray, np.ndarray]]:
+    """The matches of a ring, a share of those of some pairs seen elsewhere, all by the same."""
+    given = list(scene.correspondences)
+    for k in pairs:
+        i, j, src, dst = given[k]
+        off = np.random.default_rng(k).random(len(src)) < share
+        given[k] = (i, j, src, np.where(off[:, None], dst + np.array([60.0, -40.0]), dst))
+    return given
+
+
+def test_rivals_of_several_pairs_are_told_in_one_warning_that_names_them() -> None:
+    scene = ring(m=6, step=30.0, tilt=0.0, closed=False)
+    with pytest.warns(UserWarning, match="agree with another placing") as heard:
+        panorama = TrimmedPanorama().fit(with_rivals(scene, 0.45, (1, 3)), scene.sizes)
+    assert len(panorama.doubts_) == len(heard) == 1
+    said = str(heard[0].message)
+    assert "image 1 and image 2 (" in said and "image 3 and image 4 (" in said and "image 0" not in said
+
+
+def test_few_matches_elsewhere_are_no_rival_of_a_pair(recwarn: pytest.WarningsRecorder) -> None:
+    scene = ring(m=6, step=30.0, tilt=0.0, closed=False)
+    assert TrimmedPanorama().fit(with_rivals(scene, 0.2, (1, 3)), scene.sizes).doubts_ == [] and not recwarn
+
+
 # -- other scenes -----------------------------------------------------------------------------------------------------
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from functools import cache
-from math import inf, log, pi
+from math import inf, log, pi, sin
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -12,12 +12,13 @@ from scipy.special import gammaln
 
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 
-__all__ = ["Chance", "Significance"]
+__all__ = ["Chance", "Significance", "no_strip_holds"]
 
 EXACT = 1e-6  # of the image's side: smaller errors are rounding, since coordinates read as float32 have 6·10⁻⁸ of it
 # Lines tried, and points each is tried on. If half of the points are on one line, both points that define a line are on
 # it with probability ¼: that none of 100 does is as likely as 0.75¹⁰⁰ = 3·10⁻¹³.
 LINES = 100
+DIRECTIONS = 16  # in which strips are looked for: a tilt of π/32 widens one by 10 % of its length, a tenth of an image
 
 
 class Significance(NamedTuple):
@@ -109,6 +110,27 @@ class Chance:
         kept = np.maximum(k - 4.0, 0.5)
         tests = constant - gammaln(kept + 1.0) - gammaln(np.maximum(self.n - k, 0.0) + 1.0)
         return np.where(k > 4.5, tests + kept * np.log(self._alpha(e2)), inf)
+
+
+def no_strip_holds(more: float, points: Floats, width: float) -> bool:
+    """Whether it is certain that no line has more than so many of the points (n, 2) within ``width``.
+
+    A line is tilted by δ = π/2DIRECTIONS, at most, against one of the DIRECTIONS. Across that one the points near it
+    are within 2 ``width`` + sin δ times the largest distance of two points, and numbers in order tell how many such a
+    window holds.
+    """
+    normals, tilt = _normals()
+    across = np.sort(points @ normals, axis=0)
+    window = 2.0 * width + tilt * float(np.hypot(*np.ptp(points, axis=0)))
+    many = int(more)
+    return bool((across[many:] - across[: len(across) - many]).min(initial=inf) > window)
+
+
+@cache
+def _normals() -> tuple[Floats, float]:
+    """Unit vectors (2, DIRECTIONS) over half a turn, and the sine of half the angle between two of them."""
+    angles = np.arange(DIRECTIONS) * (pi / DIRECTIONS)
+    return np.stack([np.cos(angles), np.sin(angles)]), sin(pi / (2 * DIRECTIONS))
 
 
 def _from_line(points: Floats, rows: Ints, width: Floats) -> Floats:

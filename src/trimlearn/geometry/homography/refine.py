@@ -9,7 +9,7 @@ import numpy as np
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.dlt import PLACE, SIX
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
-from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
+from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.transfer import adjugate
 
 __all__ = ["refined"]
@@ -48,24 +48,25 @@ def _settled(
 ) -> tuple[Floats, MatchNoise | None]:
     x, points = pairs.to_normalised(H), pairs.normalised
     squares, mixing = _products(points.both), _Mixing()
-    at, before = _misses(x, pairs), 0.0
+    at, before, near, cells = _misses(x, pairs), 0.0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
     for _ in range(rounds):
         noise = noise_of(at.e2, chance, noise)
         w = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
-        w *= _shares(points.both[0, :2], at.r, w)
+        if not np.array_equal(w > 0, near):
+            near = w > 0
+            cells = _cells(points.both[0, :2], near)
+        w *= _shares(cells, at.r, w)
         step = _step(x, at, w, points.both, squares)
-        new = mixing.after(x, step)
+        new, size = mixing.after(x, step), float(np.abs(step).max())
+        if size * (min(size / before, 1.0) if before else 1.0) <= SETTLED:  # so long is the next, as they shrink alike
+            x = new
+            break
         after = _misses(new, pairs)
-        near = w > 0
         if not w[near] @ after.e2[near] <= WORSE * (w[near] @ at.e2[near]):
             break
-        x, at = new, after
-        size = float(np.abs(step).max())
-        if size * (min(size / before, 1.0) if before else 1.0) <= SETTLED:  # so long is the next, as they shrink alike
-            break
-        before = size
+        x, at, before = new, after, size
     return pairs.to_pixels(x), noise
 
 
@@ -103,23 +104,23 @@ def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> Floats:
     return np.asarray(end / (1.0 + e2 / (FREEDOM * scale**2)))
 
 
-def _cells(points: Floats, w: Floats) -> Ints:
-    """Which cell of a grid over the points (2, n) with w > 0 each is in; those beyond it are in the nearest one."""
-    near = points[:, w > 0]
-    low = near.min(axis=1, keepdims=True)
-    side = np.maximum(near.max(axis=1, keepdims=True) - low, np.finfo(np.float64).tiny) / GRID
+def _cells(points: Floats, near: Bools) -> Ints:
+    """Which cell of a grid over the ``near`` ones of the points (2, n) each is in; of those beyond it the nearest."""
+    inner = points[:, near]
+    low = inner.min(axis=1, keepdims=True)
+    side = np.maximum(inner.max(axis=1, keepdims=True) - low, np.finfo(np.float64).tiny) / GRID
     column, row = np.minimum(np.maximum((points - low) / side, 0.0), GRID - 1).astype(np.int64)
     return np.asarray(column * GRID + row)
 
 
-def _shares(points: Floats, r: Floats, w: Floats) -> Floats:
-    """How much each match counts, 1 or less, where neighbours (2, n) err together: a lens, a plane that is none.
+def _shares(cells: Ints, r: Floats, w: Floats) -> Floats:
+    """How much each match counts, 1 or less, where those of a cell err together: a lens, a plane that is none.
 
     Let the matches of a cell have a common error of variance τ² besides their own of variance σ². Their mean has the
     variance τ² + σ²/m, so that the best weight of each is proportional to 1/(1 + mτ²/σ²), m the sum of the weights in
     its cell. E(Σwr)² − Σ(wr)² = τ²((Σw)² − Σw²) over a cell estimates τ².
     """
-    cells, tiny = _cells(points, w), float(np.finfo(np.float64).tiny)
+    tiny = float(np.finfo(np.float64).tiny)
     r = np.where(w > 0, r, 0.0)  # what has no say may be infinite
     moved = w * r
     total, *sums = (np.bincount(cells, part) for part in (w, *moved))

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.geometry.homography.a_contrario import Chance
+from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
@@ -295,10 +295,13 @@ class SampleSearch:
             return True
         shares: list[float] = []
         H, (k, limit, _) = self.pairs.to_pixels(found.H), found.significance
-        width = 0.5**0.5 * found.noise.threshold
+        within, width = found.e2 <= limit, 0.5**0.5 * found.noise.threshold
         for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
             pixel = np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
-            off = self.chance.off_a_line(found.e2 <= limit, limit, points, width, pixel, LINE * k)
+            if no_strip_holds((1.0 - LINE) * k, points[within], width * float(pixel[within].max())):
+                shares.append(LINE)  # at least, and no line need be looked for
+                continue
+            off = self.chance.off_a_line(within, limit, points, width, pixel, LINE * k)
             if off.log_nfa > log(CERTAIN):
                 return False
             shares.append(off.k / k)

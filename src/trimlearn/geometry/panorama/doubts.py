@@ -7,15 +7,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trimlearn.geometry.homography.points import Bools, Floats
+from trimlearn.geometry.homography.a_contrario import Chance
+from trimlearn.geometry.homography.doubt import rival_matches
+from trimlearn.geometry.homography.points import Bools, Floats, PointPairs, sort_pairs
 from trimlearn.geometry.panorama.consistency import Agreement, ambiguous
 from trimlearn.geometry.panorama.scene import Scene
 
-__all__ = ["MISFIT", "PairReport", "loose_ends", "pair_reports", "strains"]
+__all__ = ["MISFIT", "PairReport", "loose_ends", "pair_reports", "rivalries", "strains"]
 
 # Of the diagonal: a median error of a pair beyond which the model is in doubt, 12 px in 640 × 480. Twice what lenses do
 # to right pairs (benchmarks/calibration/panoramas.py).
 MISFIT = 0.015
+SAMPLES = 10_000  # in which a pair's rival is looked for: one of 15 % of the matches left is met with 99 %
 
 
 class PairReport(NamedTuple):
@@ -59,3 +62,31 @@ def loose_ends(scene: Scene, found: Agreement) -> list[str]:
         "another may be the wrong one. Look at the result, or add images that overlap more."
         for pair in ambiguous(scene, found)
     ]
+
+
+def rivalries(scene: Scene, agrees: Bools, errors: Floats, threshold: float) -> list[str]:
+    """Pairs, of several, where matches that the panorama does not explain agree on another homography.
+
+    Asked where a pair's own fit was in doubt: that another part of the matches agrees elsewhere may be the lens or the
+    view, which the joint fit knows. Of a single pair its own fit has told.
+    """
+    if len(scene.pairs) == 1:
+        return []
+    found = [
+        f"{scene.titles[k]} ({count} matches)"
+        for k, pair in enumerate(scene.pairs.pairs)
+        if pair.doubts and agrees[k] and (count := _rival(pair.src, pair.dst, errors[scene.pair == k], threshold))
+    ]
+    if not found:
+        return []
+    return [
+        f"where {', '.join(found)} overlap, matches agree with another placing than the one used, as those of a second "
+        "plane or of repeated structure would: which of both is meant cannot be told."
+    ]
+
+
+def _rival(src: Floats, dst: Floats, errors: Floats, threshold: float) -> int:
+    """How many matches further off than the threshold agree on a homography of their own."""
+    matches = sort_pairs(PointPairs(src, dst))
+    pairs, e2 = matches.distinct, np.square(errors[matches.order][matches.first])
+    return rival_matches(pairs, e2, threshold, Chance(pairs), SAMPLES)

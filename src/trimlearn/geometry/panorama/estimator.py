@@ -17,7 +17,7 @@ from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.inputs import check_index, refuse_weights, seed_of
 from trimlearn.geometry.panorama.beginning import Beginning, begin, met, verified
 from trimlearn.geometry.panorama.distortion import check_distortion, without_lens
-from trimlearn.geometry.panorama.doubts import loose_ends, pair_reports, strains
+from trimlearn.geometry.panorama.doubts import loose_ends, pair_reports, rivalries, strains
 from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
 from trimlearn.geometry.panorama.losses import RotationLoss
 from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
@@ -308,7 +308,9 @@ class TrimmedPanorama(Trimmed):
         method = svrg(metric=NewtonMetric(), momentum=0.0, finish=False) if self.method is None else self.method
         solution = joint.trim(found.x, method, seed)
         self._describe(joint, solution, joint.polish(solution) if self.polish else np.asarray(solution.x))
-        of_model, of_pairs = [*start.doubts, *strains(scene, self.report_)], loose_ends(scene, found)
+        of_model = [*start.doubts, *strains(scene, self.report_)]
+        rivals = rivalries(scene, joint.agrees, self.outlier_scores_, self.threshold_)
+        of_pairs = [*loose_ends(scene, found), *rivals]
         self.doubts_ = of_model + of_pairs
         advice = ' For a camera that moves along a plane use model="homography".' if self.model == "rotation" else ""
         for doubt in [*(doubt + advice for doubt in of_model), *of_pairs]:
