@@ -12,7 +12,7 @@ from trimlearn import Problem, TrimmedGLM, TrimmedLogisticRegression, solve
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, Softmax
-from trimlearn.problem import SAMPLE, medians
+from trimlearn.problem import SAMPLE, lower_medians
 from trimlearn.regularizers import L1, GroupL2, Regularizer, Ridge, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.method import Method
@@ -60,10 +60,10 @@ def test_medians_dense_and_sparse(seed: int) -> None:
     V = rng.integers(-2, 3, (int(rng.integers(1, 12)), 5)) * rng.integers(0, 2, 5).astype(float)
     s = rng.integers(1, 4, len(V)).astype(float)
     expected = [naive_median(column, s) for column in V.T]
-    np.testing.assert_array_equal(medians(V, s), expected)
-    np.testing.assert_array_equal(medians(sp.csr_array(V), s), expected)
+    np.testing.assert_array_equal(lower_medians(V, s), expected)
+    np.testing.assert_array_equal(lower_medians(sp.csr_array(V), s), expected)
     rows = np.repeat(np.arange(len(V)), s.astype(int))
-    np.testing.assert_array_equal(medians(V[rows], np.ones(len(rows))), expected)  # 2 is the row twice
+    np.testing.assert_array_equal(lower_medians(V[rows], np.ones(len(rows))), expected)  # 2 is the row twice
 
 
 @pytest.mark.parametrize("name", MAKE)
@@ -95,7 +95,7 @@ def test_nothing_is_copied_and_sparse_stays_sparse() -> None:
     for V in (dense, sparse):
         storage = made("logistic", V).centred(exact=True).loss.linear.storage  # type: ignore[attr-defined]
         assert storage.V is V or np.shares_memory(getattr(storage.V, "data", storage.V), getattr(V, "data", V))
-    assert not np.any(medians(sparse, np.ones(N)))
+    assert not np.any(lower_medians(sparse, np.ones(N)))
 
 
 def test_a_sample_is_near_enough() -> None:

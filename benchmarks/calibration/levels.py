@@ -81,7 +81,7 @@ def judged(found: list[Case], known: dict[Any, Any]) -> tuple[np.ndarray, np.nda
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(patch.object(target_labels, name, remembered(getattr(target_labels, name))))
-        p = [target_labels.judge_labels(opinions, labels).probability for opinions, labels, _ in found]
+        p = [target_labels.judge_target_labels(opinions, labels).probability for opinions, labels, _ in found]
     return np.concatenate(p), np.concatenate([wrong for *_, wrong in found])
 
 

@@ -17,7 +17,7 @@ from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
 from trimlearn.weights.base import total_weight
 
-__all__ = ["Problem", "medians"]
+__all__ = ["Problem", "lower_medians"]
 
 SAMPLE = 1000  # rows whose median stands for all: off by 1.25/√1000 = 0.04 standard deviations, which no step feels
 
@@ -90,7 +90,7 @@ class Problem:
             return self
         rows, s = _sample(self, exact)
         other = copy(self)
-        other.loss = loss.recentred(medians(loss.linear.storage.fetch(index_like(rows, loss.like)), s))
+        other.loss = loss.recentred(lower_medians(loss.linear.storage.fetch(index_like(rows, loss.like)), s))
         return other
 
     def carried(self, x: Array, to: Problem) -> Array:
@@ -135,12 +135,12 @@ class Problem:
         return f"Problem({type(self.loss).__name__}, n={self.n}, x={self.loss.x_shape}, r1={self.r1!r}, r2={self.r2!r})"
 
 
-def medians(V: Any, s: np.ndarray) -> np.ndarray:
+def lower_medians(V: Any, s: np.ndarray) -> np.ndarray:
     """The medians of V's columns, row i counting sᵢ > 0 times: of the two in the middle the smaller.
 
-    >>> medians(np.array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.ones(3))
+    >>> lower_medians(np.array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.ones(3))
     array([2., 0.])
-    >>> medians(sp.csr_array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.array([1.0, 1.0, 3.0]))
+    >>> lower_medians(sp.csr_array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.array([1.0, 1.0, 3.0]))
     array([9., 5.])
     """
     if is_torch_array(V):
@@ -158,7 +158,7 @@ def medians(V: Any, s: np.ndarray) -> np.ndarray:
         at = slice(columns.indptr[j], columns.indptr[j + 1])
         values = np.append(columns.data[at], 0.0)
         counts = np.append(s[columns.indices[at]], np.sum(s) - np.sum(s[columns.indices[at]]))
-        found[j] = medians(values[:, None], counts)[0]
+        found[j] = lower_medians(values[:, None], counts)[0]
     return found
 
 

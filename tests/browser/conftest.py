@@ -34,7 +34,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture
 def visit(browser: Any, tmp_path: Path) -> Iterator[Visit]:
     """visit(document, width=1280, height=900, dark=False, script=None): the page, opened in a browser of its own."""
-    from trimlearn.report.page import page
+    from trimlearn.report.page import make_page
 
     troubles: list[str] = []
     contexts = []
@@ -43,7 +43,7 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Visit]:
         document: dict[str, Any], width: int = 1280, height: int = 900, dark: bool = False, script: str = ""
     ) -> Any:
         file = tmp_path / f"report{len(contexts)}.html"
-        file.write_text(page(document), encoding="utf-8")
+        file.write_text(make_page(document), encoding="utf-8")
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light", accept_downloads=True
         )

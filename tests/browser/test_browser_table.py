@@ -166,11 +166,12 @@ def test_script_and_markup_are_shown_and_never_run(visit: Any) -> None:
 
 def test_the_policy_stops_a_script_that_gets_in(visit: Any, tmp_path: Path) -> None:
     """Should a value ever get into the markup, it would still not run."""
-    from trimlearn.report.page import page
+    from trimlearn.report.page import make_page
 
     tab = visit(sample(3))
     broken = tmp_path / "broken.html"
-    broken.write_text(page(sample(3)).replace("<h1>", "<script>window.ran = true</script><h1>", 1), encoding="utf-8")
+    injected = make_page(sample(3)).replace("<h1>", "<script>window.ran = true</script><h1>", 1)
+    broken.write_text(injected, encoding="utf-8")
     refused: list[str] = []
     other = tab.context.new_page()
     other.on("console", lambda said: refused.append(said.text))
@@ -236,10 +237,10 @@ def test_a_part_that_fails_takes_no_other_with_it(visit: Any) -> None:
 
 
 def test_a_thousand_suspects_are_usable_soon(visit: Any) -> None:
-    from trimlearn.report.page import page
+    from trimlearn.report.page import make_page
 
     document = sample(1000)
-    assert len(page(document).encode()) < 5_000_000
+    assert len(make_page(document).encode()) < 5_000_000
     tab = visit(document)
     seconds = []
     for _ in range(3):  # the best of three: other programs run too

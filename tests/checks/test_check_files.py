@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks.document import document, finite, short
+from trimlearn.checks.document import abridged, document, plain_values
 from trimlearn.checks.findings import DuplicateRows, WrongCell
 from trimlearn.checks.found import Check
 from trimlearn.checks.suspects import find_suspects
@@ -108,7 +108,7 @@ def test_results_are_json_and_say_what_the_contract_asks_for(written):
     first = results["suspects"][0]
     assert first["kinds"] == ["target", "cell"] and first["values"][0] == "car <9>" and len(first["neighbours"]) == 3
     assert results["columns"][2]["wrong_cells"] == 1 and results["columns"][2]["examples"][0] == "£20,000"
-    assert len(short(results)["suspects"]) == 5 and "values" not in short(results)["suspects"][0]
+    assert len(abridged(results)["suspects"]) == 5 and "values" not in abridged(results)["suspects"][0]
 
 
 def test_only_the_first_suspects_carry_all_their_cells(monkeypatch):
@@ -119,7 +119,7 @@ def test_only_the_first_suspects_carry_all_their_cells(monkeypatch):
 
 
 def test_numbers_that_json_has_not_are_none():
-    assert finite({"a": [np.float64("nan"), np.int64(3), (1.5, float("inf"))], 2: np.array([True])}) == {
+    assert plain_values({"a": [np.float64("nan"), np.int64(3), (1.5, float("inf"))], 2: np.array([True])}) == {
         "a": [None, 3, [1.5, None]], "2": [True]
     }  # fmt: skip
 

@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from trimlearn import cli, load
 from trimlearn.checks.design import linear_design
-from trimlearn.checks.model_file import Model, model_of, with_predictions
+from trimlearn.checks.model_file import Model, model_of_check, with_predictions
 from trimlearn.checks.write import to_json
 from trimlearn.cli.predict import _shown
 
@@ -32,7 +32,7 @@ def fitted(task: str, seed: int = 0) -> tuple[Model, pd.DataFrame]:
         fit = LinearRegression().fit(X, np.log(table.frame["MPG"]) if task == "count" else table.frame["MPG"])
     link = {"classification": "logit", "regression": "identity", "count": "log"}[task]
     judged = replace(judged, fits={"linear": fit, "design": design, "link": link})
-    model = model_of(made_up.parts(judged, of=table))
+    model = model_of_check(made_up.parts(judged, of=table))
     assert model is not None
     return model, table.written
 

@@ -12,7 +12,7 @@ from trimlearn.checks.findings import DuplicateRows, OddRow, WrongCell
 from trimlearn.checks.names import Names
 from trimlearn.checks.suspects import find_suspects
 from trimlearn.checks.why import Reasons
-from trimlearn.checks.words import caveats, counts, headline, next_steps
+from trimlearn.checks.words import caveats, count_findings, headline, next_steps
 from trimlearn.tables import read_table
 
 
@@ -87,16 +87,16 @@ def test_rows_that_contradict_each_other_are_both_suspect_and_mere_copies_come_l
     assert found[12] == ("contradicts line 13", "It is the same as line 13 but for Fuel: Diesel here, Petrol there.")
     assert [s.row for s in find_suspects(parts)] == [11, 12, 7, 41]
     assert find_suspects(parts)[-1].probability is None
-    assert counts(parts, find_suspects(parts))["wrong_rows"] == 3
+    assert count_findings(parts, find_suspects(parts))["wrong_rows"] == 3
 
 
 def test_the_headline_says_shares_counts_and_agreement():
     table = made_up.table()
     parts = made_up.parts(made_up.fuel(table, {7: 0.93, 20: 0.6, 9: 0.8}), (made_up.PRICE,), of=table)
-    assert headline(parts, counts(parts, find_suspects(parts))) == [
+    assert headline(parts, count_findings(parts, find_suspects(parts))) == [
         "About 13 % of the values of Fuel and 1 cell in 1 row look wrong.", "Two models agree on 2 of 3."
     ]  # fmt: skip
-    assert next_steps(parts, counts(parts, find_suspects(parts)))[-1].endswith(
+    assert next_steps(parts, count_findings(parts, find_suspects(parts)))[-1].endswith(
         "rows that look wrong are left out, wrong cells are empty in it."
     )
 
@@ -112,7 +112,7 @@ def test_the_headline_says_shares_counts_and_agreement():
 def test_headlines_of_little(flagged, wrong, first):
     table = made_up.table()
     parts = made_up.parts(made_up.fuel(table, flagged), wrong, of=table)
-    assert headline(parts, counts(parts, find_suspects(parts)))[0] == first
+    assert headline(parts, count_findings(parts, find_suspects(parts)))[0] == first
 
 
 def test_caveats_of_all_parts_are_said_once_and_doubtful_levels_and_few_rows_with_them():
@@ -152,7 +152,7 @@ def test_cells_that_could_not_be_read_are_no_reason_to_rest():
     table = made_up.table()
     columns = tuple(replace(column, unreadable=(4, 9) if column.name == "MPG" else ()) for column in table.columns)
     parts = made_up.parts(of=replace(table, columns=columns))
-    found = counts(parts, [])
+    found = count_findings(parts, [])
     assert headline(parts, found) == ["Nothing looks wrong in these 60 rows, but 2 cells could not be read."]
     assert next_steps(parts, found)[0].startswith("See what is written")
 

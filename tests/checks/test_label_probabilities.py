@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 
 from trimlearn.checks.findings import RIGHT_ANYWAY
-from trimlearn.checks.target_labels import judge_labels, level_weights
+from trimlearn.checks.target_labels import judge_target_labels, level_weights
 from trimlearn.robust.labels.noise import LabelNoise, NoiseLevel, noise_levels
 
 
@@ -26,7 +26,7 @@ def case(level: float, seed: int, n: int = 250, K: int = 2) -> tuple[list[np.nda
 def test_a_probability_is_a_share(level: float, less: float) -> None:
     """No more is said than is so; less is, where many labels are wrong, as models have learnt none of them here."""
     parts = [case(level, seed) for seed in range(2)]
-    p = np.concatenate([judge_labels(opinions, labels).probability for opinions, labels, _ in parts])
+    p = np.concatenate([judge_target_labels(opinions, labels).probability for opinions, labels, _ in parts])
     wrong = np.concatenate([part[2] for part in parts])
     likely = p > 0.6
     assert likely.sum() > 0.5 * wrong.sum()
@@ -36,12 +36,12 @@ def test_a_probability_is_a_share(level: float, less: float) -> None:
 
 def test_nothing_is_certain() -> None:
     opinions, labels, _ = case(0.25, 0)
-    assert float(judge_labels(opinions, labels).probability.max()) <= 1 - RIGHT_ANYWAY
+    assert float(judge_target_labels(opinions, labels).probability.max()) <= 1 - RIGHT_ANYWAY
 
 
 def test_right_labels_are_not_accused() -> None:
     opinions, labels, _ = case(0.0, 0)
-    found = judge_labels(opinions, labels)
+    found = judge_target_labels(opinions, labels)
     assert not found.flagged.any()
     assert found.contamination < 0.01
 

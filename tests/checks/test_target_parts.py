@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from trimlearn.checks.error_sizes import error_sizes, local_scale
-from trimlearn.checks.target_labels import judge_labels
+from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import FoldPlan
 from trimlearn.checks.target_linear import FEATURES, telling
-from trimlearn.checks.target_numbers import judge_numbers
+from trimlearn.checks.target_numbers import judge_target_numbers
 from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
 from trimlearn.checks.target_task import Target
 
@@ -20,7 +20,7 @@ def test_tails_of_errors_are_no_wrong_numbers(law: str, n: int) -> None:
     rng = np.random.default_rng(n)
     truth = rng.normal(size=n)
     error = rng.standard_t(3, n) if law == "standard_t" else getattr(rng, law)(size=n)
-    found = judge_numbers(truth + 0.3 * error, truth)
+    found = judge_target_numbers(truth + 0.3 * error, truth)
     assert found.flagged.mean() <= 0.02 and found.contamination < 0.03
 
 
@@ -31,7 +31,7 @@ def test_one_number_far_out_is_wrong(n: int, far: float) -> None:
     truth = 2 * rng.normal(size=n)
     y = truth + 0.5 * rng.standard_t(4, n)
     y[4] = far
-    found = judge_numbers(y, truth)
+    found = judge_target_numbers(y, truth)
     assert found.probability[4] > 0.7 and found.flagged.sum() <= 3
 
 
@@ -41,7 +41,7 @@ def test_wrong_numbers_are_found_at_any_level(share: float) -> None:
     truth, wrong = rng.normal(size=500), np.arange(500) < 500 * share
     y = truth + 0.1 * rng.normal(size=500)
     y[wrong] = rng.permutation(truth)[wrong] + np.where(truth[wrong] > 0, -2, 2)
-    found = judge_numbers(y, truth)
+    found = judge_target_numbers(y, truth)
     assert found.flagged[wrong].mean() > 0.85 and found.flagged[~wrong].mean() < 0.02
     assert abs(found.contamination - share) < 0.05
 
@@ -51,8 +51,8 @@ def test_many_zeros_are_no_reason_to_call_the_others_wrong() -> None:
     y = np.where(rng.random(500) < 0.8, 0.0, rng.exponential(size=500))
     few = y.copy()
     few[np.flatnonzero(y)[5:]] = 0.0
-    assert judge_numbers(y, np.zeros(500)).flagged.mean() < 0.02
-    assert not judge_numbers(few, np.zeros(500)).flagged.any()
+    assert judge_target_numbers(y, np.zeros(500)).flagged.mean() < 0.02
+    assert not judge_target_numbers(few, np.zeros(500)).flagged.any()
 
 
 def test_units_do_not_matter() -> None:
@@ -60,7 +60,7 @@ def test_units_do_not_matter() -> None:
     truth = rng.normal(size=200)
     y = truth + 0.2 * rng.normal(size=200)
     y[:15] += 4
-    here, there = judge_numbers(y, truth), judge_numbers(1e6 * y + 5e6, 1e6 * truth + 5e6)
+    here, there = judge_target_numbers(y, truth), judge_target_numbers(1e6 * y + 5e6, 1e6 * truth + 5e6)
     assert np.allclose(here.probability, there.probability, atol=1e-3)
 
 
@@ -76,10 +76,10 @@ def test_errors_that_are_large_for_one_kind_of_row_are_no_wrong_numbers() -> Non
     kind, truth = rng.choice([0.3, 6.0], n, p=[0.85, 0.15]), 3 * rng.normal(size=n)
     X = np.column_stack([kind > 1, rng.normal(size=n)]).astype(np.float64)
     y = truth + kind * rng.normal(size=n)
-    assert judge_numbers(y, truth, X=X).flagged.mean() < 0.01 < judge_numbers(y, truth).flagged.mean()
+    assert judge_target_numbers(y, truth, X=X).flagged.mean() < 0.01 < judge_target_numbers(y, truth).flagged.mean()
     wrong = np.flatnonzero(kind < 1)[:40]
     y[wrong] += rng.choice([-8.0, 8.0], 40)
-    found = judge_numbers(y, truth, X=X)
+    found = judge_target_numbers(y, truth, X=X)
     assert found.flagged[wrong].mean() > 0.9 and np.delete(found.flagged, wrong).mean() < 0.02
 
 
@@ -113,7 +113,7 @@ def test_scales_there_and_back(link: str) -> None:
 def test_labels_that_nothing_explains_are_not_flagged() -> None:
     rng = np.random.default_rng(0)
     y, z = rng.integers(2, size=300), np.log(rng.dirichlet([5, 5], 300))
-    found = judge_labels([z], y)
+    found = judge_target_labels([z], y)
     assert not found.flagged.any() and any("chance" in caveat for caveat in found.caveats)
 
 

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
-from trimlearn.estimators.inputs import numbers
+from trimlearn.estimators.inputs import filled_numbers
 from trimlearn.estimators.linear.data import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.problems import PENALTIES, Solver, make_penalty
 from trimlearn.losses import LeastSquares, Logistic
@@ -128,5 +128,5 @@ def test_penalties_are_scaled_as_a_whole(name: str) -> None:
 
 def test_gaps_are_filled_with_medians() -> None:
     X = np.array([[1.0, np.nan, np.inf], [3.0, np.nan, 2.0], [np.nan, np.nan, 4.0]])
-    np.testing.assert_array_equal(numbers(X), [[1.0, 0.0, 3.0], [3.0, 0.0, 2.0], [2.0, 0.0, 4.0]])
-    assert numbers(np.array([["a"]])) is None
+    np.testing.assert_array_equal(filled_numbers(X), [[1.0, 0.0, 3.0], [3.0, 0.0, 2.0], [2.0, 0.0, 4.0]])
+    assert filled_numbers(np.array([["a"]])) is None

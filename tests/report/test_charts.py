@@ -16,7 +16,7 @@ from scipy.stats import chi
 import chart_examples as examples
 import trimlearn.report
 from trimlearn.checks.findings import CellFindings, DuplicateRows, WrongCell
-from trimlearn.report.chart_specs import DRAWN, FLAGGED, LISTED, axis, chosen, counted, numbers, share
+from trimlearn.report.chart_specs import DRAWN, FLAGGED, LISTED, axis, counted, numbers, rows_to_draw, share
 from trimlearn.report.charts import charts
 
 FOLDER = Path(trimlearn.report.__file__).parent
@@ -359,7 +359,7 @@ def test_a_hundred_thousand_rows_stay_small() -> None:
 def test_of_too_many_flagged_rows_the_worst_are_kept() -> None:
     n = 20_000
     worst = np.arange(n, dtype=np.float64)
-    rows, note = chosen(np.arange(n), np.ones(n, dtype=bool), worst, worst)
+    rows, note = rows_to_draw(np.arange(n), np.ones(n, dtype=bool), worst, worst)
     assert len(rows) == FLAGGED
     assert set(range(n - 1000, n)) <= set(rows.tolist())
     assert note == "Drawn are 4,000 of 20,000 flagged rows: the outermost, and some by chance."

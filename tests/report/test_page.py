@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from report_sample import HOSTILE, sample
-from trimlearn.report.page import BUDGET, SCRIPTS, STYLES, page
+from trimlearn.report.page import BUDGET, SCRIPTS, STYLES, make_page
 
 SOURCES = [file for file in files("trimlearn.report").iterdir() if re.match(r"page.*\.(js|css|html)$", file.name)]
 
@@ -48,7 +48,7 @@ def document_of(source: str) -> dict[str, Any]:
 @pytest.mark.parametrize("hostile", [False, True], ids=["plain", "hostile"])
 def test_the_results_come_back_whole(hostile: bool) -> None:
     document = sample(40, hostile=hostile)
-    found = document_of(page(document))
+    found = document_of(make_page(document))
     assert found.pop("shown_whole") == 40
     if hostile:  # but for long cells, which are cut and say so
         for suspect in (*document["suspects"], *found["suspects"]):
@@ -57,7 +57,7 @@ def test_the_results_come_back_whole(hostile: bool) -> None:
 
 
 def test_no_markup_comes_from_the_data() -> None:
-    plain, hostile = Parsed(page(sample(40))), Parsed(page(sample(40, hostile=True)))
+    plain, hostile = Parsed(make_page(sample(40))), Parsed(make_page(sample(40, hostile=True)))
     tags = [sorted({tag for tag, _ in parsed.elements}) for parsed in (plain, hostile)]
     assert tags[0] == tags[1]
     assert len(plain.tags("script")) == len(hostile.tags("script")) == 4
@@ -65,14 +65,14 @@ def test_no_markup_comes_from_the_data() -> None:
 
 
 def test_a_page_can_always_be_written() -> None:
-    source = page(sample(40, hostile=True))
+    source = make_page(sample(40, hostile=True))
     assert "\ud800" in "".join(HOSTILE)  # half a character, which UTF-8 cannot hold
     source.encode("utf-8")
     assert not re.search("[\u2028\u2029]", source)
 
 
 def test_the_policy_allows_exactly_what_is_in_the_page() -> None:
-    source = page(sample(3))
+    source = make_page(sample(3))
     policy = next(m["content"] for m in Parsed(source).tags("meta") if m.get("http-equiv"))
     assert policy is not None
     blocks = re.findall(r"<(style|script)>(.*?)</\1>", source, re.DOTALL)
@@ -83,7 +83,7 @@ def test_the_policy_allows_exactly_what_is_in_the_page() -> None:
 
 
 def test_nothing_is_fetched() -> None:
-    parsed = Parsed(page(sample(3, images=True)))
+    parsed = Parsed(make_page(sample(3, images=True)))
     for _, attributes in parsed.elements:
         for name in ("src", "href", "action", "srcset"):
             assert (attributes.get(name) or "#").startswith(("#", "data:"))
@@ -112,7 +112,7 @@ def test_headings_are_escaped() -> None:
     document = sample(1)
     document["source"]["name"] = 'a"b<i>&.csv'
     document["headline"], document["caveats"] = ["<b>bold</b>"], ["1 < 2 & 3"]
-    source = page(document)
+    source = make_page(document)
     assert "<title>a&quot;b&lt;i&gt;&amp;.csv: what looks wrong</title>" in source
     assert "<h1>&lt;b&gt;bold&lt;/b&gt;</h1>" in source
     assert "<li>1 &lt; 2 &amp; 3</li>" in source
@@ -121,11 +121,11 @@ def test_headings_are_escaped() -> None:
 def test_a_name_with_a_dollar_is_no_placeholder() -> None:
     document = sample(1)
     document["source"]["name"] = "$results ${script}.csv"
-    assert "<title>$results ${script}.csv: what looks wrong</title>" in page(document)
+    assert "<title>$results ${script}.csv: what looks wrong</title>" in make_page(document)
 
 
 def test_a_thousand_suspects_fit_into_five_megabytes() -> None:
-    assert len(page(sample(1000)).encode()) < 5_000_000
+    assert len(make_page(sample(1000)).encode()) < 5_000_000
 
 
 def test_wide_tables_keep_the_page_light() -> None:
@@ -133,7 +133,7 @@ def test_wide_tables_keep_the_page_light() -> None:
     for suspect in document["suspects"]:
         suspect["values"] = ["0.123456789012345"] * 1500
         suspect["neighbours"] = [{**near, "values": suspect["values"]} for near in suspect["neighbours"]]
-    found = document_of(source := page(document))
+    found = document_of(source := make_page(document))
     assert len(source) < BUDGET + 1_000_000
     assert 0 < found["shown_whole"] < 400
     kept = [suspect["values"] is not None for suspect in found["suspects"]]
@@ -145,8 +145,8 @@ def test_numbers_that_are_none_are_refused() -> None:
     document = sample(1)
     document["suspects"][0]["score"] = float("nan")
     with pytest.raises(ValueError, match="JSON"):
-        page(document)
+        make_page(document)
 
 
 def test_the_same_results_give_the_same_page() -> None:
-    assert page(sample(5)) == page(sample(5))
+    assert make_page(sample(5)) == make_page(sample(5))

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.extmath import randomized_svd
 
 from trimlearn._utils import residence
-from trimlearn.problem import medians
+from trimlearn.problem import lower_medians
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.flexible import flexible_predictions
@@ -42,7 +42,7 @@ def test_hashes_medians_and_bounds_are_the_same_bits(dtype: str, device: str) ->
         there = torch.from_numpy(V).to(device)
         np.testing.assert_array_equal(row_hashes(there), row_hashes(V))
         s = RNG.integers(1, 4, len(V)).astype(float)
-        np.testing.assert_array_equal(medians(there, s), medians(V, s))
+        np.testing.assert_array_equal(lower_medians(there, s), lower_medians(V, s))
         here, found = column_bounds(V), column_bounds(there)
         np.testing.assert_array_equal(found.centre, here.centre)
         np.testing.assert_array_equal(found.spread, here.spread)

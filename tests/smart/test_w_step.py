@@ -10,7 +10,7 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares
 from trimlearn.smart import svrg
 from trimlearn.smart.method import Reweighed, State
-from trimlearn.smart.w_step import least, note, reweigh, settle
+from trimlearn.smart.w_step import end_continuation, least, note, reweigh
 from trimlearn.weights import CappedSimplex
 
 V = np.arange(1.0, 7.0)[:, None]
@@ -25,10 +25,10 @@ def begun(t: np.ndarray) -> tuple[LocalEngine, State]:
 def test_w_lies_in_r1_once_the_continuation_has_come_to_its_end() -> None:
     engine, state = begun(V[:, 0] + 1)
     state.since, engine.r1 = None, engine.problem.r1.at_h(5.0)
-    settle(engine, state)
+    end_continuation(engine, state)
     assert state.since is None
     engine.r1, state.k = engine.problem.r1, 7
-    settle(engine, state)
+    end_continuation(engine, state)
     assert state.since == 7
 
 

@@ -27,7 +27,7 @@ from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
 from trimlearn.robust.cells.tails import Tail
 
-__all__ = ["CellOdds", "cell_odds", "exchanged"]
+__all__ = ["CellOdds", "cell_odds", "exchanged_cells"]
 
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
 WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors
@@ -238,7 +238,7 @@ def _places(z: Floats) -> Places:
     return np.rint((at + REACH) / STEP).astype(np.int16)
 
 
-def exchanged(model: TableModel, X: Floats, cells: TableCells, odds: CellOdds) -> dict[int, int]:
+def exchanged_cells(model: TableModel, X: Floats, cells: TableCells, odds: CellOdds) -> dict[int, int]:
     """Of the wrong cells those that fit where another wrong one of their row is, and that one here: the other's column.
 
     The keys are places in ``odds``. A rule that explains a cell goes first.

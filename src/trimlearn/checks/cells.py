@@ -9,7 +9,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import plural
-from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged
+from trimlearn.checks.cell_odds import CellOdds, cell_odds, exchanged_cells
 from trimlearn.checks.codes import CODES
 from trimlearn.checks.errors import MISSING, RULES, Writing, typical_errors
 from trimlearn.checks.findings import CellFindings, WrongCell
@@ -133,7 +133,7 @@ def _deviating(numbers: NumberColumns, caveats: list[str]) -> list[WrongCell]:
     writings = [Writing.of(x[np.isfinite(x)], bool(numbers.dates[j])) for x, j in zip(X.T, used, strict=True)]
     odds = _without_rows(cell_odds(model, X, cells, writings).beyond(WRONG), X, caveats)
     odds = _without_columns(odds, X, [numbers.names[j] for j in used], caveats)
-    partners = exchanged(model, X, cells, odds)
+    partners = exchanged_cells(model, X, cells, odds)
     found = []
     for k, (i, j) in enumerate(zip(odds.row.tolist(), odds.column.tolist(), strict=True)):
         error, expected = _explained(odds, k, X, float(cells.expected[i, j]), writings[j])

@@ -12,7 +12,7 @@ from trimlearn.checks.decisions import apply, how_it_moved, read_decisions
 from trimlearn.checks.document import document
 from trimlearn.checks.findings import Task
 from trimlearn.checks.found import Check
-from trimlearn.checks.options import check_seed, check_target, check_task, names, no_more_options, of_option
+from trimlearn.checks.options import check_seed, check_target_column, check_task, names, no_more_options, of_option
 from trimlearn.checks.parts import Pins, Progress, run_parts
 from trimlearn.checks.suspects import find_suspects
 from trimlearn.tables.images import read_images
@@ -109,7 +109,7 @@ def check(
         read = read_table(table, id=id, **told) if images is None else images.table
     if images is not None:
         target = images.label
-    check_target(read, target, id)
+    check_target_column(read, target, id)
     decided = None if decisions is None else read_decisions(decisions, read, target)
 
     run = partial(run_parts, target=target, images=images, task=task, seed=seed, progress=progress)

@@ -17,7 +17,7 @@ from trimlearn.checks.names import Names
 from trimlearn.checks.neighbours import nearest_rows
 from trimlearn.checks.suspects import Suspect
 from trimlearn.checks.why import Reasons
-from trimlearn.checks.words import caveats, counts, headline, next_steps
+from trimlearn.checks.words import caveats, count_findings, headline, next_steps
 from trimlearn.report.charts import charts
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.images import ImageTable
 
-__all__ = ["FORMAT", "document", "finite", "short"]
+__all__ = ["FORMAT", "abridged", "document", "plain_values"]
 
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
@@ -48,8 +48,8 @@ def document(
 ) -> dict[str, Any]:
     """All that a check found, as JSON's own types; numbers are finite or None."""
     table, judged, names = parts.table, parts.target, Names(parts.table)
-    found = counts(parts, suspects)
-    written: dict[str, Any] = finite(
+    found = count_findings(parts, suspects)
+    written: dict[str, Any] = plain_values(
         {
             "format": FORMAT,
             "version": __version__,
@@ -90,24 +90,24 @@ def document(
     return written
 
 
-def short(results: dict[str, Any]) -> dict[str, Any]:
+def abridged(results: dict[str, Any]) -> dict[str, Any]:
     """A document without its long parts: of the suspects the first few, and of these what fits on a line."""
     left = {key: value for key, value in results.items() if key not in ("suspects", "charts", "columns")}
     kept = ("row", "line", "id", "kind", "probability", "why")
     return left | {"suspects": [{key: suspect[key] for key in kept} for suspect in results["suspects"][:FIRST]]}
 
 
-def finite(value: Any) -> Any:
+def plain_values(value: Any) -> Any:
     """The same with Python's own types, None for numbers that are not finite."""
     if type(value) in (str, int, bool, NoneType):
         return value
     if type(value) is float:
         return value if isfinite(value) else None
     if isinstance(value, dict):
-        return {str(key): finite(entry) for key, entry in value.items()}
+        return {str(key): plain_values(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):  # most hold the cells of a row, which are strings
-        return list(value) if all(type(entry) is str for entry in value) else [finite(entry) for entry in value]
-    return finite(value.tolist()) if isinstance(value, (np.ndarray, np.generic)) else value
+        return list(value) if all(type(entry) is str for entry in value) else [plain_values(entry) for entry in value]
+    return plain_values(value.tolist()) if isinstance(value, (np.ndarray, np.generic)) else value
 
 
 def _columns(parts: Parts, suspects: Sequence[Suspect]) -> list[dict[str, Any]]:

@@ -80,9 +80,9 @@ class Check:
     @cached_property
     def model(self) -> Model | None:
         """The trimmed linear model of the target; None without a target."""
-        from trimlearn.checks.model_file import model_of
+        from trimlearn.checks.model_file import model_of_check
 
-        return model_of(self.parts)
+        return model_of_check(self.parts)
 
     def summary(self) -> str:
         """The headline, the first suspects, what to do next and what to doubt, for a terminal."""
@@ -111,9 +111,9 @@ class Check:
         >>> page[:15]
         '<!doctype html>'
         """
-        from trimlearn.report.page import page
+        from trimlearn.report.page import make_page
 
-        text = page(self.results)
+        text = make_page(self.results)
         if path is None:
             return text
         with replacing(Path(path)) as temporary:

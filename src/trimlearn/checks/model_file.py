@@ -16,7 +16,7 @@ from trimlearn._utils.text import and_list
 from trimlearn._utils.warn import warn
 from trimlearn._version import __version__
 from trimlearn.checks.design import Design
-from trimlearn.checks.document import finite
+from trimlearn.checks.document import plain_values
 from trimlearn.checks.findings import Task
 from trimlearn.tables.table import Kind
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.table import Table
 
-__all__ = ["FORMAT", "Model", "load", "model_of", "with_predictions"]
+__all__ = ["FORMAT", "Model", "load", "model_of_check", "with_predictions"]
 
 FORMAT = "trimlearn-model"
 LARGEST = 700.0  # whose exponential is still a number in double precision
@@ -153,7 +153,7 @@ class Model:
             "values": {name: list(values) for name, values in self.seen.items()},
             "design": self.design.to_json(),
         }
-        kept: dict[str, Any] = finite(document)
+        kept: dict[str, Any] = plain_values(document)
         return kept
 
     @classmethod
@@ -229,7 +229,7 @@ def load(path: str | Path) -> Model:
         raise ValueError(f"{path} is a model, but damaged: {what}.") from error
 
 
-def model_of(parts: Parts) -> Model | None:
+def model_of_check(parts: Parts) -> Model | None:
     """The trimmed linear model of a check, where there is one."""
     judged = parts.target
     if judged is None or parts.seen is not None or not {"linear", "design", "link"} <= judged.fits.keys():

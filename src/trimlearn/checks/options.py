@@ -14,7 +14,16 @@ from trimlearn.tables.names import find_names
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
 
-__all__ = ["OptionError", "check_seed", "check_target", "check_task", "names", "no_more_options", "of_option", "one_of"]
+__all__ = [
+    "OptionError",
+    "check_seed",
+    "check_target_column",
+    "check_task",
+    "names",
+    "no_more_options",
+    "of_option",
+    "one_of",
+]
 
 LISTED = 8  # names that one line of an error holds, as many as a reader takes in
 
@@ -83,7 +92,7 @@ def check_seed(seed: Any) -> None:
         raise OptionError(f"seed must be a whole number from 0 to {2**32 - 1}, got {seed!r}.")
 
 
-def check_target(table: Table, target: str | None, id: str | None) -> None:
+def check_target_column(table: Table, target: str | None, id: str | None) -> None:
     """Raise where the target cannot be judged, whatever its cells say."""
     if target is None:
         return

@@ -14,10 +14,10 @@ from trimlearn.checks.design import Design, linear_design, tree_design
 from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_cells import without_doubtful
-from trimlearn.checks.target_labels import judge_labels
+from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
-from trimlearn.checks.target_numbers import explained, judge_numbers
+from trimlearn.checks.target_numbers import expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_task import Target, TargetJudgement, read_target
@@ -198,8 +198,8 @@ class _Judge:
     def _judged(self, opinions: list[Floats]) -> TargetJudgement:
         if self.numeric:
             y = self.scale.to(self.target.y)
-            return judge_numbers(y, explained(y, opinions), self.seed, self.matrices[0])
-        return judge_labels(opinions, self.target.y)
+            return judge_target_numbers(y, expected_by_all(y, opinions), self.seed, self.matrices[0])
+        return judge_target_labels(opinions, self.target.y)
 
     def _verdict(self, opinion: Floats, judged: TargetJudgement) -> Flags:
         """What one model flags. Whether any label is wrong at all, all models have said together."""

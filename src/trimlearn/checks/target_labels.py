@@ -16,7 +16,7 @@ from trimlearn.checks.target_task import TargetJudgement
 from trimlearn.robust.labels.noise import SURE, LabelNoise, NoiseLevel, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
-__all__ = ["judge_labels", "level_weights"]
+__all__ = ["judge_target_labels", "level_weights"]
 
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
 FITTED = 5_000  # rows from which the noise is estimated, a limit on time: a share of 10 % is known to half a point
@@ -41,7 +41,7 @@ LEARNT = (0.25, 1.75)
 NEGLIGIBLE = 1e-4  # a weight that moves no probability by more than this
 
 
-def judge_labels(opinions: list[Floats], y: Array) -> TargetJudgement:
+def judge_target_labels(opinions: list[Floats], y: Array) -> TargetJudgement:
     """Judge labels by log-probabilities (n, K) of several models.
 
     The opinions count alike, or each as far as it explains the labels. Few rows do not tell which is better: the first

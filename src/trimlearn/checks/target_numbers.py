@@ -28,7 +28,7 @@ from trimlearn.checks.spread import NORMAL_MAD, median_and_deviation
 from trimlearn.checks.target_task import TargetJudgement
 from trimlearn.robust.scale import rounding_floor
 
-__all__ = ["explained", "judge_numbers"]
+__all__ = ["expected_by_all", "judge_target_numbers"]
 
 # Degrees of freedom that are tried, above and below: from tails without variance to normal ones, or one long tail and
 # one short, which must pay for itself as well. With tails of 1.5 one number a thousand times too far out was right.
@@ -58,13 +58,13 @@ USELESS = 0.9  # of the error of a constant: a model that does no better has lea
 AS_WELL = 1.25  # times the error of all together, up to which a line predicts as well (a choice)
 
 
-def explained(y: Floats, opinions: list[Floats]) -> Floats:
+def expected_by_all(y: Floats, opinions: list[Floats]) -> Floats:
     """What the models expect together: the median of their predictions.
 
     The second opinion is the line's. Trees cannot go on beyond the rows they have seen, a line can: where it predicts
     as well as all together, each number has the nearer one of the two, for what one of them explains is not wrong.
 
-    >>> explained(np.array([0.0, 9.0]), [np.array([0.1, 5.0]), np.array([0.1, 9.0]), np.array([0.0, 5.0])])
+    >>> expected_by_all(np.array([0.0, 9.0]), [np.array([0.1, 5.0]), np.array([0.1, 9.0]), np.array([0.0, 5.0])])
     array([0.1, 9. ])
     """
     middle = np.median(opinions, axis=0)
@@ -76,14 +76,14 @@ def explained(y: Floats, opinions: list[Floats]) -> Floats:
     return np.where(np.abs(y - line) < np.abs(y - middle), line, middle)
 
 
-def judge_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> TargetJudgement:
+def judge_target_numbers(y: Floats, predicted: Floats, seed: int = 0, X: Floats | None = None) -> TargetJudgement:
     """Judge numbers by predictions of models that have not seen them. X: features that may tell the size of errors.
 
     >>> rng = np.random.default_rng(0)
     >>> truth = rng.normal(size=200)
     >>> y = truth + 0.2 * rng.standard_normal(200)
     >>> y[:20] += 5
-    >>> found = judge_numbers(y, truth)
+    >>> found = judge_target_numbers(y, truth)
     >>> round(found.contamination, 1), bool(found.flagged[:20].all()), int(found.flagged[20:].sum()) <= 2
     (0.1, True, True)
     """

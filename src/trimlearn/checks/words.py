@@ -14,7 +14,7 @@ from trimlearn.checks.why import error_words
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
 
-__all__ = ["caveats", "counts", "headline", "next_steps"]
+__all__ = ["caveats", "count_findings", "headline", "next_steps"]
 
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
@@ -22,7 +22,7 @@ NAMED = 5  # columns that caveats name, the worst ones
 SAME = 3  # wrong cells of one column that make a rule worth a sentence
 
 
-def counts(parts: Parts, suspects: Sequence[Suspect]) -> dict[str, int]:
+def count_findings(parts: Parts, suspects: Sequence[Suspect]) -> dict[str, int]:
     """How many of everything."""
     judged = parts.target
     listed = [suspect.row for suspect in suspects if suspect.target]

@@ -12,7 +12,7 @@ import numpy as np
 
 from trimlearn._utils.files import replacing
 from trimlearn._version import __version__
-from trimlearn.report.page import page
+from trimlearn.report.page import make_page
 from trimlearn.tables.write import write_csv
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ GUARD = """if table is None:
 def write(check: Check, folder: Path) -> dict[str, Path]:
     """Write report.html, flagged.csv, clean.csv, results.json, repeat.py and, where there is a target, model.json."""
     contents: dict[str, Callable[[Path], None]] = {
-        "report.html": lambda path: _text(path, page(check.results)),
+        "report.html": lambda path: _text(path, make_page(check.results)),
         "flagged.csv": lambda path: write_csv(flagged(check), path),
         "clean.csv": lambda path: write_csv(clean(check), path),
         "results.json": lambda path: _text(path, to_json(check.results)),

@@ -110,9 +110,9 @@ def _run(arguments: argparse.Namespace) -> int:
         found = _found(arguments, progress)
         files = found.write(out)
     if arguments.json:
-        from trimlearn.checks.document import short
+        from trimlearn.checks.document import abridged
 
-        print(json.dumps(short(found.results) | {"files": {n: str(p) for n, p in files.items()}}, indent=1))
+        print(json.dumps(abridged(found.results) | {"files": {n: str(p) for n, p in files.items()}}, indent=1))
     elif not arguments.quiet:
         print(found.summary())
         print(f"\nReport: {files['report.html']}")

@@ -47,9 +47,9 @@ def run(out: Path, data_home: str | os.PathLike[str] | None = None, *, progress:
     judges = find_outlying_judges()
     files = [_write_results(out / "results.json", digits, judges), _write_weights(out / "weights.csv", digits, judges)]
     if importlib.util.find_spec("matplotlib"):
-        from trimlearn.demo.picture import draw
+        from trimlearn.demo.picture import draw_demo
 
-        files.append(draw(out / "demo.png", digits, judges))
+        files.append(draw_demo(out / "demo.png", digits, judges))
     if not importlib.util.find_spec("pandas"):
         return DemoResult(digits, judges, tuple(files), None, None)
     from trimlearn.checks.check import check

@@ -15,12 +15,12 @@ from trimlearn.demo.judges import JudgesResult
 from trimlearn.plots import plot_outlier_map
 from trimlearn.plots.names import name_points
 
-__all__ = ["draw"]
+__all__ = ["draw_demo"]
 
 ROWS, COLUMNS = 4, 6  # of digits: as many as can be read beside the map
 
 
-def draw(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
+def draw_demo(path: Path, digits: DigitsResult, judges: JudgesResult) -> Path:
     """Left: the labels least believed, given → suggested. Right: the outlier map of the judges."""
     # Figure without pyplot: no display, no global state
     figure = Figure(figsize=(13, 5.6), layout="constrained")

@@ -22,7 +22,7 @@ from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import refuse_collections
-from trimlearn.estimators.notebook import Notebook, NotebookVerdict, share
+from trimlearn.estimators.notebook import Notebook, NotebookVerdict, in_percent
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, make_table
@@ -160,9 +160,9 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         if "weights_" not in vars(self):
             return None
         n, flagged = len(self.weights_), int(np.count_nonzero(~self.inlier_mask_))
-        wrong = share(self.contamination_)
+        wrong = in_percent(self.contamination_)
         known = "are wrong by estimate" if vars(self).get("_asked", "auto") == "auto" else "were to be trimmed"
-        sentence = f"{flagged:,} of {n:,} {self._examples} flagged ({share(flagged / n)}); {wrong} {known}."
+        sentence = f"{flagged:,} of {n:,} {self._examples} flagged ({in_percent(flagged / n)}); {wrong} {known}."
         caveats = list(vars(self).get("_doubts", []))
         if self.contamination_ > MANY:
             caveats.append(

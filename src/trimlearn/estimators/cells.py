@@ -18,7 +18,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import SHOWN, row_names
-from trimlearn.estimators.notebook import Notebook, NotebookVerdict, share
+from trimlearn.estimators.notebook import Notebook, NotebookVerdict, in_percent
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.robust.cells.table import TableModel, why_left_out
 
@@ -236,7 +236,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
             return None
         wrong, rows = int(self.cell_mask_.sum()), int(self.cell_mask_.any(axis=1).sum())
         judged = len(self.cell_mask_) * len(self._used)
-        part = f" ({share(wrong / judged)})" if judged else ""
+        part = f" ({in_percent(wrong / judged)})" if judged else ""
         sentence = f"{wrong:,} of {judged:,} cells deviate{part}, in {rows:,} of {len(self.cell_mask_):,} rows."
         names = [name for name in ("column", "value", "expected", "score") if name in self._table]
         row = self._table["name" if "name" in self._table else "row"]

@@ -16,7 +16,7 @@ from trimlearn.estimators.formula_matrices import (
     as_objects,
     both_sides,
     check_columns,
-    check_finite,
+    check_formula_values,
     complete_rows,
     model_matrix,
     named_rows,
@@ -160,7 +160,7 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
             X = matrix.drop(columns="Intercept", errors="ignore")
             if not X.shape[1]:
                 raise ValueError(f"formula {self.formula!r} has no feature on its right side: name a column there.")
-            check_finite(X, kept)
+            check_formula_values(X, kept)
             self._origins = origins_of(matrix.model_spec, list(X.columns))
             model = clone(TrimmedLinearRegression() if self.estimator is None else self.estimator)
             if "fit_intercept" in model.get_params(deep=False):
@@ -260,7 +260,7 @@ class FormulaModel(BaseEstimator):  # type: ignore[misc]
         table = as_objects(table)
         matrix = model_matrix(lambda: self._spec.get_model_matrix(table, na_action="ignore"))
         X = matrix.drop(columns="Intercept", errors="ignore")
-        check_finite(X, table)
+        check_formula_values(X, table)
         return X
 
 

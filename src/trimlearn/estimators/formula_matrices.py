@@ -15,7 +15,7 @@ __all__ = [
     "as_objects",
     "both_sides",
     "check_columns",
-    "check_finite",
+    "check_formula_values",
     "complete_rows",
     "model_matrix",
     "named_rows",
@@ -70,7 +70,7 @@ def without_unused(table: Any) -> Any:
     return table.assign(**{name: table[name].cat.remove_unused_categories() for name in unused}) if unused else table
 
 
-def check_finite(X: Any, table: Any) -> None:
+def check_formula_values(X: Any, table: Any) -> None:
     """ValueError where the formula makes of numbers something else, such as the logarithm of 0."""
     numbers = X.select_dtypes("number").to_numpy(dtype=np.float64, na_value=np.nan)
     wrong = np.flatnonzero(~np.isfinite(numbers).all(axis=1))
@@ -118,7 +118,7 @@ def named_rows(table: Any, rows: NDArray[np.int64]) -> str:
 def model_matrix(make: Any) -> Any:
     """A model matrix; a category that was not there in training is an error, not a row of zeros."""
     errors = _formulaic().errors
-    with warnings.catch_warnings(), np.errstate(all="ignore"):  # what is not finite is said by `check_finite`
+    with warnings.catch_warnings(), np.errstate(all="ignore"):  # what is not finite is said by `check_formula_values`
         warnings.filterwarnings("ignore", message="Constructing a Categorical")
         warnings.simplefilter("error", errors.DataMismatchWarning)
         try:
@@ -139,7 +139,7 @@ def target_of(left: Any, table: Any) -> Any:
     found = model_matrix(lambda: left.get_model_matrix(table, na_action="ignore"))
     if found.shape[1] != 1:
         raise ValueError(f"the left side of the formula must be one column, got {list(found.columns)}.")
-    check_finite(found, table)
+    check_formula_values(found, table)
     return found.iloc[:, 0]
 
 

@@ -19,7 +19,7 @@ __all__ = [
     "check_data",
     "check_labels_known",
     "check_numbers",
-    "numbers",
+    "filled_numbers",
     "places",
     "refuse_collections",
 ]
@@ -97,7 +97,7 @@ def _is_number(kind: Any) -> bool:
     return str(kind).lower().startswith(("int", "uint", "float", "bool"))
 
 
-def numbers(X: Any) -> Any:
+def filled_numbers(X: Any) -> Any:
     """X as a matrix of finite numbers, gaps filled with medians, empty columns with 0; None of anything else."""
     if is_sparse(X):
         return X.tocsr()

@@ -13,7 +13,7 @@ from sklearn.utils import estimator_html_repr
 
 from trimlearn.inference.outlier_table import OutlierTable
 
-__all__ = ["Notebook", "NotebookVerdict", "share"]
+__all__ = ["Notebook", "NotebookVerdict", "in_percent"]
 
 # No ground and no colour of its own: it is read on light and on dark paper alike.
 BOX = "margin:0.3em 0 0.8em 0;line-height:1.4;color:inherit"
@@ -63,10 +63,10 @@ class Notebook(ABC):
         return shown
 
 
-def share(part: float) -> str:
+def in_percent(part: float) -> str:
     """A share of 1 in words, not rounded to nothing.
 
-    >>> share(0.0), share(0.0004), share(0.123), share(0.9999)
+    >>> in_percent(0.0), in_percent(0.0004), in_percent(0.123), in_percent(0.9999)
     ('0 %', 'less than 0.1 %', '12.3 %', 'more than 99.9 %')
     """
     if 0 < part < 0.0005:

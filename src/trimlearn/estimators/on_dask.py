@@ -19,7 +19,7 @@ from trimlearn.engines.cluster.collections import place_collections
 from trimlearn.engines.cluster.digest import digest
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.cluster.workers import Workers, check_client, local_cluster
-from trimlearn.estimators.streamed import column_names, fitted_to_sample, is_small, labels_of, sample_size
+from trimlearn.estimators.streamed import fitted_to_sample, is_small, labels_of, sample_size, set_column_names
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, open_dataset
 
@@ -161,7 +161,7 @@ def by_sample(estimator: Any, X: Any, placed: Placed, **changes: Any) -> Sampled
     rows = sample.V if m == n else sample.V.astype(np.float64)  # in float32 steps never quite end
     s = None if placed.counted else sample.s
     known = fitted_to_sample(estimator, rows, sample.t, s, placed.mass, seed, **changes)
-    column_names(estimator, X.data if isinstance(X, OnDask) else X)
+    set_column_names(estimator, X.data if isinstance(X, OnDask) else X)
     vars(estimator).pop("_training", None)
     if m < n:
         return SampledFit(placed, known, sample, h, seed)

@@ -24,7 +24,6 @@ __all__ = [
     "StreamedData",
     "by_blocks",
     "can_stream",
-    "column_names",
     "fits_in_memory",
     "fitted_to_sample",
     "is_small",
@@ -34,6 +33,7 @@ __all__ = [
     "refuse_choice",
     "refuse_text",
     "sample_size",
+    "set_column_names",
 ]
 
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
@@ -127,7 +127,7 @@ def refuse_text(estimator: Any, data: Dataset) -> None:
         )
 
 
-def column_names(estimator: Any, data: Any) -> None:
+def set_column_names(estimator: Any, data: Any) -> None:
     """Set what scikit-learn's estimators know of their columns: those of a dataset, or of a Dask collection."""
     if isinstance(data, Dataset):
         names = data.feature_names if data.layout.named else []

@@ -13,13 +13,13 @@ from trimlearn._utils.palette import DARK, LIGHT, Palette
 __all__ = [
     "axes",
     "colours",
-    "describe",
-    "drawn",
+    "drawable",
     "even_axis",
+    "label_axes",
     "legend",
-    "level",
+    "line_at",
+    "one_line",
     "panels",
-    "short",
     "tick_text",
     "wide",
 ]
@@ -65,7 +65,7 @@ def colours(ax: Any) -> Palette:
     return DARK if light < MIDDLE else LIGHT
 
 
-def describe(ax: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> None:
+def label_axes(ax: Any, xlabel: str = "", ylabel: str = "", title: str = "") -> None:
     """Words at the axes and above; what comes from data is shown as it is, never as a formula."""
     ax.set_xlabel(xlabel, parse_math=False)
     ax.set_ylabel(ylabel, parse_math=False)
@@ -88,17 +88,17 @@ def legend(ax: Any, below: float = BELOW) -> None:
     )  # fmt: skip
 
 
-def level(ax: Any, which: str, at: float, label: str | None = None) -> None:
+def line_at(ax: Any, which: str, at: float, label: str | None = None) -> None:
     """A dashed line across the picture, at a value of the x or the y axis."""
     if isfinite(at):
         draw = ax.axvline if which == "x" else ax.axhline
         draw(at, color=colours(ax).muted, linestyle="--", linewidth=1.0, zorder=1, label=label)
 
 
-def drawn(values: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
+def drawable(values: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray]:
     """Values to draw, and which of them are infinite: these are drawn beyond all others. NaN stays out.
 
-    >>> drawn(np.array([1.0, -np.inf, 3.0]), unit=1.0)
+    >>> drawable(np.array([1.0, -np.inf, 3.0]), unit=1.0)
     (array([ 1. , -4.5,  3. ]), array([False,  True, False]))
     """
     beyond = np.isinf(values)
@@ -141,10 +141,10 @@ def even_axis(ax: Any, F: np.ndarray) -> None:
         ax.set_ylim(*sorted((0.9 * high, 1.1 * high)) if high else (-1.0, 1.0))
 
 
-def short(text: Any) -> str:
+def one_line(text: Any) -> str:
     """A name in one line, cut where it is very long.
 
-    >>> short("a name\\nof two lines, and much longer than this")
+    >>> one_line("a name\\nof two lines, and much longer than this")
     'a name of two lines, and mu…'
     """
     line = re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text))).strip()

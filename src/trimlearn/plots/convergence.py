@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.plots.canvas import axes, colours, describe, even_axis, legend
+from trimlearn.plots.canvas import axes, colours, even_axis, label_axes, legend
 from trimlearn.plots.subject import subject
 from trimlearn.solution import Solution
 
@@ -56,7 +56,7 @@ def plot_convergence(estimator: Any, X: Any = None, y: Any = None, *, ax: Any = 
     _draw_stationarity(ax, passes, history)
     end = f", F = {F[-1]:.4g}" if len(F) and np.isfinite(F[-1]) else ""
     steps = f"{len(F)} step{'' if len(F) == 1 else 's'}"
-    describe(ax, "passes over the data", "objective", f"{name}: {steps}{end}")
+    label_axes(ax, "passes over the data", "objective", f"{name}: {steps}{end}")
     legend(ax)
     return ax
 

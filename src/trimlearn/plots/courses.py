@@ -9,7 +9,7 @@ import numpy as np
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.forward_search import ForwardSearch
 from trimlearn.estimators.path import TrimPath, trim_path
-from trimlearn.plots.canvas import colours, describe, even_axis, panels, short, wide
+from trimlearn.plots.canvas import colours, even_axis, label_axes, one_line, panels, wide
 from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.subject import check_picture, subject
 
@@ -66,7 +66,7 @@ def plot_trim_path(path: Any, X: Any = None, y: Any = None, *, label: Any = 5, a
         "who leaves when": "rows that have left",
     }
     for panel, (title, ylabel) in zip(shown, words.items(), strict=True):
-        describe(panel, "share of the rows that is trimmed", ylabel, title)
+        label_axes(panel, "share of the rows that is trimmed", ylabel, title)
         panel.set_xlim(left=path.contamination[0] - 0.02)
         panel.axvline(path.elbow, color=ink.muted, linestyle=":", zorder=1)
     return shown
@@ -120,14 +120,14 @@ def plot_forward_search(search: ForwardSearch, *, label: Any = 8, ax: Any = None
     words = [row_text(row, search.names) for row in rows.tolist()]
     name_points(lines, start, search.residuals[0], rows, words, red, sides=LEFT)
     count = len(search.outliers)
-    describe(lines, "rows in the subset", "residual / final scale", f"{count} outlier{'' if count == 1 else 's'}")
+    label_axes(lines, "rows in the subset", "residual / final scale", f"{count} outlier{'' if count == 1 else 's'}")
     deletion.plot(search.sizes, search.min_deletion_residual, color=ink.accent)
     for share in LEVELS:
         deletion.plot(search.sizes, search.envelope(share), color=ink.muted, linestyle="--", linewidth=0.9)
     inside = search.sizes >= n // 5  # before, envelopes of few rows are far out and hide the rest
     top = np.nanmax(np.append(search.min_deletion_residual[inside], search.envelope(LEVELS[-1])[inside]), initial=1.0)
     deletion.set_ylim(0, 1.1 * top)
-    describe(deletion, "rows in the subset", "least deletion residual", "the next row, and where clean data would be")
+    label_axes(deletion, "rows in the subset", "least deletion residual", "the next row, and where clean data would be")
     return shown
 
 
@@ -158,7 +158,7 @@ def _draw_coefficients(ax: Any, path: TrimPath) -> None:
         ends = np.full(count, path.contamination[-1])
         ax.margins(x=0.02)
         ax.set_xlim(right=path.contamination[-1] * 1.25)  # names stand at the right
-        words = [short(name) for name in path.features]
+        words = [one_line(name) for name in path.features]
         name_points(ax, ends, path.coef[-1], range(count), words, sides=[(-x, y) for x, y in LEFT])
 
 

@@ -10,7 +10,7 @@ from scipy.special import chdtri, fdtri
 
 from trimlearn._utils.arrays import Floats
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
-from trimlearn.plots.canvas import axes, colours, describe, legend, level
+from trimlearn.plots.canvas import axes, colours, label_axes, legend, line_at
 from trimlearn.plots.outlier_map import BEYOND
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import robust_distances
@@ -57,11 +57,11 @@ def plot_qq(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5, ax:
     expected = np.empty(n)
     expected[np.argsort(of.scores, kind="stable")] = unit * _quantiles(law, 1 - (np.arange(n) + 0.5) / n)
     ax = axes(ax)
-    level(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
+    line_at(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
     draw_rows(ax, of, expected, of.scores, label, (of.threshold, of.threshold), together=True)
     _diagonal(ax, float(expected.max(initial=unit)))
     what = "match" if of.kind == "matches" else "row"
-    describe(ax, f"{'residual' if of.kind == 'numbers' else 'distance'} expected of a good {what}",
+    label_axes(ax, f"{'residual' if of.kind == 'numbers' else 'distance'} expected of a good {what}",
              SCORES[of.kind], of.title)  # fmt: skip
     legend(ax)
     return ax
@@ -106,12 +106,12 @@ def plot_distances(estimator: Any, X: Any = None, y: Any = None, *, label: Any =
     classical = _classical(np.asarray(of.data.X, dtype=np.float64)[:, columns], of.data.s)
     limit = Chi(len(columns)).upper(BEYOND)
     ax = axes(ax)
-    level(ax, "x", limit)
-    level(ax, "y", limit)
+    line_at(ax, "x", limit)
+    line_at(ax, "y", limit)
     draw_rows(ax, of, classical, robust, label, (limit, limit), together=True)
     _diagonal(ax, float(np.max(classical, initial=limit)))
     words = "distance" if of.kind == "scatter" else "distance of the features"
-    describe(ax, f"classical {words}", f"robust {words}", of.title)
+    label_axes(ax, f"classical {words}", f"robust {words}", of.title)
     legend(ax)
     return ax
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
-from trimlearn.estimators.inputs import numbers
+from trimlearn.estimators.inputs import filled_numbers
 from trimlearn.estimators.wrong_labels import LabelErrors
 from trimlearn.geometry.mosaic.images import read_image
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
-from trimlearn.plots.canvas import axes, colours, describe, legend, short
+from trimlearn.plots.canvas import axes, colours, label_axes, legend, one_line
 from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.regression import dense
 from trimlearn.plots.subject import Subject, subject
@@ -84,7 +84,7 @@ def plot_gallery(
     ax.set_aspect("equal")
     ax.set_axis_off()
     count = f"{int(np.count_nonzero(~of.kept)):,} of {len(of.kept):,} rows flagged"
-    describe(ax, title=f"{count}: given → suggested" if of.kind == "labels" else of.title)
+    label_axes(ax, title=f"{count}: given → suggested" if of.kind == "labels" else of.title)
     return ax
 
 
@@ -156,7 +156,7 @@ def plot_matches(
     name_points(ax, src[:, 0], src[:, 1], rows, [str(row) for row in rows], ~kept)
     count = f"{int((~kept).sum()):,} of {len(kept):,} matches flagged"
     some = f" ({drawn} drawn)" if drawn < len(kept) else ""
-    describe(ax, title=f"{type(of.model).__name__}: {count}{some}")
+    label_axes(ax, title=f"{type(of.model).__name__}: {count}{some}")
     legend(ax, below=0.4)
     return ax
 
@@ -176,7 +176,7 @@ def _images(of: Subject, images: Any, rows: Ints) -> NDArray[Any]:
         return seen
     if isinstance(of.model, LabelErrors):
         raise ValueError("label_errors has not seen the images: give images=, one for each row.")
-    data = numbers(of.data.X)
+    data = filled_numbers(of.data.X)
     side = 0 if data is None else isqrt(data.shape[1])
     if data is None or side < 2 or side * side != data.shape[1]:
         raise ValueError("the rows are no square images: give images=, one for each row.")
@@ -190,7 +190,7 @@ def _captions(of: Subject, rows: Ints) -> list[str]:
     table = model.table() if isinstance(model, LabelErrors) else model.outlier_table(of.X, of.y)
     place = {row: k for k, row in enumerate(table["row"].tolist())}
     pairs = [(table["given"][place[row]], table["suggested"][place[row]]) for row in rows.tolist()]
-    return [f"{short(given)} → {short(suggested)}" for given, suggested in pairs]
+    return [f"{one_line(given)} → {one_line(suggested)}" for given, suggested in pairs]
 
 
 # ---- matches ----

@@ -10,7 +10,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.estimators.cells import CellwiseOutliers
-from trimlearn.plots.canvas import axes, colours, describe, short, tick_text
+from trimlearn.plots.canvas import axes, colours, label_axes, one_line, tick_text
 from trimlearn.plots.names import labelled_rows, row_text
 from trimlearn.plots.subject import subject
 
@@ -76,13 +76,13 @@ def plot_cell_map(
     ink = colours(ax)
     shown = strong[chosen][:, used]
     ax.imshow(shown, cmap=_shades(ink.accent, ink.raised, ink.bad), vmin=-1.0, vmax=1.0, aspect="auto")
-    _ticks(ax, "x", [short(names[j]) for j in used], turned=True)
+    _ticks(ax, "x", [one_line(names[j]) for j in used], turned=True)
     named = chosen if label is None else labelled_rows(label, worst, of.names)
     _ticks(ax, "y", [row_text(int(row), of.names) if row in named else "" for row in chosen], every=label is not None)
     _grid(ax, shown.shape, ink.paper)
     count, total = int(mask.sum()), mask[:, used].size
     title = f"CellwiseOutliers: {count:,} of {total:,} cells deviate{'s' if count == 1 else ''}"
-    describe(ax, title=title)
+    label_axes(ax, title=title)
     return ax
 
 
@@ -120,7 +120,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, label: in
     """
     of = subject("plot_noise_matrix", estimator)
     T: Floats = np.asarray(of.model.noise_matrix_, dtype=np.float64)
-    classes = [short(name) for name in of.model.classes_]
+    classes = [one_line(name) for name in of.model.classes_]
     K = len(T)
     side = min(2.4 + 0.42 * max(K, 4), LARGEST)
     ax = axes(ax, (side + 0.6, side))
@@ -140,7 +140,7 @@ def plot_noise_matrix(estimator: Any, X: Any = None, y: Any = None, *, label: in
     _ticks(ax, "y", classes)
     _grid(ax, T.shape, ink.line)
     share = float(of.model.contamination_)
-    describe(ax, "labelled", "is in truth", f"{100 * share:.3g} % of the labels look wrong")
+    label_axes(ax, "labelled", "is in truth", f"{100 * share:.3g} % of the labels look wrong")
     return ax
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from trimlearn._utils.arrays import Floats
-from trimlearn.plots.canvas import axes, colours, describe, legend, short, tick_text
+from trimlearn.plots.canvas import axes, colours, label_axes, legend, one_line, tick_text
 from trimlearn.plots.names import labelled_rows, name_points
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import dense, nameless
@@ -87,7 +87,7 @@ def plot_coefficients(
     ax.set_yticks(place, [tick_text(names[j]) for j in shown], fontsize=8)
     ax.set_ylim(-0.7, len(shown) - 0.3)
     left = f", {len(shown)} of {after.size}" if len(shown) < after.size else ""
-    describe(ax, "coefficient × spread of its feature", title=f"{type(model).__name__}: coefficients{left}")
+    label_axes(ax, "coefficient × spread of its feature", title=f"{type(model).__name__}: coefficients{left}")
     legend(ax)
     return ax
 
@@ -150,11 +150,11 @@ def plot_biplot(
     ax.update_datalim(tips[chosen])
     along = np.concatenate([np.linspace(0.0, tip, 40) for tip in tips[chosen]])
     draw_rows(ax, of, z[:, 0], z[:, 1], label, (None, None), avoid=along)
-    names = [short(name) for name in of.features(len(arrows))]
+    names = [one_line(name) for name in of.features(len(arrows))]
     words = [names[feature] for feature in chosen]
     name_points(ax, tips[:, 0], tips[:, 1], chosen, words, color=ink.doubt, avoid=np.vstack([along, z]))
     part = 100 * model.explained_variance_ratio_
-    describe(ax, f"component {i + 1} ({part[i]:.2g} %)", f"component {j + 1} ({part[j]:.2g} %)", of.title)
+    label_axes(ax, f"component {i + 1} ({part[i]:.2g} %)", f"component {j + 1} ({part[j]:.2g} %)", of.title)
     legend(ax)
     return ax
 
@@ -190,10 +190,10 @@ def _intervals(fit: Any, given: dict[str, Any], level: float, spread: Floats, sh
 
 
 def _coefficient_names(of: Subject, shape: tuple[int, ...]) -> list[str]:
-    features = [short(name) for name in of.features(shape[1])]
+    features = [one_line(name) for name in of.features(shape[1])]
     if shape[0] == 1:
         return features
-    return [f"{name} → {short(label)}" for label in of.model.classes_ for name in features]
+    return [f"{name} → {one_line(label)}" for label in of.model.classes_ for name in features]
 
 
 def _components(components: Any, count: int) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.inference.outlier_table import written
-from trimlearn.plots.canvas import colours, short
+from trimlearn.plots.canvas import colours, one_line
 
 __all__ = ["labelled_rows", "name_points", "row_text"]
 
@@ -57,7 +57,7 @@ def labelled_rows(label: Any, scores: Floats, names: Sequence[Any] | NDArray[Any
 
 def row_text(row: int, names: Sequence[Any] | NDArray[Any] | None) -> str:
     """What a row is called: by its name, or by its number."""
-    return ("" if names is None else short(written(names[row]))) or str(row)
+    return ("" if names is None else one_line(written(names[row]))) or str(row)
 
 
 def name_points(
@@ -161,7 +161,7 @@ def _in_points(ax: Any, places: Floats, unit: float) -> Floats:
 
 
 def _across(ax: Any, frame: Floats, unit: float) -> list[Floats]:
-    """Places along the lines that go across the picture: `canvas.level`."""
+    """Places along the lines that go across the picture: `canvas.line_at`."""
     found = []
     for line in ax.lines:
         x, y = (np.asarray(values) for values in line.get_data())

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.plots.canvas import axes, describe, legend, level
+from trimlearn.plots.canvas import axes, label_axes, legend, line_at
 from trimlearn.plots.points import draw_rows
 from trimlearn.plots.regression import predictions, robust_distances, signed_scores
 from trimlearn.plots.subject import SCORES, subject
@@ -64,11 +64,11 @@ def plot_outlier_map(estimator: Any, X: Any = None, y: Any = None, *, label: Any
         off, limit, lines = signed_scores(of, expected), distances.limit, [-usual, usual]
         words = "robust distance of the features"
     ax = axes(ax)
-    level(ax, "x", limit)
+    line_at(ax, "x", limit)
     for line in lines:
-        level(ax, "y", line)
+        line_at(ax, "y", line)
     draw_rows(ax, of, far, off, label, (limit, abs(lines[-1])))
-    describe(ax, words, SCORES[of.kind], of.title)
+    label_axes(ax, words, SCORES[of.kind], of.title)
     legend(ax)
     return ax
 
@@ -108,10 +108,10 @@ def plot_residuals(estimator: Any, X: Any = None, y: Any = None, *, label: Any =
     off = signed_scores(of, expected)
     ax = axes(ax)
     for line in (-of.threshold, of.threshold):
-        level(ax, "y", line, f"cut-off ±{of.threshold:.3g}" if line > 0 else None)
-    level(ax, "y", 0.0)
+        line_at(ax, "y", line, f"cut-off ±{of.threshold:.3g}" if line > 0 else None)
+    line_at(ax, "y", 0.0)
     draw_rows(ax, of, expected, off, label, (nan, of.threshold))
-    describe(ax, "predicted", SCORES[of.kind], of.title)
+    label_axes(ax, "predicted", SCORES[of.kind], of.title)
     legend(ax)
     return ax
 
@@ -149,9 +149,9 @@ def plot_scores(estimator: Any, X: Any = None, y: Any = None, *, label: Any = 5,
     ax = axes(ax)
     rank = np.empty(len(of.scores))
     rank[np.argsort(of.scores, kind="stable")] = np.arange(1, len(rank) + 1)
-    level(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
+    line_at(ax, "y", of.threshold, f"cut-off {of.threshold:.3g}")
     draw_rows(ax, of, rank, of.scores, label, (None, None if of.kind == "labels" else of.threshold))
-    describe(ax, f"{of.model._examples if of.kind == 'matches' else 'rows'}, from best to worst",
+    label_axes(ax, f"{of.model._examples if of.kind == 'matches' else 'rows'}, from best to worst",
              f"outlier score: {SCORES[of.kind]}", of.title)  # fmt: skip
     legend(ax)
     return ax

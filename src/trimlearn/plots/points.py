@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.arrays import Flags, Floats
-from trimlearn.plots.canvas import colours, drawn, wide
+from trimlearn.plots.canvas import colours, drawable, wide
 from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.subject import Subject
 
@@ -34,7 +34,7 @@ def draw_rows(
     scores, kept = of.scores, of.kept
     rows = labelled_rows(label, scores, of.names)
     x, y = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
-    (x, off_x), (y, off_y) = (drawn(v, unit or 1.0) for v, unit in zip((x, y), units, strict=True))
+    (x, off_x), (y, off_y) = (drawable(v, unit or 1.0) for v, unit in zip((x, y), units, strict=True))
     beyond = off_x | off_y
     ink, small = colours(ax), len(kept) > SMALLER
     looks: tuple[tuple[str, Flags, dict[str, Any]], ...] = (

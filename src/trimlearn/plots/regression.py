@@ -11,7 +11,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.validation import is_sparse
-from trimlearn.estimators.inputs import numbers
+from trimlearn.estimators.inputs import filled_numbers
 from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.plots.subject import Subject
 
@@ -47,7 +47,7 @@ def dense(X: Any) -> Floats:
 
 def robust_distances(of: Subject) -> tuple[Distances, Floats]:
     """Distances of the features by their robust covariance, and those of the rows drawn."""
-    X = numbers(of.data.X)
+    X = filled_numbers(of.data.X)
     if X is None:
         raise ValueError("X holds more than numbers, which have no distances: use plot_residuals or plot_scores.")
     found = feature_distances(X, of.data.s, of.model.random_state)

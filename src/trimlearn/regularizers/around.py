@@ -7,7 +7,7 @@ from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import check_positive
-from trimlearn.regularizers.base import Regularizer, match
+from trimlearn.regularizers.base import Regularizer, per_coordinate
 
 
 class Around(Regularizer):
@@ -68,7 +68,7 @@ class ExceptIntercept(Around):
         return self.r2.value(x[:-1, ...])
 
     def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
-        step = match("gamma", gamma, x)
+        step = per_coordinate("gamma", gamma, x)
         if step.ndim:
             step = namespace(x).broadcast_to(step, x.shape)[:-1, ...]
         u, value = self.r2.prox(x[:-1, ...], step)

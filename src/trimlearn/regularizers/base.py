@@ -196,7 +196,7 @@ def check_is_matrix(x: Array, term: str) -> None:
         raise ValueError(f"{term} needs a 2-D x, got shape {tuple(x.shape)}; reshape x to (rows, columns).")
 
 
-def match(name: str, value: Any, x: Array) -> Array:
+def per_coordinate(name: str, value: Any, x: Array) -> Array:
     """``value`` in the namespace and dtype of x; ValueError unless x is floating-point and it broadcasts to x."""
     if type(x) is np.ndarray and x.dtype.kind == "f" and type(value) is float:  # asked three times a step
         return x.dtype.type(value)
@@ -218,7 +218,7 @@ def match(name: str, value: Any, x: Array) -> Array:
 def check_step(gamma: float | Array, x: Array, coupled: str | None = None) -> Array:
     """The step as an array that broadcasts to x. A term that couples the coordinates gives its name: scalars only."""
     xp = namespace(x)
-    step = match("gamma", gamma, x)
+    step = per_coordinate("gamma", gamma, x)
     if coupled is not None and step.ndim:
         raise ValueError(f"gamma must be a scalar: {coupled} couples the coordinates. Got shape {tuple(step.shape)}.")
     if not bool(xp.all((step > 0) & xp.isfinite(step))):

@@ -13,7 +13,7 @@ from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import check_positive
-from trimlearn.regularizers.base import Separable, check_alpha, match, positive_part
+from trimlearn.regularizers.base import Separable, check_alpha, per_coordinate, positive_part
 
 
 @final
@@ -63,14 +63,14 @@ class SCAD(Separable):
 
     def _penalty(self, x: Array) -> Array:
         xp = namespace(x)
-        t, lam, a = xp.abs(x), match("alpha", self.alpha, x), float(self.a)
+        t, lam, a = xp.abs(x), per_coordinate("alpha", self.alpha, x), float(self.a)
         curved = (2 * a * lam * t - t * t - lam * lam) / (2 * (a - 1))
         flat = xp.broadcast_to(lam * lam * (a + 1) / 2, t.shape)
         return xp.where(t <= lam, lam * t, xp.where(t <= a * lam, curved, flat))
 
     def _shrink(self, x: Array, gamma: Array) -> Array:
         xp = namespace(x)
-        t, lam, a = xp.abs(x), match("alpha", self.alpha, x), float(self.a)
+        t, lam, a = xp.abs(x), per_coordinate("alpha", self.alpha, x), float(self.a)
         convex = gamma < a - 1
         gap = xp.where(convex, a - 1 - gamma, xp.ones_like(gamma))
         # The bounds hold in exact arithmetic; they matter when gap is mostly rounding error.
@@ -131,13 +131,13 @@ class MCP(Separable):
 
     def _penalty(self, x: Array) -> Array:
         xp = namespace(x)
-        t, lam, b = xp.abs(x), match("alpha", self.alpha, x), float(self.b)
+        t, lam, b = xp.abs(x), per_coordinate("alpha", self.alpha, x), float(self.b)
         flat = xp.broadcast_to(b * lam * lam / 2, t.shape)
         return xp.where(t <= b * lam, lam * t - t * t / (2 * b), flat)
 
     def _shrink(self, x: Array, gamma: Array) -> Array:
         xp = namespace(x)
-        t, lam, b = xp.abs(x), match("alpha", self.alpha, x), float(self.b)
+        t, lam, b = xp.abs(x), per_coordinate("alpha", self.alpha, x), float(self.b)
         convex = gamma < b
         slope = xp.where(convex, 1 - gamma / b, xp.ones_like(gamma))
         # The bound by t holds in exact arithmetic; it matters when slope is mostly rounding error.

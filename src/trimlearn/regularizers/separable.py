@@ -8,7 +8,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, namespace, to_numpy
-from trimlearn.regularizers.base import Separable, check_alpha, check_reals, match, positive_part
+from trimlearn.regularizers.base import Separable, check_alpha, check_reals, per_coordinate, positive_part
 
 
 def soft_threshold(x: Array, level: Array) -> Array:
@@ -83,18 +83,18 @@ class Ridge(Separable):
         check_alpha(self.alpha)
 
     def _penalty(self, x: Array) -> Array:
-        return match("alpha", self.alpha, x) * x * x / 2
+        return per_coordinate("alpha", self.alpha, x) * x * x / 2
 
     def _shrink(self, x: Array, gamma: Array) -> Array:
-        return x / (1 + gamma * match("alpha", self.alpha, x))
+        return x / (1 + gamma * per_coordinate("alpha", self.alpha, x))
 
     def gradient(self, x: Array) -> Array:
         """α x."""
-        return match("alpha", self.alpha, x) * x
+        return per_coordinate("alpha", self.alpha, x) * x
 
     def curvature(self, x: Array) -> Array:
         """α."""
-        return match("alpha", self.alpha, x) * namespace(x).ones_like(x)
+        return per_coordinate("alpha", self.alpha, x) * namespace(x).ones_like(x)
 
     def lipschitz(self) -> float:
         """The largest α."""
@@ -130,10 +130,10 @@ class L1(Separable):
         check_alpha(self.alpha)
 
     def _penalty(self, x: Array) -> Array:
-        return match("alpha", self.alpha, x) * namespace(x).abs(x)
+        return per_coordinate("alpha", self.alpha, x) * namespace(x).abs(x)
 
     def _shrink(self, x: Array, gamma: Array) -> Array:
-        return soft_threshold(x, gamma * match("alpha", self.alpha, x))
+        return soft_threshold(x, gamma * per_coordinate("alpha", self.alpha, x))
 
 
 @final
@@ -173,8 +173,8 @@ class ElasticNet(Separable):
 
     def _penalty(self, x: Array) -> Array:
         size, ratio = namespace(x).abs(x), float(self.l1_ratio)
-        return match("alpha", self.alpha, x) * size * (ratio + (1 - ratio) / 2 * size)
+        return per_coordinate("alpha", self.alpha, x) * size * (ratio + (1 - ratio) / 2 * size)
 
     def _shrink(self, x: Array, gamma: Array) -> Array:
-        strength, ratio = gamma * match("alpha", self.alpha, x), float(self.l1_ratio)
+        strength, ratio = gamma * per_coordinate("alpha", self.alpha, x), float(self.l1_ratio)
         return soft_threshold(x, strength * ratio) / (1 + strength * (1 - ratio))

@@ -10,7 +10,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_positive
-from trimlearn.regularizers.base import Indicator, check_reals, match, positive_part, rounding
+from trimlearn.regularizers.base import Indicator, check_reals, per_coordinate, positive_part, rounding
 
 
 @final
@@ -55,7 +55,7 @@ class Box(Indicator):
 
     def feasible(self, x: Array) -> Array:
         xp = namespace(x)
-        return xp.minimum(xp.maximum(x, match("lower", self.lower, x)), match("upper", self.upper, x))
+        return xp.minimum(xp.maximum(x, per_coordinate("lower", self.lower, x)), per_coordinate("upper", self.upper, x))
 
 
 @final

@@ -8,7 +8,7 @@ from typing import final
 
 from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import check_count
-from trimlearn.regularizers.base import Regularizer, check_alpha, check_step, match
+from trimlearn.regularizers.base import Regularizer, check_alpha, check_step, per_coordinate
 
 
 @final
@@ -61,7 +61,7 @@ class L0(Regularizer):
         xp = namespace(x)
         nonzero = x != 0
         if self.k is None:
-            return float(xp.sum(xp.astype(nonzero, x.dtype) * match("alpha", self.alpha, x), dtype=xp.float64))
+            return float(xp.sum(xp.astype(nonzero, x.dtype) * per_coordinate("alpha", self.alpha, x), dtype=xp.float64))
         return 0.0 if int(xp.sum(xp.astype(nonzero, xp.int64))) <= self.k else inf
 
     def prox(self, x: Array, gamma: float | Array) -> tuple[Array, float]:
@@ -69,7 +69,7 @@ class L0(Regularizer):
         if self.k is not None:
             return self.feasible(x), 0.0
         xp = namespace(x)
-        level = xp.sqrt(2 * step * match("alpha", self.alpha, x))
+        level = xp.sqrt(2 * step * per_coordinate("alpha", self.alpha, x))
         u = xp.where(xp.abs(x) <= level, xp.zeros_like(x), x)
         return u, self.value(u)
 

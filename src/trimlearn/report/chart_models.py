@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trimlearn._utils.arrays import Floats, Ints
-from trimlearn.report.chart_specs import PERCENT, Spec, axis, chosen, numbers, points, say, share, short, table
+from trimlearn.report.chart_specs import PERCENT, Spec, axis, numbers, points, rows_to_draw, say, share, short, table
 from trimlearn.report.chart_target import JudgedTarget
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _given_and_predicted(judged: JudgedTarget, predicted: Floats) -> Iterator[Sp
     rows = np.flatnonzero(np.isfinite(given) & np.isfinite(predicted))
     if len(rows) < BINS or np.ptp(given[rows]) == 0:
         return
-    drawn, note = chosen(rows, target.flagged, given - np.median(given[rows]), judged.score)
+    drawn, note = rows_to_draw(rows, target.flagged, given - np.median(given[rows]), judged.score)
     both = np.concatenate([given[rows], predicted[rows]])
     kept = rows[~target.flagged[rows]]
     which, thing = "rows that are not flagged" if len(kept) < len(rows) else "rows", short(target.name)

@@ -14,10 +14,10 @@ from trimlearn.report.chart_specs import (
     RowNames,
     Spec,
     axis,
-    chosen,
     counted,
     numbers,
     points,
+    rows_to_draw,
     say,
     share,
     table,
@@ -69,7 +69,7 @@ class Seen:
     def scatter(self, key: str, x: Floats, y: Floats, far: Floats) -> tuple[Spec, str]:
         """The points of a chart, and what was left out."""
         rows = self.rows[np.isfinite(x[self.rows]) & np.isfinite(y[self.rows])]
-        drawn, note = chosen(rows, self.flagged, far, self.worst)
+        drawn, note = rows_to_draw(rows, self.flagged, far, self.worst)
         spec = points(x[drawn], y[drawn], drawn, self.groups, self.names, self.worst)
         return {"type": "scatter", "key": key, **spec, "table": self.listed()}, note
 

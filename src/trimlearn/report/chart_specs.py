@@ -16,10 +16,10 @@ __all__ = [
     "RowNames",
     "Spec",
     "axis",
-    "chosen",
     "counted",
     "numbers",
     "points",
+    "rows_to_draw",
     "say",
     "share",
     "short",
@@ -159,7 +159,7 @@ def axis(label: str, values: ArrayLike, wide: float = WIDE, **more: Any) -> Spec
     return {"label": label, "shape": "signed", "unit": numbers([middle])[0], **more}
 
 
-def chosen(rows: Ints, flagged: Flags, far: Floats, worst: Floats) -> tuple[Ints, str]:
+def rows_to_draw(rows: Ints, flagged: Flags, far: Floats, worst: Floats) -> tuple[Ints, str]:
     """The rows to draw, and a sentence on those that are not, "" where all are.
 
     Parameters

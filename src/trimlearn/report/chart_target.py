@@ -10,7 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Floats, Ints
-from trimlearn.report.chart_specs import Groups, RowNames, Spec, axis, chosen, counted, points, share, short, table
+from trimlearn.report.chart_specs import (
+    Groups,
+    RowNames,
+    Spec,
+    axis,
+    counted,
+    points,
+    rows_to_draw,
+    share,
+    short,
+    table,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -111,7 +122,7 @@ def outlier_map(judged: JudgedTarget, far: Floats | None, limit: float | None) -
     groups = ""
     if limit is not None and np.mean(far[rows] > limit) > GROUPS:
         limit, groups = None, "So many rows lie far out that they are groups of their own. "
-    drawn, note = chosen(rows, target.flagged, far, judged.score)
+    drawn, note = rows_to_draw(rows, target.flagged, far, judged.score)
     signed = not target.classes
     label = "residual, in robust standard deviations" if signed else "score: larger is worse"
     lines = [] if limit is None else [{"axis": "x", "at": limit, "label": "far from others"}]
@@ -172,7 +183,7 @@ def sorted_scores(judged: JudgedTarget) -> Iterator[Spec]:
         return
     rank = np.full(len(score), np.nan)
     rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
-    drawn, note = chosen(rows, target.flagged, score, score)
+    drawn, note = rows_to_draw(rows, target.flagged, score, score)
     cut = judged.cut
     flagged = int(target.flagged[rows].sum())
     shape = "log" if len(rows) > 100 else "linear"  # else the first ones, which matter, share a few pixels

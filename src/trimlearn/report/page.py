@@ -17,7 +17,7 @@ from typing import Any
 
 from trimlearn._utils.palette import DARK, LIGHT
 
-__all__ = ["page"]
+__all__ = ["make_page"]
 
 STYLES = ("page.css", "page_sections.css", "page_table.css", "page_card.css", "page_print.css")
 # In the order in which they need each other: all but the charts share one scope.
@@ -40,7 +40,7 @@ OPTION = r'<span class="option">\g<0></span>'  # in the page: what re.sub puts a
 LONG = 2_000  # characters of a cell that the page shows of rows and neighbours: some 30 lines
 
 
-def page(results: dict[str, Any]) -> str:
+def make_page(results: dict[str, Any]) -> str:
     """One HTML file with all that a check found, which a person can read, review and print.
 
     Parameters
@@ -55,14 +55,14 @@ def page(results: dict[str, Any]) -> str:
 
     Examples
     --------
-    >>> from trimlearn.report.page import page
+    >>> from trimlearn.report.page import make_page
     >>> document = {
     ...     "format": "trimlearn-check/1", "version": "0.1.0", "created": "2026-01-31T12:00:00+00:00", "seed": 0,
     ...     "source": {"name": "<b>.csv", "rows": 3, "columns": 1, "fingerprint": "f00", "first_line": 2},
     ...     "target": None, "headline": ["Nothing looks wrong."], "next": [], "caveats": [], "notes": [],
     ...     "columns": [], "models": [], "counts": {}, "suspects": [], "charts": [], "decisions": None,
     ... }
-    >>> "<title>&lt;b&gt;.csv: what looks wrong</title>" in page(document)
+    >>> "<title>&lt;b&gt;.csv: what looks wrong</title>" in make_page(document)
     True
     """
     styles = "\n".join([palettes(), *map(read, STYLES), *map(read, beside("charts", ".css"))])

@@ -15,7 +15,7 @@ from trimlearn.smart.move_laws import JLaw, Move
 from trimlearn.smart.row_laws import Recipe, RowLaw
 from trimlearn.smart.sizes import affordable
 from trimlearn.smart.steps import Auto, Probe, StepRule
-from trimlearn.smart.w_step import note, renew, settle
+from trimlearn.smart.w_step import end_continuation, note, renew
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -138,7 +138,7 @@ class Algorithm1(Run):
         if not last:
             self._adapt(engine, state, found.value, gradient)
         self._note(engine, state, found, gradient)
-        settle(engine, state)
+        end_continuation(engine, state)
         if self.random_output and state.since is not None and state.sampled_x is None:
             state.sampled_w, state.sampled_x = engine.weights, state.x
 

@@ -15,7 +15,7 @@ from trimlearn.smart.inner.newton import newton
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metrics import Euclidean, Metric, default_metric, first_step
 from trimlearn.smart.sizes import default_inner, small
-from trimlearn.smart.w_step import note, settle
+from trimlearn.smart.w_step import end_continuation, note
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -163,4 +163,4 @@ class AlternatingRun(Run):
         residual = self.metric.residual(state, state.y_mean, self.problem.r2, state.gamma)
         record = note(engine, state, found, residual, fall=fall)
         state.record = replace(record, settled=settled)
-        settle(engine, state)
+        end_continuation(engine, state)

@@ -19,7 +19,7 @@ from trimlearn._utils.arrays import Array, asarray_like, rounding_of, to_numpy
 from trimlearn.problem import Problem
 from trimlearn.smart.alternating import AlternatingRun
 from trimlearn.smart.method import Run, State
-from trimlearn.smart.sizes import sample_size, small
+from trimlearn.smart.sizes import small, start_sample_size
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -100,7 +100,7 @@ class ProfileRun(Run):
 
 def _hessian(engine: Engine, x: Array, seed: int) -> np.ndarray:
     """That of F(w, ·), w the best for x: over a sample of the rows where one will do."""
-    m = sample_size(engine.problem)
+    m = start_sample_size(engine.problem)
     part = None if m is None else engine.sample(m, seed)
     if part is not None:
         part.evaluate(x)

@@ -12,7 +12,7 @@ from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.method import Method, Reweighed, Run, State
 from trimlearn.smart.metrics import Euclidean, first_step
 from trimlearn.smart.steps import check_step_size
-from trimlearn.smart.w_step import note, settle
+from trimlearn.smart.w_step import end_continuation, note
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -96,4 +96,4 @@ class ProxGradientRun(Run):
         state.y_mean, state.base = engine.mean_duals(), found.value
         state.w_steps += 1
         note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
-        settle(engine, state)
+        end_continuation(engine, state)

@@ -13,7 +13,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.finish import continued, finisher
 from trimlearn.smart.metrics import Euclidean
-from trimlearn.smart.sizes import default_inner, sample_size
+from trimlearn.smart.sizes import default_inner, start_sample_size
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
@@ -28,7 +28,7 @@ def from_sample(engine: Engine, seed: int) -> Array | None:
     are few, where the engine has none at hand, or where the sample says too little about all of them."""
     problem = engine.problem
     newton = isinstance(problem.loss, PredictionLoss) and default_inner(problem, hessians=True) == "newton"
-    m = sample_size(problem) if newton and problem.r2.convex else None
+    m = start_sample_size(problem) if newton and problem.r2.convex else None
     part = None if m is None else engine.sample(m, seed)
     if part is None:
         return None

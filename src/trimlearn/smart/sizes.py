@@ -7,7 +7,7 @@ from math import prod
 from trimlearn.losses.blocks import BlockLoss
 from trimlearn.problem import Problem
 
-__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "in_blocks", "sample_size", "small"]
+__all__ = ["FEW", "SMALL", "SOME", "affordable", "default_inner", "in_blocks", "small", "start_sample_size"]
 
 SMALL = 1_000_000  # n·dim(x) up to which a problem is small: a limit on time, as a pass over 8 MB takes a millisecond
 FEW = 300  # parameters up to which Hessians are worth their cost, 20 passes each: benchmarks/calibration/hessians.py
@@ -27,7 +27,7 @@ def affordable(problem: Problem) -> bool:
     return prod(problem.loss.x_shape) <= FEW or small(problem) or in_blocks(problem)
 
 
-def sample_size(problem: Problem) -> int | None:
+def start_sample_size(problem: Problem) -> int | None:
     """How many rows stand for all of them as far as a start goes; None where these are not many times as many."""
     m = max(LEAST, PER_PARAMETER * prod(problem.loss.x_shape))
     return m if problem.n >= SHARE * m else None

@@ -19,7 +19,7 @@ from trimlearn.weights import WeightSet
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["gap", "least", "note", "renew", "reweigh", "settle"]
+__all__ = ["end_continuation", "gap", "least", "note", "renew", "reweigh"]
 
 
 def reweigh(problem: Problem, r1: WeightSet, w: Array, f: Array, tau: float) -> tuple[Array, Reweighed]:
@@ -95,7 +95,7 @@ def least(state: State) -> float:
     return max(rounding_of(state.x) ** 2 * state.initial_objective, TINY)
 
 
-def settle(engine: Engine, state: State) -> None:
+def end_continuation(engine: Engine, state: State) -> None:
     """w lies in r1 from now on, if a continuation has come to its end: call it after every record of a w-step."""
     if state.since is None and engine.r1 is engine.problem.r1:
         state.since = state.k

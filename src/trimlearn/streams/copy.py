@@ -303,7 +303,7 @@ def _mapped(data: Dataset, file: Any) -> Mapped:
     return X, np.frombuffer(mapped, layout.target_dtype, n, X.nbytes) if data.has_target else None
 
 
-def fingerprint(parts: Any) -> str:
+def copy_name(parts: Any) -> str:
     """A short name for what a copy was made of."""
     from hashlib import sha256
 

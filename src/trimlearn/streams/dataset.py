@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.streams.copy import Deal, OrderedCopy, ShuffledCopy, deal_for, fingerprint, ordered_copy, shuffled_copy
+from trimlearn.streams.copy import Deal, OrderedCopy, ShuffledCopy, copy_name, deal_for, ordered_copy, shuffled_copy
 from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import ArrayPiece, Block, Piece
 
@@ -155,7 +155,7 @@ class Dataset:
                 digest.update(X.tobytes())
                 digest.update(b"" if t is None else t.tobytes())
             known = [digest.hexdigest()]
-        return fingerprint([known, [piece.rows for piece in self.pieces], repr(self.layout), seed])
+        return copy_name([known, [piece.rows for piece in self.pieces], repr(self.layout), seed])
 
 
 def _stamp(file: str) -> tuple[int, int]:

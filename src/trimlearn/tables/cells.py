@@ -11,7 +11,7 @@ import numpy as np
 from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.tables.raw import arrow
 
-__all__ = ["Cells", "is_missing", "is_missing_number", "lengths", "letters", "pieces"]
+__all__ = ["Cells", "is_missing_number", "lengths", "letters", "pieces", "says_missing"]
 
 
 # Words that pandas.read_csv takes for no value, in any capitals that people use; and "?" of the UCI archive.
@@ -45,10 +45,10 @@ PROBE = 1000  # cells tried first: enough to meet what stands in one of a hundre
 ONLY_SO = "None"  # as Python writes it, and pandas reads it: missing among words too
 
 
-def is_missing(word: str) -> bool:
+def says_missing(word: str) -> bool:
     """Whether a trimmed cell says everywhere that there is no value.
 
-    >>> is_missing("N/A"), is_missing("none"), is_missing("None")
+    >>> says_missing("N/A"), says_missing("none"), says_missing("None")
     (True, False, True)
     """
     return word == ONLY_SO or (len(word) <= 5 and word.lower() in MISSING)
@@ -60,7 +60,7 @@ def is_missing_number(word: str) -> bool:
     >>> is_missing_number("-"), is_missing_number("n/a"), is_missing_number("0")
     (True, True, False)
     """
-    return is_missing(word) or (len(word) <= 13 and word.lower() in NO_NUMBER)
+    return says_missing(word) or (len(word) <= 13 and word.lower() in NO_NUMBER)
 
 
 @final

@@ -23,7 +23,7 @@ from trimlearn.tables.words import (
     NAMED_ROWS,
     PER_CATEGORY,
     Reading,
-    counted,
+    count_cells,
     nothing,
     read_words,
 )
@@ -271,7 +271,7 @@ class _Known:
         """Put down what counted as missing, and which cells could not be read as ``what``; "" where none should."""
         missing = np.ones(len(self.cells.words), dtype=bool)
         missing[self.places] = False
-        found.words = counted(self.cells, missing.tolist())
+        found.words = count_cells(self.cells, missing.tolist())
         bad = np.zeros(len(self.cells.words), dtype=bool)
         bad[self.places[~readable]] = bool(what)
         if count := np.count_nonzero(bad[self.cells.codes]):

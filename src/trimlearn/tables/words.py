@@ -11,11 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Ints
-from trimlearn.tables.cells import Cells, is_missing
+from trimlearn.tables.cells import Cells, says_missing
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind
 
-__all__ = ["ID_HEADING", "MOST_CATEGORIES", "NAMED_ROWS", "PER_CATEGORY", "Reading", "counted", "nothing", "read_words"]
+__all__ = [
+    "ID_HEADING",
+    "MOST_CATEGORIES",
+    "NAMED_ROWS",
+    "PER_CATEGORY",
+    "Reading",
+    "count_cells",
+    "nothing",
+    "read_words",
+]
 
 MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; beyond, words are text
 PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
@@ -49,12 +58,12 @@ class Reading:
 
 def nothing(cells: Cells, missing: list[bool] | None = None) -> Reading:
     return Reading(
-        "empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=counted(cells, missing)
+        "empty", np.full(cells.rows, None, dtype=object), "no values", cells.rows, words=count_cells(cells, missing)
     )
 
 
-def counted(cells: Cells, missing: list[bool] | None = None) -> Counter[str]:
-    flags = [is_missing(word) for word in cells.words] if missing is None else missing
+def count_cells(cells: Cells, missing: list[bool] | None = None) -> Counter[str]:
+    flags = [says_missing(word) for word in cells.words] if missing is None else missing
     found = zip(cells.words, cells.counts.tolist(), flags, strict=True)
     return Counter({word: count for word, count, flag in found if flag and word})
 
@@ -69,7 +78,7 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
     different = missing.count(False)
     if not different:
         return nothing(cells, missing)
-    found = Reading("text", by_word[cells.codes], how, cells.rows - known, words=counted(cells, missing))
+    found = Reading("text", by_word[cells.codes], how, cells.rows - known, words=count_cells(cells, missing))
     if forced is not None:
         found.kind, found.names_rows = forced, float(forced == "id")
         found.how = how or ("names the rows" if forced == "id" else f"{different:,} different values")
@@ -93,7 +102,7 @@ def read_words(cells: Cells, heading: str, forced: Kind | None, how: str = "") -
 
 def _missing_words(words: list[str]) -> list[bool]:
     """Which words say that there is no value; "None" and "-" only where enough other values are left."""
-    missing = [is_missing(word) for word in words]
+    missing = [says_missing(word) for word in words]
     if all(gone or word in STROKES for word, gone in zip(words, missing, strict=True)):
         return [True] * len(words)
     if missing.count(False) == 1 and "None" in words:  # "None" and one other: yes or no

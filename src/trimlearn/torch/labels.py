@@ -28,7 +28,7 @@ from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.stages import Halves, steady
 from trimlearn.torch.targets import Labels
 
-__all__ = ["forward_corrected", "judge_labels", "log_probabilities", "soft_labels"]
+__all__ = ["forward_corrected", "judge_halves", "log_probabilities", "soft_labels"]
 
 NOISY = 0.01  # a share of wrong anchors below which there is nothing to correct: the verdict alone finds so few
 MOST_ROWS = 20_000  # of a table that a forest judges as well, a limit on time: it takes a second
@@ -59,7 +59,7 @@ def soft_labels(epochs: Epochs, labels: Labels, P: np.ndarray) -> Objective:
     return objective
 
 
-def judge_labels(halves: Halves, labels: Labels, given: Objective, level: float | None) -> LabelVerdict:
+def judge_halves(halves: Halves, labels: Labels, given: Objective, level: float | None) -> LabelVerdict:
     """The verdict on all labels of the rows that are there; ``level``: the share of wrong ones, where it is known."""
     codes, s, epochs = labels.codes[halves.rows], np.ones(len(halves.rows)), halves.run.epochs
     models = halves.train("judge {} of 2", steady(epochs, given))

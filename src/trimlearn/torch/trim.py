@@ -22,7 +22,7 @@ from trimlearn.torch.criterion import Criterion, try_examples
 from trimlearn.torch.data import Batch, NumberedExamples, examples_of
 from trimlearn.torch.doubts import doubt_of_flagged
 from trimlearn.torch.epochs import Epochs, Objective, seeded
-from trimlearn.torch.labels import judge_labels, log_probabilities, soft_labels
+from trimlearn.torch.labels import judge_halves, log_probabilities, soft_labels
 from trimlearn.torch.recipe import LearnerRecipe, training
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, dtype_of, module_device
@@ -248,7 +248,7 @@ class _Fit:
             verdict = self._as_fitted(labels, codes)
         else:
             known = None if self.share is None else 1 - self.share
-            verdict = judge_labels(self._halves(run, codes), labels, self._given, known)
+            verdict = judge_halves(self._halves(run, codes), labels, self._given, known)
         measure = LabelMeasure(verdict, self.rows, labels)
         if self.share is not None:
             w, threshold = self._best(verdict.scores, self.share)

@@ -16,7 +16,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.text import described
 
-__all__ = ["AllOnes", "WeightSet", "finite", "in_unit_box", "total_weight", "weighted_sum", "where_present"]
+__all__ = ["AllOnes", "WeightSet", "in_unit_box", "projectable", "total_weight", "weighted_sum", "where_present"]
 
 
 class WeightSet(ABC):
@@ -120,7 +120,7 @@ def in_unit_box(w: Array, tol: float) -> bool:
     return bool(namespace(w).all((w >= -tol) & (w <= 1 + tol)))
 
 
-def finite(v: Array) -> Array:
+def projectable(v: Array) -> Array:
     if not bool(namespace(v).all(namespace(v).isfinite(v))):
         raise ValueError("v must be finite to be projected; losses that overflowed need tau=inf (minimise).")
     return v

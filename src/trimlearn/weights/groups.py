@@ -12,7 +12,7 @@ from array_api_compat import is_array_api_obj
 
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_positive, is_missing
-from trimlearn.weights.base import WeightSet, finite, in_unit_box, total_weight, where_present
+from trimlearn.weights.base import WeightSet, in_unit_box, projectable, total_weight, where_present
 from trimlearn.weights.simplex import SNAP, Solve, on_capped, project, select_smallest, snap_h
 
 __all__ = ["GroupCappedSimplex"]
@@ -92,7 +92,7 @@ class GroupCappedSimplex(WeightSet):
         return where_present((quotas / np.where(sizes > 0, sizes, 1.0))[self._codes], s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
-        return self._solve(project, finite(v), s)
+        return self._solve(project, projectable(v), s)
 
     def minimise(self, f: Array, s: Array | None = None) -> Array:
         return self._solve(select_smallest, f, s)

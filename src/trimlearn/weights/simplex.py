@@ -16,7 +16,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, kth_smallest, namespace
 from trimlearn._utils.validation import check_positive, is_number
-from trimlearn.weights.base import WeightSet, finite, in_unit_box, total_weight, weighted_sum, where_present
+from trimlearn.weights.base import WeightSet, in_unit_box, projectable, total_weight, weighted_sum, where_present
 
 __all__ = ["ROUNDING", "SNAP", "CappedSimplex", "Solve", "h_of", "on_capped", "project", "select_smallest", "snap_h"]
 
@@ -64,7 +64,7 @@ class CappedSimplex(WeightSet):
         return where_present(np.full(n, snap_h(self._h, total) / total), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
-        return self._solve(project, finite(v), s)
+        return self._solve(project, projectable(v), s)
 
     def minimise(self, f: Array, s: Array | None = None) -> Array:
         return self._solve(select_smallest, f, s)

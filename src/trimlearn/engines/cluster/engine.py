@@ -21,7 +21,7 @@ from trimlearn.engines.cluster.workers import Workers, dumps, keep_memory, local
 from trimlearn.engines.planning import batch_size
 from trimlearn.engines.shard import Reply, Shard, Standing, part
 from trimlearn.engines.sharded import ShardedEngine
-from trimlearn.problem import SAMPLE, Problem, medians
+from trimlearn.problem import SAMPLE, Problem, lower_medians
 from trimlearn.regularizers import Regularizer
 from trimlearn.weights import AllOnes, WeightSet, snap_h
 
@@ -71,7 +71,7 @@ class DaskEngine(ShardedEngine):
         sample = placed.sample(SAMPLE)
         self.given = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
         if centred and self.given.loss.intercept:
-            loss = loss.centred(medians(sample.V, np.asarray(sample.s)))
+            loss = loss.centred(lower_medians(sample.V, np.asarray(sample.s)))
         problem = _problem(placed, loss.make(sample.V, sample.t), r1, r2)
         super().__init__(problem, placed.counted)
         self.placed, before, args = placed, 0.0, []

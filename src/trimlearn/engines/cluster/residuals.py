@@ -11,7 +11,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.engines.shard import Shard
 
-__all__ = ["EXACT", "KEPT", "Tally", "edge", "moments", "residuals", "tally", "tally_of"]
+__all__ = ["EXACT", "KEPT", "Tally", "edge", "residuals", "tally", "tally_of", "weighted_moments"]
 
 EXACT = 200_000  # rows up to which residuals come here as they are: a limit on what travels, 3 MB a round
 
@@ -63,7 +63,9 @@ def edge(value: float, exact: bool) -> float:
     return value if exact else value * (1 + 0.5**KEPT)
 
 
-def moments(shard: Shard, x: Array, weigh: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, float]:
+def weighted_moments(
+    shard: Shard, x: Array, weigh: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, float]:
     """Σ wᵢaᵢaᵢᵀ, Σ wᵢrᵢaᵢ and Σ wᵢ at x, with w = weigh(r), r = t − z."""
     problem = shard.engine.problem
     loss: Any = problem.loss

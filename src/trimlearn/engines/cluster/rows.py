@@ -14,7 +14,7 @@ from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.validation import is_missing, is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
-__all__ = ["Facts", "Placed", "ShardRows", "agree", "assemble", "facts", "read_saved", "save_rows"]
+__all__ = ["Facts", "Placed", "ShardRows", "assemble", "check_agreement", "facts", "read_saved", "save_rows"]
 
 
 @final
@@ -86,7 +86,7 @@ def _wrong(block: ShardRows) -> str:
     return ""
 
 
-def agree(found: Sequence[Facts], names: Sequence[str]) -> None:
+def check_agreement(found: Sequence[Facts], names: Sequence[str]) -> None:
     """ValueError, naming the shard, unless all have the same width and dtype, and no row that cannot be used."""
     there = [i for i, facts in enumerate(found) if facts.n]
     if not there:
@@ -156,7 +156,7 @@ class Placed:
     def of(cls, workers: Workers, blocks: list[Any], names: list[str], lazy: bool) -> Placed:
         """These blocks, once they are there and agree; ValueError names the one that does not."""
         found = workers.gather(workers.place(facts, [(block,) for block in blocks], "facts"))
-        agree(found, names)
+        check_agreement(found, names)
         return cls(workers, blocks, found, lazy)
 
     @property

@@ -132,13 +132,9 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: i
         return fitted_model(self, data, "binomial", self.coef_[0], self.intercept_[0], ridge=ridge)
 
 
-def warn_of_lost_classes(rows: Examples, w: np.ndarray, classes: np.ndarray) -> None:
-    """Of classes that have rows, but none that weights w keep."""
-    s = w if rows.s is None else w * rows.s
-    there, kept = (np.bincount(rows.t, weights, len(classes)) > 0 for weights in (rows.s, s))
-    lost = classes[there & ~kept]
+def warn_of_lost_classes(classes: np.ndarray, there: np.ndarray, kept: np.ndarray, advice: str) -> None:
+    """Of classes whose rows have a weight, but none in the trimmed fit; both weights are given class by class."""
+    lost = classes[(there > 0) & (kept == 0)]
     if len(lost):
-        warn(
-            f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class "
-            "has. Lower contamination, or set balanced_trimming=True.",
-        )
+        names = ", ".join(map(str, lost[:5]))
+        warn(f"the trimmed fit keeps no row of {names}: more is trimmed than such a class has. {advice}")

@@ -22,7 +22,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
 from trimlearn.robust.scale import raw_scale
 
-__all__ = ["Outcome", "fitted_model", "known_distances", "p_values", "publish", "regression_findings"]
+__all__ = ["Outcome", "fitted_model", "known_distances", "publish", "regression_findings", "row_p_values"]
 
 
 @final
@@ -63,10 +63,10 @@ def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: 
     model.outlier_scores_, model.weights_, model.raw_weights_ = distinct.spread(
         (np.abs(found.residuals) / found.scale, unseen), (found.weights, unseen <= found.threshold), (raw.w, 0.0)
     )
-    model.outlier_probability_ = row_probabilities(p_values(model, law, data), data.s)
+    model.outlier_probability_ = row_probabilities(row_p_values(model, law, data), data.s)
 
 
-def p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
+def row_p_values(model: Any, law: Family, data: Examples) -> np.ndarray:
     """p-values of the training rows. A normal error is judged by Student's law, for σ was found from few rows, and in
     units of its own spread: rows that the fit was made for lie nearer to it than others, the more the higher their
     leverage."""

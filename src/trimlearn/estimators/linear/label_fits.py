@@ -13,7 +13,6 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.blocks import slices_apart
-from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.storage import Storage, open_storage
@@ -24,7 +23,7 @@ from trimlearn.smart.method import Record
 from trimlearn.smart.sizes import FEW
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["LabelFits", "LeadRows", "Sample", "TrimmedLabels", "as_x", "kept_rows", "warn_of_lost_classes"]
+__all__ = ["LabelFits", "LeadRows", "Sample", "TrimmedLabels", "as_x", "kept_rows"]
 
 LEAD = 1 << 23  # numbers in the rows that go ahead: a limit on time and on memory, 34 MB in float32
 STEPS = 2  # of EM for the share of wrong labels: each leaves a fifth of the error of a sample's, 0.3 points
@@ -180,16 +179,6 @@ class LabelFits(ABC):
 def kept_rows(share: float, n: float) -> float:
     """How many of n rows a share is, whole ones; one at least."""
     return float(max(1, floor(snap_h(share * n, n))))
-
-
-def warn_of_lost_classes(model: Any, kept: np.ndarray) -> None:
-    """UserWarning of classes of which nothing is kept."""
-    lost = model.classes_[kept == 0]
-    if len(lost):
-        warn(
-            f"the trimmed fit keeps no row of {', '.join(map(str, lost[:5]))}: more is trimmed than such a class has. "
-            "Lower contamination.",
-        )
 
 
 def as_x(fitted: Any) -> Array:

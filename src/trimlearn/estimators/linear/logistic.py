@@ -207,7 +207,9 @@ class TrimmedLogisticRegression(LinearClassifier):
         share = 1 - verdict.noise.epsilon if h is None else h / rows.S
         kept = share * rows.S
         raw = solver.trimmed(self._problem(rows, kept), kept, [self._x if warm else judged.x])
-        warn_of_lost_classes(rows, raw.w, self.classes_)
+        s = raw.w if rows.s is None else raw.w * rows.s
+        there, left = (np.bincount(rows.t, mass, len(self.classes_)) for mass in (rows.s, s))
+        warn_of_lost_classes(self.classes_, there, left, "Lower contamination, or set balanced_trimming=True.")
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
             weights = verdict.keep(None if h is None else share).astype(data.X.dtype)

@@ -138,7 +138,7 @@ class RegressionRows(ABC):
 
     def summary(self, x: Array) -> Summary:
         """The residuals by x, tallied."""
-        return self.tally(self.unit, residuals, self.judge(x))
+        return self.tally(self.unit, block_residuals, self.judge(x))
 
     def judged(self, x: Array, h: float) -> Verdict:
         """The verdict on all rows by the model x, of which h are trusted."""
@@ -217,14 +217,14 @@ def refuse_labels(model: Any, t: np.ndarray) -> None:
 # -- what is asked of a block, wherever it lies -----------------------------------------------------------------------
 
 
-def residuals(block: ShardRows, judge: FittedJudge) -> np.ndarray:
+def block_residuals(block: ShardRows, judge: FittedJudge) -> np.ndarray:
     """Of each row."""
     return np.asarray(judge.law.residuals(block.t, judge.linear(block)), dtype=np.float64)
 
 
 def explained_weights(block: ShardRows, kept: ExplainedRows) -> np.ndarray:
     """1 for each row that is explained, 0 for the others."""
-    return np.asarray(np.abs(residuals(block, kept.judge)) <= kept.cut, dtype=np.float64)
+    return np.asarray(np.abs(block_residuals(block, kept.judge)) <= kept.cut, dtype=np.float64)
 
 
 def log_p_values(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
@@ -235,7 +235,7 @@ def log_p_values(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarr
 
 
 def _scores(block: ShardRows, judge: FittedJudge, scale: float) -> np.ndarray:
-    return np.asarray(np.abs(residuals(block, judge)) / scale)
+    return np.asarray(np.abs(block_residuals(block, judge)) / scale)
 
 
 def _chances(block: ShardRows, judge: FittedJudge, scale: float, values: np.ndarray, chance: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.data import Examples, check_examples, check_features
 from trimlearn.estimators.on_dask import OnDask, is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, column_names, opened, read_whole
+from trimlearn.estimators.streamed import by_blocks, opened, read_whole, set_column_names
 from trimlearn.inference.infer import IntervalMixin
 from trimlearn.streams import Dataset
 
@@ -70,7 +70,7 @@ class LinearModel(Trimmed):
             self._fit_stream(stream, self._h(self.contamination, stream.n))
             return None
         data = self._validate(*whole, sample_weight, reset=True)
-        column_names(self, stream)
+        set_column_names(self, stream)
         return data
 
     @abstractmethod

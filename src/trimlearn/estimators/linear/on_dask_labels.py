@@ -21,13 +21,13 @@ from trimlearn.engines.levels import histogram, level, order_keys
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
+from trimlearn.estimators.linear.classifier import warn_of_lost_classes
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
     Sample,
     TrimmedLabels,
     kept_rows,
-    warn_of_lost_classes,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
@@ -163,7 +163,8 @@ class DaskLabelFits(LabelFits):
             fit = self._solved(self.placed, CappedSimplex(h), x)
             found = TrimmedLabels(fit.x, fit.objective, fit.history)
         self.model.raw_weights_ = rows.weights(rows.like(found.x))
-        warn_of_lost_classes(self.model, rows.engine.ask(_kept_labels, self.K)[0])
+        classes, kept = self.model.classes_, rows.engine.ask(_kept_labels, self.K)[0]
+        warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
         rows.engine.close()
         return found
 

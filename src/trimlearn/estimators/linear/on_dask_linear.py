@@ -12,7 +12,7 @@ import numpy as np
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf
-from trimlearn.engines.cluster.residuals import EXACT, edge, moments, residuals, tally
+from trimlearn.engines.cluster.residuals import EXACT, edge, residuals, tally, weighted_moments
 from trimlearn.engines.cluster.rows import Placed
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.many_rows import FinalFit, TrimmedRegression, fit_many_rows, standards
@@ -88,7 +88,7 @@ class ClusterRows(StandardisedRows):
     def moments(
         self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        H, g = remembered("moments", lambda: self.engine.ask(moments, self.x(u), weigh)[:2])
+        H, g = remembered("moments", lambda: self.engine.ask(weighted_moments, self.x(u), weigh)[:2])
         return H + np.diag(self.penalty), g - self.penalty * u
 
 

@@ -17,6 +17,7 @@ from trimlearn._utils.threads import each, filled, team
 from trimlearn._utils.validation import check_positive, is_sparse
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
+from trimlearn.estimators.linear.classifier import warn_of_lost_classes
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
@@ -24,17 +25,16 @@ from trimlearn.estimators.linear.label_fits import (
     Sample,
     TrimmedLabels,
     kept_rows,
-    warn_of_lost_classes,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,
-    column_names,
     labels_of,
     refuse_choice,
     sample_size,
+    set_column_names,
 )
 from trimlearn.losses.storage import open_storage
 from trimlearn.problem import Problem
@@ -70,7 +70,7 @@ def fit_logistic_stream(model: Any, data: Dataset, h: float | None) -> None:
     if K > 2 and not streamed.shuffled and q * K > FEW:  # which nobody could know
         streamed = replace(streamed, shuffled=True)
         classes, codes = _labels(streamed)
-    column_names(model, data)
+    set_column_names(model, data)
     vars(model).pop("_training", None)
     model.classes_ = classes
     _fit(model, streamed, classes, codes, h)
@@ -141,7 +141,8 @@ class StreamedLabelFits(LabelFits):
             found = self._solved(loss, CappedSimplex(h), x)
             x, values = found.x, [record.objective for record in found.history]
             w = trimming(f := np.asarray(found.losses), h).of(f)
-        warn_of_lost_classes(self.model, self.rows.kept(w))
+        classes, kept = self.model.classes_, self.rows.kept(w)
+        warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
         self.model.raw_weights_ = self.restored(w)
         return TrimmedLabels(x, values[-1], concentration_records(values, h))
 

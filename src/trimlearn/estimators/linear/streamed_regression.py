@@ -23,7 +23,7 @@ from trimlearn.estimators.linear.many_regression import (
 )
 from trimlearn.estimators.linear.many_rows import FinalFit, TrimmedRegression, fit_many_rows, standards
 from trimlearn.estimators.linear.problems import LinearFit
-from trimlearn.estimators.streamed import StreamedData, column_names, refuse_choice, refuse_text
+from trimlearn.estimators.streamed import StreamedData, refuse_choice, refuse_text, set_column_names
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
@@ -60,7 +60,7 @@ def fit_linear_stream(model: Any, data: Dataset, h: float | None) -> None:
         history = concentration_records(found.objectives, h)
         return TrimmedRegression(found.u, found.r, found.objectives[-1], history, found.weights())
 
-    column_names(model, data)
+    set_column_names(model, data)
     with team():
         fit_many_rows(model, rows, known, h, trimmed, lambda last: _publish(model, last))
 
@@ -99,7 +99,7 @@ def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
     streamed = StreamedData(data, model._seed())
     refuse_labels(model, streamed.sample[1])
     known = streamed.fitted_to_sample(model)
-    column_names(model, data)
+    set_column_names(model, data)
     vars(model).pop("_training", None)
     with team():
         fit_regression(_StreamedRegression(model, streamed, known), model._law, [known._x], h)

@@ -19,7 +19,7 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, row_names
-from trimlearn.estimators.inputs import check_counts, check_labels_known, numbers, places, refuse_collections
+from trimlearn.estimators.inputs import check_counts, check_labels_known, filled_numbers, places, refuse_collections
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.networks import check_no_module, is_net
@@ -328,7 +328,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     def _alternation(self, rows: EncodedExamples, seed: int) -> Alternation:
         target: TargetKind = self._target_kind(rows.classes)
-        if isinstance(target, LabelTarget) and (X := numbers(rows.X)) is not None:
+        if isinstance(target, LabelTarget) and (X := filled_numbers(rows.X)) is not None:
             hashes = row_hashes(X)
             target = replace(
                 target,

@@ -30,8 +30,8 @@ from trimlearn.robust.labels.noise_em import (
     NoiseFit,
     NoiseMatrix,
     NoiseState,
-    centred,
     log_sum,
+    row_centred,
     softmax,
 )
 
@@ -119,7 +119,7 @@ class LabelNoise:
 
     def _log_p(self, predictions: Predictions) -> Array:
         """`log_probabilities`, where a fit takes place."""
-        there = [centred(sent(prediction)) for prediction in predictions]
+        there = [row_centred(sent(prediction)) for prediction in predictions]
         z: Any = sum(float(beta) * prediction for beta, prediction in zip(self.temperatures, there, strict=True))
         a = z + asarray_like(self.bias, z)
         log_p = a - log_sum(a)[:, None]
@@ -167,7 +167,7 @@ def estimate_noise(
     there = np.flatnonzero(s > 0)
     if len(there) > SURE:
         there = there[np.linspace(0, len(there) - 1, SURE).astype(np.int64)]
-    z = np.stack([centred(np.asarray(prediction)[there]) for prediction in predictions])
+    z = np.stack([row_centred(np.asarray(prediction)[there]) for prediction in predictions])
     em = NoiseFit(z, np.asarray(labels)[there], s[there])
     start = NoiseState(np.full(len(z), 1 / len(z)), np.zeros(K), NoiseMatrix.clean(K))
     if not noisy:
@@ -230,7 +230,7 @@ def noise_levels(predictions: Predictions, labels: Labels) -> list[NoiseLevel]:
     >>> round(best.noise.epsilon, 2), found[0].noise.epsilon, found[0].at_random
     (0.05, 0.0, True)
     """
-    z = np.stack([centred(prediction) for prediction in predictions])
+    z = np.stack([row_centred(prediction) for prediction in predictions])
     em, K = NoiseFit(z, np.asarray(labels), np.ones(z.shape[1])), z.shape[2]
     clean = NoiseState(np.full(len(z), 1 / len(z)), np.zeros(K), NoiseMatrix.clean(K))
     found = em.search()

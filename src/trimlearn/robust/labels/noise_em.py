@@ -17,7 +17,7 @@ from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.residence import sent
 from trimlearn.robust.labels.noise_on_device import NoiseRows
 
-__all__ = ["Floats", "Labels", "NoiseFit", "NoiseMatrix", "NoiseState", "centred", "log_sum", "softmax"]
+__all__ = ["Floats", "Labels", "NoiseFit", "NoiseMatrix", "NoiseState", "log_sum", "row_centred", "softmax"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -188,7 +188,7 @@ class NoiseFit:
         return N, H, g, float(s @ np.log(seen))
 
 
-def centred(z: Any) -> Array:
+def row_centred(z: Any) -> Array:
     """z less its mean in every row: β and b must not depend on a constant per row."""
     xp = namespace(z)
     z = xp.astype(z, xp.float64, copy=False)
