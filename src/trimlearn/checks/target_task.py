@@ -138,7 +138,17 @@ def read_target(table: Table, name: str, task: Task | None, pinned: Mapping[int,
     if chosen == "regression" and task is None:
         caveats = (*caveats, *_maybe_classes(y, name))
     right, wrong = (np.array([pinned.get(int(row)) is said for row in rows], dtype=bool) for said in (False, True))
-    return Target(name, chosen, rows, y, classes, right, wrong, task is not None, caveats)
+    return Target(
+        name=name,
+        task=chosen,
+        rows=rows,
+        y=y,
+        classes=classes,
+        pinned_right=right,
+        pinned_wrong=wrong,
+        asked=task is not None,
+        caveats=caveats,
+    )
 
 
 def _task(column: pd.Series, kind: Kind, name: str) -> Task:

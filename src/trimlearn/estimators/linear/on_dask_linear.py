@@ -131,7 +131,16 @@ def _trimmed(model: Any, rows: ClusterRows, seed: int, u: np.ndarray, h: float) 
     engine.problem.r1 = CappedSimplex(h)
     exact = rows.floor**2  # below, all that moves is rounding
     method = model.method or alternating()
-    fit = solved_from(model, engine, method, rows.x(u), seed, PASSES, TOL, exact)
+    fit = solved_from(
+        model=model,
+        engine=engine,
+        method=method,
+        x0=rows.x(u),
+        seed=seed,
+        passes=PASSES,
+        tol=TOL,
+        exact=exact,
+    )
     u = fit.x.astype(np.float64)
     return TrimmedRegression(u, u, fit.objective, fit.history, fit.w)
 
