@@ -198,3 +198,24 @@ def test_frames_text_and_datasets_are_told_apart(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", np.column_stack([X, y + 1]))
     with pytest.raises(ValueError, match="other data"):
         poisson().fit(tmp_path / "rows.npy", -1, checkpoint=file)
+
+
+def test_answers_of_another_course_are_not_taken(tmp_path: Path) -> None:
+    """An answer is known by its number and its name: from the first that has another name on, all are asked for."""
+
+    def course(*names: str) -> list[str]:
+        asked = []
+
+        def answer(name: str) -> tuple[np.ndarray, ...]:
+            asked.append(name)
+            return (np.array(len(name)),)
+
+        with saved_fit(Checkpoint(tmp_path / "fit.npz", every=0), {}, resume=True):
+            begin_fit(lambda: "data")
+            for name in names:
+                assert remembered(name, lambda name=name: answer(name))[0] == len(name)  # type: ignore[misc]
+        return asked
+
+    assert course("a", "bb", "ccc") == ["a", "bb", "ccc"]
+    assert course("a", "bb", "ccc") == []
+    assert course("a", "other", "ccc") == ["other", "ccc"]

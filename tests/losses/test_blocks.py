@@ -9,6 +9,7 @@ import pytest
 
 from trimlearn import Problem, solve
 from trimlearn.losses import BlockLoss, DenseSystem, LeastSquares, SchurSystem, Sees, check_loss, select
+from trimlearn.losses.newton_system import inverses
 from trimlearn.regularizers import L1, Ridge
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -223,3 +224,9 @@ def test_bad_blocks_are_named(groups: Any, sees: Any, sentence: str) -> None:
 
     with pytest.raises(ValueError, match=sentence):
         Any_(groups, sees)
+
+
+def test_what_a_block_sees_by_rounding_alone_it_does_not_see() -> None:
+    """Two parameters of which only the sum counts: their difference stays where it is, and is not divided by 1e-15."""
+    C = np.array([[[1.0, 1.0], [1.0, 1.0 + 1e-15]], [[4.0, 0.0], [0.0, 1e-8]]])
+    np.testing.assert_allclose(inverses(C), [[[0.25, 0.25], [0.25, 0.25]], [[0.25, 0.0], [0.0, 1e8]]], rtol=1e-12)

@@ -48,6 +48,7 @@ from trimlearn.regularizers import (
     Zero,
 )
 from trimlearn.smart import alternating, page, palm, prox_gradient, sg, variable_projection
+from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method, State
 from trimlearn.smart.metrics import LBFGS, Diagonal, Euclidean, Metric
@@ -590,3 +591,28 @@ def test_reach_bounds_a_step_where_the_loss_has_saturated_and_nowhere_else() -> 
 def test_the_size_of_a_probe() -> None:
     """⌈n^(2/3)⌉ rows, but 100 where there are as many: fewer say too little about curvature."""
     assert [probe_size(n) for n in (1, 50, 200, 1000, 1001, 60_000)] == [1, 50, 100, 100, 101, 1533]
+
+
+def test_no_step_is_longer_than_what_the_loss_is_worth() -> None:
+    """Where a logistic loss has saturated it is as flat as where a huge step would end: only its height says that the
+    valley lies between."""
+    t = (np.arange(40) % 4 == 0).astype(float)
+    problem = Problem(Logistic(np.ones((40, 1)), t), AllOnes())
+    x = np.array([30.0])
+    found = solve(problem, smart.prox_svrg(finish=False), x0=x, max_passes=300)
+    value, gradient = problem.loss.value_gradient(x, np.full(40, 1 / 40))
+    assert found.history[0].gamma == pytest.approx(4 * value / (gradient @ gradient))
+    assert found.x.item() == pytest.approx(-np.log(3), rel=1e-2)
+
+
+@pytest.mark.parametrize(("x", "factor"), [(50.0, 0.5), (1e200, 0.1)])
+def test_a_w_step_that_overflows_shortens_the_step_by_more_than_a_rise(x: float, factor: float) -> None:
+    problem = Problem(LeastSquares(np.ones((30, 1)), np.arange(30.0)), CappedSimplex(20))
+    engine, run = LocalEngine(problem), smart.svrg(finish=False).bind(problem, 0)
+    assert isinstance(run, Algorithm1)
+    state = run.init(engine, np.zeros(1))
+    gamma, state.x, state.moved = state.gamma, np.array([x]), True
+    with np.errstate(over="ignore"):
+        run.w_step(engine, state)
+    assert state.record is not None and state.record.restored
+    assert (state.x.item(), state.scale, state.gamma) == (0.0, factor, factor * gamma)

@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
 from trimlearn.engines import LocalEngine
-from trimlearn.losses import Logistic, Softmax
+from trimlearn.losses import LeastSquares, Logistic, Softmax
 from trimlearn.losses.sampled import SampledRows
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import alternating, svrg
@@ -166,3 +166,21 @@ def test_classes_too() -> None:
     found = solve(Problem(Softmax(V, t, intercept=True), CappedSimplex(H), Ridge(1 / N)))
     assert found.history[0].h == H
     assert found.decrease <= 1e-4
+
+
+def test_a_profile_that_is_hardly_curved_does_not_make_longer_steps() -> None:
+    """Rows that lie ever denser draw x on by steps that stay as long: a secant of G would say that it is flat, and
+    send the next step far beyond them."""
+    t = np.log(np.linspace(0.01, 1.0, 4000))
+    problem = Problem(LeastSquares(np.ones((4000, 1)), t), CappedSimplex(400))
+    engine, plain = LocalEngine(problem), alternating().bind(problem, 0)
+    x = np.array([-1.5])
+    engine.set_best_weights(x)
+    state = plain.init(engine, x)
+    engine.max_passes, steps, moved = np.inf, ProfileRun(plain), []
+    for _ in range(3):
+        before = state.x
+        steps.advance(engine, state)
+        moved.append((state.x - before).item())
+        np.testing.assert_allclose(state.metric.profile, [[10.0]])  # the inverse of the Hessian h/n, as it was
+    assert 0 < moved[2] < moved[1] < moved[0] < 1.2 * moved[2]
