@@ -77,18 +77,20 @@ def why_not(loss: Loss) -> str | None:
 
 
 def _fused(loss: Loss) -> Fused | str | None:
+    """The fused steps, or why there are none; None where nobody would expect any."""
+    if not isinstance(loss, PredictionLoss) or loss.n * loss.linear.p < WORTH:
+        return None
     kernels = _kernels(loss)
-    if not isinstance(kernels, ModuleType) or not isinstance(loss, PredictionLoss):
-        return kernels if isinstance(kernels, str) else None
+    if not isinstance(kernels, ModuleType):
+        return kernels
     found = Fused(loss, kernels)
     if loss.n * loss.linear.p >= COMPILING or found.ready:
         return found
     return "compiling faster ones would take longer than this fit (they are kept on disk once a larger one has)"
 
 
-def _kernels(loss: Loss) -> ModuleType | str | None:
-    if not isinstance(loss, PredictionLoss) or loss.n * loss.linear.p < WORTH:
-        return None
+def _kernels(loss: PredictionLoss) -> ModuleType | str | None:
+    """The module of kernels that know this loss and where its rows lie; None where there is none."""
     storage = loss.linear.storage
     if loss.compiled() is None or not is_numpy_array(loss.like):
         return None

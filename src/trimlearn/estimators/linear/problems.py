@@ -17,7 +17,7 @@ from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, Ridge, Scaled
 from trimlearn.smart.method import Method, Record
-from trimlearn.smart.sizes import FEW, SMALL
+from trimlearn.smart.sizes import FEW, SMALL, small
 from trimlearn.solution import Status
 from trimlearn.solve import solve
 
@@ -118,10 +118,9 @@ class Solver:
         """max_passes and tol: where they are left open, the closer, the less a pass costs. tol is 1e-9 where Newton
         steps converge quadratically, so that the last digits are free, and 1e-5 where first-order steps must do. The
         passes are limits on time: over a small problem one takes a millisecond."""
-        parameters = prod(problem.loss.x_shape)
-        small = problem.n * parameters <= SMALL
-        passes, tol = (1000.0, 1e-5) if small else (self.enough, 1e-3)
-        if small and parameters <= FEW:
+        is_small = small(problem)
+        passes, tol = (1000.0, 1e-5) if is_small else (self.enough, 1e-3)
+        if is_small and prod(problem.loss.x_shape) <= FEW:
             passes, tol = 2000.0, 1e-9
         passes = min(passes, self.most)
         return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol

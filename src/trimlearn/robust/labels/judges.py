@@ -25,7 +25,7 @@ from trimlearn.robust.labels.noise import Floats, Labels, two_columns
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.method import Method
 from trimlearn.smart.sizes import FEW as FEW_PARAMETERS
-from trimlearn.smart.sizes import SMALL
+from trimlearn.smart.sizes import SMALL, small
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
@@ -132,13 +132,12 @@ class Judges:
 
     def _chosen(self, problem: Problem) -> Method | None:
         """How to fit: None leaves it to `trimlearn.solve`, which would take few rows of many for a small problem."""
-        parameters = prod(problem.loss.x_shape)
-        if self.method is not None or not problem.n * parameters <= SMALL:
+        if self.method is not None or not small(problem):
             return self.method
         if not self.small:
             return svrg()
         # A prediction needs few digits, and there are dozens of fits.
-        return alternating(inner="lbfgs") if parameters > FEW_PARAMETERS else None
+        return alternating(inner="lbfgs") if prod(problem.loss.x_shape) > FEW_PARAMETERS else None
 
 
 def _of(loss: Softmax | Logistic, V: Any, labels: Labels) -> Softmax | Logistic:
