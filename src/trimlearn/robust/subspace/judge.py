@@ -17,7 +17,7 @@ from scipy.special import fdtrc
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, rounding_floor
 from trimlearn.robust.scatter.judge import chosen_rows
-from trimlearn.robust.scatter.tails import TailLaw, judge_distances, spread_freedom
+from trimlearn.robust.scatter.tails import TailLaw, judge_distances, shown_freedom
 from trimlearn.robust.subspace.concentrate import TrimmedFlat
 from trimlearn.robust.subspace.evidence import log_evidence, told_axes
 from trimlearn.robust.subspace.flat import Flat
@@ -33,9 +33,6 @@ MOST: Final = 0.75  # of the rows are kept where nothing lies apart: ROBPCA's an
 # How much less far, in units of their spread, rows may seem for having been fitted to: a cut-off for 2.5 % of clean
 # rows then flags 1.7 to 1.9 % (`benchmarks.calibration subspace`).
 FLATTERY: Final = 0.1
-# ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
-# explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
-UNEQUAL: Final = 3.0
 # Clean rows expected as far out as the median one of those apart, beyond which chance is asked about: 0.02 to 0.7 in
 # most of the clean samples of 15 to 50 rows that were torn apart. If it is always asked about (0), 30 % of bad rows far
 # away were lost in 3 of 25 samples of 30 × 30; in other draws (`benchmarks.calibration subspace`) in none more.
@@ -134,8 +131,7 @@ def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) ->
     if exact:  # how rounding errors spread says nothing
         law = Chi(_most_free(search, fit.flat))
     else:
-        spread = spread_freedom(distances2, search.s, min(0.5, share))
-        law = Chi(spread if spread < freedom / UNEQUAL else freedom)
+        law = Chi(shown_freedom(distances2, search.s, share, freedom))
     cost = _cost(c, fit.flat, law.k, search.S) if search.small else 0.0
     judged = judge_distances(np.sqrt(distances2), h, search.s, law.k, floor, cost)
     found = judged.verdict, exact, judged.weights, judged.apart, judged.normal_contamination
