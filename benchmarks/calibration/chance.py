@@ -34,7 +34,8 @@ def with_level(n: int, p: int, level: float, samples: int = SAMPLES) -> dict[str
     """What is flagged of clean samples, and found in others, at a level."""
 
     def flags(bad: float) -> np.ndarray:
-        return np.array([~TrimmedCovariance(random_state=0).fit(rows(n, p, bad, k)).inlier_mask_ for k in range(samples)])
+        model = TrimmedCovariance(random_state=0)
+        return np.array([~model.fit(rows(n, p, bad, k)).inlier_mask_ for k in range(samples)])
 
     with patch.object(chance, "LEVEL", level):
         clean, found = flags(0.0).mean(axis=1), flags(0.2)[:, : int(0.2 * n)]

@@ -22,8 +22,8 @@ from trimlearn.robust.scatter.units import RobustUnits
 
 __all__ = ["beyond_chance", "groups_expected", "wilks"]
 
-# Customary. Without a test 2 to 5 % of clean samples of 15 to 30 rows have more than a fifth flagged, and 1 % at most with
-# it, at 0.01 and 0.3 too; at 0.01 3 % fewer bad rows of 15 × 3 are found (`python -m benchmarks.calibration chance`).
+# Customary. Without a test 2 to 5 % of clean samples of 15 to 30 rows have more than a fifth flagged, and 1 % at most
+# with it, at 0.01 and 0.3 too; at 0.01 3 % fewer bad rows of 15 × 3 are found (`benchmarks.calibration chance`).
 LEVEL: Final = 0.05
 
 
@@ -80,7 +80,7 @@ def wilks(log_ratio: float, p: float, q: float, m: float) -> float:
 
 def _squares(Z: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Sums of squares and products of rows about their mean, weighted by c."""
-    return Moments.of(Z, c[None]).S[0] * float(c.sum())
+    return np.asarray(Moments.of(Z, c[None]).S[0] * float(c.sum()))
 
 
 def _log_det(S: np.ndarray) -> float:
