@@ -29,7 +29,6 @@ __all__ = [
     "DistanceJudge",
     "JudgedScatter",
     "UnseenRows",
-    "chosen_rows",
     "effective_freedom",
     "judge_by_shape",
     "left_out",
@@ -178,18 +177,6 @@ class DistanceJudge:
         unseen = np.where(fit.w > 0, left_out(fit, d2, float(self.s @ fit.w)), d2)
         freedom = shown_freedom(unseen, self.s, h / float(self.s.sum()), unseen_freedom(fit, self.A, self.s))
         return judge_by_shape(fit, unseen, h, self.s, freedom, self.quantile)
-
-
-def chosen_rows(m: float, n: float, p: float) -> float:
-    """p + (m − p)(1 − √(1 − m/n)): of so many rows, drawn at random, mean and covariance are as uncertain as those of
-    the m of n clean rows that lie nearest, as far as the distances of other rows show it.
-
-    `python -m benchmarks.calibration tails` compares it with simulated fits.
-
-    >>> chosen_rows(20, 20, 3), round(chosen_rows(12, 20, 3), 1)
-    (20.0, 6.3)
-    """
-    return p + (m - p) * (1.0 - sqrt(max(0.0, 1.0 - m / n)))
 
 
 def judge_by_shape(
