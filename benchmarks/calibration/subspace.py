@@ -18,14 +18,13 @@ from scipy.special import chdtrc, chdtri
 from benchmarks.calibration.scatter import rounds_taken
 from trimlearn import TrimmedPCA
 from trimlearn.robust.scatter.tails import spread_freedom
-from trimlearn.robust.subspace import evidence, judge, search, span, starts
+from trimlearn.robust.subspace import judge, search, span, starts
 from trimlearn.robust.subspace.concentrate import FlatProblem
 from trimlearn.robust.subspace.flat import Flat, Points
 
 __all__ = ["excess", "flagged_when_flattered", "plane", "run", "spread_with"]
 
 REPETITIONS = 5
-SAMPLES = 40  # of few rows, each for one seed
 
 
 def plane(n: int, p: int, k: int, share: float, seed: int) -> np.ndarray:
@@ -92,37 +91,11 @@ def flagged_when_flattered(freedom: float, flattery: float) -> float:
     return round(float(chdtrc(freedom, chdtri(freedom, 0.025) / (1.0 - flattery * sqrt(2 / freedom)))), 5)
 
 
-def factors(n: int, p: int, bad: float, seed: int) -> np.ndarray:
-    """Rows of two strong factors and noise, the first of which are moved far away together."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p)) + 3.0 * rng.standard_normal((n, 2)) @ rng.standard_normal((2, p))
-    X[: int(bad * n)] += 6.0 * rng.standard_normal(p)
-    return X
-
-
-def torn_apart(n: int, p: int, chance: float, full: float) -> dict[str, float]:
-    """The share of clean samples of which more than a fifth is flagged; and of 30 % of bad rows, what is found."""
-
-    def flags(bad: float) -> np.ndarray:
-        return np.array([~TrimmedPCA(random_state=0).fit(factors(n, p, bad, k)).inlier_mask_ for k in range(SAMPLES)])
-
-    with patch.object(judge, "CHANCE", chance), patch.object(evidence, "FULL", full):
-        clean, found = flags(0.0), flags(0.3)[:, : int(0.3 * n)]
-    return {"clean, torn apart": float(np.mean(clean.mean(axis=1) > 0.2)), "found": round(float(found.mean()), 3)}
-
-
 def run() -> dict[str, Any]:
     """The tables behind the constants of `trimlearn.robust.subspace`."""
     seeds, small, large = range(REPETITIONS), (150, 8, 2), (3000, 20, 3)
     freedoms = (2.0, 5.0, 20.0, 100.0)
     return {
-        "samples torn apart by chance asked about from (CHANCE), and dimensions up to (FULL)": {
-            f"n={n}, p={p}": {
-                f"{chance:g}, {full:g}": torn_apart(n, p, chance, full)
-                for chance, full in ((np.inf, 0.75), (0.1, 0.75), (0.01, 0.75), (0.0, 0.75), (0.01, 0.5))
-            }
-            for n, p in ((15, 10), (30, 10), (30, 30))
-        },
         "most concentration steps (STEPS)": {
             f"n={n}, p={p}, k={k}": steps_taken(n, p, k) for n, p, k in (small, large, (500, 50, 5))
         },

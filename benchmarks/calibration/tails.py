@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from benchmarks.calibration import with_constant
-from trimlearn.robust.scale import Chi, judge
 from trimlearn.robust.scatter import tails
-from trimlearn.robust.scatter.judge import chosen_rows, scores_outside
-from trimlearn.robust.scatter.mcd import default_h, mcd
 
-__all__ = ["LAWS", "farthest", "judged", "run"]
+__all__ = ["LAWS", "judged", "run"]
 
 SAMPLES = 40
 Draw = Callable[[np.random.Generator, int, int], np.ndarray]
@@ -58,27 +55,8 @@ def judged(law: str, n: int, k: int, samples: int = SAMPLES) -> dict[str, float]
     return {name: round(float(value), 3) for name, value in zip(names, np.mean(rows, axis=0), strict=True)}
 
 
-def farthest(n: int, p: int, share: float, samples: int = SAMPLES) -> dict[str, float]:
-    """How many of n clean normal rows are expected at the farthest one or beyond, by the law of rows that were not
-    fitted to: with h rows drawn at random, and with `chosen_rows`. Its median should be log 2 = 0.69, and its lowest
-    tenth 0.105.
-
-    The fit keeps h rows, a ``share`` of the way from the fewest to all.
-    """
-    h, ones, law = default_h(n, p) + np.floor(share * (n - default_h(n, p))), np.ones(n), Chi(p)
-    values = []
-    for seed in range(samples):
-        A = np.random.default_rng(seed).standard_normal((n, p))
-        d = np.sqrt(mcd(A, ones, h, starts=200).squared_distances(A))
-        most = np.array([d.max() / judge(d, h, 1, ones, law).scale]) ** 2
-        values.append([n * law.survival(scores_outside(most, m, p)[0]) for m in (h, chosen_rows(h, n, p))])
-    middle, low = np.quantile(values, [0.5, 0.1], axis=0).round(4)
-    names = "drawn, median", "chosen, median", "drawn, lowest tenth", "chosen, lowest tenth"
-    return dict(zip(names, map(float, [*middle, *low]), strict=True))
-
-
 def run() -> dict[str, Any]:
-    """The tables behind HUMP, TAIL and the others, and behind `chosen_rows`."""
+    """The tables behind HUMP, TAIL and the others."""
     sizes = ((20, 1), (50, 5), (300, 5))
     table = [{"law": law, "n": n, "k": k} | judged(law, n, k) for law in LAWS for n, k in sizes]
     with with_constant(tails, "TAIL", 1.0):
@@ -87,10 +65,7 @@ def run() -> dict[str, Any]:
             for law in ("10 % shifted", "20 % shifted")
             for n, k in sizes
         ]
-    few = ((15, 2), (20, 2), (50, 3), (25, 5), (50, 5), (50, 10), (100, 20))
-    rows = [{"n": n, "p": p, "share": a} | farthest(n, p, a) for n, p in few for a in (0.0, 0.5, 0.8)]
     return {
         "what distances are taken for": table,
         "the same where a tail pays for one parameter (TAIL = 1)": cheap,
-        "the farthest of clean rows from a fit to the nearest": rows,
     }

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.calibration import scatter, subspace
 from trimlearn.estimators.covariance import trimming
-from trimlearn.robust.scatter import steps
+from trimlearn.robust.scatter import steps, tails
 from trimlearn.robust.subspace import judge
 
 RESULTS = Path(scatter.__file__).parent / "results"
@@ -39,7 +39,7 @@ def test_what_spread_and_flattery_mean() -> None:
         for freedom in (2.0, 100.0):
             expected = spread[f"{bad:.0%}"][f"ν={freedom:g}"]
             assert subspace.spread_with(bad, freedom) == pytest.approx(expected, abs=2e-3)
-            assert expected < judge.UNEQUAL
+            assert expected < tails.UNEQUAL
     flagged = stored("subspace", "share beyond the quantile 0.975")
     assert subspace.flagged_when_flattered(20.0, judge.FLATTERY) == pytest.approx(flagged["ν=20"], abs=1e-5)
 

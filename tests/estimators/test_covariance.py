@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import warnings
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from trimlearn.robust.scatter.steps import DeterminantProblem, exchanges
 
 
 @pytest.mark.filterwarnings("ignore:the .* rows that agree best vary")  # some checks have two distinct rows only
+@pytest.mark.filterwarnings("ignore:.* look like a group of their own")  # a check has three blobs
 @parametrize_with_checks([TrimmedCovariance(), TrimmedCovariance(contamination=0.2, reweight=False)])
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
@@ -335,6 +337,7 @@ def test_few_clean_rows_are_not_accused(n: int, p: int) -> None:
     assert np.quantile(flagged, 0.95) <= 0.2
 
 
+@pytest.mark.filterwarnings("ignore:.* look like a group of their own")  # 15 of 50 rows in one place, and one more
 @pytest.mark.parametrize(
     ("n", "p", "bad", "away"), [(20, 2, 2, 8.0), (20, 2, 6, 8.0), (50, 3, 15, 6.0), (30, 10, 6, 15)]
 )
@@ -413,6 +416,19 @@ def test_two_equal_groups_are_told() -> None:
     X[:95] += 10.0
     with pytest.warns(UserWarning, match="about as many as agree"):
         TrimmedCovariance(random_state=0).fit(X)
+
+
+def test_one_of_three_equal_groups_is_told_and_scattered_errors_are_not() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 4))
+    three = X + 10.0 * np.eye(4)[np.arange(150) % 3]
+    with pytest.warns(UserWarning, match="look like a group of their own"):
+        TrimmedCovariance(random_state=0).fit(three)
+    X[:37] *= 10.0  # a quarter of the rows
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (~TrimmedCovariance(random_state=0).fit(X).inlier_mask_[:37]).mean() > 0.9
+
 
 
 def test_a_row_off_equal_ones_overflows_in_silence() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trimlearn.robust.scale import Chi, judge
-from trimlearn.robust.scatter.judge import DistanceJudge, chosen_rows, effective_freedom, judge_by_shape, scores_outside
+from trimlearn.robust.scatter.judge import DistanceJudge, effective_freedom, judge_by_shape
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import deterministic, normal_scores
 from trimlearn.robust.scatter.steps import DeterminantProblem, Moments, Shrinkage, c_steps
@@ -64,16 +63,3 @@ def test_the_freedom_of_a_quadratic_form() -> None:
     S = np.cov(X.T, bias=True)
     assert effective_freedom(np.diag(1 / values), S, 4000.0) == pytest.approx(4.0, rel=0.02)
     assert effective_freedom(np.eye(4), S, 4000.0) == pytest.approx(values.sum() ** 2 / np.sum(values**2), rel=0.05)
-
-
-@pytest.mark.parametrize(("n", "p", "h"), [(20, 2, 11), (25, 5, 15), (50, 5, 39)])
-def test_the_farthest_of_clean_rows_is_as_far_as_chosen_rows_let_expect(n: int, p: int, h: float) -> None:
-    expected, ones, law = [], np.ones(n), Chi(p)
-    for seed in range(40):
-        A = np.random.default_rng(seed).standard_normal((n, p))
-        d = np.sqrt(mcd(A, ones, h, starts=100).squared_distances(A))
-        most = np.array([(d.max() / judge(d, h, 1, ones, law).scale) ** 2])
-        expected.append([n * law.survival(scores_outside(most, m, p)[0]) for m in (h, chosen_rows(h, n, p))])
-    drawn, chosen = np.median(expected, axis=0)
-    assert 0.25 < chosen < 1.4  # log 2 = 0.69, were the law exact
-    assert drawn < 0.8 * chosen

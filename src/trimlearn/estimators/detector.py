@@ -102,8 +102,8 @@ def warn_of_doubtful_rows(
 ) -> bool:
     """Say so where the share of bad rows depends on what the good ones are taken for: normal, or of a heavier tail;
     where so many rows are ``off``, by such different scores, that they may be groups of their own; where as many are
-    off as are not, so that either may be the bad ones; or where the rows kept are copies of each other. Whether it
-    was."""
+    off as are not, so that either may be the bad ones; where a third of them is off, as a group; or where the rows kept
+    are copies of each other. Whether it was."""
     if len(np.unique(scores[s > 0])) < FEW:
         return False
     copies = _most_alike(scores, s * ~off) / float(s.sum())
@@ -134,6 +134,12 @@ def warn_of_doubtful_rows(
             "one, the data do not tell. Fit each by itself, or leave out the one that you know to be wrong.",
         )
         return True
+    if _a_third(contamination * float(s.sum()), float(s.sum())):
+        warn(
+            f"{contamination:.0%} of the rows lie apart, at about the same distance: they look like a group of their "
+            "own rather than errors. Fit each group by itself, or give contamination if you know.",
+        )
+        return True
     return False
 
 
@@ -145,6 +151,16 @@ def _as_many(off: float, total: float) -> bool:
     (True, False)
     """
     return abs(total - 2.0 * off) <= sqrt(total)
+
+
+def _a_third(bad: float, total: float) -> bool:
+    """Whether so many bad rows may be one of three equal groups: a third of all, but for a row, or more by a standard
+    deviation of the size of a group to which every row belongs with probability 1/3. Fewer are as often errors.
+
+    >>> _a_third(50.0, 150.0), _a_third(45.0, 150.0), _a_third(60.0, 150.0)
+    (True, False, False)
+    """
+    return -1.0 <= bad - total / 3.0 <= sqrt(2.0 * total) / 3.0
 
 
 def _most_alike(scores: np.ndarray, s: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Final, Self, final
 
@@ -17,6 +17,7 @@ from trimlearn.estimators.covariance.trimming import FEW, beyond_chance, fit_tri
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
+from trimlearn.robust.scatter import chance
 from trimlearn.robust.scatter.categories import without_scatter
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
@@ -152,7 +153,7 @@ class TrimmedCovariance(TrimmedScatter):
         shape = used.S, used.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if h is None and self.reweight and judge.quantile is None:
-            found = beyond_chance(replace(criterion, judge_by=replace(judge, strict=True)), found)
+            found = beyond_chance(criterion, found)
         if self._publish(data, found, h) and h is None:
             warn_of_skewed_features(self, data.X, data.s)
         self.precision_ = self.get_precision() if self.store_precision else None
@@ -206,6 +207,11 @@ class _Determinant:
         if not found.converged:
             warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found
+
+    def beyond_chance(self, model: ScatterFit, off: np.ndarray) -> np.ndarray:
+        if model.shrinkage.rho:  # every row was judged by a fit without it
+            return off
+        return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 
     def weight(self, w: np.ndarray) -> float:
         return float(self.data.s @ w)

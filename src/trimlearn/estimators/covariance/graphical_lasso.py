@@ -18,6 +18,7 @@ from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
+from trimlearn.robust.scatter import chance
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal, graphical_lasso, penalised
 from trimlearn.robust.scatter.judge import JudgedScatter, UnseenRows, effective_freedom, rows_to_spare
 from trimlearn.robust.scatter.mcd import mcd
@@ -155,7 +156,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         shape = rows.S, rows.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if h is None and self.reweight:
-            found = beyond_chance(replace(criterion, strict=True), found)
+            found = beyond_chance(criterion, found)
         nothing_said = self._publish(data, found, h)
         self.precision_, self.raw_precision_ = found.final.model.precision, found.raw.precision
         self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (found.final.model.w, found.raw.w))
@@ -190,7 +191,6 @@ class _PenalisedLikelihood:
     centred: bool
     least: np.ndarray
     seed: int
-    strict: bool = False  # as in `trimlearn.robust.scatter.judge.DistanceJudge`
 
     def search(self, h: float) -> SparseNormal:
         """The best of the concentrations from every start."""
@@ -225,7 +225,10 @@ class _PenalisedLikelihood:
         freedom = effective_freedom(model.precision, self._covariance(model.w, model.location), m)
         kept = s * model.w
         spare = rows_to_spare(float(kept @ d2), float(kept @ seen), (1.0 - 1.0 / FOLDS) * m)
-        return UnseenRows(d2, s, inside, m, freedom, spare, FOLDS).judge(model, h, self.strict)
+        return UnseenRows(d2, s, inside, m, freedom, spare, FOLDS).judge(model, h)
+
+    def beyond_chance(self, model: SparseNormal, off: np.ndarray) -> np.ndarray:
+        return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 
     def _unseen(self, model: SparseNormal, d2: np.ndarray) -> np.ndarray:
         """The squared distances, for rows fitted to from a model fitted without them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Final, Generic, Protocol, TypeVar, final
 
 import numpy as np
@@ -41,6 +42,9 @@ class ScatterCriterion(Protocol[Model]):
 
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Every row by a trimmed fit to h rows."""
+
+    def beyond_chance(self, model: Model, off: np.ndarray) -> np.ndarray:
+        """Those of the rows off that are apart from the others by more than chance, if these are normal."""
 
     def weight(self, w: np.ndarray) -> float:
         """The sum of the sample weights times w."""
@@ -87,14 +91,17 @@ def readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model]
     return readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0]
 
 
-def beyond_chance(strict: ScatterCriterion[Model], found: TrimmedScatterFit[Model]) -> TrimmedScatterFit[Model]:
-    """The same without those rows left out that may be clean: a fit to few rows, chosen for being near, has others far
-    from it in any case. ``strict``: the criterion, that judges so.
+def beyond_chance(criterion: ScatterCriterion[Model], found: TrimmedScatterFit[Model]) -> TrimmedScatterFit[Model]:
+    """The same where it was not chance that set rows apart: a fit to few rows, chosen for being near, has others far
+    from it in any case.
 
-    Only where all has settled: on the way there rows come back that look no better than that.
+    Where chance may be the reason, all is judged again, beginning with all rows but those beyond chance.
     """
-    last = found.final
-    again = strict.refit(last.model.w, last.model, found.h)
-    if again is None or np.array_equal(again.verdict.inliers, last.verdict.inliers):
-        return found
-    return replace(found, final=readmitted(strict, again, found.h))
+    judged, last = found.final, inf
+    while True:
+        off = ~judged.verdict.inliers
+        apart = criterion.beyond_chance(judged.model, off)
+        again = criterion.refit(np.where(apart, 0.0, 1.0), judged.model, found.h)
+        if np.array_equal(apart, off) or not criterion.weight(apart) < last or again is None:
+            return replace(found, final=judged)
+        judged, last = readmitted(criterion, again, found.h), criterion.weight(apart)

@@ -72,6 +72,11 @@ class ScatterFit:
     def _eigen(self) -> tuple[np.ndarray, np.ndarray]:
         return self.shrinkage.eigen(self.moments.S[0])
 
+    def whitened(self, A: np.ndarray) -> np.ndarray:
+        """The rows of A in coordinates in which their distances from the location are Euclidean norms."""
+        values, vectors = self._eigen
+        return np.asarray((self.units.into(A) - self.moments.mu[0]) @ (vectors / np.sqrt(values)))
+
     def squared_distances(self, A: np.ndarray) -> np.ndarray:
         """d² of every row of A."""
         return np.asarray(self.moments.squared_distances(self.units.into(A), self.shrinkage)[0])

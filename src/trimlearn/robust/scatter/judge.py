@@ -5,7 +5,7 @@ variable (Wilks 1962); χ²_p is their limit for large m, and far from it where 
 truth flags a fifth of 50 clean rows in 5 dimensions. So distances are first moved to the quantiles of χ_p.
 
 That holds for m rows drawn at random. Where the m were chosen for being near, those left out are further away than
-that, clean or not (Hardin and Rocke 2005): nearly as if fewer rows had been drawn, see `chosen_rows`.
+that, clean or not (Hardin and Rocke 2005): whether that is why they lie apart, `trimlearn.robust.scatter.chance` says.
 """
 
 from __future__ import annotations
@@ -17,38 +17,31 @@ from typing import Final, Generic, TypeVar, final
 import numpy as np
 from scipy.special import betaincc, chdtrc, chdtri, fdtrc, fdtri
 
-from trimlearn.robust.order import weighted_quantile
+from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.scale import Chi, judge
 from trimlearn.robust.scatter.factors import consistency, small_sample_scatter
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.steps import FLOOR
-from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances, spread_freedom
+from trimlearn.robust.scatter.tails import JudgedDistances, TailLaw, judge_distances, shown_freedom
 from trimlearn.robust.verdict import Verdict
 
 __all__ = [
     "DistanceJudge",
     "JudgedScatter",
     "UnseenRows",
-    "chosen_rows",
     "effective_freedom",
     "judge_by_shape",
     "left_out",
     "rows_to_spare",
     "scores_inside",
     "scores_outside",
+    "unseen_freedom",
 ]
 
 Model = TypeVar("Model")
 
+PAIRS: Final = 500  # rows whose products tell ν, a limit on time: PAIRS² of them
 MANY: Final = 500  # rows per feature from which χ²_p is the law: its mean is off by (p + 1)/m, 1/500 for many features
-# Rows left out may be clean where more than so many are expected as far out as the median one of them. In settled fits
-# to clean normal rows (15 to 30 in 2 to 5 dimensions) it is 0.15 to 1 for most groups of four or more; a fifth of the
-# rows at 6 to 10 σ has 0.1 at most. With 0.15 a tenth of the samples of 25 × 5 with 30 % at 10 σ are lost besides;
-# with 0.3 a third of the rows is flagged in one of 100 clean samples of 15 × 3.
-CHANCE: Final = 0.2
-# The same for a shrunk covariance: 0.2 flags 27 % in one of 100 clean samples of 15 × 5; 0.06 finds 88 %, not all, of
-# four bad rows of 20 × 15 at 20 σ (by a rule that readmitted more at once).
-CHANCE_SHRUNK: Final = 0.1
 LEAST: Final = 1e-300  # of a tail probability: χ of it is 37 for one feature, and no score needs to be larger
 SURE: Final = 1e-15  # a tail probability whose complement still differs from 1: below it F quantiles are infinite
 
@@ -88,8 +81,34 @@ def left_out(fit: ScatterFit, d2: np.ndarray, m: float) -> np.ndarray:
     Without row i, K loses γuuᵀ, γ = (1 − ρ)c/(m − 1), u = aᵢ − μ (but for the divisor), and u grows by m/(m − 1).
     """
     m = max(m, 2.0)
-    leverage = np.minimum((1.0 - fit.shrinkage.rho) * fit.shrinkage.c / (m - 1.0) * d2, 1.0 - 1.0 / m)
+    leverage = np.minimum((1.0 - fit.shrinkage.rho) * fit.shrinkage.c / (m - 1.0) * d2, 1.0 - FLOOR)
     return np.asarray(d2 * (m / (m - 1.0)) ** 2 / (1.0 - leverage))
+
+
+def unseen_freedom(fit: ScatterFit, A: np.ndarray, s: np.ndarray) -> float:
+    """ν of d² ~ σ²χ²_ν, nearly, of rows from fits without them: (E uᵀΘu)²/E (uᵀΘv)² of rows u ≠ v (Satterthwaite 1946).
+
+    u and v are two of the rows fitted to; Θ and the centre are those of a fit without both. In the metric of K, G is
+    the 2 × 2 Gram matrix of the two. With t = 1/(m − 2), C = I + t11ᵀ and r = (1 − ρ)c/m, K loses rUCUᵀ, and the
+    centre moves, so that uᵀΘv is the entry off the diagonal of C(G⁻¹ − rC)⁻¹C.
+
+    Fitted rows themselves say nothing of the kind: K makes them look alike in all directions.
+    """
+    rows, c, _ = distinct_rows(A, s * fit.w)
+    m, d2 = max(float(c.sum()), 3.0), fit.squared_distances(A[rows])
+    if len(rows) > PAIRS:  # evenly by distance, so that the order of the rows does not matter
+        at = np.argsort(d2, kind="stable")[np.linspace(0, len(rows) - 1, PAIRS).round().astype(np.int64)]
+        rows, c, d2 = rows[at], c[at], d2[at]
+    U = fit.whitened(A[rows])
+    r, t, a, b, e = (1.0 - fit.shrinkage.rho) * fit.shrinkage.c / m, 1.0 / (m - 2.0), d2[:, None], d2, U @ U.T
+    det = a * b - e * e  # of G
+    trace, product = a + b - 2.0 * r * (1.0 + t) * det, -e - r * t * det  # of det·(G⁻¹ − rC)
+    left = 1.0 - r * ((1.0 + t) * (a + b) + 2.0 * t * e) + r * r * (1.0 + 2.0 * t) * det  # det (I − rCG)
+    across = ((1.0 + t) * t * trace - ((1.0 + t) ** 2 + t * t) * product) / np.maximum(left, FLOOR)
+    np.fill_diagonal(across, 0.0)
+    square = float(c @ across**2 @ c) / (float(c.sum()) ** 2 - float(c @ c) or 1.0)
+    mean, p = float(c @ left_out(fit, d2, m)) / float(c.sum()), float(fit.moments.mu.shape[1])
+    return p if square * p <= mean**2 else max(1.0, mean**2 / square)
 
 
 @final
@@ -97,14 +116,12 @@ def left_out(fit: ScatterFit, d2: np.ndarray, m: float) -> np.ndarray:
 class DistanceJudge:
     """Judges the rows A, which count s times, by their distances from a fit.
 
-    ``quantile`` of the distances of clean rows fixes the cut-off; None adapts it to the data. ``strict``: whether rows
-    are left out of a fit only where the choice of the others does not explain their distances.
+    ``quantile`` of the distances of clean rows fixes the cut-off; None adapts it to the data.
     """
 
     A: np.ndarray
     s: np.ndarray
     quantile: float | None
-    strict: bool = False
 
     def trimmed(self, fit: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         """By a trimmed fit to h, whose covariance becomes what normal data would have had untrimmed.
@@ -134,17 +151,11 @@ class DistanceJudge:
         m, d2 = float(self.s @ fit.w), fit.squared_distances(self.A)
         if not _regular(fit, m):
             return self._by_shape(fit, d2, h)
-        scores, law, drawn = self._quantiles(fit, d2), Chi(fit.rank), m
-        cut = self._cut(scores, max(h, m), law)
-        chosen = chosen_rows(m, float(self.s.sum()), fit.rank)
-        off = ~cut.verdict.inliers
-        chance = _by_chance(d2, scores, off, self.s, chosen, fit.rank, CHANCE) if self.strict else None
-        if chance is not None:
-            drawn, scores = chosen, chance
-            cut = self._cut(scores, max(h, m), law)
+        scores = self._quantiles(fit, d2)
+        cut = self._cut(scores, max(h, m), Chi(fit.rank))
         verdict = cut.verdict
         factor = verdict.scale**2 if cut.law.m == inf else 1.0  # where a tail explains rows, hardly any are missing
-        reach = _unmapped(verdict.cutoff * verdict.scale, drawn, fit.rank) / factor
+        reach = _unmapped(verdict.cutoff * verdict.scale, m, fit.rank) / factor
         p = cut.law.survival(scores / verdict.scale)
         return JudgedScatter(fit.scaled(factor), verdict, reach, p, cut.weights, cut.apart, cut.normal_contamination)
 
@@ -163,56 +174,9 @@ class DistanceJudge:
 
     def _by_shape(self, fit: ScatterFit, d2: np.ndarray, h: float) -> JudgedScatter[ScatterFit]:
         """By distances from a fit without the row itself, whose law is not known."""
-        m = float(self.s @ fit.w)
-        unseen = np.where(fit.w > 0, left_out(fit, d2, m), d2)
-        S, scale = fit.moments.S[0], fit.units.scale
-        freedom = effective_freedom(fit.precision * np.outer(scale, scale), S, m)
-        freedom = min(freedom, spread_freedom(unseen, self.s, min(0.5, h / float(self.s.sum()))))
-        judged = judge_by_shape(fit, unseen, h, self.s, freedom, self.quantile)
-        unit, off = judged.verdict.scale**2, ~judged.verdict.inliers
-        if not self.strict or unit <= FLOOR:  # or an exact fit, from which nobody is off by chance
-            return judged
-        drawn = m + freedom  # shrinkage takes away about as much uncertainty as estimating the covariance adds
-        chance = _by_chance(unseen / unit, np.sqrt(unseen / unit), off, self.s, drawn, freedom, CHANCE_SHRUNK)
-        if chance is None:
-            return judged
-        again = judge_by_shape(fit, unit * chance**2, h, self.s, freedom)
-        return replace(again, reach=unit * _unmapped(sqrt(again.reach / unit), drawn, freedom))
-
-
-def _by_chance(
-    d2: np.ndarray, scores: np.ndarray, off: np.ndarray, s: np.ndarray, m: float, k: float, most: float
-) -> np.ndarray | None:
-    """Other scores for the nearer half of the rows that are ``off``: as if the fit were to m rows drawn at random.
-
-    None where that explains nobody: ``most`` clean ones or fewer are expected as far out as the median of those
-    off. The further half is judged again in the next fit, since bad ones among them would hide behind each other.
-    One row alone was hardly left out for the sake of the others.
-    """
-    if not k < m < MANY * k or float(s[off].sum()) <= 1.0:
-        return None
-    chance = scores_outside(d2, m, k)
-    middle = weighted_quantile(chance[off], s[off], 0.5)
-    if float(s.sum()) * Chi(k).survival(middle) <= most:
-        return None
-    return np.where(off & (chance <= middle), chance, scores)
-
-
-def chosen_rows(m: float, n: float, p: float) -> float:
-    """p + (m − p)(1 − √(1 − m/n)): of so many rows, drawn at random, mean and covariance are as uncertain as those of
-    the m of n clean rows that lie nearest, as far as the distances of other rows show it.
-
-    `python -m benchmarks.calibration tails` compares it with simulated fits.
-
-    >>> chosen_rows(20, 20, 3), round(chosen_rows(12, 20, 3), 1)
-    (20.0, 6.3)
-    """
-    return p + (m - p) * _drawn_share(m, n)
-
-
-def _drawn_share(m: float, n: float) -> float:
-    """What of the rows to spare, m − p, is left where the m of n were chosen for being near."""
-    return 1.0 - sqrt(max(0.0, 1.0 - m / n))
+        unseen = np.where(fit.w > 0, left_out(fit, d2, float(self.s @ fit.w)), d2)
+        freedom = shown_freedom(unseen, self.s, h / float(self.s.sum()), unseen_freedom(fit, self.A, self.s))
+        return judge_by_shape(fit, unseen, h, self.s, freedom, self.quantile)
 
 
 def judge_by_shape(
@@ -254,21 +218,15 @@ class UnseenRows:
     spare: float  # of the fits without a row of the m
     folds: int  # in which these were left out
 
-    def judge(self, model: Model, h: float, strict: bool) -> JudgedScatter[Model]:
-        """Who is bad; ``strict`` as in `DistanceJudge`."""
+    def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
+        """Who is bad."""
         spare, k = self.spare + self.m / self.folds, self.freedom
         if spare >= MANY * k:
             return judge_by_shape(model, self.d2, h, self.s, k)
         unit = judge(np.sqrt(self.d2), h, 1, self.s, Chi(k)).scale ** 2
         near, drawn = self.d2 / unit, k + spare
-        fitted = scores_outside(near, k + self.spare, k)
-        scores = np.where(self.inside, fitted, scores_outside(near, drawn, k))
+        scores = np.where(self.inside, scores_outside(near, k + self.spare, k), scores_outside(near, drawn, k))
         judged = judge_by_shape(model, scores**2, h, self.s, k)
-        if strict:
-            chosen, off = k + spare * _drawn_share(self.m, float(self.s.sum())), ~judged.verdict.inliers
-            chance = _by_chance(near, scores, off, self.s, chosen, k, CHANCE)
-            if chance is not None:
-                drawn, judged = chosen, judge_by_shape(model, chance**2, h, self.s, k)
         return replace(judged, reach=unit * _unmapped(sqrt(judged.reach), drawn, k))
 
 

@@ -21,7 +21,7 @@ from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import BEYOND_COUNT, BEYOND_USUAL, EXPECTED, HUGE, TINY, Chi, judge
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["JudgedDistances", "TailLaw", "judge_distances", "spread_freedom"]
+__all__ = ["JudgedDistances", "TailLaw", "judge_distances", "shown_freedom", "spread_freedom"]
 
 Vector = NDArray[np.float64]
 
@@ -41,6 +41,9 @@ MOSTLY: Final = 0.3
 VALLEY: Final = 0.7  # of the lower of the two tops of a density: what lies higher is no valley but a shoulder
 WANE: Final = 4.0  # the power of the distance by which rows that only a tail explains count less, see `judge_distances`
 SURE: Final = 1e-15  # a tail probability whose complement still differs from 1: below it F quantiles are infinite
+# ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
+# explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
+UNEQUAL: Final = 3.0
 BOUND: Final = 150.0  # of log d/σ: sums of the squares of such distances are in range
 
 
@@ -140,6 +143,13 @@ def spread_freedom(distances2: Vector, s: Vector, share: float) -> float:
     deviation = (high - low) / (steps[1] - steps[0])
     mean = high - steps[1] * deviation
     return max(1.0, 2.0 / 9.0 * float(mean / deviation) ** 2) if deviation > 0 else inf
+
+
+def shown_freedom(distances2: Vector, s: Vector, share: float, k: float) -> float:
+    """k as a covariance tells it, unless the distances of the nearest ``share`` of the rows spread so much more that
+    rows differ in scale (heavy tails, categories, sparse counts): then as these tell it."""
+    spread = spread_freedom(distances2, s, min(0.5, share))
+    return spread if spread < k / UNEQUAL else k
 
 
 def _binned(d: Vector, s: Vector) -> tuple[Vector, Vector]:

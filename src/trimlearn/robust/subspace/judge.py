@@ -12,14 +12,12 @@ from math import nan, sqrt
 from typing import Any, Final, final
 
 import numpy as np
-from scipy.special import fdtrc
 
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, rounding_floor
-from trimlearn.robust.scatter.judge import chosen_rows
-from trimlearn.robust.scatter.tails import TailLaw, judge_distances, spread_freedom
+from trimlearn.robust.scatter.chance import beyond_chance, leading_scores
+from trimlearn.robust.scatter.tails import TailLaw, judge_distances, shown_freedom
 from trimlearn.robust.subspace.concentrate import TrimmedFlat
-from trimlearn.robust.subspace.evidence import log_evidence, told_axes
 from trimlearn.robust.subspace.flat import Flat
 from trimlearn.robust.subspace.search import FlatSearch
 from trimlearn.robust.verdict import Verdict, readmit
@@ -33,13 +31,6 @@ MOST: Final = 0.75  # of the rows are kept where nothing lies apart: ROBPCA's an
 # How much less far, in units of their spread, rows may seem for having been fitted to: a cut-off for 2.5 % of clean
 # rows then flags 1.7 to 1.9 % (`benchmarks.calibration subspace`).
 FLATTERY: Final = 0.1
-# ν by the covariance over ν by the nearest half of the distances, beyond which rows differ in scale: 45 % of bad rows
-# explain 2.7, and 40 % explain 2.1 (`benchmarks.calibration subspace`).
-UNEQUAL: Final = 3.0
-# Clean rows expected as far out as the median one of those apart, beyond which chance is asked about: 0.02 to 0.7 in
-# most of the clean samples of 15 to 50 rows that were torn apart. If it is always asked about (0), 30 % of bad rows far
-# away were lost in 3 of 25 samples of 30 × 30; in other draws (`benchmarks.calibration subspace`) in none more.
-CHANCE: Final = 0.01
 PAIRS: Final = 500  # rows whose residuals are compared to find ν, a limit on time: their p·PAIRS² products
 PAIRED: Final = 4_000_000  # entries of these rows, a limit on memory: 32 MB
 
@@ -70,12 +61,12 @@ def fit_and_judge(search: FlatSearch, k: int, h: float | None, reweight: bool, s
     kept = min(search.S, 0.5 * (search.S + k + 1)) if h is None else h
     raw = search.fit(k, kept) if start is None else search.refine([start], kept)
     found = _judged(search, raw, kept, raw)
-    if h is None and kept < MOST * search.S and (not found.apart or _few(search, found)):
+    if h is None and kept < MOST * search.S and not found.apart:
         raw = search.fit(k, MOST * search.S) if search.small else search.refine([found.flat], MOST * search.S)
-        more = _judged(search, raw, MOST * search.S, raw)
-        found = _likeliest(search, found, more) if found.apart else more
+        found = _judged(search, raw, MOST * search.S, raw)
     if reweight and (h is None or h < search.S):
-        return _readmitted(search, found)
+        found = _readmitted(search, found)
+        return _beyond_chance(search, found) if h is None else found
     if h is None:
         share = found.verdict.contamination
         kept = max(search.S * (1.0 - share), found.h)
@@ -85,30 +76,27 @@ def fit_and_judge(search: FlatSearch, k: int, h: float | None, reweight: bool, s
     return found
 
 
-def _few(search: FlatSearch, found: JudgedFlat) -> bool:
-    """Whether so few rows were fitted to (see `FLATTERY`), for being near, that this alone may have set others apart.
+def _beyond_chance(search: FlatSearch, found: JudgedFlat) -> JudgedFlat:
+    """The same where it was not chance that set rows apart: a flat through half of a few rows leaves others far from it
+    in any case.
 
-    To the rows off, the fit is as uncertain as one to `chosen_rows` drawn at random: their distances follow an F law,
-    and more than CHANCE clean rows are expected as far out as the median one of them.
+    Where chance may be the reason, all is judged again, beginning with all rows but those beyond chance. It is asked
+    where so few rows were fitted to that these look nearer for it (see `FLATTERY`).
     """
-    s, q, k, off = search.s, found.flat.U.shape[1] + 1.0, found.law.k, ~found.verdict.inliers
-    flattered = _flattered(s * found.w, found.flat) > FLATTERY * sqrt(2 / k)
-    m = chosen_rows(float(s @ found.w), search.S, q)
-    if not (search.small and flattered and m > q) or found.exact or not float(s[off].sum()):
-        return False
-    middle = weighted_quantile(found.distances2[off], s[off], 0.5) / found.verdict.scale**2
-    return bool(search.S * float(fdtrc(k, k * (m - q), middle / (k * (1.0 + q / m)))) > CHANCE)
-
-
-def _likeliest(search: FlatSearch, *trimmed: JudgedFlat) -> JudgedFlat:
-    """The fit, of those given and one to all rows, whose verdict is likeliest once rows explained are readmitted."""
-    raw = search.refine([trimmed[-1].flat], search.S)
-    trimmed = (*trimmed, _judged(search, raw, search.S, raw))
+    few = _flattered(search.s * found.w, found.flat) > FLATTERY * sqrt(2 / found.law.k)
+    if not (search.small and few) or found.exact:
+        return found
     A = search.inner.around(np.zeros(search.inner.p), slice(0, search.inner.n))
-    kept = [_readmitted(search, found).verdict.inliers for found in trimmed]
-    axes = told_axes(A, search.s * kept[0], search.points.p)
-    values = [log_evidence(A, search.s, rows, search.points.p, axes) for rows in kept]
-    return trimmed[int(np.argmax(values))]
+    A, last = leading_scores(A, search.s), search.S
+    while True:
+        off = ~found.verdict.inliers
+        apart = beyond_chance(A, search.s, found.distances2, off)
+        kept, weight = (~apart).astype(np.float64), float(search.s @ apart)
+        if np.array_equal(apart, off) or not weight < last:
+            return found
+        flat = search.settle(search.s * kept, found.flat)
+        fit = TrimmedFlat(flat, kept, search.points.distances2(flat), nan)
+        found, last = _readmitted(search, _judged(search, found.raw, max(found.h, search.S - weight), fit)), weight
 
 
 def _readmitted(search: FlatSearch, found: JudgedFlat) -> JudgedFlat:
@@ -134,8 +122,7 @@ def _judged(search: FlatSearch, raw: TrimmedFlat, h: float, fit: TrimmedFlat) ->
     if exact:  # how rounding errors spread says nothing
         law = Chi(_most_free(search, fit.flat))
     else:
-        spread = spread_freedom(distances2, search.s, min(0.5, share))
-        law = Chi(spread if spread < freedom / UNEQUAL else freedom)
+        law = Chi(shown_freedom(distances2, search.s, share, freedom))
     cost = _cost(c, fit.flat, law.k, search.S) if search.small else 0.0
     judged = judge_distances(np.sqrt(distances2), h, search.s, law.k, floor, cost)
     found = judged.verdict, exact, judged.weights, judged.apart, judged.normal_contamination
