@@ -193,7 +193,7 @@ def test_the_paper_s_ways_are_worse() -> None:
         "printed": {"contamination": 0.9, "form": "printed", "refine": None},
     }
     error: dict[str, list[float]] = {name: [] for name in ways}
-    for seed in range(5):
+    for seed in range(20):  # four matches are off by 0.5 to 200 px, as it happens
         s = scene(seed, 300, 0.3)
         for name, way in ways.items():
             error[name].append(corner_error(TrimmedHomography(**way).fit(s.src, s.dst).homography_, s.H))

@@ -120,17 +120,18 @@ def no_strip_holds(more: float, points: Floats, width: float) -> bool:
     window holds.
     """
     normals, tilt = _normals()
-    across = np.sort(points @ normals, axis=0)
-    window = 2.0 * width + tilt * float(np.hypot(*np.ptp(points, axis=0)))
+    across = np.sort(normals @ points.T)
+    longest = float(np.hypot(*(points.max(axis=0) - points.min(axis=0))))
     many = int(more)
-    return bool((across[many:] - across[: len(across) - many]).min(initial=inf) > window)
+    apart = across[:, many:] - across[:, : len(points) - many]
+    return bool(apart.min(initial=inf) > 2.0 * width + tilt * longest)
 
 
 @cache
 def _normals() -> tuple[Floats, float]:
-    """Unit vectors (2, DIRECTIONS) over half a turn, and the sine of half the angle between two of them."""
+    """Unit vectors (DIRECTIONS, 2) over half a turn, and the sine of half the angle between two of them."""
     angles = np.arange(DIRECTIONS) * (pi / DIRECTIONS)
-    return np.stack([np.cos(angles), np.sin(angles)]), sin(pi / (2 * DIRECTIONS))
+    return np.column_stack([np.cos(angles), np.sin(angles)]), sin(pi / (2 * DIRECTIONS))
 
 
 def _from_line(points: Floats, rows: Ints, width: Floats) -> Floats:

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
+from trimlearn.geometry.homography.a_contrario import Chance, Significance, no_strip_holds
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
@@ -23,6 +23,9 @@ __all__ = ["FIRST", "SampleSearch", "samples_needed", "some_of"]
 # has; each following one is GROWTH times what was drawn before. One of 8192 leaves some 1,200 homographies, as one
 # sample in seven keeps its orientation.
 FIRST, GROWTH, BATCH = 192, 3, 8192
+# Homographies of the first batch that are looked at. A seventh of its samples, 27, keep their orientation by chance: of
+# more than 64 half are right, and the others would be no better.
+ORIENTED = 64
 FIFTH = 5  # the share of a batch's homographies that a glance leaves: some 1,200 / SIGHTED
 GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
 SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
@@ -85,6 +88,7 @@ class SampleSearch:
         self.drawn = 0
         self._reached = 0  # how often the best was
         self._off_line = 0.0  # the share of its matches that are off one line: where it is large, all like it are fixed
+        self._sharp: tuple[Candidate | None, bool] = (None, False)  # the best that was asked about, and the answer
         self._rng = np.random.default_rng(seed)
         self._moments = PairMoments(pairs.normalised)
         self._guided = pairs.scores is not None
@@ -197,26 +201,56 @@ class SampleSearch:
         if found is None or not found.is_certain:
             return False
         hit = self.chance.s * (found.e2 <= min(found.significance.e2, self.score.high))  # what the score counts
-        settled = self._reached > 1 and hit.sum() > MEAGRE
+        settled = self._is_settled() and hit.sum() > MEAGRE
         edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
         shares = np.cumsum(hit[self._order])[edges] / self._mass[edges]
         searched = np.cumsum(self._inside) / (1 if settled else REPEATED)
         tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
         return any(searched[i] >= samples_needed(shares[i], probability) for i in tested)
 
+    def _is_settled(self) -> bool:
+        """Whether no other start need be tried: the best was reached from two, or it is plain and sharp, so that a
+        start near it has no other top to go to."""
+        return self._reached > 1 or (self.best is not None and self._is_plain(self.best.significance) and self._is_sharp())
+
+    def _is_plain(self, found: Significance) -> bool:
+        return self.score.falling and found.k >= PLAIN * self.chance.n
+
+    def _is_plain_from(self, H: Floats) -> bool:
+        """Whether the best that need be looked for is near H: DLT on what H explains, weighed alike, since a sample of
+        four magnifies its noise, and then concentration as long as that leads up."""
+        e2 = self._scored(H)[1]
+        first = self.chance.best(e2)
+        if not self._is_plain(first):
+            return False
+        found, w = None, (e2 <= first.e2).astype(np.float64)
+        for _ in range(ROUNDS):
+            x, before = self._moments.minimiser(self.chance.s * w), found
+            found = Candidate(x, *self._scored(x), self.chance)
+            if before is not None and found.score - before.score <= SETTLED[0] * abs(before.score):
+                found = max(found, before, key=lambda candidate: candidate.score)
+                break
+            w = self.score.weights(found.e2, self.chance.s)
+        assert found is not None
+        if self._is_plain(found.significance):
+            self._compare(found)
+        return self._is_settled()
+
     def _is_sharp(self) -> bool:
         """Whether the matches of the best fix H so well wherever a match may belong to them that no other top could
         explain more. A PLAIN share leaves out those further off than what noise, their own and that of H, can do."""
         if self.best is None:
             return False
-        e2, (k, limit, _) = self.best.e2, self.best.significance
-        spread = self._moments.leverages(np.where(e2 <= limit, self.chance.s, 0.0))
-        if k >= PLAIN * self.chance.n:
-            spread = spread[e2 <= max(limit, self.best.noise.threshold**2) * np.square(1.0 + np.sqrt(spread))]
-        return bool(spread.max() <= SHARP)
+        if self.best is not self._sharp[0]:
+            e2, (k, limit, _) = self.best.e2, self.best.significance
+            spread = self._moments.leverages(np.where(e2 <= limit, self.chance.s, 0.0))
+            if k >= PLAIN * self.chance.n:
+                spread = spread[e2 <= max(limit, self.best.noise.threshold**2) * np.square(1.0 + np.sqrt(spread))]
+            self._sharp = self.best, bool(spread.max() <= SHARP)
+        return self._sharp[1]
 
     def _try(self, samples: Ints, thin: float) -> None:
-        H = four_point(self.pairs.normalised, samples, thin)
+        H = four_point(self.pairs.normalised, samples, thin, ORIENTED if self.drawn <= FIRST else None)
         count = POLISHED[self.best is not None]
         if len(H) > SURVIVORS:
             kept = count if self.drawn <= FIRST else min(max(len(H) // FIFTH, SURVIVORS), SIGHTED)
@@ -225,6 +259,8 @@ class SampleSearch:
             H = H[_top(self._worth(H, self._subset, squared_errors), SURVIVORS)]
         if len(H) > count:
             H = H[_top(self._worth(H, self.pairs, squared_errors), count)]
+        if len(H) and self.drawn <= FIRST and self._is_plain_from(H[0]):
+            return
         for i in range(0, len(H), ABREAST):
             self._polish(H[i : i + ABREAST])
             if self._reached > 1:
@@ -240,9 +276,8 @@ class SampleSearch:
         """Concentration of a few, (m, 3, 3): the best w for H, the best H for w, as long as the scores rise; if not
         ``to_the_top``, until one explains the matches of the best, or two of them the same."""
         score, e2 = self._scored(H)
-        for k in range(ROUNDS):
-            w = self._first_weights(e2) if k == 0 else self.score.weights(e2, self.chance.s)
-            x = self._moments.minimiser(self.chance.s * w)
+        for _ in range(ROUNDS):
+            x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
             better, after = self._scored(x)
             gain = better - score
             rest, slow = (not np.any(gain > settled * np.abs(score)) for settled in SETTLED[::-1])
@@ -254,18 +289,6 @@ class SampleSearch:
                 break
         for candidate in found:
             self._compare(candidate)
-
-    def _first_weights(self, e2: Floats) -> Floats:
-        """Those of the score, (m, n); equal ones for the matches that chance explains worst, where these are PLAIN and
-        the score's fall with the error: from a sample of four, which magnifies its noise, one step with these leads as
-        far as several. Where they are few, strangers among them would have too much of a say."""
-        w, plain = self.score.weights(e2, self.chance.s), PLAIN * self.chance.n
-        if self.score.falling:
-            for i in np.flatnonzero((e2 < self.score.high) @ self.chance.s >= plain):
-                best = self.chance.best(e2[i])
-                if best.k >= plain:
-                    w[i] = e2[i] <= best.e2
-        return w
 
     def _met(self, found: list[Candidate], slow: bool) -> bool:
         """Whether one of these is the best again, or, where there is no best yet and they rise slowly, their first."""
