@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -19,15 +19,17 @@ __all__ = ["refined"]
 # 4.8 times the scale, a match has no say. Photographs warped by known homographies: benchmarks/calibration/warps.py.
 FREEDOM, CUT = 4.0, 1e-5
 GRID = 8  # cells a side in which neighbours are compared: 64 for the 8 parameters that a homography has
+STEADY = 12  # rounds from which on the grid stays: a match at its edge may come and go for ever (a limit on time)
 FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
 SETTLED = 5e-8  # a step of x, of norm 1, that is none: 5·10⁻⁵ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
-# A step of x of Gauss and Newton, 0.3 pixels in an image of 1000, from which on Newton's may take its place, if it is no
-# more than LONGER times as long: less than noise, and twice what Student's weights make of it (choices).
+# A step of x, 0.3 pixels in an image of 1000, from which on steps are Newton's, if no more than LONGER times as long as
+# those of Gauss and Newton, and mixed: less than noise, and more than what Student's weights make of it (choices).
 NEAR, LONGER = 3e-4, 2.0
+MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
 
@@ -48,21 +50,20 @@ def _settled(
     H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, noise: MatchNoise | None, rounds: int
 ) -> tuple[Floats, MatchNoise | None]:
     x, points = pairs.to_normalised(H), pairs.normalised
-    squares = _products(points.lifted[0])
+    squares, mixing = _products(points.lifted[0]), _Mixing()
     at, before, near, cells = _misses(x, pairs), 0.0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
-    for _ in range(rounds):
+    for k in range(rounds):
         noise = noise_of(at.e2, chance, noise)
         w, fall = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
-        if not np.array_equal(w > 0, near):
-            near = w > 0
-            cells = _cells(points.both[0, :2], near)
+        if k < STEADY and not np.array_equal(w > 0, near):
+            cells = _cells(points.both[0, :2], w > 0)
+        near = w > 0
         shares = _shares(cells, at.r, w)
         w, fall = w * shares, fall * shares
         step = _step(x, at, w, fall, points.both, squares)
-        new, size = x + step, float(np.abs(step).max())
-        new /= np.linalg.norm(new)
+        new, size = mixing.after(x, step), float(np.abs(step).max())
         if size * (min(size / before, 1.0) if before else 1.0) <= SETTLED:  # so long is the next, as they shrink alike
             x = new
             break
@@ -71,6 +72,31 @@ def _settled(
             break
         x, at, before = new, after, size
     return pairs.to_pixels(x), noise
+
+
+@final
+class _Mixing:
+    """Anderson's (1965) mixing, which takes the place of x + step once there are earlier ones to learn from.
+
+    New noise, and new shares of neighbours, at every step make these a sequence that falls by a constant factor, ½ say;
+    the last few tell where it ends (Walker and Ni 2011).
+    """
+
+    def __init__(self) -> None:
+        self._past: list[tuple[Floats, Floats]] = []
+
+    def after(self, x: Floats, step: Floats) -> Floats:
+        """Where to go from x, of norm 1 again."""
+        size, new = np.linalg.norm(step), x + step
+        if size > NEAR or (self._past and size > np.linalg.norm(self._past[-1][1])):
+            self._past.clear()  # not near the end yet: a leap could end elsewhere
+        if self._past:
+            moved = np.stack([(x - a).ravel() for a, _ in self._past], axis=1)
+            changed = np.stack([(step - b).ravel() for _, b in self._past], axis=1)
+            share = np.linalg.lstsq(changed, step.ravel(), rcond=None)[0]
+            new -= ((moved + changed) @ share).reshape(3, 3)
+        self._past = [*self._past[-MEMORY + 1 :], (x, step)]
+        return np.asarray(new / np.linalg.norm(new))
 
 
 def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> tuple[Floats, Floats]:

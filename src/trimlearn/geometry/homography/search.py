@@ -17,7 +17,7 @@ from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
 from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_errors, squared_errors, zooms
 
-__all__ = ["FIRST", "SampleSearch", "samples_needed", "some_of"]
+__all__ = ["ALL", "FIRST", "REPEATED", "SampleSearch", "samples_needed", "some_of"]
 
 # Samples at a time: limits on time. Half of the matches wrong need 143 samples for 99.99 %, as many as the first batch
 # has; each following one is GROWTH times what was drawn before. One of 8192 leaves some 1,200 homographies, as one
@@ -106,10 +106,11 @@ class SampleSearch:
         rows = np.argsort(-luck)
         return self.pairs[rows[:GLANCE]], self.pairs if n <= SUBSET else self.pairs[rows[:SUBSET]]
 
-    def run(self, limit: int, probability: float) -> Candidate | None:
-        """The best homography of as many samples as a good one needs, ``limit`` at most."""
+    def run(self, limit: int, probability: float, exhaust: int = ALL) -> Candidate | None:
+        """The best homography of as many samples as a good one needs, ``limit`` at most; of all where that is no more
+        than ``exhaust`` and a few leave doubt."""
         n = len(self.pairs)
-        every = comb(n, 4) if comb(n, 4) <= ALL else None
+        every = comb(n, 4) if comb(n, 4) <= exhaust else None
         while self.drawn < limit and not self._enough(probability):
             count = min(max(GROWTH * self.drawn, FIRST), BATCH, limit - self.drawn)
             if every is not None and every <= self.drawn + count:
@@ -211,7 +212,9 @@ class SampleSearch:
     def _is_settled(self) -> bool:
         """Whether no other start need be tried: the best was reached from two, or it is plain and sharp, so that a
         start near it has no other top to go to."""
-        return self._reached > 1 or (self.best is not None and self._is_plain(self.best.significance) and self._is_sharp())
+        return self._reached > 1 or (
+            self.best is not None and self._is_plain(self.best.significance) and self._is_sharp()
+        )
 
     def _is_plain(self, found: Significance) -> bool:
         return self.score.falling and found.k >= PLAIN * self.chance.n
