@@ -219,6 +219,6 @@ def _step(x: Floats, at: _Misses, w: Floats, fall: Floats, points: Floats, squar
 def _solution(A: Floats, g: Floats) -> Floats:
     """Of A s = g; where the matches leave some direction open, none along it."""
     try:
-        return np.linalg.solve(A, g)
+        return np.asarray(np.linalg.solve(A, g), np.float64)
     except np.linalg.LinAlgError:
-        return np.linalg.lstsq(A, g, rcond=None)[0]
+        return np.asarray(np.linalg.lstsq(A, g, rcond=None)[0], np.float64)

@@ -13,7 +13,7 @@ from trimlearn.geometry.homography.a_contrario import Chance, Significance, no_s
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
-from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
+from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
 from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_errors, squared_errors, zooms
 
@@ -134,8 +134,7 @@ class SampleSearch:
             before = self.best
             if before is None or not before.is_certain:
                 return
-            x = self._moments.minimiser(self.chance.s * (before.e2 <= before.noise.threshold**2))
-            found = Candidate(x, *self._scored(x), self.chance)
+            found = self._fitted(before.e2 <= before.noise.threshold**2)
             self._compare(found)
             if found.score - before.score <= SETTLED[1] * abs(before.score):
                 return
@@ -212,9 +211,9 @@ class SampleSearch:
     def _is_settled(self) -> bool:
         """Whether no other start need be tried: the best was reached from two, or it is plain and sharp, so that a
         start near it has no other top to go to."""
-        return self._reached > 1 or (
-            self.best is not None and self._is_plain(self.best.significance) and self._is_sharp()
-        )
+        if self._reached > 1:
+            return True
+        return self.best is not None and self._is_plain(self.best.significance) and self._is_sharp()
 
     def _is_plain(self, found: Significance) -> bool:
         return self.score.falling and found.k >= PLAIN * self.chance.n
@@ -226,18 +225,20 @@ class SampleSearch:
         first = self.chance.best(e2)
         if not self._is_plain(first):
             return False
-        found, w = None, (e2 <= first.e2).astype(np.float64)
+        found = self._fitted(e2 <= first.e2)
         for _ in range(ROUNDS):
-            x, before = self._moments.minimiser(self.chance.s * w), found
-            found = Candidate(x, *self._scored(x), self.chance)
-            if before is not None and found.score - before.score <= SETTLED[0] * abs(before.score):
+            before, found = found, self._fitted(self.score.weights(found.e2, self.chance.s))
+            if found.score - before.score <= SETTLED[0] * abs(before.score):
                 found = max(found, before, key=lambda candidate: candidate.score)
                 break
-            w = self.score.weights(found.e2, self.chance.s)
-        assert found is not None
         if self._is_plain(found.significance):
             self._compare(found)
         return self._is_settled()
+
+    def _fitted(self, w: Floats | Bools) -> Candidate:
+        """DLT with these weights."""
+        x = self._moments.minimiser(self.chance.s * w)
+        return Candidate(x, *self._scored(x), self.chance)
 
     def _is_sharp(self) -> bool:
         """Whether the matches of the best fix H so well wherever a match may belong to them that no other top could

@@ -121,8 +121,8 @@ class TransferLoss(Loss):
             by_of, by_to = maps.B[to][:, None] @ maps.dA[of], maps.dB[to] @ maps.A[of][:, None]
             D = np.concatenate([by_of, by_to], axis=1).reshape(-1, 2 * d, 9)
             square = (D @ way.moments(2.0 * c[rows], ends) @ D.swapaxes(1, 2)).reshape(-1, 2, d, 2, d)
-            for (k, at), (l, other) in product(enumerate((of, to)), repeat=2):
-                np.add.at(H, (at, other), square[:, k, :, l])
+            for (a, at), (b, other) in product(enumerate((of, to)), repeat=2):
+                np.add.at(H, (at, other), square[:, a, :, b])
         return H.swapaxes(1, 2).reshape(m * d, m * d)
 
     @final
