@@ -120,32 +120,36 @@ def no_strip_holds(more: float, points: Floats, width: float) -> bool:
     window holds.
     """
     normals, tilt = _normals()
-    across = np.sort(points @ normals, axis=0)
-    window = 2.0 * width + tilt * float(np.hypot(*np.ptp(points, axis=0)))
+    across = np.sort(normals @ points.T)
+    longest = float(np.hypot(*(points.max(axis=0) - points.min(axis=0))))
     many = int(more)
-    return bool((across[many:] - across[: len(across) - many]).min(initial=inf) > window)
+    apart = across[:, many:] - across[:, : len(points) - many]
+    return bool(apart.min(initial=inf) > 2.0 * width + tilt * longest)
 
 
 @cache
 def _normals() -> tuple[Floats, float]:
-    """Unit vectors (2, DIRECTIONS) over half a turn, and the sine of half the angle between two of them."""
+    """Unit vectors (DIRECTIONS, 2) over half a turn, and the sine of half the angle between two of them."""
     angles = np.arange(DIRECTIONS) * (pi / DIRECTIONS)
-    return np.stack([np.cos(angles), np.sin(angles)]), sin(pi / (2 * DIRECTIONS))
+    return np.column_stack([np.cos(angles), np.sin(angles)]), sin(pi / (2 * DIRECTIONS))
 
 
 def _from_line(points: Floats, rows: Ints, width: Floats) -> Floats:
     """How far points are from the line that has most of ``rows`` within their ``width``: the best through two of them,
-    then the one of least squares through those on it, as two alone magnify their noise at its ends."""
+    then the one of least squares through those on it, each by its width, as two alone magnify their noise at its ends.
+    """
     first, second, tried = rows[(_drawn() * len(rows)).astype(np.int64)]
     a, b = points[first], points[second]
     along = np.where((a == b).all(axis=1, keepdims=True), [1.0, 0.0], b - a)  # through one point any line
     normal = along[:, ::-1] * [1.0, -1.0] / np.hypot(along[:, :1], along[:, 1:])
     near = np.abs(points[tried] @ normal.T - np.sum(a * normal, axis=1)) <= width[tried, None]
     best = int(np.argmax(np.count_nonzero(near, axis=0)))
-    on = points[rows[np.abs((points[rows] - a[best]) @ normal[best]) <= width[rows]]]
-    centred = on - on.mean(axis=0)
-    across = np.linalg.eigh(centred.T @ centred)[1][:, 0]
-    return np.asarray(np.abs((points - on.mean(axis=0)) @ across))
+    on = rows[np.abs((points[rows] - a[best]) @ normal[best]) <= width[rows]]
+    w = np.square(width.min() / width[on])  # the less, the less a point tells where it is
+    middle = w @ points[on] / w.sum()
+    centred = points[on] - middle
+    across = np.linalg.eigh((w * centred.T) @ centred)[1][:, 0]
+    return np.asarray(np.abs((points - middle) @ across))
 
 
 @cache

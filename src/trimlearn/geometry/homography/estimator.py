@@ -30,7 +30,7 @@ from trimlearn.geometry.homography.points import (
 )
 from trimlearn.geometry.homography.refine import refined
 from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
-from trimlearn.geometry.homography.search import FIRST, SampleSearch, samples_needed, some_of
+from trimlearn.geometry.homography.search import ALL, FIRST, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.geometry.inputs import refuse_weights, seed_of
 from trimlearn.inference.probability import row_probabilities
@@ -308,7 +308,8 @@ class TrimmedHomography(Trimmed):
         search = SampleSearch(some, score, Chance(some) if some is not pairs else chance, seed_of(self.random_state))
         most = MOST if share is None else samples_needed(share, self.probability)
         limit = min(max(most, FIRST), LIMIT) if self.max_samples is None else int(self.max_samples)
-        found = _significant(search.run(limit, self.probability), search)
+        exhaust = ALL if self.max_samples is None else min(ALL, limit)
+        found = _significant(search.run(limit, self.probability, exhaust), search)
         self.n_samples_ = search.drawn
         return some.to_pixels(found.H), found.noise
 

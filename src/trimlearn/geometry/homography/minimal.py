@@ -13,11 +13,13 @@ __all__ = ["EXTREME", "SINGULAR", "THIN", "four_point"]
 THIN = 0.03
 EXTREME = 1e-6  # the same where every sample is tried: noise of rounding, 10⁻¹⁶, becomes 10⁻¹⁰ at most
 SINGULAR = 1e-5  # |det H| for ‖H‖ = 1 and normalised points; 3^(−3/2) for H = I; here a side shrinks 30,000-fold
+NEXT = np.array([(1, 2, 0), (2, 0, 1)])  # the two after each of three
 TRIANGLES = np.array([(1, 2, 3), (0, 3, 2), (0, 1, 3), (0, 1, 2)])  # the i-th without point i
 
 
-def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN) -> Floats:
-    """The homographies through ``samples`` of matches (B, 4): (≤ B, 3, 3) of norm 1; hopeless samples are left out.
+def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN, most: int | None = None) -> Floats:
+    """The homographies through ``samples`` of matches (B, 4): (≤ B, 3, 3) of norm 1; hopeless samples are left out, and
+    those after the first ``most`` that are not.
 
     With A = (a₁ a₂ a₃), B = (b₁ b₂ b₃) the homogeneous points as columns, a₄ = Aλ and b₄ = Bμ, it is
     H = B diag(μ/λ) A⁻¹. By Cramer's rule λ, μ and the rows of A⁻¹ are made of determinants of points, twice the signed
@@ -32,16 +34,16 @@ def four_point(pairs: PointPairs, samples: Ints, thin: float = THIN) -> Floats:
     """
     both = pairs.both[:, :2].take(samples.T, axis=2)  # image, coordinate, which of four, sample
     areas = _areas(both)
-    good = np.flatnonzero(_one_side(areas) & _fat(areas, thin))
-    (x, y), (u, v) = both.take(good, axis=3)
+    good = np.flatnonzero(_one_side(areas) & _fat(areas, thin))[:most]
+    (x, y), (u, v) = both[:, :, :3].take(good, axis=3)
     lam, mu = areas.take(good, axis=2)
-    H = np.zeros((len(x[0]), 3, 3))
-    for i, (j, k) in enumerate(((1, 2), (2, 0), (0, 1))):
-        c = np.abs(mu[i] / lam[i])
-        row = np.stack([y[j] - y[k], x[k] - x[j], x[j] * y[k] - x[k] * y[j]], axis=1)  # aⱼ × aₖ
-        H += np.stack([c * u[i], c * v[i], c], axis=1)[:, :, None] * row[:, None, :]
-    H /= np.sqrt(np.einsum("bij,bij->b", H, H))[:, None, None]
-    return np.asarray(H[np.abs(np.linalg.det(H)) > SINGULAR])
+    (x1, x2), (y1, y2) = (a.take(NEXT, axis=0) for a in (x, y))
+    c = np.abs(mu[:3] / lam[:3])
+    B, A = np.array([c * u, c * v, c]), np.array([y1 - y2, x2 - x1, x1 * y2 - x2 * y1])  # columns, and aⱼ × aₖ
+    H = np.matmul(B.transpose(2, 0, 1), A.transpose(2, 1, 0))
+    length = np.sqrt(np.einsum("bij,bij->b", H, H))
+    H /= length[:, None, None]
+    return np.asarray(H[c.prod(axis=0) * np.abs(mu[3]) * np.square(lam[3]) > SINGULAR * length**3])  # by det H
 
 
 def _areas(points: Floats) -> Floats:

@@ -19,13 +19,16 @@ __all__ = ["refined"]
 # 4.8 times the scale, a match has no say. Photographs warped by known homographies: benchmarks/calibration/warps.py.
 FREEDOM, CUT = 4.0, 1e-5
 GRID = 8  # cells a side in which neighbours are compared: 64 for the 8 parameters that a homography has
+STEADY = 12  # rounds from which on the grid stays: a match at its edge may come and go for ever (a limit on time)
 FEW = 4096  # matches that the first rounds are made with: a limit on time
 # Of new weights at most: a limit on time. From an estimate by FEW matches one step with all is as good as many (Bickel
 # 1975, one-step estimates); here two.
 ROUNDS = (60, 2)
 SETTLED = 5e-8  # a step of x, of norm 1, that is none: 5·10⁻⁵ pixels in an image of 1000
 WORSE = 1.1  # Σwe² may rise a little on the way, since the equation solved is not that of its minimum; then no further
-NEAR = 3e-4  # a step of x, 0.3 pixels in an image of 1000, from which on steps are mixed: less than noise (a choice)
+# A step of x, 0.3 pixels in an image of 1000, from which on steps are Newton's, if no more than LONGER times as long as
+# those of Gauss and Newton, and mixed: less than noise, and more than what Student's weights make of it (choices).
+NEAR, LONGER = 3e-4, 2.0
 MEMORY = 3  # earlier steps that the mixing looks at: two or three, as Walker and Ni have for small problems
 MOST = 10.0  # τ²/σ²: beyond it cells count alike anyhow
 
@@ -47,18 +50,19 @@ def _settled(
     H: Floats, pairs: PointPairs, chance: Chance, threshold: float | None, noise: MatchNoise | None, rounds: int
 ) -> tuple[Floats, MatchNoise | None]:
     x, points = pairs.to_normalised(H), pairs.normalised
-    squares, mixing = _products(points.both), _Mixing()
+    squares, mixing = _products(points.lifted[0]), _Mixing()
     at, before, near, cells = _misses(x, pairs), 0.0, np.zeros(0, dtype=bool), np.zeros(0, dtype=np.int64)
-    for _ in range(rounds):
+    for k in range(rounds):
         noise = noise_of(at.e2, chance, noise)
-        w = _weights(at.e2, noise, threshold)
+        w, fall = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
-        if not np.array_equal(w > 0, near):
-            near = w > 0
-            cells = _cells(points.both[0, :2], near)
-        w *= _shares(cells, at.r, w)
-        step = _step(x, at, w, points.both, squares)
+        if k < STEADY and not np.array_equal(w > 0, near):
+            cells = _cells(points.both[0, :2], w > 0)
+        near = w > 0
+        shares = _shares(cells, at.r, w)
+        w, fall = w * shares, fall * shares
+        step = _step(x, at, w, fall, points.both, squares)
         new, size = mixing.after(x, step), float(np.abs(step).max())
         if size * (min(size / before, 1.0) if before else 1.0) <= SETTLED:  # so long is the next, as they shrink alike
             x = new
@@ -74,8 +78,8 @@ def _settled(
 class _Mixing:
     """Anderson's (1965) mixing, which takes the place of x + step once there are earlier ones to learn from.
 
-    New weights at every step make these a sequence that falls by a constant factor, ½ say; the last few tell where it
-    ends (Walker and Ni 2011).
+    New noise, and new shares of neighbours, at every step make these a sequence that falls by a constant factor, ½ say;
+    the last few tell where it ends (Walker and Ni 2011).
     """
 
     def __init__(self) -> None:
@@ -95,13 +99,19 @@ class _Mixing:
         return np.asarray(new / np.linalg.norm(new))
 
 
-def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> Floats:
-    """Student's, with a smooth end: (1 − (e/cut)⁴)² / (1 + e²/(ν scale²)), 0 for e beyond the cut. The scale is that of
-    which the threshold is the 99 % point, which is larger than the noise's own where few matches tell it."""
+def _weights(e2: Floats, noise: MatchNoise, threshold: float | None) -> tuple[Floats, Floats]:
+    """Student's, with a smooth end: w = (1 − (e/cut)⁴)² / (1 + e²/(ν scale²)), 0 for e beyond the cut; and dw/de².
+
+    The scale is that of which the threshold is the 99 % point, which is larger than the noise's own where few matches
+    tell it.
+    """
     unit = 1.0 if threshold is None else threshold / noise.threshold
     scale, cut = unit * noise.threshold / MatchNoise(1.0).threshold, unit * noise.exceeded(CUT)
-    end = np.square(1.0 - np.square(np.minimum(e2 / cut**2, 1.0)))
-    return np.asarray(end / (1.0 + e2 / (FREEDOM * scale**2)))
+    far, spread = np.minimum(e2 / cut**2, 1.0), FREEDOM * scale**2
+    end, student = 1.0 - far * far, spread / (spread + e2)
+    w = end * end * student
+    fall = student * (4.0 / cut**2 * far * end + w / spread)
+    return w, -fall
 
 
 def _cells(points: Floats, near: Bools) -> Ints:
@@ -139,17 +149,18 @@ class _Misses(NamedTuple):
 
     e2: Floats  # (n,)
     r: Floats  # (2, n), the miss in dst times a root of N: of unit covariance, up to the noise
-    curvature: Floats  # (2, 6, n), of e²/2 by dX a, the SIX entries of a symmetric matrix
-    slope: Floats  # (2, 3, n), of e²/2 by dX a
+    curvature: Floats  # (6, n), of rᵀNr/2 in dst by dX a, the SIX entries of a symmetric matrix
+    slope: Floats  # (2, 3, n), of rᵀNr/2 by dX a
     back: Floats  # X of the miss in src: x⁻¹
 
 
 def _misses(x: Floats, pairs: PointPairs) -> _Misses:
     """dst − π(x src), and src − π(G dst) with G = x⁻¹."""
     points, (T1, T2) = pairs.normalised.both, pairs.frames
-    G = adjugate(x) / np.linalg.det(x)
+    G = adjugate(x)
+    G /= x[0] @ G[:, 0]  # its determinant
     scale = np.array([[T2[0, 0]], [T1[0, 0]]])  # normalised units in a pixel of the image that is missed
-    maps = np.stack([x, G])
+    maps = np.array([x, G])
     with np.errstate(all="ignore"):
         u, v, w = (maps @ points).swapaxes(0, 1)
         w = 1.0 / w
@@ -165,36 +176,49 @@ def _misses(x: Floats, pairs: PointPairs) -> _Misses:
         p, q = u - points[::-1, 0], v - points[::-1, 1]
         g1, g2 = n11 * p + n12 * q, n12 * p + n22 * q
         e2 = np.fmin((p * g1 + q * g2).sum(axis=0), np.inf)
-        root = np.sqrt(n22[0])
-        r = np.stack([factor[0] * np.sqrt(zoom[0] * size[0]) / root * p[0], root * q[0] + n12[0] / root * p[0]])
+        slope = np.empty((2, 3, len(e2)))
+        slope[:, 0], slope[:, 1], slope[:, 2] = w * g1, w * g2, -w * (u * g1 + v * g2)
+        n11, n12, n22, w2, u, v, p, q = (a[0] for a in (n11, n12, n22, w2, u, v, p, q))
+        root = np.sqrt(n22)
+        r = np.array([factor[0] * np.sqrt(zoom[0] * size[0]) / root * p, root * q + n12 / root * p])
         n11, n12, n22 = n11 * w2, n12 * w2, n22 * w2
         k1, k2 = n11 * u + n12 * v, n12 * u + n22 * v
-        curvature = np.stack([n11, n12, -k1, n22, -k2, u * k1 + v * k2], axis=1)
-        slope = np.stack([w * g1, w * g2, -w * (u * g1 + v * g2)], axis=1)
+        curvature = np.array([n11, n12, -k1, n22, -k2, u * k1 + v * k2])
     if not np.isfinite(e2[np.argmax(e2)]):
-        curvature[..., ~np.isfinite(e2)], slope[..., ~np.isfinite(e2)] = 0.0, 0.0
+        curvature[:, ~np.isfinite(e2)], slope[..., ~np.isfinite(e2)] = 0.0, 0.0
     return _Misses(e2, r, curvature, slope, G)
 
 
 def _products(points: Floats) -> Floats:
-    """aaᵀ of points (2, 3, n), its SIX entries: (2, n, 6)."""
-    return np.stack([points[:, i] * points[:, j] for i, j in SIX], axis=2)
+    """aaᵀ of points (3, n), its SIX entries: (n, 6)."""
+    return np.array([points[i] * points[j] for i, j in SIX]).T
 
 
-def _step(x: Floats, at: _Misses, w: Floats, points: Floats, squares: Floats) -> Floats:
-    """The Gauss–Newton step from x, of norm 1, towards the smallest Σ wᵢeᵢ² with N as it is.
+def _step(x: Floats, at: _Misses, w: Floats, fall: Floats, points: Floats, squares: Floats) -> Floats:
+    """The step from x, of norm 1, towards the smallest Σρ(eᵢ²), where w = dρ/de², with N as it is: Gauss and Newton's,
+    near the end Newton's, which knows that the weights ``fall``, by dw/de².
 
-    The matrix Σ w curvature ⊗ aaᵀ is made of 6 × 6 sums, as both factors are symmetric. That of the way back is one of
-    G, and dG = −G dx G.
+    To first order both misses of a match are the same, and so are their curvatures: that in dst counts twice. It is
+    Σ w curvature ⊗ aaᵀ, made of 6 × 6 sums, as both factors are symmetric. Slopes are exact, as they decide where the
+    steps end: that of the way back is one of G, and dG = −G dx G.
     """
-    sums = (w * at.curvature) @ squares
-    there, back = sums[:, PLACE][..., PLACE].swapaxes(2, 3).reshape(2, 9, 9)
-    slopes = ((w * at.slope) @ points.swapaxes(1, 2)).reshape(2, 9)
-    turn, h = -(at.back[:, None, :, None] * at.back.T[None, :, None, :]).reshape(9, 9), x.ravel()
-    A, g = there + turn.T @ back @ turn, slopes[0] + turn.T @ slopes[1]
-    A = A + np.trace(A) * (h[:, None] * h)  # the length of h is free: along h, where A is singular, no step
-    try:
-        step = np.linalg.solve(A, g)
-    except np.linalg.LinAlgError:  # the matches leave some direction open: no step along it either
-        step = np.linalg.lstsq(A, g, rcond=None)[0]
+    there, back = ((w * at.slope) @ points.swapaxes(1, 2)).reshape(2, 9)
+    g = there - (at.back.T @ back.reshape(3, 3) @ at.back.T).ravel()
+    A = 2.0 * ((w * at.curvature) @ squares)[PLACE][..., PLACE].swapaxes(1, 2).reshape(9, 9)
+    h = x.ravel()
+    A += np.trace(A) * (h[:, None] * h)  # the length of h is free: along h, where A is singular, no step
+    step = _solution(A, g)
+    if (size := np.abs(step).max()) <= NEAR:  # further off the fall may take more than there is
+        v = (at.slope[0][:, None] * points[0]).reshape(9, -1)
+        newton = _solution(A + (8.0 * fall * v) @ v.T, g)
+        if newton @ g > 0.0 and np.abs(newton).max() <= LONGER * size:
+            step = newton
     return np.asarray(-step.reshape(3, 3))
+
+
+def _solution(A: Floats, g: Floats) -> Floats:
+    """Of A s = g; where the matches leave some direction open, none along it."""
+    try:
+        return np.asarray(np.linalg.solve(A, g), np.float64)
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.lstsq(A, g, rcond=None)[0], np.float64)

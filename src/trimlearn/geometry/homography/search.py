@@ -9,20 +9,23 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
+from trimlearn.geometry.homography.a_contrario import Chance, Significance, no_strip_holds
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
 from trimlearn.geometry.homography.dlt import PairMoments
 from trimlearn.geometry.homography.minimal import EXTREME, SINGULAR, THIN, four_point
-from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
+from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
 from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_errors, squared_errors, zooms
 
-__all__ = ["FIRST", "SampleSearch", "samples_needed", "some_of"]
+__all__ = ["ALL", "FIRST", "REPEATED", "SampleSearch", "samples_needed", "some_of"]
 
 # Samples at a time: limits on time. Half of the matches wrong need 143 samples for 99.99 %, as many as the first batch
 # has; each following one is GROWTH times what was drawn before. One of 8192 leaves some 1,200 homographies, as one
 # sample in seven keeps its orientation.
 FIRST, GROWTH, BATCH = 192, 3, 8192
+# Homographies of the first batch that are looked at. A seventh of its samples, 27, keep their orientation by chance: of
+# more than 64 half are right, and the others would be no better.
+ORIENTED = 64
 FIFTH = 5  # the share of a batch's homographies that a glance leaves: some 1,200 / SIGHTED
 GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
 SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
@@ -36,13 +39,18 @@ SETTLED = (1e-2, 1e-3)
 ALL = 30_000  # samples up to which each possible one is tried, unless a few are enough: those of 30 matches
 PREFIXES = 10  # of the matches by score, each with a count of the samples inside: tenths, as PROSAC has every length
 # The number of samples is that for which one is of inliers only. Noise may spoil that one, if inliers are on a narrow
-# strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones. Of
-# MEAGRE inliers, twice the numbers in H, a wrong H may have as many, and many starts that lead to it: ten times, too.
+# strip: until the best homography is reached from a second start, ten times as many are drawn, about 100 good ones, as
+# seeds differ on 2 of 10 strips with no more. Of MEAGRE inliers, twice the numbers in H, a wrong H may have as many,
+# and many starts that lead to it: ten times, too; with 8, 2 of 100 seeds are wrong on ExtremeZoom, with 16 none
+# (benchmarks/calibration/homographies.py).
 REPEATED, MEAGRE = 10, 16
 # Inliers up to which these are searched once more, rounds of it, samples in each, and rounds in vain that end it:
 # limits on time, some 20 ms. With more inliers the tops that noise makes are lower than their standard error.
 CLEAR, CLOSER, INNER, IDLE = 1000, 5, 512, 2
-PLAIN = 0.25  # of the matches that agree: more than another plane or a strip with strangers has (a choice)
+# Of the matches, those that agree: from such a share on one start is enough, if it is sharp. It saves two thirds of the
+# work where up to 60 % are wrong, a half would not, a tenth saves no more, and none of 90 scenes is worse for it
+# (benchmarks/calibration/homographies.py).
+PLAIN = 0.25
 SHARP = 0.5  # of the noise's variance: that of H at any match, if no closer look is needed (a choice: less than one)
 WIDER = 3  # fits with equal weights: a limit on time
 MANY = 4096  # matches that the samples are drawn from and scored by: a share of 5 % is known to √(0.05/4096) = 0.3 %
@@ -85,6 +93,7 @@ class SampleSearch:
         self.drawn = 0
         self._reached = 0  # how often the best was
         self._off_line = 0.0  # the share of its matches that are off one line: where it is large, all like it are fixed
+        self._sharp: tuple[Candidate | None, bool] = (None, False)  # the best that was asked about, and the answer
         self._rng = np.random.default_rng(seed)
         self._moments = PairMoments(pairs.normalised)
         self._guided = pairs.scores is not None
@@ -102,10 +111,11 @@ class SampleSearch:
         rows = np.argsort(-luck)
         return self.pairs[rows[:GLANCE]], self.pairs if n <= SUBSET else self.pairs[rows[:SUBSET]]
 
-    def run(self, limit: int, probability: float) -> Candidate | None:
-        """The best homography of as many samples as a good one needs, ``limit`` at most."""
+    def run(self, limit: int, probability: float, exhaust: int = ALL) -> Candidate | None:
+        """The best homography of as many samples as a good one needs, ``limit`` at most; of all where that is no more
+        than ``exhaust`` and a few leave doubt."""
         n = len(self.pairs)
-        every = comb(n, 4) if comb(n, 4) <= ALL else None
+        every = comb(n, 4) if comb(n, 4) <= exhaust else None
         while self.drawn < limit and not self._enough(probability):
             count = min(max(GROWTH * self.drawn, FIRST), BATCH, limit - self.drawn)
             if every is not None and every <= self.drawn + count:
@@ -129,8 +139,7 @@ class SampleSearch:
             before = self.best
             if before is None or not before.is_certain:
                 return
-            x = self._moments.minimiser(self.chance.s * (before.e2 <= before.noise.threshold**2))
-            found = Candidate(x, *self._scored(x), self.chance)
+            found = self._fitted(before.e2 <= before.noise.threshold**2)
             self._compare(found)
             if found.score - before.score <= SETTLED[1] * abs(before.score):
                 return
@@ -197,26 +206,60 @@ class SampleSearch:
         if found is None or not found.is_certain:
             return False
         hit = self.chance.s * (found.e2 <= min(found.significance.e2, self.score.high))  # what the score counts
-        settled = self._reached > 1 and hit.sum() > MEAGRE
+        settled = self._is_settled() and hit.sum() > MEAGRE
         edges = np.arange(1, PREFIXES + 1) * len(self._mass) // PREFIXES - 1
         shares = np.cumsum(hit[self._order])[edges] / self._mass[edges]
         searched = np.cumsum(self._inside) / (1 if settled else REPEATED)
         tested = range(PREFIXES) if self._guided else (PREFIXES - 1,)
         return any(searched[i] >= samples_needed(shares[i], probability) for i in tested)
 
+    def _is_settled(self) -> bool:
+        """Whether no other start need be tried: the best was reached from two, or it is plain and sharp, so that a
+        start near it has no other top to go to."""
+        if self._reached > 1:
+            return True
+        return self.best is not None and self._is_plain(self.best.significance) and self._is_sharp()
+
+    def _is_plain(self, found: Significance) -> bool:
+        return self.score.falling and found.k >= PLAIN * self.chance.n
+
+    def _is_plain_from(self, H: Floats) -> bool:
+        """Whether the best that need be looked for is near H: DLT on what H explains, weighed alike, since a sample of
+        four magnifies its noise, and then concentration as long as that leads up."""
+        e2 = self._scored(H)[1]
+        first = self.chance.best(e2)
+        if not self._is_plain(first):
+            return False
+        found = self._fitted(e2 <= first.e2)
+        for _ in range(ROUNDS):
+            before, found = found, self._fitted(self.score.weights(found.e2, self.chance.s))
+            if found.score - before.score <= SETTLED[0] * abs(before.score):
+                found = max(found, before, key=lambda candidate: candidate.score)
+                break
+        if self._is_plain(found.significance):
+            self._compare(found)
+        return self._is_settled()
+
+    def _fitted(self, w: Floats | Bools) -> Candidate:
+        """DLT with these weights."""
+        x = self._moments.minimiser(self.chance.s * w)
+        return Candidate(x, *self._scored(x), self.chance)
+
     def _is_sharp(self) -> bool:
         """Whether the matches of the best fix H so well wherever a match may belong to them that no other top could
         explain more. A PLAIN share leaves out those further off than what noise, their own and that of H, can do."""
         if self.best is None:
             return False
-        e2, (k, limit, _) = self.best.e2, self.best.significance
-        spread = self._moments.leverages(np.where(e2 <= limit, self.chance.s, 0.0))
-        if k >= PLAIN * self.chance.n:
-            spread = spread[e2 <= max(limit, self.best.noise.threshold**2) * np.square(1.0 + np.sqrt(spread))]
-        return bool(spread.max() <= SHARP)
+        if self.best is not self._sharp[0]:
+            e2, (k, limit, _) = self.best.e2, self.best.significance
+            spread = self._moments.leverages(np.where(e2 <= limit, self.chance.s, 0.0))
+            if k >= PLAIN * self.chance.n:
+                spread = spread[e2 <= max(limit, self.best.noise.threshold**2) * np.square(1.0 + np.sqrt(spread))]
+            self._sharp = self.best, bool(spread.max() <= SHARP)
+        return self._sharp[1]
 
     def _try(self, samples: Ints, thin: float) -> None:
-        H = four_point(self.pairs.normalised, samples, thin)
+        H = four_point(self.pairs.normalised, samples, thin, ORIENTED if self.drawn <= FIRST else None)
         count = POLISHED[self.best is not None]
         if len(H) > SURVIVORS:
             kept = count if self.drawn <= FIRST else min(max(len(H) // FIFTH, SURVIVORS), SIGHTED)
@@ -225,6 +268,8 @@ class SampleSearch:
             H = H[_top(self._worth(H, self._subset, squared_errors), SURVIVORS)]
         if len(H) > count:
             H = H[_top(self._worth(H, self.pairs, squared_errors), count)]
+        if len(H) and self.drawn <= FIRST and self._is_plain_from(H[0]):
+            return
         for i in range(0, len(H), ABREAST):
             self._polish(H[i : i + ABREAST])
             if self._reached > 1:
@@ -240,9 +285,8 @@ class SampleSearch:
         """Concentration of a few, (m, 3, 3): the best w for H, the best H for w, as long as the scores rise; if not
         ``to_the_top``, until one explains the matches of the best, or two of them the same."""
         score, e2 = self._scored(H)
-        for k in range(ROUNDS):
-            w = self._first_weights(e2) if k == 0 else self.score.weights(e2, self.chance.s)
-            x = self._moments.minimiser(self.chance.s * w)
+        for _ in range(ROUNDS):
+            x = self._moments.minimiser(self.chance.s * self.score.weights(e2, self.chance.s))
             better, after = self._scored(x)
             gain = better - score
             rest, slow = (not np.any(gain > settled * np.abs(score)) for settled in SETTLED[::-1])
@@ -254,18 +298,6 @@ class SampleSearch:
                 break
         for candidate in found:
             self._compare(candidate)
-
-    def _first_weights(self, e2: Floats) -> Floats:
-        """Those of the score, (m, n); equal ones for the matches that chance explains worst, where these are PLAIN and
-        the score's fall with the error: from a sample of four, which magnifies its noise, one step with these leads as
-        far as several. Where they are few, strangers among them would have too much of a say."""
-        w, plain = self.score.weights(e2, self.chance.s), PLAIN * self.chance.n
-        if self.score.falling:
-            for i in np.flatnonzero((e2 < self.score.high) @ self.chance.s >= plain):
-                best = self.chance.best(e2[i])
-                if best.k >= plain:
-                    w[i] = e2[i] <= best.e2
-        return w
 
     def _met(self, found: list[Candidate], slow: bool) -> bool:
         """Whether one of these is the best again, or, where there is no best yet and they rise slowly, their first."""

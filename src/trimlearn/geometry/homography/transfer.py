@@ -68,7 +68,7 @@ def zooms(H: Floats, points: Floats) -> Floats:
     """δ = |det J| at each point (n,): how much larger areas are in the other image."""
     w = points @ H[2, :2] + H[2, 2]
     with np.errstate(all="ignore"):
-        return np.asarray(np.abs(np.linalg.det(H) / w**3))
+        return np.asarray(np.abs(np.linalg.det(H) / (w * w * w)))
 
 
 def one_way_errors(H: Floats, pairs: PointPairs) -> Floats:

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.threads import each, team
 from trimlearn._utils.warn import held_warnings, warn
-from trimlearn.geometry.homography.estimator import TrimmedHomography
+from trimlearn.geometry.homography.estimator import MOST, TrimmedHomography
 from trimlearn.geometry.homography.points import Floats, check_pairs
+from trimlearn.geometry.homography.search import REPEATED, samples_needed
 from trimlearn.geometry.homography.transfer import transform
 from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_sizes, seed_of
 from trimlearn.geometry.mosaic.images import ImageLike, name_of
@@ -257,7 +258,7 @@ def _verify(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) 
         return Rejected(i, j, n, "1 match only" if n == 1 else f"{n} matches only")
     try:
         with held_warnings() as doubts:  # to be said with the names of both images
-            model = TrimmedHomography(random_state=seed).fit(*matches)
+            model = TrimmedHomography(max_samples=_worth_drawing(n), random_state=seed).fit(*matches)
     except ValueError:  # on a line, or nothing better than chance: all that may be wrong with checked matches
         return Rejected(i, j, n, f"{n} matches that agree on no homography")
     H, near = model.homography_, max(model.threshold_, LOOSE * float(np.hypot(*size)))
@@ -267,6 +268,12 @@ def _verify(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) 
     if inliers.sum() <= BASE + SHARE * inside.sum():
         return Rejected(i, j, n, f"{n} matches of which {int(inliers.sum())} agree on a homography")
     return Pair(i, j, *matches, H, inliers, tuple(doubts))
+
+
+def _worth_drawing(n: int) -> int:
+    """How many samples of n matches: enough for as few inliers as make an overlap, and as often again as few need."""
+    fewest = BASE / (1.0 - SHARE)  # as these are inside, too
+    return min(REPEATED * samples_needed(min(fewest / n, 1.0), TrimmedHomography().probability), MOST)
 
 
 def _promising(features: Sequence[Features], ratio: float) -> list[Edge]:

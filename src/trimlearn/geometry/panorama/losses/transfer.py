@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Array, sum64
+from trimlearn.geometry.homography.dlt import PLACE, SIX
 from trimlearn.geometry.homography.points import Floats, Ints
 from trimlearn.losses.base import Loss, select
 from trimlearn.losses.storage import Rows
@@ -21,6 +22,7 @@ __all__ = ["Correspondences", "Maps", "TransferLoss", "homogeneous"]
 # about 1 ahead. A pixel seen there lies ten focal lengths from the centre, 84° off the axis: no lens that keeps lines
 # straight shows it.
 NEAREST = 0.1
+SQUARE = np.array([[0, 4, 1], [4, 0, 2], [1, 2, 3]])  # which of five numbers each entry of PᵀP is; the last is 0
 
 
 @final
@@ -104,19 +106,24 @@ class TransferLoss(Loss):
 
     @final
     def hessian(self, x: Array, c: Array) -> np.ndarray:
-        """2 Σ cᵢ JᵢᵀJᵢ as a matrix of order m·d: pair by pair, as a match depends on two images only."""
+        """2 Σ cᵢ JᵢᵀJᵢ as a matrix of order m·d: pair by pair, as a match depends on two images only.
+
+        Each parameter of the two images moves u = B_to A_of p by Dp, D a matrix that the pair's matches share: so the
+        pair's block is made of one 9 × 9 matrix of moments.
+        """
         (m, d), maps, c = self.x_shape, self.maps(x), np.asarray(c)
-        H, kept = np.zeros((m, d, m, d)), self._counting(c, None)[0]
-        for rows in _groups(kept, self.matches.i[kept] * m + self.matches.j[kept]):
-            for way in self._ways(maps, rows):
-                at = (way.of[0], way.to[0])
-                by_of = way.point @ (maps.B[at[1]] @ maps.dA[at[0]]).transpose(0, 2, 1)
-                by_to = way.ray @ maps.dB[at[1]].transpose(0, 2, 1)
-                J = (way.push(np.concatenate([by_of, by_to])) * np.sqrt(2.0 * c[rows, None])).reshape(2 * d, -1)
-                square = (J @ J.T).reshape(2, d, 2, d)
-                for a, b in product((0, 1), repeat=2):
-                    H[at[a], :, at[b]] += square[a, :, b]
-        return H.reshape(m * d, m * d)
+        H, kept = np.zeros((m, m, d, d)), self._counting(c, None)[0]
+        groups = _groups(kept, self.matches.i[kept] * m + self.matches.j[kept])
+        rows = np.concatenate(groups)
+        ends = np.cumsum([len(group) for group in groups])
+        for way in self._ways(maps, rows):
+            of, to = way.of[ends - 1], way.to[ends - 1]
+            by_of, by_to = maps.B[to][:, None] @ maps.dA[of], maps.dB[to] @ maps.A[of][:, None]
+            D = np.concatenate([by_of, by_to], axis=1).reshape(-1, 2 * d, 9)
+            square = (D @ way.moments(2.0 * c[rows], ends) @ D.swapaxes(1, 2)).reshape(-1, 2, d, 2, d)
+            for (a, at), (b, other) in product(enumerate((of, to)), repeat=2):
+                np.add.at(H, (at, other), square[:, a, :, b])
+        return H.swapaxes(1, 2).reshape(m * d, m * d)
 
     @final
     def predict(self, x: Array) -> Floats:
@@ -185,6 +192,18 @@ class _Way:
         behind, depth = self.behind[:, None], self.depth[:, None]
         along = (du[..., :2] - self.seen * np.where(behind, 0.0, dz)) / depth
         return np.concatenate([along, np.where(behind, -self.far / NEAREST * dz, 0.0)], axis=-1)
+
+    def moments(self, c: Floats, ends: Ints) -> Floats:
+        """Σ cᵢ (PᵢᵀPᵢ ⊗ pᵢpᵢᵀ), (len(ends), 9, 9), over the matches up to each of ``ends`` from the one before, where
+        `push` takes du to P du."""
+        scale, front = c / np.square(self.depth), ~self.behind
+        u, v = self.seen.T * front
+        last = np.where(front, scale * (u * u + v * v), c * (self.far / NEAREST) ** 2)
+        P, p = np.array([scale, -scale * u, -scale * v, last, np.zeros_like(c)]), self.point.T
+        squares = np.array([p[i] * p[j] for i, j in SIX]).T
+        parts = (slice(start, end) for start, end in zip([0, *ends[:-1]], ends, strict=True))
+        sums = np.array([P[:, part] @ squares[part] for part in parts])
+        return np.asarray(sums[:, SQUARE][..., PLACE].swapaxes(2, 3).reshape(-1, 9, 9))
 
     def pull(self, r: Floats) -> Floats:
         """The transpose of `push`."""
