@@ -52,8 +52,15 @@ def test_two_copies_of_a_row_count_twice() -> None:
 def test_a_doubtful_row_widens_the_estimators_intervals(off: float) -> None:
     y = Y.copy()
     y[3] = X[3] @ [1.0, -2.0] + off
-    model = TrimmedLinearRegression(random_state=0).fit(X, y)
+    model = TrimmedLinearRegression(efficiency="mm", random_state=0).fit(X, y)
     assert not model.inlier_mask_[3]
     certain = infer(replace(model._fitted(None, None), innocence=None)).std_error
     ratio = model.inference().std_error / certain
     assert np.all(ratio > 1.01) if off < 10 else np.all(ratio < 1.001)
+
+
+def test_fits_that_lie_apart_widen_the_intervals_of_their_mean() -> None:
+    fit = fit_without()
+    apart = np.array([[0.5, 1.0, 0.0], [-0.5, -1.0, 0.0]])
+    found, plain = (infer(replace(fit, scatter=scatter)).covariance for scatter in (apart, None))
+    np.testing.assert_allclose(found - plain, apart.T @ apart, atol=1e-12)

@@ -35,6 +35,8 @@ class Fitted:
     sᵢwᵢaᵢaᵢᵀ)⁻¹, rows of positive weight count as rows in degrees of freedom, and ``bread`` is Σ sᵢwᵢaᵢaᵢᵀ in units of
     Newton's matrix, by which a sandwich has to be larger on both sides.
 
+    ``scatter``: given where θ is a mean of several fits: how far these lie from it, a row for each.
+
     ``innocence``: the probability of each row of weight 0 that it is right; None: all of them are wrong for certain.
     """
 
@@ -48,6 +50,7 @@ class Fitted:
     scale: float | None = None
     noise: float | None = None
     bread: float = 1.0
+    scatter: Matrix | None = None
     innocence: Vector | None = None
     ridge: float = 0.0
     penalty: str | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import sqrt
+
 import numpy as np
 
 from trimlearn._utils.warn import warn
@@ -18,6 +20,7 @@ FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: 
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
 EXACT = 0.85
+MAJORITY = 1.0  # standard errors by which right rows must be more than half: else both groups may be right (a choice)
 
 
 def warn_of_doubt(
@@ -33,6 +36,11 @@ def warn_of_doubt(
             f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
             "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
             "residuals over the features, or give a contamination.",
+        )
+    elif verdict.contamination > DOUBTFUL and verdict.contamination + MAJORITY / (2 * sqrt(rows.n)) > 0.5:
+        warn(
+            f"{verdict.contamination:.0%} of the rows do not follow the linear fit: nearly as many as do, so that it "
+            "cannot be told which of them are right. Look at both groups, or give a contamination.",
         )
     elif not flagged.any():
         return

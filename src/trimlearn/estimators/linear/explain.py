@@ -32,7 +32,8 @@ class Outcome:
 
     raw: the trimmed fit, which keeps the weight ``kept`` and leaves the residuals ``raw_residuals``. The final model,
     of rows weighted ``weights``, leaves ``residuals`` of this scale; beyond ``threshold`` times it, a row is not
-    explained. raw_parts, parts: coefficients and intercept of both.
+    explained. raw_parts, parts: coefficients and intercept of both. wrong: how probable it is that each row is wrong,
+    where the fit tells.
     """
 
     raw: LinearFit
@@ -45,6 +46,7 @@ class Outcome:
     contamination: float
     raw_parts: tuple[np.ndarray, float]
     parts: tuple[np.ndarray, float]
+    wrong: np.ndarray | None = None
 
 
 def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: Outcome) -> None:
@@ -63,7 +65,11 @@ def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: 
     model.outlier_scores_, model.weights_, model.raw_weights_ = distinct.spread(
         (np.abs(found.residuals) / found.scale, unseen), (found.weights, unseen <= found.threshold), (raw.w, 0.0)
     )
-    model.outlier_probability_ = row_probabilities(row_p_values(model, law, data), data.s)
+    probability = row_probabilities(row_p_values(model, law, data), data.s)
+    if found.wrong is not None and distinct.where is not None:
+        fitted = distinct.where >= 0  # the others are known by their residuals alone
+        probability[fitted] = found.wrong[distinct.where[fitted]]
+    model.outlier_probability_ = probability
 
 
 def row_p_values(model: Any, law: Family, data: Examples) -> np.ndarray:

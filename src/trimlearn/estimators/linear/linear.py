@@ -12,7 +12,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, known_distances, publish, regression_findings
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
@@ -25,9 +25,10 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
+from trimlearn.robust.regression.averaging import average_of_fits, odds_of
 from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.regression.mm import MMFit, WeightedRows, mm_estimate
+from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart import alternating
@@ -39,6 +40,9 @@ __all__ = ["TrimmedLinearRegression"]
 
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
+# All fits are averaged of fewer rows than FEW a coefficient, where one fit does not stand out; and up to n q² = WORK, a
+# limit on time: a tenth of a second.
+FEW, WORK = 50, 20_000
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 
 
@@ -69,10 +73,12 @@ class TrimmedLinearRegression(LinearRegressor):
         Whether the model has an intercept; no penalty is laid on it.
     reweight : bool
         False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
-    efficiency : {"mm", "reweight"}
-        How rows are readmitted. "mm": MM-estimation, with weights that fall smoothly with the residual, from the
-        trimmed start and a scale found again (Yohai 1987; Koller and Stahel 2011); rows that are flagged have weight 0.
-        "reweight": all rows that are not flagged count in full. Models with a penalty are always fitted in this way.
+    efficiency : {"average", "mm", "reweight"}
+        How rows are readmitted. "average": the mean of all fits that few rows allow, each weighted by its evidence
+        (Bayesian model averaging); of more rows, and where a contamination is given, as "mm". "mm": MM-estimation,
+        with weights that fall smoothly with the residual, from the trimmed start and a scale found again (Yohai 1987;
+        Koller and Stahel 2011); rows that are flagged have weight 0. "reweight": all rows that are not flagged count in
+        full. Models with a penalty are always fitted in this way.
     method : Method, optional
         How to solve, one of `trimlearn.smart`. None: concentration steps from many starts where X is small.
     max_passes : float, optional
@@ -135,6 +141,7 @@ class TrimmedLinearRegression(LinearRegressor):
     _fit_stream = fit_linear_stream
     _noise: float | None  # of an MM-estimate, see `Fitted`
     _bread: float
+    _scatter: np.ndarray | None
 
     def __init__(
         self,
@@ -146,7 +153,7 @@ class TrimmedLinearRegression(LinearRegressor):
         criterion: str = "lts",
         fit_intercept: bool = True,
         reweight: bool = True,
-        efficiency: str = "mm",
+        efficiency: str = "average",
         method: Method | None = None,
         max_passes: float | None = None,
         tol: float | None = None,
@@ -174,7 +181,8 @@ class TrimmedLinearRegression(LinearRegressor):
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
         self._check(data)
-        self._training, self._covariance, self._noise, self._bread = data, None, None, 1.0
+        self._training, self._covariance = data, None
+        self._noise, self._bread, self._scatter = None, 1.0, None
         if self.penalty is not None and is_selective(self, data):
             fit_sparse(self, data, h, warm)
             return self
@@ -186,7 +194,7 @@ class TrimmedLinearRegression(LinearRegressor):
 
         def judged(x: Array, h: float = keep) -> Verdict:
             r = self._residuals(rows, x)
-            tails = self.efficiency == "mm" and self.penalty is None
+            tails = self.efficiency != "reweight" and self.penalty is None
             return judge(r, h, self._parameters, rows.s, intercept=self.fit_intercept, floor=floor, tails=tails)
 
         def refit(weights: np.ndarray, x: Array) -> Array:
@@ -197,29 +205,34 @@ class TrimmedLinearRegression(LinearRegressor):
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
         ended = h is not None and not self.reweight  # the trimmed fit is the final one
         verdict = judged(raw.x, half if ended else keep)
-        by_chance = h is None and self._found_by_chance(rows, half, verdict, solver.seed)
+        averaged = h is None and self.reweight and self._can_average(rows) and verdict.scale > floor
+        by_chance = h is None and not averaged and self._found_by_chance(rows, half, verdict, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
         if h is None and not self.reweight:
             kept = rows.S * (1 - verdict.contamination)
             raw = self._trimmed(rows, kept, raw.x, solver)
         x, weights, smooth = raw.x, raw.w, None
-        if self.reweight:
+        if averaged:
+            smooth = self._average(rows, raw, solver.seed)
+        elif self.reweight:
             x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             weights = inliers.astype(rows.X.dtype)
             trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
             if not by_chance:
                 smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
         if smooth is not None:
-            x, weights = refit(smooth.w, x), smooth.w.astype(rows.X.dtype)
-            self._noise, self._bread = smooth.noise, smooth.bread
+            x = smooth.x.astype(rows.X.dtype) if averaged else refit(smooth.w, x)
+            weights = smooth.w.astype(rows.X.dtype)
+            self._noise, self._bread, self._scatter = smooth.noise, smooth.bread, smooth.scatter
 
         final = smooth.verdict if smooth is not None else verdict if ended else judged(x, half)
         share = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         before, after = self._residuals(rows, raw.x), self._residuals(rows, x)
         threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
         parts = self._parts(raw.x), self._parts(x)
-        found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts)
+        wrong = None if smooth is None else smooth.wrong
+        found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts, wrong)
         publish(self, NORMAL, data, distinct, found)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
@@ -234,7 +247,7 @@ class TrimmedLinearRegression(LinearRegressor):
         check_magnitude(data.X, "X")
         check_magnitude(data.t, "y")
         check_choice(self.criterion, ("lts", "lms"), "criterion")
-        check_choice(self.efficiency, ("mm", "reweight"), "efficiency")
+        check_choice(self.efficiency, ("average", "mm", "reweight"), "efficiency")
         if self.criterion == "lms" and self.penalty is not None:
             raise ValueError("criterion='lms' takes no penalty; use criterion='lts'.")
 
@@ -270,12 +283,29 @@ class TrimmedLinearRegression(LinearRegressor):
             starts = [x] if self.penalty is None else [x, "continuation"]
         return solver.trimmed(self._problem(rows, h), h, starts)
 
+    def _can_average(self, rows: Examples) -> bool:
+        """Whether the mean of all fits is asked for, and rows are few enough for it."""
+        n, q = rows.n, self._parameters
+        few = q + 1 < n < FEW * q and n * q**2 <= WORK
+        return few and rows.S > q + 1 and self.efficiency == "average" and self.penalty is None
+
+    def _average(self, rows: Examples, raw: LinearFit, seed: int) -> SmoothFit:
+        """The mean of all fits that the rows allow. No σ is less than that of the half that is fitted best; and rows
+        count as many times as distinct ones on average, since a row that is there again tells nothing new."""
+        stage("the mean of all fits that the rows allow")
+        c = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64) * (rows.n / rows.S)
+        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
+        least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=c * raw.w)))
+        known = known_distances(self)
+        odds = np.zeros(rows.n) if known is None else odds_of(known.of(rows.X), known.limit)
+        return average_of_fits(fit, np.asarray(raw.x, np.float64), odds, least, intercept=self.fit_intercept, seed=seed)
+
     def _smooth(
         self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool
-    ) -> MMFit | None:
+    ) -> SmoothFit | None:
         """The MM-estimate; None where it is not asked for, where nothing is left to be fitted, or X is too large."""
         n, q = rows.n, self._parameters
-        if self.efficiency != "mm" or self.penalty is not None or rows.S <= q + 1 or hard[1].scale <= floor:
+        if self.efficiency == "reweight" or self.penalty is not None or rows.S <= q + 1 or hard[1].scale <= floor:
             return None
         if q > COLUMNS or (n * q > WRITTEN_OUT and (is_sparse(rows.X) or self.method is not None)):
             return None
@@ -328,7 +358,11 @@ class TrimmedLinearRegression(LinearRegressor):
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), float(self._strength[0])
         known = fitted_model(self, data, "normal", self.coef_, self.intercept_, ridge=ridge, scale=self.scale_)
-        return replace(known, noise=self._noise, bread=self._bread, innocence=1 - self.outlier_probability_)
+        scatter = self._scatter
+        if scatter is not None and self.fit_intercept:
+            scatter = np.roll(scatter, 1, axis=1)  # inference has the intercept first
+        innocence = 1 - self.outlier_probability_
+        return replace(known, noise=self._noise, bread=self._bread, scatter=scatter, innocence=innocence)
 
 
 def _parting(scores: np.ndarray, weights: np.ndarray, cutoff: float) -> float:

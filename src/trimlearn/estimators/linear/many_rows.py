@@ -84,7 +84,7 @@ def fit_many_rows(
         keep = rows.mass * (1 - _judged(model, rows, raw.r, keep, unit).contamination)
         raw = trimmed(raw.u, keep)
     vars(model).pop("_training", None)
-    model._covariance, model._noise, model._bread = None, None, 1.0
+    model._covariance, model._noise, model._bread, model._scatter = None, None, 1.0, None
     model._x, model.objective_, model.history_ = rows.plain(raw.u), raw.objective, raw.history
     model.n_iter_, model.raw_weights_ = max(1, len(raw.history) - 1), raw.w
     model.raw_coef_, model.raw_intercept_ = model._parts(model._x)
@@ -119,7 +119,7 @@ def _half(rows: StandardisedRows) -> int:
 def _judged(model: Any, rows: StandardisedRows, r: Any, h: float, unit: float) -> Verdict:
     """The verdict on all rows, from a summary of their residuals, which are of about the size of ``unit``."""
     values, counts = rows.summary(r, unit)
-    tails = model.efficiency == "mm" and model.penalty is None
+    tails = model.efficiency != "reweight" and model.penalty is None
     verdict = judge(values, h, rows.q, counts, intercept=model.fit_intercept, floor=rows.floor, tails=tails)
     return all_of_them(verdict, unit, rows.edge)
 
@@ -147,7 +147,7 @@ def _final(
         if abs(verdict.cutoff * verdict.scale - cut) <= SAME * cut:
             break
     assert metric is not None, "there is a round"
-    if model.efficiency == "mm" and model.penalty is None and verdict.scale > rows.floor:
+    if model.efficiency != "reweight" and model.penalty is None and verdict.scale > rows.floor:
         stage("weights that fall smoothly with the residual")
         trusted = h is not None or are_few(rows.n, rows.q)
         found = smoothed(rows, (raw.u, first), (u, verdict), metric, trusted, intercept=model.fit_intercept)

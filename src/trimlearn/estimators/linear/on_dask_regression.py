@@ -208,7 +208,7 @@ def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, 
         keep, raw = h, rows.trimmed(known._x, h)
         x, verdict, kept = rows.explained(raw.x, rows.judged(raw.x, h), h)
     share = verdict.contamination if h is None else 1 - h / placed.mass
-    model._noise, model._bread = None, 1.0
+    model._noise, model._bread, model._scatter = None, 1.0, None
     if not model.reweight:
         publish_regression(rows, raw, keep, raw.x, rows.judged(raw.x, half), share, None)
         return

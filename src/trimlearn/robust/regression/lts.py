@@ -26,7 +26,7 @@ from trimlearn.robust.regression.lms import minimax_ends, minimax_starts
 from trimlearn.weights import CappedSimplex
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["RegressionFit", "least_median_of_squares", "least_trimmed_squares"]
+__all__ = ["RegressionFit", "ends_of_search", "least_median_of_squares", "least_trimmed_squares"]
 
 # How hard the search tries. On 35 of 40 hard tables it finds the best fit known, on 33 with FOLLOWED = 3 or ENDS = 1
 # and on 37 with FOLLOWED = 30; less or more of the others changes at most one (python -m benchmarks.calibration lts).
@@ -82,6 +82,18 @@ def least_trimmed_squares(
         rows = DistinctRows.distinct(A, t, s)
         h = snap_h(h, rows.total)
         return finish(rows, h, search(rows, h, seed, starts)[0])
+
+
+def ends_of_search(A: np.ndarray, t: np.ndarray, h: float, s: np.ndarray | None = None, *, seed: int = 0) -> np.ndarray:
+    """Coefficients (k, q) of the best local minima of least trimmed squares that were found, best first.
+
+    >>> A, t = np.column_stack([np.ones(8), np.arange(8.0)]), np.array([0.0, 1.0, 2.0, 3.0, 9.0, 9.0, 9.0, 9.0])
+    >>> np.abs(ends_of_search(A, t, h=4)[0].round(6))
+    array([0., 1.])
+    """
+    with team():
+        rows = DistinctRows.distinct(A, t, s)
+        return np.array([rows.coef(u) for u in search(rows, snap_h(h, rows.total), seed, None)])
 
 
 def least_median_of_squares(

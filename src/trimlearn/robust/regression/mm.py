@@ -21,7 +21,7 @@ from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["ROUGH", "SETTLED_LARGE", "MMFit", "WeightedRows", "chance", "judged", "mm_estimate"]
+__all__ = ["ROUGH", "SETTLED_LARGE", "SmoothFit", "WeightedRows", "chance", "judged", "mm_estimate"]
 
 Vector = NDArray[np.float64]
 
@@ -54,8 +54,8 @@ class WeightedRows:
         R = np.linalg.qr(root / unit, mode="r")
         _, d, Vt = np.linalg.svd(R, full_matrices=False)
         real = d > RANK * d.max(initial=0.0)
-        self._back = Vt[real].T / d[real] / unit[:, None]
-        self.A, self.t, self.c, self._Q = A, t, c, A @ self._back
+        self.back = Vt[real].T / d[real] / unit[:, None]
+        self.A, self.t, self.c, self.Q = A, t, c, A @ self.back
         self.rank = int(np.count_nonzero(real))
 
     def residuals(self, x: Vector) -> Vector:
@@ -64,19 +64,20 @@ class WeightedRows:
     def step(self, w: Vector, r: Vector) -> tuple[Vector, Vector]:
         """The change of x, and of predictions, that makes Σ cᵢwᵢ(rᵢ − Aᵢδ)² least."""
         root = np.sqrt(self.c * w)
-        Q = self._Q * root[:, None]
+        Q = self.Q * root[:, None]
         u = solve_regular(Q.T @ Q, Q.T @ (root * np.where(w > 0, r, 0.0)))
-        return self._back @ u, self._Q @ u
+        return self.back @ u, self.Q @ u
 
 
 @final
 @dataclass(frozen=True)
-class MMFit:
+class SmoothFit:
     """The fit x, the weights w it has, and what they say.
 
     verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
     and AᵀCWA in units of Newton's matrix; see `spread`. spared: rows that would be flagged, but that a skewed law
-    explains.
+    explains. scatter: of a mean of several fits, how far these lie from it (fits, q), so that scatterᵀ scatter is what
+    they add to the covariance of x. wrong: the probability of each row that it is wrong, where that is known.
     """
 
     x: Vector
@@ -85,6 +86,8 @@ class MMFit:
     noise: float
     bread: float
     spared: NDArray[np.bool_]
+    scatter: Vector | None = None
+    wrong: Vector | None = None
 
 
 def chance(n: float, q: int, share: float) -> float:
@@ -99,7 +102,7 @@ def chance(n: float, q: int, share: float) -> float:
 
 def mm_estimate(
     rows: WeightedRows, raw: tuple[Vector, Verdict], sharp: tuple[Vector, Verdict], trusted: bool = False
-) -> MMFit | None:
+) -> SmoothFit | None:
     """The MM-estimate of rows, from a trimmed fit ``raw`` and from least squares on what that explains, ``sharp``.
 
     From the trimmed fit all rows are fitted with ψ; the scale is found again, since the one of half of the rows is
@@ -143,7 +146,7 @@ def mm_estimate(
     if rows.c @ w <= rows.rank:
         return None
     noise, bread = spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi)
-    return MMFit(x, w, verdict, noise, bread, flagged & verdict.inliers)
+    return SmoothFit(x, w, verdict, noise, bread, flagged & verdict.inliers)
 
 
 def _chance_of(rows: WeightedRows, every: Verdict, sharp: Verdict) -> float:

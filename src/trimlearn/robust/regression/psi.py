@@ -119,6 +119,8 @@ def narrowed(r: Vector, c: Vector, rank: int, verdict: Verdict, psi: Lqq, refit:
     if c @ np.where(on, Lqq(NARROWER[-1]).weight(r / verdict.scale), 0.0) <= ENOUGH * rank:
         return psi
     least, pull = _promised(r / verdict.scale, c, rank, on, psi)
+    if least <= 0:  # half of the errors are 0
+        return psi
     for other in map(Lqq, NARROWER):
         if other.k < psi.k:
             found, its = _promised(refit(other) / verdict.scale, c, rank, on, other)

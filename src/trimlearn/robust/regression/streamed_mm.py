@@ -27,7 +27,7 @@ LONGEST = 3.0  # times the step of least squares: for normal errors Newton's is 
 @final
 @dataclass(frozen=True)
 class SmoothFit:
-    """An MM-estimate: coefficients u, residuals r, verdict, ψ; noise and bread as in `MMFit`."""
+    """An MM-estimate: coefficients u, residuals r, verdict, ψ; noise and bread as in `SmoothFit`."""
 
     u: np.ndarray
     r: Any

@@ -1,0 +1,116 @@
+"""The mean of all fits that the rows allow, each weighted by its evidence.
+
+Of few rows it cannot be told which law their errors follow, nor which rows are wrong: several fits explain them about
+as well, and to choose one of them is a gamble. Bayesian model averaging (Hoeting, Madigan, Raftery and Volinsky 1999,
+Statist. Sci. 14) does not choose: x is the mean of the `modes` of the likelihood, found from several starts.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trimlearn.robust.regression.lts import ends_of_search
+from trimlearn.robust.regression.mm import SmoothFit, WeightedRows
+from trimlearn.robust.regression.modes import Likelihood, Modes, grams
+from trimlearn.robust.verdict import Verdict
+
+__all__ = ["average_of_fits", "odds_of"]
+
+Floats = NDArray[np.float64]
+
+SURE = 3.0  # the logarithm of the odds that features alone may give: a row that fits well is not called wrong by them
+USUAL = 2.5  # the score above which a row is called wrong where none was, as in `judge`
+MORE = 0.75  # of the rows, that the other trimmed fits keep from which EM begins: customary, besides half
+ENDS = 3  # of these: with six the mean moves by less than chance (python -m benchmarks.calibration averaging)
+ABSOLUTE = 30  # steps of a fit by least absolute residuals, of which only a start is asked
+NEGLIGIBLE = 1e-6  # belief, beside the largest, that changes no digit that is known
+
+
+def odds_of(distance: Floats, limit: float) -> Floats:
+    """The logarithm of the factor by which features at this robust ``distance`` make it likelier that a row is wrong.
+
+    Features of right rows fall off beyond the ``limit`` as a t law with two degrees of freedom does, the heaviest tail
+    for which a mean exists, and those of wrong rows as a law without a scale: the ratio of both grows as the square.
+
+    >>> odds_of(np.array([1.0, 6.0, 1e9]), limit=3.0).round(2)
+    array([0.  , 1.39, 3.  ])
+    """
+    return np.asarray(np.clip(2 * np.log(np.maximum(distance, 1e-300) / limit), 0.0, SURE))
+
+
+def average_of_fits(
+    rows: WeightedRows, raw: Floats, odds: Floats, floor: float, *, intercept: bool, seed: int
+) -> SmoothFit:
+    """The mean of the fits that EM finds from the trimmed fit ``raw`` and other starts.
+
+    odds: by which features make rows likelier to be wrong, see `odds_of`. floor: the least σ. intercept: whether a
+    constant is fitted: then skewed errors have mean 0, as others have.
+
+    >>> rng = np.random.default_rng(0)
+    >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.arange(20.0) + rng.normal(size=20)
+    >>> t[:3] += 12.0
+    >>> found = average_of_fits(WeightedRows(A, t, np.ones(20)), np.zeros(2), np.zeros(20), 0.0, intercept=True, seed=0)
+    >>> found.x.round(1), np.flatnonzero(found.w == 0)
+    (array([ 1. , -0.1]), array([0, 1, 2]))
+    """
+    likelihood = Likelihood(rows, odds, floor)
+    modes = likelihood.settled(likelihood.begun(rows.t - _starts(rows, raw, seed) @ rows.A.T))
+    evidence = likelihood.evidence(modes)
+    belief = np.exp(evidence - evidence.max())
+    belief /= belief.sum()
+    some = belief > NEGLIGIBLE * belief.max()
+    modes, belief = modes.take(np.flatnonzero(some)), belief[some] / belief[some].sum()
+    return _mean(rows, modes, belief, intercept)
+
+
+def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
+    """Coefficients from which EM begins (B, q): trimmed fits that keep half of the rows and more, least squares, and
+    least absolute residuals."""
+    c, t = rows.c, rows.t
+    plain = rows.step(np.ones(len(t)), t)[0]
+    x, unit = plain, float(np.sqrt(c @ rows.residuals(plain) ** 2 / c.sum()))
+    for _ in range(ABSOLUTE):
+        r = rows.residuals(x)
+        x = x + rows.step(1 / np.hypot(r, 1e-3 * unit), r)[0] if unit > 0 else x
+    trimmed = ends_of_search(rows.A, t, MORE * float(c.sum()), c, seed=seed)[:ENDS]
+    return np.vstack([raw, trimmed, plain, x])
+
+
+def _mean(rows: WeightedRows, modes: Modes, belief: Floats, intercept: bool) -> SmoothFit:
+    """x and what is known of it and of the rows, as a mean of the modes."""
+    c, q = rows.c, rows.rank
+    u, mass = modes.u, modes.right * c
+    if intercept:
+        offset = np.sum(mass * (rows.t - u @ rows.Q.T), axis=1) / mass.sum(axis=1)
+        u = u + np.where(modes.laws.skew == 1.0, 0.0, offset)[:, None] * (c @ rows.Q)
+    squares = np.sum(mass * (rows.t - u @ rows.Q.T) ** 2, axis=1) / np.maximum(mass.sum(axis=1) - q, 1.0)
+    scale, centre = sqrt(float(belief @ squares)), belief @ u
+    right = belief @ modes.right
+    r = rows.t - rows.Q @ centre
+    cutoff = _parting(np.abs(r) / scale, right, c)
+    inliers = np.abs(r) / scale <= cutoff
+    verdict = Verdict(scale, cutoff, inliers, float(c @ (1 - right) / c.sum()))
+    weight = belief @ modes.weight
+    weight = np.where(inliers, weight / weight[inliers].max(initial=1e-300), 0.0)
+    variance = modes.scale**2 * modes.laws.variance
+    V = np.einsum("b,bij->ij", belief * variance, np.linalg.inv(grams(modes.weight * c, rows.Q)))
+    noise = sqrt(float(np.trace(grams((weight * c)[None], rows.Q)[0] @ V)) / max(q, 1))
+    scatter = (np.sqrt(belief)[:, None] * (u - centre)) @ rows.back.T
+    bread = float(belief @ modes.laws.variance)
+    none = np.zeros(len(c), dtype=bool)
+    return SmoothFit(rows.back @ centre, weight, verdict, noise, bread, none, scatter, 1 - right)
+
+
+def _parting(scores: Floats, right: Floats, c: Floats) -> float:
+    """The cut-off that parts right rows from wrong ones with the fewest errors to be expected."""
+    order = np.argsort(scores, kind="stable")
+    gain = np.append(0.0, np.cumsum((c * (right - 0.5))[order]))  # of the rows up to each score
+    last = int(np.argmax(gain + 1e-12 * np.arange(len(gain))))
+    if last == len(scores):
+        return max(USUAL, float(scores[order[-1]]))
+    return float(scores[order[max(last - 1, 0)]])
+
+

@@ -1,0 +1,167 @@
+"""Fits to rows of which some are wrong: modes of a likelihood, found by EM, and the evidence for each.
+
+    Π [(1 − πᵢ) f(rᵢ/σ)/σ + πᵢ g(rᵢ)]^cᵢ,      r = t − Ax,
+
+of right rows with a law f and wrong ones with a law g (`error_laws`). The evidence is Laplace's approximation (Tierney
+and Kadane 1986, JASA 81) of the integral over x, log σ and the share π of wrong rows, flat in x and log σ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi
+from typing import final
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from trimlearn.robust.regression.error_laws import LAWS, ErrorLaws, log_wild
+from trimlearn.robust.regression.mm import WeightedRows
+
+__all__ = ["Likelihood", "Modes", "grams"]
+
+Floats = NDArray[np.float64]
+
+# Beta prior of the share of wrong rows, whose mean is 1/10: routine data hold 1 to 10 % of gross errors (Hampel,
+# Ronchetti, Rousseeuw and Stahel 1986, section 1.2c). Others: python -m benchmarks.calibration averaging.
+WRONG, RIGHT = 1.0, 9.0
+MOST = 0.5  # share of wrong rows: of more, nobody could tell which they are
+USUAL = 2.5  # σ beyond which a row is taken for wrong at first, as in `judge`
+REACH = 60.0  # σ, over which the mean, and times, over which the scale of a group of wrong rows is spread: a choice
+THINNEST = 0.5  # σ of that group, at least, in that of the others: equal wrong rows would have none
+HALF = 0.6744897501960817  # median of a half-normal law
+STEPS, EARLY = 200, 12  # of EM, a limit on time; and those after which fits that have met are taken for one
+SETTLED, SAME = 1e-5, 1e-3  # σ by which the last step moves a fit; and by which fits differ that are one
+VARIANCE = 1e-3  # of the share, times n, at least: where it is nearly 0, it is known no better than that
+LEAST, RIDGE = 1e-4, 1e-12  # share of wrong rows, and of a Gram matrix: so that logarithms and inverses are finite
+
+
+@final
+@dataclass(frozen=True)
+class Modes:
+    """B modes, one a law and a start: coefficients u of orthonormal columns, σ, the share of wrong rows, mean and scale
+    of a group of these, how likely each row is right (B, n), and the weight with which it counts."""
+
+    laws: ErrorLaws
+    u: Floats
+    scale: Floats
+    share: Floats
+    mean: Floats
+    spread: Floats
+    right: Floats
+    weight: Floats
+    log_likelihood: Floats
+
+    def take(self, which: NDArray[np.intp]) -> Modes:
+        return Modes(self.laws.take(which), *(getattr(self, name)[which] for name in ARRAYS))
+
+
+ARRAYS = ("u", "scale", "share", "mean", "spread", "right", "weight", "log_likelihood")
+
+
+@final
+@dataclass(frozen=True)
+class Likelihood:
+    """The likelihood of the rows, the columns of which are orthonormal; odds: see `odds_of`; floor: the least σ."""
+
+    rows: WeightedRows
+    odds: Floats
+    floor: float
+
+    def begun(self, residuals: Floats) -> Modes:
+        """From the residuals (B, n) of each start, with every law."""
+        which = np.repeat(np.arange(len(LAWS.skew)), len(residuals))
+        r = np.tile(residuals, (len(LAWS.skew), 1))
+        scale = np.maximum(_median(np.abs(r), self.rows.c) / HALF, self.floor)
+        off = (np.abs(r) > USUAL * scale[:, None]) * self.rows.c
+        count = np.maximum(off.sum(axis=1), 1.0)
+        mean = np.sum(off * r, axis=1) / count
+        spread = np.sqrt(np.sum(off * (r - mean[:, None]) ** 2, axis=1) / count)
+        share = np.full(len(r), WRONG / (WRONG + RIGHT))
+        nothing = np.zeros((len(r), self.rows.rank))
+        spread = np.maximum(spread, THINNEST * scale)
+        begun = Modes(LAWS.take(which), nothing, scale, share, mean, spread, r, r, scale)
+        return self._expected(begun, r)
+
+    def settled(self, modes: Modes) -> Modes:
+        """Where EM ends, each end once."""
+        for k in range(STEPS):
+            before, modes = modes.u, self._expected(*self._fitted(modes))
+            if k == EARLY:
+                modes = _distinct(modes)
+            elif np.abs(modes.u - before).max() <= SETTLED * modes.scale.min():
+                break
+        return _distinct(modes)
+
+    def _fitted(self, modes: Modes) -> tuple[Modes, Floats]:
+        """The coefficients, scales and shares that are most likely, if rows are right as they are said to be."""
+        c, Q, t = self.rows.c, self.rows.Q, self.rows.t
+        W = modes.weight * c
+        u = np.linalg.solve(grams(W, Q), ((W * t) @ Q)[:, :, None])[:, :, 0]
+        r = t - u @ Q.T
+        n, right = float(c.sum()), modes.right @ c
+        freedom = np.maximum(right - self.rows.rank, 1.0)
+        scale = np.maximum(np.sqrt(np.sum(W * r**2, axis=1) / freedom), self.floor)
+        share = np.clip((n - right + WRONG - 1) / (n + WRONG + RIGHT - 2), LEAST, MOST)
+        wrong = (1 - modes.right) * c
+        count = np.maximum(wrong.sum(axis=1), RIDGE)
+        mean = np.sum(wrong * r, axis=1) / count
+        spread = np.sqrt(np.sum(wrong * (r - mean[:, None]) ** 2, axis=1) / count)
+        spread = np.maximum(spread, THINNEST * scale)
+        last = modes.right, modes.weight, modes.log_likelihood
+        return Modes(modes.laws, u, scale, share, mean, spread, *last), r
+
+    def _expected(self, modes: Modes, r: Floats) -> Modes:
+        """How likely each row is right, given residuals r."""
+        scale = modes.scale[:, None]
+        odds = np.log(modes.share / (1 - modes.share))[:, None] + self.odds
+        group = _log_normal((r - modes.mean[:, None]) / modes.spread[:, None]) - np.log(modes.spread)[:, None]
+        wrong = np.where(modes.laws.grouped[:, None], group, log_wild(r / scale) - np.log(scale))
+        right = modes.laws.log_right(r / scale) - np.log(scale) - np.logaddexp(0.0, odds)
+        both = np.logaddexp(right, wrong - np.logaddexp(0.0, -odds))
+        probability = np.exp(right - both)
+        weight = probability * modes.laws.weight(r / scale)
+        state = modes.u, modes.scale, modes.share, modes.mean, modes.spread
+        return Modes(modes.laws, *state, probability, weight, both @ self.rows.c)
+
+    def evidence(self, modes: Modes) -> Floats:
+        """The logarithm of the integral of likelihood and prior around each mode."""
+        c, q, n = self.rows.c, self.rows.rank, float(self.rows.c.sum())
+        right = modes.right @ c
+        G = grams(modes.weight * c, self.rows.Q)
+        x = q * np.log(modes.scale) - 0.5 * np.linalg.slogdet(G)[1] + q / 2 * log(2 * pi)
+        sigma = 0.5 * np.log(pi / np.maximum(right - q, 1.0))
+        bad = modes.share
+        prior = (WRONG - 1) * np.log(bad) + (RIGHT - 1) * np.log1p(-bad) - betaln(WRONG, RIGHT)
+        share = prior + 0.5 * np.log(2 * pi * np.maximum(bad * (1 - bad), VARIANCE) / n)
+        wrong = np.maximum(n - right, 0.5)
+        mean = np.log(modes.spread / (REACH * modes.scale)) + 0.5 * np.log(2 * pi / wrong)
+        spread = 0.5 * np.log(pi / wrong) - log(log(REACH))
+        group = np.where(modes.laws.grouped, mean + spread, 0.0)
+        return np.asarray(modes.log_likelihood + modes.laws.log_prior + x + sigma + share + group)
+
+
+def _distinct(modes: Modes) -> Modes:
+    """Each mode once: those of one law whose coefficients and scales agree."""
+    unit = modes.scale.min()
+    what = np.column_stack([modes.laws.freedom, modes.laws.skew, modes.laws.grouped])
+    where = np.round(np.column_stack([modes.u, modes.scale]) / (SAME * unit))
+    return modes.take(np.sort(np.unique(np.column_stack([what, where]), axis=0, return_index=True)[1]))
+
+
+def _median(a: Floats, c: Floats) -> Floats:
+    """Of each row of a, whose columns count c times each."""
+    order = np.argsort(a, axis=1)
+    reached = np.cumsum(c[order], axis=1) >= c.sum() / 2
+    return np.asarray(np.take_along_axis(a, order, axis=1)[np.arange(len(a)), reached.argmax(axis=1)])
+
+
+def grams(W: Floats, Q: Floats) -> Floats:
+    """Σ wᵢqᵢqᵢᵀ of every row of W, with a ridge that is rounding."""
+    G = np.einsum("bn,ni,nj->bij", W, Q, Q, optimize=True)
+    return np.asarray(G + RIDGE * np.trace(G, axis1=1, axis2=2)[:, None, None] * np.eye(Q.shape[1]))
+
+
+def _log_normal(t: Floats) -> Floats:
+    return np.asarray(-0.5 * t**2 - 0.5 * log(2 * pi))

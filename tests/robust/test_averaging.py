@@ -1,0 +1,175 @@
+"""The mean of all fits that few rows allow: modes, their evidence, and what the mean does on data known to be hard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import gammaln
+from scipy.stats import norm
+
+from trimlearn import TrimmedLinearRegression
+from trimlearn.robust.regression.averaging import average_of_fits, odds_of
+from trimlearn.robust.regression.error_laws import LAWS, log_wild
+from trimlearn.robust.regression.mm import WeightedRows
+from trimlearn.robust.regression.modes import RIGHT, WRONG, Likelihood
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(3)
+
+
+def sample(rng: np.random.Generator, n: int, p: int, bad: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.standard_normal((n, p))
+    y = X.sum(axis=1) + 1 + rng.standard_normal(n)
+    y[:bad] += 12
+    return X, y
+
+
+# ---- laws ----
+
+
+@pytest.mark.parametrize("k", range(len(LAWS.skew)))
+def test_every_law_of_right_rows_is_a_density_with_that_weight(k: int) -> None:
+    law = LAWS.take(np.array([k]))
+
+    def log_density(t: float) -> float:
+        return float(law.log_right(np.array([[t]]))[0, 0])
+
+    below, above = (quad(lambda t: np.exp(log_density(t)), *ends)[0] for ends in ((-200.0, 0.0), (0.0, 200.0)))
+    assert below + above == pytest.approx(1.0, abs=1e-4)
+    for t in (-3.0, -0.7, 0.4, 2.5):
+        slope = (log_density(t + 1e-4) - log_density(t - 1e-4)) / 2e-4
+        assert law.weight(np.array([[t]]))[0, 0] == pytest.approx(-slope / t, rel=1e-3)
+
+
+def test_wrong_errors_are_a_mixture_of_scales() -> None:
+    for t in (0.5, 4.0, 40.0):
+        mixed = quad(lambda u, t=t: norm.pdf(t, scale=np.exp(u)), np.log(3.0), np.log(1e6))[0] / np.log(1e3 / 3.0)
+        assert np.exp(log_wild(np.array([t]))[0]) == pytest.approx(mixed, rel=1e-3)
+
+
+def test_a_row_far_out_is_wrong_more_often_but_never_by_its_features_alone() -> None:
+    odds = odds_of(np.array([0.0, 3.0, 6.0, 9.0, 1e300]), 3.0)
+    assert odds[:2].tolist() == [0.0, 0.0] and np.all(np.diff(odds[1:]) > 0)
+    in_the_middle = LAWS.log_right(np.zeros((len(LAWS.skew), 1))).min() - log_wild(np.zeros(1))[0]
+    prior = np.log(WRONG / RIGHT)
+    assert prior + odds[-1] < in_the_middle  # a row on the fit is right, wherever it lies
+
+
+# ---- modes ----
+
+
+def test_em_ends_where_the_likelihood_is_largest(rng: np.random.Generator) -> None:
+    X, y = sample(rng, 25, 2, bad=4)
+    A = np.column_stack([X, np.ones(25)])
+    rows = WeightedRows(A, y, np.ones(25))
+    likelihood = Likelihood(rows, np.zeros(25), 1e-6)
+    modes = likelihood.settled(likelihood.begun((y - X.sum(axis=1) - 1)[None]))
+    for k in np.flatnonzero(~modes.laws.grouped):  # a group of wrong rows tells nothing of x
+        mode = modes.take(np.array([k]))
+        best = likelihood._expected(mode, (y - rows.Q @ mode.u[0])[None]).log_likelihood[0]
+        for direction in np.vstack([np.eye(3), -np.eye(3)]):
+            moved = (y - rows.Q @ (mode.u[0] + 0.3 * mode.scale[0] * direction))[None]
+            assert likelihood._expected(mode, moved).log_likelihood[0] < best
+
+
+def test_the_evidence_of_clean_rows_is_the_integral(rng: np.random.Generator) -> None:
+    """Of a mean, by the law without tails or wrong rows: ∫∫ Π N(tᵢ; x, σ²) dx dlog σ in closed form, times the prior
+    probability that no row of 40 is wrong, ∫ (1 − π)⁴⁰ Beta(π)."""
+    t = rng.standard_normal(40)
+    rows = WeightedRows(np.ones((40, 1)), t, np.ones(40))
+    likelihood = Likelihood(rows, np.zeros(40), 1e-6)
+    modes = likelihood.settled(likelihood.begun((t - t.mean())[None]))
+    plain = np.flatnonzero((modes.laws.freedom > 1e6) & (modes.laws.skew == 1.0) & ~modes.laws.grouped)[0]
+    squares = np.sum((t - t.mean()) ** 2)
+    exact = gammaln(39 / 2) - np.log(2) - 39 / 2 * np.log(np.pi * squares)  # of √40 x, whose column has length 1
+    none_wrong = np.log(RIGHT / (RIGHT + 40))
+    found = likelihood.evidence(modes)[plain] - modes.laws.log_prior[plain]
+    assert found == pytest.approx(exact + none_wrong, abs=0.7)  # Laplace's approximation at the end of a range
+
+
+# ---- the mean ----
+
+
+def test_neither_units_nor_offsets_matter(rng: np.random.Generator) -> None:
+    X, y = sample(rng, 25, 2, bad=3)
+    plain = TrimmedLinearRegression(random_state=0).fit(X, y)
+    M, b = np.array([[2.0, 1.0], [0.0, 5.0]]), np.array([100.0, -40.0])
+    other = TrimmedLinearRegression(random_state=0).fit(X @ M + b, 1e3 * y - 7)
+    assert np.allclose(M @ other.coef_, 1e3 * plain.coef_, rtol=1e-4)
+    assert np.array_equal(other.inlier_mask_, plain.inlier_mask_)
+    assert np.allclose(other.outlier_probability_, plain.outlier_probability_, atol=1e-3)
+
+
+def test_probability_and_mask_agree(rng: np.random.Generator) -> None:
+    X, y = sample(rng, 30, 2, bad=5)
+    model = TrimmedLinearRegression(random_state=0).fit(X, y)
+    assert np.all(model.outlier_probability_[:5] > 0.9) and not model.inlier_mask_[:5].any()
+    assert model.inlier_mask_[5:].all() and model.outlier_probability_[5:].max() < 0.5
+    assert model.contamination_ == pytest.approx(model.outlier_probability_.mean())
+
+
+def test_right_rows_of_huge_leverage_count() -> None:
+    flagged = 0
+    for seed in range(10):
+        X, y = sample(np.random.default_rng(seed), 60, 2)
+        y += 99 * X[:, 0] * (np.arange(60) < 3)
+        X[:3, 0] *= 100
+        flagged += (~TrimmedLinearRegression(random_state=0).fit(X, y).inlier_mask_[:3]).sum()
+    assert flagged <= 1
+
+
+@pytest.mark.filterwarnings("ignore:.*a rule of their own")
+def test_a_cluster_of_bad_leverage_is_found() -> None:
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = sample(rng, 40, 2)
+        X[:8], y[:8] = 8 + X[:8] / 2, -20 + y[:8]
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        assert not model.inlier_mask_[:8].any() and np.abs(model.coef_ - 1).max() < 0.7
+
+
+@pytest.mark.parametrize("copies", [2, 5])
+def test_rows_that_are_there_again_tell_nothing_new(copies: int) -> None:
+    for seed in range(5):
+        X, y = sample(np.random.default_rng(seed), 20, 2)
+        once = TrimmedLinearRegression(random_state=0).fit(X, y)
+        again = TrimmedLinearRegression(random_state=0).fit(np.repeat(X, copies, 0), np.repeat(y, copies))
+        assert np.abs(once.coef_ - again.coef_).max() < 0.05  # (n + q + 1)/2 is not the same share of 20 and of 40
+        assert np.array_equal(np.repeat(once.inlier_mask_, copies), again.inlier_mask_)
+
+
+def test_few_clean_rows_are_left_alone_and_intervals_cover() -> None:
+    flagged, covered = [], []
+    for seed in range(40):
+        rng = np.random.default_rng([9, seed])
+        X, y = sample(rng, 20, 2)
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        low, high = model.conf_int()[1:].T
+        flagged.append(1 - model.inlier_mask_.mean())
+        covered.append(np.mean((low <= 1) & (high >= 1)))
+    assert np.mean(flagged) < 0.03 and np.quantile(flagged, 0.95) <= 0.2 and np.mean(covered) > 0.88
+
+
+def test_skewed_errors_keep_the_mean(rng: np.random.Generator) -> None:
+    """The intercept is where the mean of the errors is, not their mode."""
+    found = []
+    for seed in range(20):
+        rng = np.random.default_rng([4, seed])
+        X = rng.standard_normal((40, 1))
+        y = X[:, 0] + rng.exponential(size=40)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("trimlearn.estimators.linear.linear.warn_of_doubt", lambda *_: None)
+            found.append(TrimmedLinearRegression(random_state=0).fit(X, y).intercept_)
+    assert np.mean(found) == pytest.approx(0.9, abs=0.15)  # rows in the far tail are flagged in some
+
+
+def test_a_mean_of_fits_is_one_of_several(rng: np.random.Generator) -> None:
+    X, y = sample(rng, 15, 1, bad=2)
+    A = np.column_stack([X, np.ones(15)])
+    rows = WeightedRows(A, y, np.ones(15))
+    found = average_of_fits(rows, np.array([1.0, 1.0]), np.zeros(15), 0.0, intercept=True, seed=0)
+    assert found.scatter is not None and len(found.scatter) > 1
+    assert np.abs(found.scatter[:, :1]).max() > 0 and found.w.max() == pytest.approx(1.0)
