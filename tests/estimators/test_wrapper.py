@@ -174,6 +174,9 @@ def test_that_nothing_is_trimmed_because_the_features_predict_it_is_said() -> No
     with pytest.warns(UserWarning, match="the features predict them"):
         model = TrimmedEstimator(KNeighborsRegressor(5), random_state=0).fit(X, y)
     assert model.inlier_mask_.all() and model.contamination_ == 0
+    fold = content_splits(rows(X, y), 3, seed=0)[0]
+    off = np.abs(y[fold[1]] - KNeighborsRegressor(5).fit(X[fold[0]], y[fold[0]]).predict(X[fold[1]]))
+    np.testing.assert_allclose(model.outlier_scores_[fold[1]], off / model.scale_)  # by untrimmed models as well
 
 
 @pytest.mark.parametrize("share", [0.1, 0.2])

@@ -63,33 +63,41 @@ class Appeal:
         return np.asarray(self._hashes[self._first])
 
     def decide(self, w: np.ndarray, found: Judgement) -> tuple[np.ndarray, Judgement]:
-        """The weights of the rows that count in the end, 0 or 1 as ``w``, and the judgement by models fitted to them.
+        """The weights of the rows that count in the end, 0 or 1 as ``w``, and the judgement by models fitted to them;
+        ``w`` and what was ``found`` by it where no appeal changes anything."""
+        with self.run.aside():
+            final = self._untrimmed_if_as_good(self._with_those_heard(w), w)
+        if final is w:
+            return w, found
+        found, left_out = self.run.judge(final, self.h), 1 - float(self.run.rows.s @ final) / self.run.rows.S
+        return final, replace(found, inliers=final > 0, contamination=min(found.contamination, left_out))
 
-        Rows whose appeal is heard count for good, unless all rows are then predicted worse, and the others are judged
-        again by models that know them. Where some are still left out and all rows are predicted as well with them (if
-        none was heard: better), nothing is trimmed, with a warning.
-        """
-        there, before = self.run.rows.s > 0, w
+    def _with_those_heard(self, w: np.ndarray) -> np.ndarray:
+        """Rows whose appeal is heard count for good, unless all rows are then predicted worse; the others are judged
+        again by models that know them."""
         granted = np.zeros(len(w), dtype=bool)
         for _ in range(ROUNDS):
             granted = granted | self.heard(w)
             more = np.where(granted, 1.0, w)
             if np.array_equal(more, w) or self.error(more) > GROWS * self.error(w):
                 break
-            found = self.run.judge(more, self.h)
-            w = np.where(there & (found.inliers | granted), 1.0, 0.0)
-        everyone, limit = there.astype(np.float64), 1 / DIFFERS if w is before else DIFFERS
-        if np.any(everyone > w) and self.error(everyone) <= limit * self.error(w):
-            w = everyone
-            warn(
-                f"{np.mean(~found.inliers[there]):.0%} of the rows do not follow the trimmed fit, but the features "
-                "predict them: the model learns them from all rows, so nothing is trimmed. Give a contamination if "
-                "they are wrong nevertheless.",
-            )
-        if w is before:
-            return w, found
-        left_out = 1 - float(self.run.rows.s @ w) / self.run.rows.S
-        return w, replace(found, inliers=w > 0, contamination=min(found.contamination, left_out))
+            inliers = self.run.judge(more, self.h).inliers
+            w = np.where((self.run.rows.s > 0) & (inliers | granted), 1.0, 0.0)
+        return w
+
+    def _untrimmed_if_as_good(self, w: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """Where some rows are still left out and all rows are predicted as well with them (if none was heard: better),
+        nothing is trimmed, with a warning."""
+        there, limit = self.run.rows.s > 0, 1 / DIFFERS if w is before else DIFFERS
+        everyone = there.astype(np.float64)
+        if not np.any(everyone > w) or self.error(everyone) > limit * self.error(w):
+            return w
+        warn(
+            f"{np.mean(before[there] == 0):.0%} of the rows do not follow the trimmed fit, but the features predict "
+            "them: the model learns them from all rows, so nothing is trimmed. Give a contamination if they are wrong "
+            "nevertheless.",
+        )
+        return everyone
 
     def error(self, w: np.ndarray) -> float:
         """The mean absolute error of all rows, right or wrong, by models fitted with weights w to others: √f, since a
