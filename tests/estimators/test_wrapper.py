@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.ensemble import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import Lars, LinearRegression, LogisticRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, TimeSeriesSplit
 from sklearn.neighbors import KNeighborsRegressor
@@ -38,6 +40,7 @@ from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # some have labels that X says nothing about
 @pytest.mark.filterwarnings("ignore:the features explain the labels no better than chance")
+@pytest.mark.filterwarnings("ignore:.* of the rows do not follow the trimmed fit")  # some have 15 rows of 10 features
 @parametrize_with_checks(
     [TrimmedEstimator(LogisticRegression(), random_state=0), TrimmedEstimator(Ridge(), random_state=0)]
 )
@@ -126,6 +129,79 @@ def test_balanced_trimming_keeps_each_class_its_share() -> None:
         for balanced in (False, True)
     }
     assert rare[True] == pytest.approx(18) and rare[False] < 10
+
+
+# -- what the features predict is not wrong ---------------------------------------------------------------------------
+
+
+def steep(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows without a wrong number, most of which lie elsewhere than the others."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, 2))
+    noise = rng.standard_normal(n)
+    if kind == "step":
+        return X, 8.0 * (X[:, 0] > 0.9) + 0.3 * noise
+    if kind == "zeros":
+        return X, np.where(X[:, 0] > 0.5, 3 + 10 * X[:, 0] + noise, 0.0)
+    if kind == "group":
+        X[:, 1] = rng.random(n) < 0.06
+        return X, X[:, 0] + 20 * X[:, 1] + noise
+    return X, np.exp(4 * X[:, 0]) + noise
+
+
+@pytest.mark.filterwarnings("ignore:.* of the rows do not follow the trimmed fit")
+@pytest.mark.parametrize("kind", ["step", "zeros", "group", "curve"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        DecisionTreeRegressor(min_samples_leaf=3, random_state=0),
+        KNeighborsRegressor(5),
+        HistGradientBoostingRegressor(max_iter=30, random_state=0),
+        make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", alpha=0.1, gamma=0.5)),
+    ],
+    ids=["tree", "neighbours", "boosting", "kernel ridge"],
+)
+def test_a_region_that_the_model_learns_is_not_cut_out(model: Any, kind: str) -> None:
+    X_test, y_test = steep(kind, 1000, seed=99)
+    for seed in (0, 1):
+        X, y = steep(kind, 200, seed)
+        trimmed = TrimmedEstimator(model, random_state=0).fit(X, y)
+        assert rmse(trimmed, X_test, y_test) <= 1.1 * rmse(clone(model).fit(X, y), X_test, y_test)
+
+
+def test_that_nothing_is_trimmed_because_the_features_predict_it_is_said() -> None:
+    X, y = steep("step", 200, seed=0)
+    with pytest.warns(UserWarning, match="the features predict them"):
+        model = TrimmedEstimator(KNeighborsRegressor(5), random_state=0).fit(X, y)
+    assert model.inlier_mask_.all() and model.contamination_ == 0
+    fold = content_splits(rows(X, y), 3, seed=0)[0]
+    off = np.abs(y[fold[1]] - KNeighborsRegressor(5).fit(X[fold[0]], y[fold[0]]).predict(X[fold[1]]))
+    np.testing.assert_allclose(model.outlier_scores_[fold[1]], off / model.scale_)  # by untrimmed models as well
+
+
+@pytest.mark.parametrize("share", [0.1, 0.2])
+def test_wrong_numbers_beside_a_curve_are_found(share: float) -> None:
+    X, y = steep("curve", 300, seed=0)
+    bad = np.random.default_rng(1).permutation(300)[: int(300 * share)]
+    y[bad] += 150.0
+    tree = DecisionTreeRegressor(min_samples_leaf=3, random_state=0)
+    model = TrimmedEstimator(tree, random_state=0).fit(X, y)
+    assert model.inlier_mask_[bad].mean() < 0.1 and np.delete(model.inlier_mask_, bad).mean() > 0.9
+
+
+def test_appeals_do_not_depend_on_the_order_of_the_rows_nor_on_how_they_are_repeated() -> None:
+    X, y = steep("curve", 80, seed=1)
+    y[::9] -= 100
+    smooth = TrimmedEstimator(KernelRidge(kernel="rbf", alpha=0.1, gamma=5.0), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        weights = smooth.fit(X, y).weights_
+        order = np.random.default_rng(0).permutation(80)
+        np.testing.assert_array_equal(smooth.fit(X[order], y[order]).weights_, weights[order])
+        s = np.tile([1.0, 2.0], 40)
+        weighted = smooth.fit(X, y, sample_weight=s).weights_
+        twice = np.repeat(np.arange(80), s.astype(int))
+        np.testing.assert_array_equal(smooth.fit(X[twice], y[twice]).weights_, weighted[twice])
 
 
 # -- what it means ----------------------------------------------------------------------------------------------------
@@ -267,8 +343,8 @@ def test_weights_reach_the_last_step_of_a_pipeline() -> None:
 def test_no_step_of_a_pipeline_sees_the_rows_left_out() -> None:
     X, y = line()
     X = np.column_stack([X, np.sin(X[:, 0])])
-    X[:10, 1] = 1e6
-    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), random_state=0).fit(X, y)
+    X[:10, 1] = 1e6  # with "auto" a group that the features tell, and that may be right
+    model = TrimmedEstimator(make_pipeline(StandardScaler(), Ridge()), contamination=10, random_state=0).fit(X, y)
     assert not model.inlier_mask_[:10].any() and model.estimator_[0].mean_[1] < 1
 
 
@@ -437,6 +513,8 @@ def test_random_states_left_open_are_fixed() -> None:
     ("options", "says"),
     [
         ({"estimator": StandardScaler()}, "regressor or classifier"),
+        ({"estimator": None}, r"estimator must be .* as in TrimmedEstimator\(Ridge\(\)\), got None"),
+        ({"estimator": Ridge}, "estimator must be"),
         ({"contamination": "automatic"}, "contamination='automatic'"),
         ({"contamination": 1.0}, "at least 0"),
         ({"loss": "hinge"}, "loss must be"),

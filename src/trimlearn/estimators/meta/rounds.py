@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any
@@ -106,6 +107,13 @@ class Alternation:
                 check_shapes(self.estimator, P, self.rows.t)
             self._predicted = w, P
         return self._predicted[1]
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is predicted in the block is no round, and not the last prediction after it."""
+        last = self._predicted
+        yield
+        self._predicted = last
 
     @property
     def last(self) -> np.ndarray:

@@ -95,7 +95,9 @@ class NumericTarget(TargetKind):
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         law = self._law(P)
         floor = rounding_floor(np.ravel(t), s) if law.k == 1 and self.loss is None else 0.0
-        found = judge(self._residual(P, t), h, s=s, law=law, floor=floor)
+        signed = P.ndim == 1 and self.loss is None
+        r = np.asarray(t, dtype=np.float64).reshape(P.shape) - P if signed else self._residual(P, t)
+        found = judge(r, h, s=s, law=law, floor=floor, tails=signed)
         return Judgement(found.inliers & (s > 0), found.contamination, found.cutoff, found.scale)
 
     def score(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel) -> np.ndarray:

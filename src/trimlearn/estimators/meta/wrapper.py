@@ -21,6 +21,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.inputs import check_counts, check_labels_known, filled_numbers, places, refuse_collections
 from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.estimators.meta.appeal import Appeal
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
 from trimlearn.estimators.meta.networks import check_no_module, is_net
 from trimlearn.estimators.meta.rounds import Alternation
@@ -46,6 +47,14 @@ def _wrapped_has(name: str) -> Callable[[Any], bool]:
     return check
 
 
+def _is_model(estimator: Any) -> bool:
+    """Whether this is a regressor or a classifier; scikit-learn raises for what is no estimator at all, or a class."""
+    try:
+        return bool(is_classifier(estimator) or is_regressor(estimator))
+    except (AttributeError, TypeError):
+        return False
+
+
 def _own_method(name: str) -> Any:
     """A method of X that is the final fit's; there is none where the wrapped estimator has none."""
 
@@ -68,7 +77,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
     trimmed, and falls to its target. A tree or a forest explains everything it is fitted on, right or wrong, so
     the losses that w sees are those of models fitted on *other* rows (cross-fitting). Then, with ``reweight``, the
     rows that the model explains come back: those whose residual is not too large for the robust scale, or whose label
-    is more likely right than wrong under a label-noise model; and the model is fitted again.
+    is more likely right than wrong under a label-noise model; and the model is fitted again. What X
+    predicts is no wrong number: rows that a regressor of all rows comes nearer to than to scattered ones count again.
 
     Parameters
     ----------
@@ -264,10 +274,10 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         check_no_module(self.estimator)
-        if not (is_classifier(self.estimator) or is_regressor(self.estimator)):
+        if not _is_model(self.estimator):
             raise ValueError(
                 f"estimator must be a scikit-learn regressor or classifier, or a Pipeline that ends in one, "
-                f"got {self.estimator!r}."
+                f"as in TrimmedEstimator(Ridge()), got {self.estimator!r}."
             )
         if self.loss != "auto" and not callable(self.loss):
             raise ValueError(f"loss must be 'auto' or a callable(y, prediction), got {self.loss!r}.")
@@ -311,6 +321,8 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
         w, F = run.trim(h0, run.target.losses(self._P, rows.t) if warm and len(self._P) == len(rows.s) else None)
         clean = h is not None and h >= rows.S  # the user says so: there is nobody to readmit
         final, found = (w, run.judge(w, h0)) if clean or not (self.reweight or h is None) else run.readmit(w, h0)
+        if h is None and rows.classes is None:
+            final, found = Appeal(run, h0).decide(final, found)
         self.contamination_ = found.contamination if h is None else 1 - h / rows.S
         if h is None and found.labels is not None and found.labels.warning:
             warn(found.labels.warning)
