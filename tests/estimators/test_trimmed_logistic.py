@@ -181,11 +181,55 @@ def test_what_is_readmitted_is_fitted() -> None:
     np.testing.assert_allclose(model.coef_, LogisticRegression(tol=1e-8).fit(X, y).coef_, atol=1e-3)
 
 
-@pytest.mark.parametrize(("n", "slope"), [(400, 0.5), (5000, 0.5), (2000, 1.0)])
-def test_a_weak_signal_is_no_noise(n: int, slope: float) -> None:
-    rng = np.random.default_rng(0)
+def drawn(n: int, slope: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels drawn from a logistic model, none of them wrong."""
+    rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, 2))
-    y = (rng.uniform(size=n) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
+    return X, (rng.uniform(size=n) < 1 / (1 + np.exp(-slope * X[:, 0]))).astype(int)
+
+
+@pytest.mark.parametrize(("n", "slope"), [(100, 2.5), (300, 2.5), (150, 4.0), (2000, 1.0)])
+def test_labels_drawn_from_a_logistic_model_are_not_accused(n: int, slope: float) -> None:
+    accused = 0
+    for seed in range(1 if n == 2000 else 6):
+        X, y = drawn(n, slope, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            accused += TrimmedLogisticRegression(random_state=0).fit(X, y).contamination_ > 0
+    assert accused <= 1
+
+
+@pytest.mark.parametrize("copies", [np.repeat(np.arange(60), 3), np.random.default_rng(0).integers(0, 120, 120)])
+def test_copies_prove_nothing(copies: np.ndarray) -> None:
+    accused = 0
+    for seed in range(5):
+        X, y = drawn(120, 1.5, seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            accused += TrimmedLogisticRegression(random_state=0).fit(X[copies], y[copies]).contamination_ > 0
+    assert accused <= 1
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2])
+def test_features_of_few_values(share: float) -> None:
+    rng = np.random.default_rng(7)
+    X = rng.integers(0, 2, (600, 4)).astype(float)
+    overlap = 1 / (1 + np.exp(-4 + 2 * X.sum(axis=1)))
+    truth = X.sum(axis=1) > 1.5 if share else rng.uniform(size=600) < overlap
+    bad = rng.uniform(size=600) < share
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model = TrimmedLogisticRegression(random_state=0).fit(X, truth ^ bad)
+        shuffled = rng.permutation(600)
+        again = TrimmedLogisticRegression(random_state=0).fit(X[shuffled], (truth ^ bad)[shuffled])
+    assert abs(model.contamination_ - share) < 0.05
+    np.testing.assert_array_equal(model.inlier_mask_[shuffled], again.inlier_mask_)
+    assert np.mean(model.inlier_mask_ == ~bad) > 0.95
+
+
+@pytest.mark.parametrize(("n", "slope"), [(400, 0.5), (5000, 0.5)])
+def test_a_weak_signal_is_no_noise(n: int, slope: float) -> None:
+    X, y = drawn(n, slope)
     with pytest.warns(UserWarning, match="labels may be wrong, but overlapping classes"):  # it cannot know, and says so
         model = TrimmedLogisticRegression(random_state=0).fit(X, y)
     assert model.contamination_ == 0 and model.inlier_mask_.all()

@@ -291,6 +291,21 @@ def test_a_glm_is_scikit_learns_on_the_rows_kept(loss: str, rng: np.random.Gener
     assert model.inference().std_error.shape == (3,)
 
 
+@pytest.mark.parametrize("loss", ["poisson", "gamma"])
+def test_a_column_in_the_wrong_unit_whose_means_overflow(loss: str) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(200, 2))
+    mean = np.exp(2 + X @ [0.5, -0.3])
+    y = rng.poisson(mean).astype(float) if loss == "poisson" else rng.gamma(4.0, mean / 4.0)
+    X[:10, 0] = np.where(np.arange(10) % 2, 1.0, -1.0) * (2000.0 + 200.0 * np.arange(10))
+    model = TrimmedGLM(loss, random_state=0).fit(X, y)
+    assert not model.inlier_mask_[:10].any()
+    assert model.inlier_mask_[10:].mean() > 0.97
+    assert np.all(np.isfinite(model.predict(X)))
+    assert np.all(model.outlier_probability_[:10] > 0.99)
+    np.testing.assert_allclose(model.coef_, [0.5, -0.3], atol=0.15)
+
+
 def test_counts_that_are_mostly_zero_do_not_collapse(rng: np.random.Generator) -> None:
     X = rng.standard_normal((600, 1))
     y = rng.poisson(np.exp(-1.2 + 0.8 * X[:, 0])).astype(float)

@@ -211,3 +211,16 @@ def test_folds_are_even_in_every_class_and_ignore_rows_of_weight_zero() -> None:
         assert np.ptp(np.bincount(fold[(y == k) & (s > 0)], minlength=4)) <= 1
     np.testing.assert_array_equal(content_folds(row_hashes(V[s > 0]), y[s > 0], s[s > 0], 4), fold[s > 0])
     np.testing.assert_array_equal(content_folds(row_hashes(sp.csr_array(V)), y, s, 4), fold)
+
+
+def test_opinions_that_say_nothing_do_not_spoil_the_calibration() -> None:
+    rng = np.random.default_rng(0)
+    z = np.column_stack([np.zeros(400), 3 * rng.standard_normal(400)])
+    labels = (rng.uniform(size=400) < expit(z[:, 1])).astype(np.int64)
+    others = [np.column_stack([np.zeros(400), 0.8 * z[:, 1] + rng.standard_normal(400)]) for _ in range(2)]
+
+    def likelihood(predictions: list[np.ndarray]) -> float:
+        noise = estimate_noise(predictions, labels, noisy=False)
+        return float(noise.log_likelihood(predictions, labels).sum())
+
+    assert likelihood([z, *others]) > likelihood([z]) - 0.5  # what the prior of the other temperatures costs

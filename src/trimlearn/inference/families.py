@@ -20,6 +20,8 @@ Vector = NDArray[np.float64]
 Map = Callable[[Any], Any]  # elementwise
 Tails = Callable[[Vector, Vector, float], tuple[Vector, Vector]]
 
+FARTHEST = 354.0  # |z|: e³⁵⁴ is 10¹⁵⁴, whose square is finite; the losses cut off there too
+
 
 @final
 @dataclass(frozen=True)
@@ -80,12 +82,17 @@ def _same(z: Any) -> Any:
     return z
 
 
+def _exp(z: Any) -> Any:
+    """e^z, finite and not 0, so that whatever is computed from it is a number: no target comes near such means."""
+    return np.exp(np.clip(z, -FARTHEST, FARTHEST))
+
+
 FAMILIES = {
     law.name: law
     for law in (
         Family("normal", LeastSquares, True, _same, _same, np.ones_like, _normal_tails),  # φ: the errors' variance
-        Family("poisson", Poisson, False, np.exp, np.log, np.exp, _poisson_tails),  # counts
-        Family("gamma", Gamma, True, np.exp, np.log, np.ones_like, _gamma_tails),  # √φ: the coefficient of variation
+        Family("poisson", Poisson, False, _exp, np.log, _exp, _poisson_tails),  # counts
+        Family("gamma", Gamma, True, _exp, np.log, np.ones_like, _gamma_tails),  # √φ: the coefficient of variation
         # labels 0 and 1, or proportions, of which each row counts as one trial
         Family("binomial", Logistic, False, expit, logit, _binomial_information, _binomial_tails),
     )

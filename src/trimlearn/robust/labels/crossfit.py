@@ -18,7 +18,7 @@ estimators, which are fitted anew for every fold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,8 +29,9 @@ from trimlearn._utils.threads import jobs
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
+from trimlearn.robust.labels.copies import apart, are_observations, evidence
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start
+from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, rows_of
 from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.method import Method
@@ -81,7 +82,18 @@ def judge_labels(
     labels = to_numpy(loss.t).astype(np.int64)
     judges = Judges(loss, labels, weights, C, method, seed, tol)
     hashes = row_hashes(judges.V)
-    fold = _folds(hashes, labels, weights, FOLDS if judges.small else FOLDS_OF_MANY)
+    if s is None or not are_observations(hashes, labels, weights):
+        return _judged(judges, hashes, trusted, balanced, n_jobs)
+    copies = np.repeat(np.arange(loss.n), weights.astype(np.int64))
+    written_out = rows_of(loss, copies, labels[copies])
+    judges = Judges(written_out, labels[copies], np.ones(len(copies)), C, method, seed, tol)
+    judged = _judged(judges, apart(hashes, copies), trusted, balanced, n_jobs)
+    return replace(judged, verdict=judged.verdict.gathered(copies, labels, weights))
+
+
+def _judged(judges: Judges, hashes: Hashes, trusted: float | None, balanced: bool, n_jobs: Any) -> JudgedLabels:
+    """The verdict on the labels of rows with these hashes, all of which are observations but for their weights."""
+    fold = _folds(hashes, judges.labels, judges.s, FOLDS if judges.small else FOLDS_OF_MANY)
     crossfit = _CrossFit(judges, hashes, fold, n_jobs)
     if trusted is None:
         crossfit.begin([(start, g) for start in STARTS for g in crossfit.compared])
@@ -129,13 +141,14 @@ class _CrossFit:
         V, labels, s, seed, K = judges.V, judges.labels, judges.s, judges.seed, judges.K
         self.flexible = flexible_predictions(V, labels, s, seed, n_jobs, hashes, K) if self.folds > 1 else []
         self.boosted = BoostedOpinion(V, labels, s, seed, hashes, K)
+        self.evidence = evidence(s)
 
     def starts(self) -> list[Start]:
         """What models may trust, in the order in which to try it. Every label comes first; but half of the rows, or of
         each class, where such a model explains the labels it has not seen significantly better."""
         judges = self.judges
         rows = judges.some(np.flatnonzero((judges.s > 0) & (self.fold < len(self.compared))), SAMPLE)
-        labels, s = judges.labels[rows], judges.s[rows]
+        labels, s = judges.labels[rows], self.evidence[rows]
         likelihood = {}
         for start in STARTS:
             z = self.predict([self.begun[start, g] for g in self.compared], rows)
@@ -184,7 +197,7 @@ class _CrossFit:
             models[:] = jobs(partial(judges.corrected, T), zip(self.others, models, strict=True), self.n_jobs)
             return self.predict(models)
 
-        verdict = label_verdict([self.predict(models), *flexible], judges.labels, judges.s, corrected, to_beat)
+        verdict = label_verdict([self.predict(models), *flexible], judges.labels, self.evidence, corrected, to_beat)
         return JudgedLabels(verdict, sum(models) / len(models))
 
     def predict(self, models: list[Array], rows: Rows | None = None) -> Floats:

@@ -156,7 +156,7 @@ class NoiseFit:
         sums = self._sums if self._there is None else self._there.sums
         N, H, g, likelihood = sums(beta, b, matrix.T)
         pull = np.concatenate([beta - 1 / m, b])
-        d = np.linalg.solve(H + np.eye(len(g)), g - pull)
+        d = _bounded_step(H + np.eye(len(g)), g - pull, np.concatenate([-beta, np.full(len(b), -np.inf)]))
         return NoiseState(
             np.maximum(beta + np.clip(d[:m], -STEP, STEP), 0.0),
             b + np.clip(d[m:], -2 * STEP, 2 * STEP),
@@ -186,6 +186,24 @@ class NoiseFit:
         off = (r - p) * s[:, None]
         g = np.concatenate([[np.vdot(off, zi) for zi in z], off.T @ np.ones(len(s))])
         return N, H, g, float(s @ np.log(seen))
+
+
+def _bounded_step(A: Floats, g: Floats, least: Floats) -> Floats:
+    """Newton's step d, A d = g, no entry of which is below ``least``: those that would be are there, and the others are
+    the best beside them (Bertsekas 1982). Cut off one by one, they would be best beside entries that are not allowed.
+
+    >>> _bounded_step(np.array([[2.0, 1.9], [1.9, 2.0]]), np.array([2.0, 1.0]), np.array([-1.0, 0.0]))
+    array([1., 0.])
+    """
+    d, free = least.copy(), np.ones(len(g), dtype=bool)
+    while free.any():
+        fixed = ~free
+        d[free] = np.linalg.solve(A[np.ix_(free, free)], g[free] - A[np.ix_(free, fixed)] @ d[fixed])
+        beyond = free & (d < least)
+        if not beyond.any():
+            break
+        d[beyond], free = least[beyond], free & ~beyond
+    return d
 
 
 def row_centred(z: Any) -> Array:
