@@ -1,4 +1,4 @@
-"""`trimlearn.smart.sizes.FEW` and `SOME`: what a Hessian and its factors cost, by the number of parameters."""
+"""`trimlearn.smart.method.FEW` and `SOME`: what a Hessian and its factors cost, by the number of parameters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Logistic
-from trimlearn.losses.exact import solve_symmetric
+from trimlearn.losses.newton_system import solve_symmetric
 from trimlearn.problem import Problem
 from trimlearn.weights import AllOnes
 

@@ -12,7 +12,7 @@ from trimlearn.geometry.panorama.models import rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs
 from trimlearn.geometry.panorama.scene import Scene
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.newton_metric import NewtonMetric
+from trimlearn.smart.metrics import NewtonMetric
 from trimlearn.solve import solve
 
 __all__ = ["Alone", "smart_alone"]

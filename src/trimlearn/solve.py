@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, to_numpy
-from trimlearn._utils.residence import copy_on_device, lies_on_device
+from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, lies_on_device, to_numpy
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock, RunFile
@@ -29,8 +28,7 @@ from trimlearn.progress import Show, progress_bar, stage
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.blockwise import Blockwise
 from trimlearn.smart.finish import Finished, decrease
-from trimlearn.smart.method import Method, Record, Run, State
-from trimlearn.smart.sizes import in_blocks, small
+from trimlearn.smart.method import Method, Record, Run, State, in_blocks, small
 from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import Continuation, MultiStart, Start, make_start

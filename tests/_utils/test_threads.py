@@ -22,7 +22,7 @@ from trimlearn._utils.threads import each, team, total
 from trimlearn.losses import LeastSquares, Poisson, Softmax, Subspace
 from trimlearn.regularizers import Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, saga, svrg
-from trimlearn.smart.sizes import small
+from trimlearn.smart.method import small
 from trimlearn.weights import CappedSimplex
 
 

@@ -12,7 +12,7 @@ import benchmarks
 from benchmarks.calibration import classes, finishing, hessians
 from trimlearn.losses.softmax import FEW_CLASSES
 from trimlearn.smart import finish
-from trimlearn.smart.sizes import FEW, SOME
+from trimlearn.smart.method import FEW, SOME
 
 
 def stored(name: str) -> Any:

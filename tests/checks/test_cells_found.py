@@ -9,10 +9,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from benchmarks.peers_cells import dirty
 from tables_made_up import as_table, related
-from trimlearn.checks.cells import find_cells
-from trimlearn.checks.codes import missing_codes
+from trimlearn.checks.cells import find_cells, misspelt, usual_spellings
 from trimlearn.checks.errors import RULES, Writing, origins
-from trimlearn.checks.spelling import misspelt, usual_spellings
+from trimlearn.checks.numbers import missing_codes
 
 
 def judged(frame: pd.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

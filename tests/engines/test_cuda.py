@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 
 from trimlearn import Problem, solve
-from trimlearn._utils import device_memory
+from trimlearn._utils import graphs
 from trimlearn._utils.arrays import to_numpy
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, SmoothL1, Softmax, StudentT, Subspace
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, NonNegative, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import page, palm, prox_saga, saga, sg, svrg
-from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import Method
+from trimlearn.smart.row_laws import Draws
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 torch = pytest.importorskip("torch")
@@ -467,12 +467,12 @@ def test_out_of_memory_says_how_much_was_needed(monkeypatch: pytest.MonkeyPatch)
     full = torch.cuda.OutOfMemoryError("CUDA out of memory")
     with (
         pytest.raises(MemoryError, match=r"use engine='local'\.$") as found,
-        device_memory.explained(5_000_000_000, "V, 9 rows"),
+        graphs.explained(5_000_000_000, "V, 9 rows"),
     ):
         raise full
     assert str(found.value).startswith(
         "V, 9 rows, needs 5.0 GB, and 3.0 GB of the device's memory is free: store V as "
     )
     fits_not = r"Residuals, does not fit into the 3\.0 GB"
-    with pytest.raises(MemoryError, match=fits_not), device_memory.explained(0, "residuals"):
+    with pytest.raises(MemoryError, match=fits_not), graphs.explained(0, "residuals"):
         raise full

@@ -15,8 +15,7 @@ from trimlearn.regularizers import L1, SCAD, GroupL2, Regularizer, Ridge
 from trimlearn.smart import alternating, palm, prox_svrg, saga, svrg
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.finish import LEVELS, PASSES, Finished, scout, unpenalised
-from trimlearn.smart.method import Record
-from trimlearn.smart.sizes import FEW, SMALL
+from trimlearn.smart.method import FEW, SMALL, Record
 from trimlearn.weights import AllOnes, CappedSimplex
 
 RNG = np.random.default_rng(2)

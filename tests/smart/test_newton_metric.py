@@ -9,7 +9,7 @@ from trimlearn import Problem, solve
 from trimlearn.losses import LeastSquares
 from trimlearn.regularizers import L1, Ridge
 from trimlearn.smart import svrg
-from trimlearn.smart.newton_metric import NewtonMetric
+from trimlearn.smart.metrics import NewtonMetric
 from trimlearn.weights import AllOnes, CappedSimplex
 
 

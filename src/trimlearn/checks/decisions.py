@@ -163,7 +163,7 @@ def _values(column: Any, rows: list[int], kind: Kind, known: Any) -> list[Any]:
 
     from trimlearn.tables.cells import Cells
     from trimlearn.tables.kinds import read_column
-    from trimlearn.tables.raw import arrow
+    from trimlearn.tables.table import arrow
 
     if kind not in ("number", "date"):
         return [text or None for text in column.iloc[rows]]

@@ -16,10 +16,9 @@ from trimlearn.losses.sampled import SampledRows, can_sample
 from trimlearn.problem import Problem
 from trimlearn.regularizers import ExceptIntercept, Regularizer
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Stream
 from trimlearn.smart.duals import DUALS, Duals, ResidualTable, choose_duals
 from trimlearn.smart.method import Reweighed, State
-from trimlearn.smart.row_laws import Nothing, Recipe
+from trimlearn.smart.row_laws import Nothing, Recipe, Stream
 from trimlearn.smart.w_step import gap, reweigh
 from trimlearn.weights import CappedSimplex
 

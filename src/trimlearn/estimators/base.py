@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.arrays import given_back, on_host, residing
 from trimlearn._utils.intact import intact
-from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.checkpoint.fit import remembered

@@ -12,9 +12,8 @@ from trimlearn.problem import Problem
 from trimlearn.smart.duals import choose_duals
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
-from trimlearn.smart.method import Method, Reweighed, Run, State
+from trimlearn.smart.method import Method, Reweighed, Run, State, default_inner, small
 from trimlearn.smart.metrics import Euclidean, Metric, default_metric, first_step
-from trimlearn.smart.sizes import default_inner, small
 from trimlearn.smart.w_step import end_continuation, note
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, asarray_like, to_numpy
-from trimlearn.losses.blocks import BlockLoss
-from trimlearn.losses.relocate import relocated
+from trimlearn.losses.blocks import BlockLoss, relocated
 from trimlearn.problem import Problem
 from trimlearn.smart.alternating import AlternatingRun, alternating
 from trimlearn.smart.finish import SETTLED
@@ -41,7 +40,7 @@ class Blockwise(Method):
 @dataclass(frozen=True)
 class BlockwiseRun(Run):
     """Alternating minimisation; once w has settled, blocks that fit the wrong ones of their examples are moved (see
-    `trimlearn.losses.relocate`), and it goes on from there, as long as F falls by that."""
+    `trimlearn.losses.blocks`), and it goes on from there, as long as F falls by that."""
 
     rounds: AlternatingRun
 

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Floats, Ints
-from trimlearn.tables.raw import arrow
+from trimlearn.tables.table import arrow
 
 __all__ = ["Cells", "is_missing_number", "lengths", "letters", "pieces", "says_missing"]
 

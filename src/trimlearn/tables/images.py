@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import plural
-from trimlearn.tables.raw import pandas, shown_words
 from trimlearn.tables.read import read_table
-from trimlearn.tables.table import Table
+from trimlearn.tables.table import Table, pandas, shown_words
 
 __all__ = ["ImageTable", "read_images"]
 

@@ -15,8 +15,7 @@ from trimlearn._utils.text import plural
 from trimlearn.tables.cells import Cells, is_missing_number
 from trimlearn.tables.dates import COMPACT_YEARS, FEWEST_COMPACT, read_dates, read_times
 from trimlearn.tables.numbers import Decimal, mixed_units, read_many, read_numbers
-from trimlearn.tables.raw import shown_words
-from trimlearn.tables.table import Kind
+from trimlearn.tables.table import Kind, shown_words
 from trimlearn.tables.words import (
     ID_HEADING,
     MOST_CATEGORIES,

@@ -12,7 +12,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import and_list, plural
-from trimlearn.tables.raw import arrow
+from trimlearn.tables.table import arrow
 
 __all__ = ["ReadNumbers", "mixed_units", "read_many", "read_numbers"]
 

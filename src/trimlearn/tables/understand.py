@@ -7,8 +7,7 @@ from typing import final
 from trimlearn.tables.cells import Cells
 from trimlearn.tables.kinds import read_column, read_typed
 from trimlearn.tables.numbers import Decimal
-from trimlearn.tables.raw import Raw
-from trimlearn.tables.table import Kind
+from trimlearn.tables.table import Kind, Raw
 from trimlearn.tables.words import Reading
 
 __all__ = ["understand"]

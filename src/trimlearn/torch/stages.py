@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from trimlearn.progress import stage as announce
 from trimlearn.torch.epochs import Epochs, Objective, RowLosses, seeded
-from trimlearn.torch.recipe import Learner, LearnerRecipe
-from trimlearn.torch.saved import SavedRun
+from trimlearn.torch.recipe import Learner, LearnerRecipe, SavedRun
 
 __all__ = ["FOLDS", "EpochPlan", "EpochRecord", "Halves", "Stage", "TrainingRun", "steady", "still_falling"]
 

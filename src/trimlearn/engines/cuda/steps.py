@@ -16,16 +16,15 @@ import torch
 
 from trimlearn._utils.arrays import asarray_like, to_numpy
 from trimlearn._utils.graphs import Replay
-from trimlearn.engines.cuda.drawing import Drawing
+from trimlearn.engines.cuda.coins import Drawing
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
 from trimlearn.smart.algorithm import Algorithm1
-from trimlearn.smart.draws import Stream, normals
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
 from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Nothing, Recipe, WithReplacement
+from trimlearn.smart.row_laws import Nothing, Recipe, Stream, WithReplacement, normals
 from trimlearn.smart.steps import StepRule
 
 __all__ = ["Drawn", "Steps", "knows", "penalties"]

@@ -13,7 +13,7 @@ from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators import streamed
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.robust.distinct import distinct_rows
-from trimlearn.smart.sizes import SMALL
+from trimlearn.smart.method import SMALL
 
 __all__ = ["Distinct", "Examples", "check_examples", "check_features"]
 

@@ -26,8 +26,7 @@ from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
-from trimlearn.smart.method import Method
-from trimlearn.smart.sizes import SMALL
+from trimlearn.smart.method import SMALL, Method
 from trimlearn.weights import AllOnes, CappedSimplex
 
 __all__ = ["TrimmedGLM"]

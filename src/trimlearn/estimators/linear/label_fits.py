@@ -11,16 +11,14 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array
-from trimlearn._utils.blocks import slices_apart
+from trimlearn._utils.arrays import Array, slices_apart
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.storage import Storage, open_storage
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed
 from trimlearn.robust.streamed_newton import PER_PARAMETER, SLICES
-from trimlearn.smart.method import Record
-from trimlearn.smart.sizes import FEW
+from trimlearn.smart.method import FEW, Record
 from trimlearn.weights.simplex import snap_h
 
 __all__ = ["LabelFits", "LeadRows", "Sample", "TrimmedLabels", "as_x", "kept_rows"]

@@ -40,7 +40,7 @@ from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import newton_streamed, trimmed_newton
 from trimlearn.robust.streamed_newton import Weigh
-from trimlearn.smart.sizes import FEW
+from trimlearn.smart.method import FEW
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
 __all__ = ["fit_logistic_on_dask"]

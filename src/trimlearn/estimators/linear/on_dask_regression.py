@@ -12,8 +12,7 @@ import numpy as np
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
-from trimlearn.engines.cluster.losses import LossOf, loss_of
-from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
+from trimlearn.engines.cluster.losses import EXACT, LossOf, Tally, edge, loss_of, tally_of
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.many_regression import (
@@ -34,8 +33,7 @@ from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
 from trimlearn.robust.regression.streamed_rows import Summary
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.method import Method
-from trimlearn.smart.sizes import FEW
+from trimlearn.smart.method import FEW, Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 

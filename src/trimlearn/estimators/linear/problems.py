@@ -16,8 +16,7 @@ from trimlearn._utils.warn import warn
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, Ridge, Scaled
-from trimlearn.smart.method import Method, Record
-from trimlearn.smart.sizes import FEW, SMALL, small
+from trimlearn.smart.method import FEW, SMALL, Method, Record, small
 from trimlearn.solution import Status
 from trimlearn.solve import solve
 

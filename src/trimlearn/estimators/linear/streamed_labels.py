@@ -10,9 +10,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import expit
 
-from trimlearn._utils.arrays import Array
-from trimlearn._utils.blocks import rows_apart, taken
-from trimlearn._utils.residence import copy_on_device
+from trimlearn._utils.arrays import Array, copy_on_device, rows_apart, taken
 from trimlearn._utils.threads import each, filled, team
 from trimlearn._utils.validation import check_positive, is_sparse
 from trimlearn.estimators.detector import concentration_records
@@ -43,7 +41,7 @@ from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton, trimming
 from trimlearn.smart import svrg
-from trimlearn.smart.sizes import FEW
+from trimlearn.smart.method import FEW
 from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet

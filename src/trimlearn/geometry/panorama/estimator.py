@@ -31,7 +31,7 @@ from trimlearn.progress import stage
 from trimlearn.robust.scale import p_values
 from trimlearn.smart import svrg
 from trimlearn.smart.method import Method
-from trimlearn.smart.newton_metric import NewtonMetric
+from trimlearn.smart.metrics import NewtonMetric
 from trimlearn.solution import Solution
 from trimlearn.weights.simplex import h_of
 

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
-from trimlearn._utils.residence import copy_on_device
+from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, index_like, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.base import PredictionLoss
@@ -23,9 +22,8 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.noise import Floats, Labels, two_columns
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.method import Method
-from trimlearn.smart.sizes import FEW as FEW_PARAMETERS
-from trimlearn.smart.sizes import SMALL, small
+from trimlearn.smart.method import FEW as FEW_PARAMETERS
+from trimlearn.smart.method import SMALL, Method, small
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 

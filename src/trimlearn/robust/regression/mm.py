@@ -14,7 +14,7 @@ from typing import final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.losses.exact import solve_regular
+from trimlearn.losses.newton_system import solve_regular
 from trimlearn.robust.regression.groups import one_group, two_groups
 from trimlearn.robust.regression.psi import FIRM, Lqq, eased, narrowed, spread
 from trimlearn.robust.regression.skewness import looks_skewed

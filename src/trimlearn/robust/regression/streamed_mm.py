@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.digits import upper_edge
-from trimlearn.losses.exact import solve_symmetric
+from trimlearn.losses.newton_system import solve_symmetric
 from trimlearn.robust.regression.mm import ROUGH, SETTLED_LARGE, chance, judged
 from trimlearn.robust.regression.psi import FIRM, Lqq, centred, eased, narrowed, spread
 from trimlearn.robust.regression.streamed_rows import StandardisedRows, Summary, Vector

@@ -14,7 +14,7 @@ import numpy as np
 
 from trimlearn._utils.threads import each
 from trimlearn.losses import Subspace
-from trimlearn.losses.exact import COLUMNS
+from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
 from trimlearn.robust.distinct import distinct_rows

@@ -9,7 +9,7 @@ import numpy as np
 
 from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.subspace.flat import Flat
-from trimlearn.smart.draws import Draws, Stream
+from trimlearn.smart.row_laws import Draws, Stream
 
 __all__ = ["HUGE", "Span", "sample"]
 

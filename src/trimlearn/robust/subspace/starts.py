@@ -16,7 +16,7 @@ from trimlearn._utils.threads import each
 from trimlearn.robust.order import keep_smallest, weighted_quantile
 from trimlearn.robust.subspace.concentrate import FlatProblem, TrimmedFlat, best_flat
 from trimlearn.robust.subspace.flat import Flat
-from trimlearn.smart.draws import Draws, Stream
+from trimlearn.smart.row_laws import Draws, Stream
 
 __all__ = ["least_outlying", "minima"]
 

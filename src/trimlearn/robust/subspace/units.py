@@ -8,7 +8,7 @@ import numpy as np
 
 from trimlearn._utils.threads import total
 from trimlearn._utils.validation import is_sparse
-from trimlearn.losses.exact import COLUMNS
+from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.robust.order import weighted_medians
 from trimlearn.robust.scatter.units import EQUAL, MAD
 from trimlearn.robust.subspace.flat import Points

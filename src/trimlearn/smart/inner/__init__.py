@@ -4,8 +4,7 @@ Every solver returns x and what may be left to gain; infinity where it stopped f
 iterations were too few to tell.
 """
 
-from trimlearn.smart.inner.fista import fista
-from trimlearn.smart.inner.lbfgs import lbfgs
+from trimlearn.smart.inner.first_order import fista, lbfgs
 from trimlearn.smart.inner.newton import newton, newton_decrease
 
 __all__ = ["fista", "lbfgs", "newton", "newton_decrease"]
