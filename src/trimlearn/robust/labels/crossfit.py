@@ -29,9 +29,9 @@ from trimlearn._utils.threads import jobs
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
-from trimlearn.robust.labels.copies import apart, are_observations, evidence
+from trimlearn.robust.labels.copies import apart, are_observations, cells_of, kish_weights
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, rows_of
+from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, loss_of_rows
 from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.method import Method
@@ -85,7 +85,7 @@ def judge_labels(
     if s is None or not are_observations(hashes, labels, weights):
         return _judged(judges, hashes, trusted, balanced, n_jobs)
     copies = np.repeat(np.arange(loss.n), weights.astype(np.int64))
-    written_out = rows_of(loss, copies, labels[copies])
+    written_out = loss_of_rows(loss, copies, labels[copies])
     judges = Judges(written_out, labels[copies], np.ones(len(copies)), C, method, seed, tol)
     judged = _judged(judges, apart(hashes, copies), trusted, balanced, n_jobs)
     return replace(judged, verdict=judged.verdict.gathered(copies, labels, weights))
@@ -141,7 +141,7 @@ class _CrossFit:
         V, labels, s, seed, K = judges.V, judges.labels, judges.s, judges.seed, judges.K
         self.flexible = flexible_predictions(V, labels, s, seed, n_jobs, hashes, K) if self.folds > 1 else []
         self.boosted = BoostedOpinion(V, labels, s, seed, hashes, K)
-        self.evidence = evidence(s)
+        self.evidence, self.cells = kish_weights(s), cells_of(V, labels, s)
 
     def starts(self) -> list[Start]:
         """What models may trust, in the order in which to try it. Every label comes first; but half of the rows, or of
@@ -197,7 +197,8 @@ class _CrossFit:
             models[:] = jobs(partial(judges.corrected, T), zip(self.others, models, strict=True), self.n_jobs)
             return self.predict(models)
 
-        verdict = label_verdict([self.predict(models), *flexible], judges.labels, self.evidence, corrected, to_beat)
+        opinions = [self.predict(models), *flexible]
+        verdict = label_verdict(opinions, judges.labels, self.evidence, corrected, to_beat, self.cells)
         return JudgedLabels(verdict, sum(models) / len(models))
 
     def predict(self, models: list[Array], rows: Rows | None = None) -> Floats:

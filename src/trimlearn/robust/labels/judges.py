@@ -29,7 +29,7 @@ from trimlearn.smart.sizes import SMALL, small
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["SAMPLE", "Judges", "Rows", "Start", "is_large", "rows_of"]
+__all__ = ["SAMPLE", "Judges", "Rows", "Start", "is_large", "loss_of_rows"]
 
 Start = tuple[float, bool]  # the share of its rows that a model trusts, and whether that is the share of every class
 Rows = NDArray[np.int64]
@@ -140,7 +140,7 @@ class Judges:
         return alternating(inner="lbfgs") if prod(problem.loss.x_shape) > FEW_PARAMETERS else None
 
 
-def rows_of(loss: Softmax | Logistic, rows: Rows, labels: Labels) -> Softmax | Logistic:
+def loss_of_rows(loss: Softmax | Logistic, rows: Rows, labels: Labels) -> Softmax | Logistic:
     """The losses of some of the rows, or of copies of them."""
     V = loss.linear.storage.V
     return _of(loss, V[rows] if is_sparse(V) else namespace(V).take(V, index_like(rows, V), axis=0), labels)

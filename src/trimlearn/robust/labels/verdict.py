@@ -2,10 +2,12 @@
 
 A noise model fitted to the predictions says how many labels could be wrong. They are taken to be wrong where
 
-- the model that allows for noise explains the labels significantly better than one that trusts them all, or
-- it explains them better by more than chance alone lets it, and the classes are clear once the noise is taken away: few
-  rows between them are left to be explained by chance.
+- the model that allows for noise explains the labels significantly better than one that trusts them all, row by row, or
+- the classes are clear once the noise is taken away: few rows between them are left to be explained by chance; and
+  noise explains the labels better as a whole, by more than chance alone lets it, or the classes lie apart: there is a
+  gap between them, which was there before any noise was thought of.
 
+Where a gap is there because a column has few values, such as the treated and the others, it says nothing about classes.
 Else blurred classes explain what was seen as well as noise does, and every label is taken to be right; the share that
 may be wrong all the same is kept, to be told. The first prediction may be made again by models that allow for the noise
 found (`corrected`): they never learn the labels of the rows they predict, T being all that they are told. Where the
@@ -27,6 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trimlearn.robust.labels.anchors import anchor_noise
+from trimlearn.robust.labels.copies import told_by
 from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, estimate_noise
 from trimlearn.robust.order import weighted_quantile
 
@@ -37,11 +40,15 @@ __all__ = ["LabelVerdict", "label_verdict", "significant"]
 # 28 %): see `python -m benchmarks.calibration labels`.
 CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
-NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
+# A log-likelihood that is less by this is not significantly worse (Wilks 1938), and one that is more by this is better,
+# significantly: the test has one side, because a share of wrong labels is not below 0 (Chernoff 1954).
+NOT_WORSE = ONE_SIDED**2 / 2
 SECOND = 2.0  # the same where two are asked, and one of them is enough: each at 2.3 %
-# A log-likelihood that is more by this is better than chance makes it. The test has one side, because a share of wrong
-# labels is not below 0 (Chernoff 1954), and is asked of the first prediction and of all together.
-BETTER = SECOND**2 / 2
+# Share of a class below which rows are few that are less than half as clear as its median. Of a uniform law it is a
+# quarter, and more where rows get rarer away from the other class; of normal classes 4 and 5 σ apart 16 and 11 %
+# (python -m benchmarks.calibration label_gaps).
+BETWEEN = 0.2
+MEMBERS = 10  # rows of a class that is asked: of so few of a uniform law, a quarter seem so by chance (binomial)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
 # 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
 # more or less (python -m benchmarks.calibration labels).
@@ -197,12 +204,14 @@ def label_verdict(
     s: Floats,
     corrected: Callable[[Floats], Floats] | None = None,
     to_beat: Floats | None = None,
+    cells: Labels | None = None,
 ) -> LabelVerdict:
     """Judge labels by predictions of them, each (n, K).
 
     corrected: given T, the first prediction made by a model that knows T. to_beat: the log-likelihood of every label
     that noise has to beat, else that of the same predictions without noise. Where it is given, the predictions are
-    those of models that trust few labels and are sure of themselves, so that clear classes prove nothing.
+    those of models that trust few labels and are sure of themselves, so that clear classes prove nothing. cells: which
+    rows agree in the columns of few values (`trimlearn.robust.labels.copies.cells_of`).
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)
@@ -236,8 +245,8 @@ def label_verdict(
     gain = with_noise - without
     deviations = ONE_SIDED if to_beat is None else SECOND
     clear = to_beat is None and np.average(noise.doubt(final), weights=s) < CLEAR
-    better = clear and max(float(s @ gain), _gain(alone, predictions[:1], labels, s)) > BETTER
-    if noise.epsilon > 0 and (better or significant(gain, s, deviations)):
+    proven = clear and (float(s @ gain) > NOT_WORSE or _apart(plain.log_probabilities(predictions), s, cells))
+    if noise.epsilon > 0 and (proven or significant(gain, s, deviations)):
         if len(final) > 1:
             alone = estimate_noise(final[:1], labels, s, largest=False)
             misfit = _contradicted(alone, final[:1], labels, s) - _contradicted(noise, final, labels, s)
@@ -269,10 +278,25 @@ def _corrected(
     return noise, final
 
 
-def _gain(noise: LabelNoise, predictions: list[Floats], labels: Labels, s: Floats) -> float:
-    """By how much the log-likelihood is larger than without noise."""
-    plain = estimate_noise(predictions, labels, s, noisy=False)
-    return float(s @ (noise.log_likelihood(predictions, labels) - plain.log_likelihood(predictions, labels)))
+def _apart(log_p: Floats, s: Floats, cells: Labels | None) -> bool:
+    """Whether classes lie apart: in each of them few rows are less than half as clear as the median, and the columns of
+    few values do not say by themselves which class is the most likely one.
+
+    >>> classes, spread = np.arange(100) % 2, np.linspace(1, 3, 100)
+    >>> log_p = spread[:, None] * np.eye(2)[classes]
+    >>> _apart(log_p, np.ones(100), None), _apart(log_p, np.ones(100), classes)
+    (True, False)
+    """
+    likely, ranked = log_p.argmax(axis=1), np.sort(log_p, axis=1)
+    margin = ranked[:, -1] - ranked[:, -2]
+    if cells is not None and told_by(cells, likely) > HALF:
+        return False
+    between = []
+    for rows in (np.flatnonzero((likely == k) & (s > 0)) for k in range(log_p.shape[1])):
+        if len(rows) >= MEMBERS:
+            near = margin[rows] < weighted_quantile(margin[rows], s[rows], 0.5) / 2
+            between.append(np.average(near, weights=s[rows]))
+    return bool(len(between) > 1 and max(between) < BETWEEN)
 
 
 def _contradicted(noise: LabelNoise, predictions: list[Floats], labels: Labels, s: Floats) -> float:
