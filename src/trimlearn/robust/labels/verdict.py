@@ -4,8 +4,8 @@ A noise model fitted to the predictions says how many labels could be wrong. The
 
 - the model that allows for noise explains the labels significantly better than one that trusts them all, row by row, or
 - the classes are clear once the noise is taken away: few rows between them are left to be explained by chance; and
-  noise explains the labels better as a whole, by more than chance alone lets it, or the classes lie apart: there is a
-  gap between them, which was there before any noise was thought of.
+  noise explains the labels better as a whole, or the classes lie apart: there is a gap between them, which was there
+  before any noise was thought of.
 
 Where a gap is there because a column has few values, such as the treated and the others, it says nothing about classes.
 Else blurred classes explain what was seen as well as noise does, and every label is taken to be right; the share that
@@ -40,14 +40,13 @@ __all__ = ["LabelVerdict", "label_verdict", "significant"]
 # 28 %): see `python -m benchmarks.calibration labels`.
 CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
-# A log-likelihood that is less by this is not significantly worse (Wilks 1938), and one that is more by this is better,
-# significantly: the test has one side, because a share of wrong labels is not below 0 (Chernoff 1954).
-NOT_WORSE = ONE_SIDED**2 / 2
+NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
+BETTER = 1.0  # what one parameter more, the share of wrong labels, has to add to a log-likelihood (Akaike 1974)
 SECOND = 2.0  # the same where two are asked, and one of them is enough: each at 2.3 %
 # Share of a class below which rows are few that are less than half as clear as its median. Of a uniform law it is a
-# quarter, and more where rows get rarer away from the other class; of normal classes 4 and 5 σ apart 16 and 11 %
-# (python -m benchmarks.calibration label_gaps).
-BETWEEN = 0.2
+# quarter, and more where rows get rarer away from the other class; of normal classes 4 and 5 σ apart 16 and 11 %. For
+# what else was tried see `python -m benchmarks.calibration label_gaps`.
+BETWEEN = 0.22
 MEMBERS = 10  # rows of a class that is asked: of so few of a uniform law, a quarter seem so by chance (binomial)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
 # 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
@@ -245,7 +244,7 @@ def label_verdict(
     gain = with_noise - without
     deviations = ONE_SIDED if to_beat is None else SECOND
     clear = to_beat is None and np.average(noise.doubt(final), weights=s) < CLEAR
-    proven = clear and (float(s @ gain) > NOT_WORSE or _apart(plain.log_probabilities(predictions), s, cells))
+    proven = clear and (float(s @ gain) > BETTER or _apart(plain.log_probabilities(predictions), s, cells))
     if noise.epsilon > 0 and (proven or significant(gain, s, deviations)):
         if len(final) > 1:
             alone = estimate_noise(final[:1], labels, s, largest=False)
