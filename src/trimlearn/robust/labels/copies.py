@@ -7,7 +7,7 @@ replacement, or a table that was joined badly, would else accuse the labels that
 values, equal rows are different examples, and some of them bear different labels: each is an observation then.
 
 Rows that agree in columns of few values are a cell. Between two cells there is nothing, whatever the classes are: that
-predictions leave a gap there does not show that classes lie apart.
+predictions leave a gap there does not show that classes lie apart, nor that they are clear.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import index_like, namespace, to_numpy
+from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.distinct import GOLDEN, Hashes
+from trimlearn.robust.distinct import GOLDEN, Hashes, taken_rows
 from trimlearn.robust.labels.noise import Floats, Labels
 
 __all__ = ["apart", "are_observations", "cells_of", "kish_weights", "told_by"]
 
 MOST = 10_000  # rows as which they may count, a limit on time: of more, the cells that they share are known well
 
-# Of a column, the most values that count as few; and rows of a cell, on average, so that its most frequent class says
-# something. Half of these, or twice as many, change nothing in `python -m benchmarks.calibration label_gaps`.
+# Of a column, the most values that count as few (a choice: grades and sizes have no more); and rows of a cell, on
+# average, so that its most frequent class is seldom a matter of chance: 8 of 10 throws of a coin, one time in 18.
 VALUES, MEMBERS_OF_CELL = 10, 10
 TELLS = 0.1  # share of the variance of the labels that a column explains, from which it is asked: a correlation of 0.3
 LOOKED_AT, COLUMNS = 2_000, 1_000  # rows, and columns beyond which nobody is asked: limits on time, 0.2 seconds
@@ -85,7 +85,8 @@ def cells_of(V: Any, labels: Labels, s: Floats) -> Labels:
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), LOOKED_AT)).astype(np.int64)]
     if V.shape[1] > COLUMNS:
         return cells
-    A = V[rows].toarray() if is_sparse(V) else to_numpy(namespace(V).take(V, index_like(rows, V), axis=0))
+    A = taken_rows(V, rows)
+    A = A.toarray() if is_sparse(A) else to_numpy(A)
     Y = np.eye(int(labels.max()) + 1)[labels[rows]]
     Y -= Y.mean(axis=0)
     told = []
