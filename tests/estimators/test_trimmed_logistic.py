@@ -199,6 +199,39 @@ def test_labels_drawn_from_a_logistic_model_are_not_accused(n: int, slope: float
     assert accused <= 1
 
 
+@pytest.mark.parametrize(("n", "apart", "level"), [(60, 7.0, 0.1), (150, 6.0, 0.1), (200, 6.0, 0.3), (100, 9.0, 0.04)])
+def test_wrong_labels_between_classes_with_a_gap_are_found(n: int, apart: float, level: float) -> None:
+    found = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        classes = np.arange(n) % 2
+        wrong = rng.permutation(n) < level * n
+        X = rng.standard_normal((n, 2)) + apart * classes[:, None] * [1.0, 0.0]
+        model = TrimmedLogisticRegression(random_state=0).fit(X, classes ^ wrong)
+        found.append(np.mean(model.inlier_mask_ == ~wrong))
+    assert np.median(found) > 0.97
+
+
+@pytest.mark.parametrize("noise_columns", [0, 3])
+def test_a_gap_that_a_column_of_two_values_makes_accuses_nobody(noise_columns: int) -> None:
+    accused = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        treated, age = rng.integers(0, 2, 300), rng.standard_normal(300)
+        X = np.column_stack([treated, age, rng.integers(0, 2, (300, noise_columns))])
+        y = (rng.uniform(size=300) < 1 / (1 + np.exp(1.2 - 2.4 * treated - 0.3 * age))).astype(int)
+        with pytest.warns(UserWarning, match="overlapping classes would explain them as well"):
+            accused += TrimmedLogisticRegression(random_state=0).fit(X, y).contamination_ > 0
+    assert accused == 0
+
+
+def test_a_heavy_row_is_nobody_elses_business() -> None:
+    X, y = drawn(200, 4.0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Some inputs")
+        TrimmedLogisticRegression(random_state=0).fit(X, y, sample_weight=np.where(np.arange(200) == 0, 1e5, 1.0))
+
+
 @pytest.mark.parametrize("copies", [np.repeat(np.arange(60), 3), np.random.default_rng(0).integers(0, 120, 120)])
 def test_copies_prove_nothing(copies: np.ndarray) -> None:
     accused = 0

@@ -12,8 +12,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from trimlearn.torch import TorchLoss  # noqa: E402
-from trimlearn.torch.criterion import ShortRows  # noqa: E402
-from trimlearn.torch.tensors import Stateless  # noqa: E402
+from trimlearn.torch.tensors import ShortRows, Stateless  # noqa: E402
 
 GENERATOR = torch.Generator().manual_seed(0)
 V = torch.randn(300, 6, generator=GENERATOR, dtype=torch.float64)

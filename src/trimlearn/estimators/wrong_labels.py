@@ -82,6 +82,9 @@ def label_errors(y: Any, pred_probs: Any, *, classes: Any = None, sample_weight:
     Probabilities of a model that has seen the rows find nothing: it knows the wrong labels by heart. Take those of
     cross-validation (`sklearn.model_selection.cross_val_predict` with method="predict_proba").
 
+    Probabilities in two groups far apart are taken for two classes, and labels of the other group for wrong ones. Where
+    a column of few values makes the groups, and chance decides within them, ask an estimator that sees the columns.
+
     Parameters
     ----------
     y : array-like of shape (n,)

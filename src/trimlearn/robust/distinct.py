@@ -12,10 +12,10 @@ from array_api_compat import is_torch_array
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
 
-__all__ = ["Folds", "Hashes", "content_folds", "distinct_rows", "row_hashes"]
+__all__ = ["Folds", "Hashes", "content_folds", "distinct_rows", "row_hashes", "taken_rows"]
 
 CHUNK = 512  # rows hashed at a time: 512 × 1,000 numbers are 4 MB, and what stays in a cache takes a third of the time
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: Knuth's multiplicative hashing (1973, 6.4)
@@ -47,6 +47,11 @@ def distinct_rows(A: np.ndarray, s: np.ndarray | None = None) -> tuple[np.ndarra
     where = np.full(len(A), -1)
     where[present[order]] = place
     return present[order][new], np.bincount(place, None if s is None else s[present[order]]).astype(np.float64), where
+
+
+def taken_rows(V: Any, rows: NDArray[np.int64]) -> Any:
+    """Some rows of V, dense, on a device or not, or CSR, as V is."""
+    return V[rows] if is_sparse(V) else namespace(V).take(V, index_like(rows, V), axis=0)
 
 
 def content_folds(

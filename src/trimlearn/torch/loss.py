@@ -23,8 +23,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.losses.base import Loss
 from trimlearn.losses.storage import Rows
-from trimlearn.torch.criterion import ShortRows
-from trimlearn.torch.tensors import Parameters, Stateless, Tensors, lengthen
+from trimlearn.torch.tensors import Parameters, ShortRows, Stateless, Tensors, lengthen
 
 TRIED = 4  # examples: two calls, on four and on two, tell what grows with them
 NEAR = 0.1  # of 1 + |x|: enough to tell losses apart, and little enough to stay where fn is defined

@@ -22,16 +22,9 @@ from trimlearn.torch.criterion import Criterion, try_examples
 from trimlearn.torch.data import Batch, NumberedExamples, examples_of
 from trimlearn.torch.doubts import doubt_of_flagged
 from trimlearn.torch.epochs import Epochs, Objective, seeded
+from trimlearn.torch.labels import judge_halves, log_probabilities, soft_labels
 from trimlearn.torch.recipe import LearnerRecipe, training
-from trimlearn.torch.result import (
-    LabelMeasure,
-    LossMeasure,
-    Measure,
-    TrimResult,
-    judge_halves,
-    log_probabilities,
-    soft_labels,
-)
+from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, dtype_of, module_device
 from trimlearn.torch.stages import FOLDS, EpochPlan, EpochRecord, Halves, Stage, TrainingRun, still_falling
 from trimlearn.torch.targets import Labels

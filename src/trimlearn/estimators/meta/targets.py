@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.robust.labels.boosted import BoostedOpinion
-from trimlearn.robust.labels.noise import Floats, LabelNoise, two_columns
+from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
 
@@ -120,13 +120,15 @@ class LabelTarget(TargetKind):
     """Classification: P = log-probabilities of the ``classes``, t the labels' numbers, f = −log p of the label.
 
     The judgement adds what ``flexible`` models predict for the training rows (robust/labels/verdict.py), and where many
-    labels are in doubt, what boosting does. A label that no row was fitted with is number −1.
+    labels are in doubt, what boosting does; ``cells`` are rows that agree in the columns of few values. A label that no
+    row was fitted with is number −1.
     """
 
     loss: Loss | None
     classes: np.ndarray
     flexible: list[Floats] = field(default_factory=list)
     boosted: BoostedOpinion | None = None
+    cells: Labels | None = None
 
     def predict(self, model: Any, X: Any) -> np.ndarray:
         z = self._log_odds(model, X)
@@ -155,9 +157,9 @@ class LabelTarget(TargetKind):
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         predictions, labels = [np.maximum(P, BELIEVED), *self.flexible], np.maximum(t, 0)
-        verdict = label_verdict(predictions, labels, s)
+        verdict = label_verdict(predictions, labels, s, cells=self.cells)
         if self.boosted is not None and (more := self.boosted.asked_about(verdict)):
-            again = label_verdict([*predictions, *more], labels, s)
+            again = label_verdict([*predictions, *more], labels, s, cells=self.cells)
             verdict = again if again.may_replace(verdict) else verdict
         noise, share = verdict.noise, h / float(s.sum())
         cut = verdict.cut(share if share < 1 else None)

@@ -31,6 +31,7 @@ from trimlearn.inference.table import Findings
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
+from trimlearn.robust.labels.copies import cells_of
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
@@ -346,6 +347,7 @@ class TrimmedEstimator(MetaEstimatorMixin, Trimmed):  # type: ignore[misc]
                 target,
                 flexible=flexible_predictions(X, rows.t, rows.s, seed, hashes=hashes),
                 boosted=BoostedOpinion(X, rows.t, rows.s, seed, hashes),
+                cells=cells_of(X, rows.t, rows.s),
             )
         return Alternation(
             estimator=self.estimator,

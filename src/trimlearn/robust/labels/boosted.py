@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import threadpool_limits
 
-from trimlearn._utils.arrays import index_like, namespace, to_numpy
+from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.distinct import Hashes, content_folds, row_hashes
+from trimlearn.robust.distinct import Hashes, content_folds, row_hashes, taken_rows
 from trimlearn.robust.labels.flexible import LEAST, ROWS
 from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import MATERIAL, ONE_SIDED, LabelVerdict, significant
@@ -144,9 +144,8 @@ class BoostedOpinion:
         return int(self.labels.max()) + 1 if self.classes is None else self.classes
 
     def _taken(self, rows: Rows) -> Floats:
-        if is_sparse(self.V):
-            return np.asarray(self.V[rows].toarray(), dtype=np.float64)
-        return np.asarray(to_numpy(namespace(self.V).take(self.V, index_like(rows, self.V), axis=0)), dtype=np.float64)
+        V = taken_rows(self.V, rows)
+        return np.asarray(V.toarray() if is_sparse(V) else to_numpy(V), dtype=np.float64)
 
 
 def _by_weight(rows: Rows, s: Floats) -> Rows:

@@ -27,11 +27,11 @@ import numpy as np
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.threads import jobs
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes
+from trimlearn.robust.distinct import Folds, Hashes, content_folds, row_hashes, taken_rows
 from trimlearn.robust.labels.boosted import BoostedOpinion
-from trimlearn.robust.labels.copies import apart, are_observations, evidence
+from trimlearn.robust.labels.copies import apart, are_observations, cells_of, kish_weights
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, rows_of
+from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, other_rows_loss
 from trimlearn.robust.labels.noise import Floats, Labels, estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.method import Method
@@ -81,18 +81,12 @@ def judge_labels(
     weights = np.ones(loss.n) if s is None else np.asarray(to_numpy(s), dtype=np.float64)
     labels = to_numpy(loss.t).astype(np.int64)
     judges = Judges(loss, labels, weights, C, method, seed, tol)
-    hashes = row_hashes(judges.V)
-    if s is None or not are_observations(hashes, labels, weights):
-        return _judged(judges, hashes, trusted, balanced, n_jobs)
-    copies = np.repeat(np.arange(loss.n), weights.astype(np.int64))
-    written_out = rows_of(loss, copies, labels[copies])
-    judges = Judges(written_out, labels[copies], np.ones(len(copies)), C, method, seed, tol)
-    judged = _judged(judges, apart(hashes, copies), trusted, balanced, n_jobs)
-    return replace(judged, verdict=judged.verdict.gathered(copies, labels, weights))
-
-
-def _judged(judges: Judges, hashes: Hashes, trusted: float | None, balanced: bool, n_jobs: Any) -> JudgedLabels:
-    """The verdict on the labels of rows with these hashes, all of which are observations but for their weights."""
+    hashes, copies = row_hashes(judges.V), None
+    if s is not None and are_observations(hashes, labels, weights):
+        copies = np.repeat(np.arange(loss.n), weights.astype(np.int64))
+        written_out = other_rows_loss(loss, taken_rows(loss.linear.storage.V, copies), labels[copies])
+        judges = Judges(written_out, labels[copies], np.ones(len(copies)), C, method, seed, tol)
+        hashes = apart(hashes, copies)
     fold = _folds(hashes, judges.labels, judges.s, FOLDS if judges.small else FOLDS_OF_MANY)
     crossfit = _CrossFit(judges, hashes, fold, n_jobs)
     if trusted is None:
@@ -107,7 +101,7 @@ def _judged(judges: Judges, hashes: Hashes, trusted: float | None, balanced: boo
         to_beat = judged.verdict.log_likelihood if to_beat is None else to_beat
         again = crossfit.judged_from(start, to_beat)
         judged = judged if again.verdict.clean else again
-    return judged
+    return judged if copies is None else replace(judged, verdict=judged.verdict.gathered(copies, labels, weights))
 
 
 def _folds(hashes: Hashes, labels: Labels, s: Floats, k: int) -> Folds:
@@ -141,7 +135,7 @@ class _CrossFit:
         V, labels, s, seed, K = judges.V, judges.labels, judges.s, judges.seed, judges.K
         self.flexible = flexible_predictions(V, labels, s, seed, n_jobs, hashes, K) if self.folds > 1 else []
         self.boosted = BoostedOpinion(V, labels, s, seed, hashes, K)
-        self.evidence = evidence(s)
+        self.evidence, self.cells = kish_weights(s), cells_of(V, labels, s)
 
     def starts(self) -> list[Start]:
         """What models may trust, in the order in which to try it. Every label comes first; but half of the rows, or of
@@ -197,7 +191,8 @@ class _CrossFit:
             models[:] = jobs(partial(judges.corrected, T), zip(self.others, models, strict=True), self.n_jobs)
             return self.predict(models)
 
-        verdict = label_verdict([self.predict(models), *flexible], judges.labels, self.evidence, corrected, to_beat)
+        opinions = [self.predict(models), *flexible]
+        verdict = label_verdict(opinions, judges.labels, self.evidence, corrected, to_beat, self.cells)
         return JudgedLabels(verdict, sum(models) / len(models))
 
     def predict(self, models: list[Array], rows: Rows | None = None) -> Floats:

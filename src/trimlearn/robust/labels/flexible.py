@@ -7,6 +7,7 @@ predict out of sample at no extra cost: a forest by the trees that did not draw 
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from sklearn.utils.extmath import randomized_svd
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.threads import jobs
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.distinct import Hashes, row_hashes
+from trimlearn.robust.distinct import Hashes, row_hashes, taken_rows
 from trimlearn.robust.labels.column_bounds import ColumnBounds, column_bounds
-from trimlearn.robust.labels.forest_on_device import forest_probabilities, leading_directions
 from trimlearn.robust.labels.noise import Floats, Labels
+from trimlearn.robust.labels.on_device import forest_probabilities, leading_directions
 
 __all__ = ["flexible_predictions", "neighbour_votes"]
 
@@ -83,7 +84,9 @@ def _forest(F: Array, seen: Labels, labels: Labels, s: Floats, K: int, seed: int
     here = not is_torch_array(F)
     forest = RandomForestClassifier(trees, oob_score=here, max_samples=draws, random_state=seed, n_jobs=n_jobs)
     weight = None if np.all(s[seen] == 1) else s[seen]
-    forest.fit(to_numpy(F[index_like(seen, F)]), labels[seen], sample_weight=weight)
+    with warnings.catch_warnings():  # a row that every tree has drawn, being heavy, gets the shares of the classes
+        warnings.filterwarnings("ignore", "Some inputs do not have OOB scores", UserWarning)
+        forest.fit(to_numpy(F[index_like(seen, F)]), labels[seen], sample_weight=weight)
     P = np.zeros((len(F), K))
     if not here:
         P[:, forest.classes_] = to_numpy(forest_probabilities(forest, F, seen))
@@ -131,23 +134,17 @@ def neighbour_votes(F: Array, seen: Labels, votes: Floats, k: int) -> Floats:
         among = np.flatnonzero(own >= 0)
         D[index_like(among, F), index_like(own[among], F)] = np.inf
         least = xp.min(xp.reshape(D, (D.shape[0], size, -1)), axis=1)
-        near = D <= _kth(least, k)
+        kth = np.partition(least, k - 1, axis=1) if is_numpy_array(least) else xp.sort(least, axis=1)
+        near = D <= kth[:, k - 1 : k]
         found.append(xp.astype(near, F.dtype) @ votes)
     return np.asarray(to_numpy(xp.concat(found)), dtype=np.float64)
-
-
-def _kth(a: Array, k: int) -> Array:
-    """The k-th smallest number of every row, as a column."""
-    if is_numpy_array(a):
-        return np.partition(a, k - 1, axis=1)[:, k - 1 : k]
-    return namespace(a).sort(a, axis=1)[:, k - 1 : k]
 
 
 def _features(V: Any, seen: Labels, seed: int) -> Array:
     """V in units of the spread of its columns, clipped to their bounds; its leading directions where it has many."""
     few = V.shape[1] <= FEATURES
     V = V.toarray() if few and is_sparse(V) else V
-    sample = V[seen] if is_sparse(V) else namespace(V).take(V, index_like(seen, V), axis=0)
+    sample = taken_rows(V, seen)
     bounds = column_bounds(sample, slice(None))
     if few:
         return bounds.standardise(V)

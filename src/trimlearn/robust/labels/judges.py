@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, index_like, namespace, to_numpy
-from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, index_like, to_numpy
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
+from trimlearn.robust.distinct import taken_rows
 from trimlearn.robust.labels.noise import Floats, Labels, two_columns
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.method import FEW as FEW_PARAMETERS
@@ -27,7 +27,7 @@ from trimlearn.smart.method import SMALL, Method, small
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["SAMPLE", "Judges", "Rows", "Start", "is_large", "rows_of"]
+__all__ = ["SAMPLE", "Judges", "Rows", "Start", "is_large", "other_rows_loss"]
 
 Start = tuple[float, bool]  # the share of its rows that a model trusts, and whether that is the share of every class
 Rows = NDArray[np.int64]
@@ -81,7 +81,7 @@ class Judges:
         tol: float,
     ) -> None:
         there = copy_on_device(loss.linear.storage.V)
-        self.loss = loss if there is None else _of(loss, there, labels)
+        self.loss = loss if there is None else other_rows_loss(loss, there, labels)
         self.labels, self.s, self.C, self.method, self.seed = labels, s, C, method, seed
         self.V, self.K = self.loss.linear.storage.V, loss.linear.K or 2
         self.small = loss.n * prod(loss.x_shape) <= SMALL
@@ -95,7 +95,7 @@ class Judges:
         h = share * float(self.s[rows].sum())
         r1 = GroupCappedSimplex(self.labels[rows], h) if balanced else CappedSimplex(h)
         most = self._passes.start if share < 1 or self.small else self._passes.start / 2
-        problem = self._problem(_of(self.loss, self._taken(rows), self.labels[rows]), r1, rows)
+        problem = self._problem(other_rows_loss(self.loss, self._taken(rows), self.labels[rows]), r1, rows)
         passes = most if x0 is None else self._passes.further
         return to_numpy(self._solve(problem, self._chosen(problem), x0=x0, max_passes=passes).x)
 
@@ -120,9 +120,7 @@ class Judges:
         return np.sort(by_class[np.union1d(first, evenly)])
 
     def _taken(self, rows: Rows) -> Any:
-        if len(rows) == self.loss.n:
-            return self.V
-        return self.V[rows] if is_sparse(self.V) else namespace(self.V).take(self.V, index_like(rows, self.V), axis=0)
+        return self.V if len(rows) == self.loss.n else taken_rows(self.V, rows)
 
     def _problem(self, loss: PredictionLoss, r1: WeightSet, rows: Rows) -> Problem:
         s = self.s[rows]
@@ -138,13 +136,7 @@ class Judges:
         return alternating(inner="lbfgs") if prod(problem.loss.x_shape) > FEW_PARAMETERS else None
 
 
-def rows_of(loss: Softmax | Logistic, rows: Rows, labels: Labels) -> Softmax | Logistic:
-    """The losses of some of the rows, or of copies of them."""
-    V = loss.linear.storage.V
-    return _of(loss, V[rows] if is_sparse(V) else namespace(V).take(V, index_like(rows, V), axis=0), labels)
-
-
-def _of(loss: Softmax | Logistic, V: Any, labels: Labels) -> Softmax | Logistic:
+def other_rows_loss(loss: Softmax | Logistic, V: Any, labels: Labels) -> Softmax | Logistic:
     """The losses of other rows."""
     linear = loss.linear
     if linear.K is None:

@@ -40,6 +40,7 @@ __all__ = [
     "Labels",
     "NoiseLevel",
     "Predictions",
+    "anchor_noise",
     "estimate_noise",
     "noise_levels",
     "two_columns",
@@ -57,6 +58,11 @@ LEVELS = (0.0, 0.01, 0.02, 0.04, 0.07, 0.1, 0.14, 0.18, 0.22, 0.26, 0.3, 0.34, 0
 HALVINGS = 3  # of an interval of four points: half a point is left
 HOPELESS = 20.0  # a likelihood that is e²⁰ times less than the best is not made up for at a higher level
 SURE = 20_000  # rows that are enough: a share of 20 % has a standard error of 0.3 points, and all that agree are one
+# Of the examples that a model takes for a class, the share that is surest. On 8,000 digits of which 40 % are shifted by
+# one, 0.5, 0.2 and 0.05 give 43, 44 and 44 % of wrong labels, and 0.1, 0.1 and 0 % on the same digits as they are.
+SUREST = 0.2
+ANCHORS = 20  # anchors of a class: a share of 20 % then has a standard error of 9 points
+MOST_WRONG = 0.5  # of a class: with more, what is called its label would be another one's
 
 
 @dataclass(frozen=True)
@@ -269,6 +275,38 @@ def _climb(em: NoiseFit, clean: NoiseState, shape: NoiseState) -> tuple[float, N
         else:
             high = middle
     return most, states[low]
+
+
+def anchor_noise(log_p: Floats, labels: Labels, s: Floats) -> Floats:
+    """A first T, from log-probabilities (n, K) out of sample: T[k, j] is the share of labels j among the anchors of
+    class k, the examples that a model is surest of; s: the weights of the rows.
+
+    A model that was fitted to wrong labels predicts them, with the right odds: blurred classes and wrong labels explain
+    its predictions equally well. What tells them apart are its anchors. If labels are right, theirs are; if a share of
+    all labels is wrong, so is a share of theirs, however clear the example (Patrini et al. 2017; Northcutt et al. 2021
+    count labels as well). Their labels are counted, because what a model says about its own errors is too good.
+
+    >>> rng = np.random.default_rng(0)
+    >>> classes = np.repeat([0, 1, 2], 200)
+    >>> labels = np.where(np.arange(600) % 5 == 0, (classes + 1) % 3, classes)
+    >>> z = rng.uniform(1, 3, 600)[:, None] * np.eye(3)[classes]
+    >>> float((1 - np.diag(anchor_noise(z, labels, np.ones(600)))).mean().round(1))
+    0.2
+    """
+    K = log_p.shape[1]
+    T, taken = np.eye(K), log_p.argmax(axis=1)
+    for k in range(K):
+        own = np.flatnonzero((taken == k) & (s > 0))
+        surest = own[np.argsort(-log_p[own, k], kind="stable")][: max(ANCHORS, int(SUREST * len(own)))]
+        if len(surest) < ANCHORS:
+            continue
+        counts = np.bincount(labels[surest], s[surest], K)
+        T[k] = counts / counts.sum()
+        wrong = 1 - T[k, k]
+        if wrong > MOST_WRONG:
+            T[k] *= MOST_WRONG / wrong
+            T[k, k] = 1 - MOST_WRONG
+    return T
 
 
 def _model(em: NoiseFit, state: NoiseState) -> LabelNoise:

@@ -2,15 +2,18 @@
 
 A noise model fitted to the predictions says how many labels could be wrong. They are taken to be wrong where
 
-- the model that allows for noise explains the labels significantly better than one that trusts them all, or
-- it explains them better by more than chance alone lets it, and the classes are clear once the noise is taken away: few
-  rows between them are left to be explained by chance.
+- the model that allows for noise explains the labels significantly better than one that trusts them all, row by row, or
+- the classes are clear once the noise is taken away: few rows between them are left to be explained by chance; and
+  noise explains the labels better as a whole, or the classes lie apart: there is a gap between them, which was there
+  before any noise was thought of.
 
-Else blurred classes explain what was seen as well as noise does, and every label is taken to be right; the share that
-may be wrong all the same is kept, to be told. The first prediction may be made again by models that allow for the noise
-found (`corrected`): they never learn the labels of the rows they predict, T being all that they are told. Where the
-predictions are clear of no row, they may have learnt the noise themselves: then the labels of their clearest rows say
-what T to try (`trimlearn.robust.labels.anchors`).
+Where a column of few values says which class is the likely one, such as the treated and the others, classes look clear
+and apart whatever chance makes of them: then only the first counts. Else blurred classes explain what was seen as well
+as noise does, and every label is taken to be right; the share that may be wrong all the same is kept, to be told.
+
+The first prediction may be made again by models that allow for the noise found (`corrected`): they never learn the
+labels of the rows they predict, T being all that they are told. Where the predictions are clear of no row, they may
+have learnt the noise themselves: then the labels of their clearest rows say what T to try (`anchor_noise`).
 
 Of the labels taken to be wrong those are named that are more likely wrong than right, and of these no more than a list
 of which a tenth at most, or one in a hundred of all labels, is expected to be right.
@@ -26,25 +29,28 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trimlearn.robust.labels.anchors import anchor_noise
-from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, estimate_noise
+from trimlearn.robust.labels.copies import told_by
+from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, anchor_noise, estimate_noise
 from trimlearn.robust.order import weighted_quantile
 
 __all__ = ["LabelVerdict", "label_verdict", "significant"]
 
 # Share of rows in doubt below which classes are clear: the best of 0.1 … 0.15 on the tables of `python -m benchmarks
-# trust`. It trades right labels called wrong (0.6 % with 0.05, 1.3 % with 0.2) for wrong ones that are believed (46 %,
-# 28 %): see `python -m benchmarks.calibration labels`.
+# trust`. It trades right labels called wrong (0.6 % with 0.05, 1.1 % with 0.2) for wrong ones that are believed (47 %,
+# 32 %): see `python -m benchmarks.calibration labels`.
 CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
+BETTER = ONE_SIDED**2 / 2  # and more by this is better: a share of wrong labels is not below 0 (Chernoff 1954)
 SECOND = 2.0  # the same where two are asked, and one of them is enough: each at 2.3 %
-# A log-likelihood that is more by this is better than chance makes it. The test has one side, because a share of wrong
-# labels is not below 0 (Chernoff 1954), and is asked of the first prediction and of all together.
-BETTER = SECOND**2 / 2
+# Share of a class below which rows are few that are less than half as clear as its median. Of a uniform law it is a
+# quarter, and more where rows get rarer away from the other class; of normal classes 4 and 5 σ apart 16 and 11 %. For
+# what else was tried see `python -m benchmarks.calibration label_gaps`.
+BETWEEN = 0.22
+MEMBERS = 10  # rows of a class that is asked: of so few of a uniform law, a quarter seem so by chance (binomial)
 # Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
-# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by 0.1 points
-# more or less (python -m benchmarks.calibration labels).
+# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by as much
+# (python -m benchmarks.calibration labels).
 FEW = 0.03
 # Times that the first prediction is made again, a limit on time, unless the level changes by less than a point, which
 # is half a standard error of a share of 20 % in 400 rows.
@@ -55,8 +61,8 @@ HALF = 0.5  # by definition: where more labels look wrong, the model agrees with
 # Menon, Nock and Qu 2017, section 4.1, who take it in place of the maximum, which is a matter of chance).
 CLEAREST = 0.97
 # Right labels that may be expected among those named: a tenth of these, the default of `flag`; or of all rows one in a
-# hundred, which only matters where few are named. With 0.05 and 0.2 of those named 0.6 and 1.3 % of the right labels
-# are named, and 40 and 33 % of the wrong ones are not (python -m benchmarks.calibration labels).
+# hundred, which only matters where few are named. With 0.05 and 0.2 of those named 0.5 and 1.2 % of the right labels
+# are named, and 42 and 35 % of the wrong ones are not (python -m benchmarks.calibration labels).
 INNOCENT, MISTAKEN = 0.1, 0.01
 # Share of the labels that a simple model calls wrong, and a flexible one does not, which the latter may still fail to
 # explain without any being wrong (a choice): a rule of two among 45 columns leaves boosting with a fifth.
@@ -197,12 +203,14 @@ def label_verdict(
     s: Floats,
     corrected: Callable[[Floats], Floats] | None = None,
     to_beat: Floats | None = None,
+    cells: Labels | None = None,
 ) -> LabelVerdict:
     """Judge labels by predictions of them, each (n, K).
 
     corrected: given T, the first prediction made by a model that knows T. to_beat: the log-likelihood of every label
     that noise has to beat, else that of the same predictions without noise. Where it is given, the predictions are
-    those of models that trust few labels and are sure of themselves, so that clear classes prove nothing.
+    those of models that trust few labels and are sure of themselves, so that clear classes prove nothing. cells: which
+    rows agree in the columns of few values (`trimlearn.robust.labels.copies.cells_of`).
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)
@@ -235,9 +243,11 @@ def label_verdict(
     without = plain.log_likelihood(predictions, labels) if to_beat is None else to_beat
     gain = with_noise - without
     deviations = ONE_SIDED if to_beat is None else SECOND
-    clear = to_beat is None and np.average(noise.doubt(final), weights=s) < CLEAR
-    better = clear and max(float(s @ gain), _gain(alone, predictions[:1], labels, s)) > BETTER
-    if noise.epsilon > 0 and (better or significant(gain, s, deviations)):
+    log_p = plain.log_probabilities(predictions)
+    told = to_beat is not None or (cells is not None and told_by(cells, log_p.argmax(axis=1)) > HALF)
+    clear = not told and np.average(noise.doubt(final), weights=s) < CLEAR
+    proven = clear and (float(s @ gain) > BETTER or _apart(log_p, s))
+    if noise.epsilon > 0 and (proven or significant(gain, s, deviations)):
         if len(final) > 1:
             alone = estimate_noise(final[:1], labels, s, largest=False)
             misfit = _contradicted(alone, final[:1], labels, s) - _contradicted(noise, final, labels, s)
@@ -269,10 +279,23 @@ def _corrected(
     return noise, final
 
 
-def _gain(noise: LabelNoise, predictions: list[Floats], labels: Labels, s: Floats) -> float:
-    """By how much the log-likelihood is larger than without noise."""
-    plain = estimate_noise(predictions, labels, s, noisy=False)
-    return float(s @ (noise.log_likelihood(predictions, labels) - plain.log_likelihood(predictions, labels)))
+def _apart(log_p: Floats, s: Floats) -> bool:
+    """Whether classes lie apart: in each of them few rows are less than half as clear as the median.
+
+    >>> classes, spread = np.arange(100) % 2, np.linspace(0, 3, 100)
+    >>> _apart((1 + spread)[:, None] * np.eye(2)[classes], np.ones(100))
+    True
+    >>> _apart(spread[:, None] * np.eye(2)[classes], np.ones(100))
+    False
+    """
+    likely, ranked = log_p.argmax(axis=1), np.sort(log_p, axis=1)
+    margin = ranked[:, -1] - ranked[:, -2]
+    between = []
+    for rows in (np.flatnonzero((likely == k) & (s > 0)) for k in range(log_p.shape[1])):
+        if len(rows) >= MEMBERS:
+            near = margin[rows] < weighted_quantile(margin[rows], s[rows], 0.5) / 2
+            between.append(np.average(near, weights=s[rows]))
+    return bool(len(between) > 1 and max(between) < BETWEEN)
 
 
 def _contradicted(noise: LabelNoise, predictions: list[Floats], labels: Labels, s: Floats) -> float:

@@ -1,0 +1,23 @@
+"""The table that the constants which prove labels wrong were looked at in."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.calibration import stored
+from benchmarks.calibration.label_gaps import REPETITIONS, TRIED, accused, drawn
+
+
+@pytest.mark.parametrize("constant", TRIED)
+def test_the_value_of_a_constant_is_among_those_tried(constant: str) -> None:
+    module, values = TRIED[constant]
+    assert getattr(module, constant) in values
+    assert {row["value"] for row in stored("label_gaps")["summary"] if row["constant"] == constant} == set(values)
+
+
+def test_a_world_is_found_again() -> None:
+    module, _ = TRIED["BETWEEN"]
+    key = {"constant": "BETWEEN", "value": module.BETWEEN, "world": "slope 2.5"}
+    (row,) = (row for row in stored("label_gaps")["rows"] if key.items() <= row.items())
+    again = [accused(*drawn("slope 2.5", seed)).any() for seed in range(REPETITIONS)]
+    assert sum(again) / REPETITIONS == pytest.approx(row["accused"], abs=1e-4)
