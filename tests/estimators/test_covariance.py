@@ -437,3 +437,11 @@ def test_a_row_off_equal_ones_overflows_in_silence() -> None:
     with pytest.warns(UserWarning, match="vary in 0 of 3 directions"):
         model = TrimmedCovariance(random_state=0).fit(X)
     assert np.flatnonzero(~model.inlier_mask_).tolist() == [0]
+
+
+def test_a_fifth_of_very_many_rows_is_found() -> None:
+    """Chance has more choices of so many rows than doubles can count."""
+    X = np.random.default_rng(0).normal(size=(4000, 3))
+    X[:800, 0] += 7.0
+    model = TrimmedCovariance(random_state=0).fit(X)
+    assert not model.inlier_mask_[:800].any() and model.inlier_mask_[800:].mean() > 0.99
