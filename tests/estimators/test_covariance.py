@@ -424,6 +424,9 @@ def test_one_of_three_equal_groups_is_told_and_scattered_errors_are_not() -> Non
     three = X + 10.0 * np.eye(4)[np.arange(150) % 3]
     with pytest.warns(UserWarning, match="look like a group of their own"):
         TrimmedCovariance(random_state=0).fit(three)
+    many = np.random.default_rng(0).normal(size=(600, 4)) + 10.0 * np.eye(4)[np.arange(600) % 3]
+    with pytest.warns(UserWarning, match="look like a group of their own"):
+        TrimmedCovariance(random_state=0).fit(many)
     X[:37] *= 10.0  # a quarter of the rows
     with warnings.catch_warnings():
         warnings.simplefilter("error")
