@@ -433,7 +433,6 @@ def test_one_of_three_equal_groups_is_told_and_scattered_errors_are_not() -> Non
         assert (~TrimmedCovariance(random_state=0).fit(X).inlier_mask_[:37]).mean() > 0.9
 
 
-
 def test_a_row_off_equal_ones_overflows_in_silence() -> None:
     X = np.ones((50, 3))
     X[0] = 2.0

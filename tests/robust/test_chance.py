@@ -53,6 +53,7 @@ def test_a_group_among_many_rows_is_beyond_chance(share: float) -> None:
     assert beyond_chance(A, np.ones(5000), np.sum(A**2, axis=1), off).sum() == off.sum()
     assert log_groups_expected(A, np.ones(5000), np.arange(5000) % 5 == 0) > log(LEVEL)
 
+
 def test_the_farthest_of_clean_rows_are_there_by_chance_and_a_group_is_not() -> None:
     rng, torn = np.random.default_rng(1), 0
     for _ in range(50):

@@ -94,9 +94,7 @@ def _readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model
     return readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0]
 
 
-def _not_by_chance(
-    criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float
-) -> JudgedScatter[Model]:
+def _not_by_chance(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
     """The same where it was not chance that set rows apart: a fit to few rows, chosen for being near, has others far
     from it in any case.
 
