@@ -424,11 +424,13 @@ def test_one_of_three_equal_groups_is_told_and_scattered_errors_are_not() -> Non
     three = X + 10.0 * np.eye(4)[np.arange(150) % 3]
     with pytest.warns(UserWarning, match="look like a group of their own"):
         TrimmedCovariance(random_state=0).fit(three)
+    many = np.random.default_rng(0).normal(size=(600, 4)) + 10.0 * np.eye(4)[np.arange(600) % 3]
+    with pytest.warns(UserWarning, match="look like a group of their own"):
+        TrimmedCovariance(random_state=0).fit(many)
     X[:37] *= 10.0  # a quarter of the rows
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert (~TrimmedCovariance(random_state=0).fit(X).inlier_mask_[:37]).mean() > 0.9
-
 
 
 def test_a_row_off_equal_ones_overflows_in_silence() -> None:
@@ -437,3 +439,11 @@ def test_a_row_off_equal_ones_overflows_in_silence() -> None:
     with pytest.warns(UserWarning, match="vary in 0 of 3 directions"):
         model = TrimmedCovariance(random_state=0).fit(X)
     assert np.flatnonzero(~model.inlier_mask_).tolist() == [0]
+
+
+def test_a_fifth_of_very_many_rows_is_found() -> None:
+    """Chance has more choices of so many rows than doubles can count."""
+    X = np.random.default_rng(0).normal(size=(4000, 3))
+    X[:800, 0] += 7.0
+    model = TrimmedCovariance(random_state=0).fit(X)
+    assert model.inlier_mask_[:800].mean() < 0.01 and model.inlier_mask_[800:].mean() > 0.99

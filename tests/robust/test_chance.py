@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from math import log
+from math import exp, log
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from scipy.stats import f as f_law
 from scipy.stats import kstest
 
-from trimlearn.robust.scatter.chance import LEVEL, beyond_chance, groups_expected, wilks
+from trimlearn.robust.scatter import chance
+from trimlearn.robust.scatter.chance import LEAST, LEVEL, beyond_chance, log_groups_expected, log_wilks
 from trimlearn.robust.scatter.judge import left_out, unseen_freedom
 from trimlearn.robust.scatter.mcd import mcd
 
@@ -21,14 +23,35 @@ def test_wilks_law_is_that_of_simulated_determinants(p: int, q: int) -> None:
     for _ in range(400):
         error, other = rng.standard_normal((m, p)), rng.standard_normal((q, p))
         B = error.T @ error
-        found.append(wilks(np.linalg.slogdet(B)[1] - np.linalg.slogdet(B + other.T @ other)[1], p, q, m))
+        found.append(exp(log_wilks(np.linalg.slogdet(B)[1] - np.linalg.slogdet(B + other.T @ other)[1], p, q, m)))
     assert kstest(found, "uniform").pvalue > 0.01
 
 
 def test_one_feature_and_one_row_is_the_f_test() -> None:
-    assert wilks(log(0.4), 1, 1, 9) == pytest.approx(f_law.sf((1 / 0.4 - 1) * 9, 1, 9))
-    assert wilks(-np.inf, 3, 2, 9) == pytest.approx(0.0, abs=1e-100)
-    assert wilks(0.0, 3, 2, 9) == 1.0
+    assert log_wilks(log(0.4), 1, 1, 9) == pytest.approx(f_law.logsf((1 / 0.4 - 1) * 9, 1, 9))
+    assert log_wilks(-np.inf, 3, 2, 9) == -np.inf
+    assert log_wilks(0.0, 3, 2, 9) == 0.0
+
+
+@pytest.mark.parametrize(("p", "q", "m"), [(1, 1, 3000.0), (3, 400, 1600.0), (10, 600, 1400.0)])
+def test_the_bound_for_probabilities_out_of_range_is_near_those_in_range(p: int, q: int, m: float) -> None:
+    ratios = -np.geomspace(1e-2, 1e2, 1000)
+    exact = np.array([log_wilks(ratio, p, q, m) for ratio in ratios])
+    near = (exact > log(LEAST)) & (exact < -400.0)
+    assert near.any() and np.all(np.diff(exact) < 1e-6)
+    with patch.object(chance, "LEAST", 1.0):
+        bounds = np.array([log_wilks(ratio, p, q, m) for ratio in ratios[near]])
+    assert np.all(bounds >= exact[near] - 1e-6)
+    np.testing.assert_allclose(bounds, exact[near], atol=0.5)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.4])
+def test_a_group_among_many_rows_is_beyond_chance(share: float) -> None:
+    A = np.random.default_rng(3).standard_normal((5000, 3))
+    off = np.arange(5000) < 5000 * share
+    A[off] += 5.0
+    assert beyond_chance(A, np.ones(5000), np.sum(A**2, axis=1), off).sum() == off.sum()
+    assert log_groups_expected(A, np.ones(5000), np.arange(5000) % 5 == 0) > log(LEVEL)
 
 
 def test_the_farthest_of_clean_rows_are_there_by_chance_and_a_group_is_not() -> None:
@@ -38,7 +61,7 @@ def test_the_farthest_of_clean_rows_are_there_by_chance_and_a_group_is_not() -> 
         d2 = np.sum(A**2, axis=1)
         torn += int(beyond_chance(A, np.ones(20), d2, d2 > np.quantile(d2, 0.7)).sum() > 1)
         off = np.arange(20) < 4
-        assert groups_expected(A + 12.0 * off[:, None], np.ones(20), off) < LEVEL
+        assert log_groups_expected(A + 12.0 * off[:, None], np.ones(20), off) < log(LEVEL)
     assert torn <= 2  # 1 in 20 at most, by the level
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
+from trimlearn.robust.scale import BEYOND_COUNT
 from trimlearn.smart.method import Record
 
 __all__ = ["Detector", "concentration_records", "warn_of_doubtful_rows", "warn_of_exact_subspace"]
@@ -128,13 +129,14 @@ def warn_of_doubtful_rows(
             "rows, or a tail, rather than errors. The data do not tell which; give contamination if you know.",
         )
         return True
-    if _as_many(float(s @ off), float(s.sum())):
+    total = float(s.sum())
+    if _as_many(float(s @ off), total):
         warn(
             f"{contamination:.0%} of the rows lie apart, about as many as agree: which of the two groups is the good "
             "one, the data do not tell. Fit each by itself, or leave out the one that you know to be wrong.",
         )
         return True
-    if _a_third(contamination * float(s.sum()), float(s.sum())):
+    if _a_third(contamination * total, total):
         warn(
             f"{contamination:.0%} of the rows lie apart, at about the same distance: they look like a group of their "
             "own rather than errors. Fit each group by itself, or give contamination if you know.",
@@ -154,13 +156,14 @@ def _as_many(off: float, total: float) -> bool:
 
 
 def _a_third(bad: float, total: float) -> bool:
-    """Whether so many bad rows may be one of three equal groups: a third of all, but for a row, or more by a standard
-    deviation of the size of a group to which every row belongs with probability 1/3. Fewer are as often errors.
+    """Whether so many bad rows may be one of three equal groups: a third of all, but for a row and what an estimate
+    subtracts for good ones; or more by a standard deviation of the size of a group to which every row belongs with
+    probability 1/3. Fewer are as often errors.
 
-    >>> _a_third(50.0, 150.0), _a_third(45.0, 150.0), _a_third(60.0, 150.0)
-    (True, False, False)
+    >>> _a_third(50.0, 150.0), _a_third(45.0, 150.0), _a_third(60.0, 150.0), _a_third(198.0, 600.0)
+    (True, False, False, True)
     """
-    return -1.0 <= bad - total / 3.0 <= sqrt(2.0 * total) / 3.0
+    return -1.0 - BEYOND_COUNT * total <= bad - total / 3.0 <= sqrt(2.0 * total) / 3.0
 
 
 def _most_alike(scores: np.ndarray, s: np.ndarray) -> float:

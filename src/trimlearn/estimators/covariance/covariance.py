@@ -13,7 +13,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, beyond_chance, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -152,8 +152,6 @@ class TrimmedCovariance(TrimmedScatter):
         criterion = _Determinant(used, judge, self.assume_centered, self.shrinkage, starts, seed)
         shape = used.S, used.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
-        if h is None and self.reweight and judge.quantile is None:
-            found = beyond_chance(criterion, found)
         if self._publish(data, found, h) and h is None:
             warn_of_skewed_features(self, data.X, data.s)
         self.precision_ = self.get_precision() if self.store_precision else None
@@ -209,7 +207,7 @@ class _Determinant:
         return found
 
     def beyond_chance(self, model: ScatterFit, off: np.ndarray) -> np.ndarray:
-        if model.shrinkage.rho:  # every row was judged by a fit without it
+        if model.shrinkage.rho or self.judge_by.quantile is not None:  # judged by fits without the row, or as asked
             return off
         return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 

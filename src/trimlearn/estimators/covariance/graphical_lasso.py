@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, beyond_chance, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -155,8 +155,6 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         criterion = _PenalisedLikelihood(rows, *options, self.assume_centered, least, self._seed())
         shape = rows.S, rows.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
-        if h is None and self.reweight:
-            found = beyond_chance(criterion, found)
         nothing_said = self._publish(data, found, h)
         self.precision_, self.raw_precision_ = found.final.model.precision, found.raw.precision
         self.weights_, self.raw_weights_ = (np.append(w, 0.0)[where] for w in (found.final.model.w, found.raw.w))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import inf
 from typing import Final, Generic, Protocol, TypeVar, final
 
@@ -12,7 +12,7 @@ from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "beyond_chance", "fit_trimmed"]
+__all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed"]
 
 
 class Kept(Protocol):
@@ -79,10 +79,13 @@ def fit_trimmed(
         kept = max(kept, min(shape[0] * (1.0 - trimmed.verdict.contamination), criterion.weight(trimmed.weights)))
         raw = criterion.concentrate(raw, kept)
         trimmed = criterion.judge(raw, kept)
-    return TrimmedScatterFit(raw, kept, trimmed, readmitted(criterion, trimmed, kept) if reweight else trimmed)
+    if not reweight:
+        return TrimmedScatterFit(raw, kept, trimmed, trimmed)
+    final = _readmitted(criterion, trimmed, kept)
+    return TrimmedScatterFit(raw, kept, trimmed, final if h is not None else _not_by_chance(criterion, final, kept))
 
 
-def readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
+def _readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
     """The fit to the rows that a fit explains, and every row by it, until these are the same; at least h being good."""
 
     def refit(rows: np.ndarray, last: JudgedScatter[Model]) -> JudgedScatter[Model] | None:
@@ -91,17 +94,19 @@ def readmitted(criterion: ScatterCriterion[Model], trimmed: JudgedScatter[Model]
     return readmit(trimmed, trimmed.verdict, refit, lambda judged: judged.verdict, ROUNDS)[0]
 
 
-def beyond_chance(criterion: ScatterCriterion[Model], found: TrimmedScatterFit[Model]) -> TrimmedScatterFit[Model]:
+def _not_by_chance(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
     """The same where it was not chance that set rows apart: a fit to few rows, chosen for being near, has others far
     from it in any case.
 
     Where chance may be the reason, all is judged again, beginning with all rows but those beyond chance.
     """
-    judged, last = found.final, inf
+    last = inf
     while True:
         off = ~judged.verdict.inliers
         apart = criterion.beyond_chance(judged.model, off)
-        again = criterion.refit(np.where(apart, 0.0, 1.0), judged.model, found.h)
-        if np.array_equal(apart, off) or not criterion.weight(apart) < last or again is None:
-            return replace(found, final=judged)
-        judged, last = readmitted(criterion, again, found.h), criterion.weight(apart)
+        if np.array_equal(apart, off) or not criterion.weight(apart) < last:
+            return judged
+        again = criterion.refit(np.where(apart, 0.0, 1.0), judged.model, h)
+        if again is None:
+            return judged
+        judged, last = _readmitted(criterion, again, h), criterion.weight(apart)

@@ -27,8 +27,7 @@ __all__ = ["CellModel", "fit_cells"]
 ROUNDS = 20  # at most, a limit on time: most flags stay the same after 5 to 10
 EVERY = 2  # rounds in which every ridge is tried: then the covariance changes little, and so does the best one
 SETTLED = 3e-4  # the share of cells that may still change: far below that of wrong ones that anybody looks for
-# The share, and the number, of cells that may still change at the end without a word: 0.1 to 0.5 % on most tables,
-# which are at the border; 1.8 % on PageBlocks, whose columns are not normal after any transform.
+# The share, and the number, of cells that may still change at the end without a word: cells at the border.
 NEARLY_SETTLED, FEW = 0.01, 3
 # Shares of the identity in the correlation matrix, one of which is chosen by leaving out one row at a time.
 RIDGES = (1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 0.6)
@@ -74,18 +73,21 @@ class CellModel:
 
 def fit_cells(Z: Floats) -> tuple[CellModel, bool]:
     """The model of the cells of Z, (n, p) with columns about standard normal in their bulk, NaN where missing; and
-    whether the flags have settled, or nearly."""
-    model = _start(Z)
-    before, changed = None, Z.size
+    whether the flags have settled, or nearly.
+
+    In small tables they may go round: with some cells aside others deviate, and without these the first. Of the models
+    on such a round the one with the fewest flags is taken.
+    """
+    model, trail = _start(Z), list[tuple[CellModel, Flags]]()
     for k in range(ROUNDS):
         cells = model.explain(Z)
-        if before is not None:
-            changed = int(np.count_nonzero(cells.mask != before))
-            if changed <= SETTLED * Z.size:
-                return model, True
-        before = cells.mask
+        changed = [int(np.count_nonzero(cells.mask != mask)) for _, mask in trail]
+        trail.append((model, cells.mask))
+        again = [i for i, cells_changed in enumerate(changed) if cells_changed <= SETTLED * Z.size]
+        if again:
+            return min(trail[again[-1] + 1 :], key=lambda pair: np.count_nonzero(pair[1]))[0], True
         model = _estimated(Z, cells, model.ridge if k > EVERY else 0.0)
-    return model, changed <= max(NEARLY_SETTLED * Z.size, FEW)
+    return model, changed[-1] <= max(NEARLY_SETTLED * Z.size, FEW)
 
 
 def _start(Z: Floats) -> CellModel:

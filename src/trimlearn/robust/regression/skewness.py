@@ -14,7 +14,7 @@ ROWS = 2_000  # looked at, at most: a limit on time, and enough to tell two laws
 FEWEST, SHARE = 5, 0.05  # rows, and of all rows, that are flagged: fewer may be strays of any law (choices)
 ONE_SIDED = 0.9  # of the flagged rows: chance puts 5 of 5 normal ones on one side once in 16 times
 # Logarithm of the likelihood by which two groups must beat one skewed law to be believed: "strong evidence" by Kass and
-# Raftery (1995). Of 25 samples of 100 rows with lognormal errors 1 was above it, of 25 with 20 % at 5 σ none below
+# Raftery (1995). Of 25 samples of 100 rows with lognormal errors none was above it, of 25 with 20 % at 5 σ none below
 # (python -m benchmarks.calibration skewness).
 EVIDENCE = 3.0
 # Shapes g that are tried: near 0 the law is normal, at 1 lognormal. Beyond 1.6 half of the rows lie within a seventh of
