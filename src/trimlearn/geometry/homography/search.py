@@ -23,9 +23,9 @@ __all__ = ["ALL", "FIRST", "REPEATED", "SampleSearch", "samples_needed", "some_o
 # has; each following one is GROWTH times what was drawn before. One of 8192 leaves some 1,200 homographies, as one
 # sample in seven keeps its orientation.
 FIRST, GROWTH, BATCH = 192, 3, 8192
-# Homographies of the first batch that are looked at. A seventh of its samples, 27, keep their orientation by chance: of
-# more than 64 half are right, and the others would be no better.
-ORIENTED = 64
+# Homographies of the first batch that are looked at. A seventh of its samples, 27, keep their orientation by chance: where
+# there are 40 a third is right, and 32 of them hold none with probability (2/3)³² = 2·10⁻⁶.
+ORIENTED = 32
 FIFTH = 5  # the share of a batch's homographies that a glance leaves: some 1,200 / SIGHTED
 GLANCE, SUBSET = 128, 512  # matches that score all homographies, and the best: inliers to √(¼/128) = 4 %, and 2 %
 SIGHTED = 256  # homographies that the SUBSET scores: a fifth of 1,200, more than the first score errs
