@@ -115,13 +115,16 @@ class PointPairs:
         step = max(1, len(self) // ENOUGH)
         points, s = self.both[:, :2, ::step], self.cell_shares[::step]
         alike = bool((s == s[0]).all())
-        middle = ordered_quantile(self._ordered, 0.5) if alike else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
+        middle = (
+            ordered_quantile(self._ordered, 0.5)
+            if alike
+            else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
+        )
         away = points - middle[..., None]
         distances = np.hypot(away[:, 0], away[:, 1])
         typical = ordered_quantile(np.sort(distances), 0.5) if alike else weighted_medians(distances.T, s)
-        return _frame(middle[0], typical[0] or distances[0].mean()), _frame(
-            middle[1], typical[1] or distances[1].mean()
-        )
+        one, other = np.where(typical > 0, typical, distances.mean(axis=1)).tolist()
+        return _frame(middle[0], one), _frame(middle[1], other)
 
     @cached_property
     def normalised(self) -> PointPairs:
@@ -146,9 +149,8 @@ class PointPairs:
 
 def check_points(points: Any, name: str) -> Floats:
     """Points (n, 2), finite, in float64; OpenCV's (n, 1, 2) and lists of KeyPoint will do."""
-    if type(points) is np.ndarray and points.dtype == np.float64 and points.ndim == 2 and points.shape[1] == 2:
-        if len(points) and np.abs(points).max() <= HUGE:  # as most are, and then there is nothing to convert
-            return points
+    if type(points) is np.ndarray and points.dtype == np.float64 and points.shape[1:] == (2,) and _in_range(points):
+        return points  # as most are: there is nothing to convert
     if is_sparse(points):
         raise ValueError(f"{name} is a sparse matrix; give a dense array of shape (n, 2).")
     points = _of_opencv(points, name)
@@ -157,9 +159,14 @@ def check_points(points: Any, name: str) -> Floats:
     found = np.asarray(to_numpy(check_matrix(points, name)), dtype=np.float64)
     if found.shape[1] != 2:
         raise ValueError(f"{name} must have shape (n, 2), one point (x, y) a row, got {found.shape}.")
-    if np.abs(found).max() > HUGE:
+    if not _in_range(found):
         raise ValueError(f"{name} holds coordinates beyond {HUGE:g}, which no image has; give pixels.")
     return found
+
+
+def _in_range(points: Floats) -> bool:
+    """Whether there are any, all of them numbers that an image may have."""
+    return bool(np.abs(points).max(initial=0.0) <= HUGE) and len(points) > 0
 
 
 def _of_opencv(points: Any, name: str) -> Any:
@@ -210,10 +217,9 @@ class SortedPairs:
 
 def sort_pairs(pairs: PointPairs) -> SortedPairs:
     """In an order of their own: what follows does not depend on the one the matches came in."""
-    first = pairs.src[:, 0]
-    order = np.argsort(first)
-    first = first[order]
-    if np.all(first[1:] > first[:-1]):  # as where corners are found to a part of a pixel: the rest need not be compared
+    order = np.argsort(pairs.src[:, 0])
+    x = pairs.src[order, 0]
+    if np.all(x[1:] > x[:-1]):  # as where corners are found to a part of a pixel: the rest need not be compared
         ordered = pairs[order]
         return SortedPairs(order, ordered, ordered, slice(None))
     rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
