@@ -18,7 +18,7 @@ import numpy as np
 
 from trimlearn import Problem, solve
 from trimlearn.geometry import ReprojectionLoss, read_bal
-from trimlearn.geometry.bundle_scenes import made_up_scene
+from trimlearn.geometry.bundle_data import made_up_scene
 from trimlearn.weights import AllOnes, CappedSimplex
 
 parser = argparse.ArgumentParser()

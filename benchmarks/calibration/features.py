@@ -1,4 +1,5 @@
-"""SIFT's thresholds, the ratio and the number of features in geometry/mosaic/matches.py, beside OpenCV's usual way."""
+"""SIFT's thresholds, the ratio, and how many features and numbers of each geometry/mosaic/matches.py keeps, beside
+OpenCV's usual way."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ USUAL = (0.04, 10.0)  # OpenCV's thresholds, which are Lowe's
 LOWE = 0.8  # his ratio
 RATIOS = (0.8, matches.RATIO, 0.85, 0.9)
 FEWER = 8000
+KEPT = (32, matches.KEPT, 96, 128)  # numbers of a descriptor, 128 in all
 
 
 def run() -> dict[str, Any]:
@@ -33,6 +35,7 @@ def run() -> dict[str, Any]:
     table = {"contrast 0.04, edge 10": _ours(usual), "contrast 0.02, edge 20": _ours(found)}
     table |= {f"ratio {ratio}": _ours(found, ratio) for ratio in RATIOS}
     table[f"{FEWER} features"] = _ours(fewer)
+    table |= {f"{kept} numbers": _ours(_shortened(fewer, kept), RATIOS[0]) for kept in KEPT}
     with with_constant(matches, "ELSEWHERE", 1e-9):
         table["rivals at the same corner"] = _ours(found)
     pairs = [load_oxford_pair(*pair) for pair in PAIRS]
@@ -46,6 +49,11 @@ def _ours(features: dict[Path, matches.Features], ratio: float = matches.RATIO) 
         src, dst, _ = matches.match(features[one], features[other], ratio=ratio)
         counts.append(_counts((src, dst), H))
     return _summary(counts)
+
+
+def _shortened(features: dict[Path, matches.Features], kept: int) -> dict[Path, matches.Features]:
+    with with_constant(matches, "KEPT", kept):
+        return dict(zip(features, matches.shortened(list(features.values())), strict=True))
 
 
 def _opencv(one: Path, other: Path) -> tuple[Floats, Floats]:

@@ -41,7 +41,7 @@ TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
     "ORIENTED": (search, (16, 192)),
     "RIVAL": (doubt, (0.3, 0.8)),
     "ROUGH": (doubt, (0.25, 1.0)),
-    "EIGHTH": (doubt, (2, 32)),
+    "QUARTER": (doubt, (2, 32)),
 }
 
 

@@ -60,4 +60,4 @@ def test_a_rival_has_half_as_many_matches_as_there_are_inliers() -> None:
     assert USUAL["random"]["told"] == USUAL["bent"]["told"] == USUAL["clusters"]["told"] == 0
     assert figures("RIVAL", 0.3)["quarter"]["told"] > 0 == figures("RIVAL", 0.8)["two fifths"]["told"]
     assert figures("ROUGH", 1.0)["two fifths"]["told"] < len(SCENES)
-    assert figures("EIGHTH", 32)["two fifths"]["told"] < len(SCENES)
+    assert figures("QUARTER", 32)["two fifths"]["told"] < len(SCENES)

@@ -14,7 +14,7 @@ import pytest
 
 from trimlearn import Checkpoint, Problem, solve
 from trimlearn.geometry import ReprojectionLoss, read_bal
-from trimlearn.geometry.bundle_scenes import BundleScene, made_up_scene
+from trimlearn.geometry.bundle_data import BundleScene, made_up_scene
 from trimlearn.geometry.panorama.rotations import rotation_and_jacobian
 from trimlearn.losses import check_loss
 from trimlearn.losses.blocks import relocated

@@ -4,7 +4,7 @@ What touches images needs OpenCV (``pip install "trimlearn[vision]"``), imported
 correspondences does without.
 """
 
-from trimlearn.geometry.bundle_files import read_bal
+from trimlearn.geometry.bundle_data import read_bal
 from trimlearn.geometry.bundle_loss import ReprojectionLoss
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.mosaic.matches import Matches, match_images

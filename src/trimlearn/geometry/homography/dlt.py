@@ -55,8 +55,8 @@ class PairMoments:
 
     def __init__(self, pairs: PointPairs) -> None:
         a, (u, v) = pairs.lifted[0], pairs.dst.T
-        squares = np.stack([a[i] * a[j] for i, j in SIX])
-        self._products = (squares[None] * np.stack([np.ones_like(u), u, v, u * u + v * v])[:, None]).reshape(24, -1)
+        squares, factors = np.array([a[i] * a[j] for i, j in SIX]), np.array([a[2], u, v, u * u + v * v])
+        self._products = (squares * factors[:, None]).reshape(24, -1)
 
     def minimiser(self, w: Floats) -> Floats:
         """The unit H between these points with the smallest Σ wᵢ‖Aᵢh‖², for each w (..., n)."""

@@ -23,7 +23,7 @@ __all__ = ["rival_matches", "uncertainty"]
 # homographies.py, as for what follows).
 RIVAL = 0.5
 SURE = 0.99  # that a sample of such a rival's matches only is drawn: the usual 99 %
-EIGHTH = 8  # of the search's own samples are spent on it at most: a limit on time; with a 32nd some rivals are missed
+QUARTER = 4  # of the search's own samples are spent on it at most: a limit on time; with a 32nd some rivals are missed
 ROUGH = (
     0.5  # of a rival's matches: what a homography through four, which magnifies noise, shows; with all, some are missed
 )
@@ -43,7 +43,7 @@ def rival_matches(pairs: PointPairs, e2: Floats, limit: float, chance: Chance, d
     if kept <= 4.5 or others < max(RIVAL * kept, 5.0):  # four matches always agree
         return 0
     share = RIVAL * kept / others
-    count = min(samples_needed(share, SURE), max(samples_needed(RIVAL, SURE), drawn // EIGHTH))
+    count = min(samples_needed(share, SURE), max(samples_needed(RIVAL, SURE), drawn // QUARTER))
     if not _promising(pairs, rows, chance, count, share):
         return 0
     rest = pairs[rows]

@@ -50,8 +50,8 @@ def _areas(points: Floats) -> Floats:
     """Twice the signed areas of the TRIANGLES of points (2, 2, 4, B), (2, 4, B): λᵢ = areas[0, i]/areas[0, 3]."""
     j, k, m = TRIANGLES.T
     corner = points[:, :, j]
-    (a, b), (c, d) = (np.moveaxis(points[:, :, end] - corner, 1, 0) for end in (k, m))
-    return np.asarray(a * d - b * c)
+    one, other = points[:, :, k] - corner, points[:, :, m] - corner
+    return np.asarray(one[:, 0] * other[:, 1] - one[:, 1] * other[:, 0])
 
 
 def _one_side(areas: Floats) -> Bools:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import EXACT, Chance
-from trimlearn.geometry.homography.points import Floats
+from trimlearn.geometry.homography.points import Floats, ordered_quantile
 from trimlearn.geometry.homography.score import WIDE
 
 __all__ = ["MatchNoise", "noise_of", "noise_of_kept"]
@@ -87,7 +87,7 @@ def _possible(share: float) -> float:
 def _first(near: Floats, limit: float) -> float | None:
     """By the median of what is within the limit, less the four smallest; None where there is no more."""
     inner = np.sort(near[near <= limit])[4:]
-    return float(np.median(inner)) / log(2.0) if len(inner) else None
+    return float(ordered_quantile(inner, 0.5)) / log(2.0) if len(inner) else None
 
 
 def noise_of_kept(errors: Floats, w: Floats) -> MatchNoise:

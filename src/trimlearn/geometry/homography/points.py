@@ -24,6 +24,7 @@ __all__ = [
     "check_pairs",
     "check_points",
     "check_spread",
+    "ordered_quantile",
     "scaled",
     "sort_pairs",
 ]
@@ -76,7 +77,8 @@ class PointPairs:
     @cached_property
     def areas(self) -> tuple[float, float]:
         """Square pixels over which the points of either image spread: what a random match may hit."""
-        return float(np.prod(self.extents[0])), float(np.prod(self.extents[1]))
+        (width, height), (others_width, others_height) = (extent.tolist() for extent in self.extents)
+        return width * height, others_width * others_height
 
     @cached_property
     def _ordered(self) -> Floats:
@@ -86,7 +88,7 @@ class PointPairs:
     @cached_property
     def extents(self) -> tuple[Floats, Floats]:
         """Width and height of what the points of either image cover: by the quantiles of CORE."""
-        low, high = (_quantile(self._ordered, share) for share in CORE)
+        low, high = (ordered_quantile(self._ordered, share) for share in CORE)
         sides = (high - low) / (CORE[1] - CORE[0])
         if not sides.all():
             sides = np.where(sides > 0, sides, np.maximum(np.ptp(self.both[:, :2], axis=2), np.finfo(np.float64).tiny))
@@ -113,12 +115,16 @@ class PointPairs:
         step = max(1, len(self) // ENOUGH)
         points, s = self.both[:, :2, ::step], self.cell_shares[::step]
         alike = bool((s == s[0]).all())
-        middle = _quantile(self._ordered, 0.5) if alike else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
-        distances = np.hypot(*np.moveaxis(points - middle[..., None], 1, 0))
-        typical = _quantile(np.sort(distances), 0.5) if alike else weighted_medians(distances.T, s)
-        return _frame(middle[0], typical[0] or distances[0].mean()), _frame(
-            middle[1], typical[1] or distances[1].mean()
+        middle = (
+            ordered_quantile(self._ordered, 0.5)
+            if alike
+            else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
         )
+        away = points - middle[..., None]
+        distances = np.hypot(away[:, 0], away[:, 1])
+        typical = ordered_quantile(np.sort(distances), 0.5) if alike else weighted_medians(distances.T, s)
+        one, other = np.where(typical > 0, typical, distances.mean(axis=1)).tolist()
+        return _frame(middle[0], one), _frame(middle[1], other)
 
     @cached_property
     def normalised(self) -> PointPairs:
@@ -143,6 +149,8 @@ class PointPairs:
 
 def check_points(points: Any, name: str) -> Floats:
     """Points (n, 2), finite, in float64; OpenCV's (n, 1, 2) and lists of KeyPoint will do."""
+    if type(points) is np.ndarray and points.dtype == np.float64 and points.shape[1:] == (2,) and _in_range(points):
+        return points  # as most are: there is nothing to convert
     if is_sparse(points):
         raise ValueError(f"{name} is a sparse matrix; give a dense array of shape (n, 2).")
     points = _of_opencv(points, name)
@@ -151,9 +159,14 @@ def check_points(points: Any, name: str) -> Floats:
     found = np.asarray(to_numpy(check_matrix(points, name)), dtype=np.float64)
     if found.shape[1] != 2:
         raise ValueError(f"{name} must have shape (n, 2), one point (x, y) a row, got {found.shape}.")
-    if np.abs(found).max() > HUGE:
+    if not _in_range(found):
         raise ValueError(f"{name} holds coordinates beyond {HUGE:g}, which no image has; give pixels.")
     return found
+
+
+def _in_range(points: Floats) -> bool:
+    """Whether there are any, all of them numbers that an image may have."""
+    return bool(np.abs(points).max(initial=0.0) <= HUGE) and len(points) > 0
 
 
 def _of_opencv(points: Any, name: str) -> Any:
@@ -204,10 +217,12 @@ class SortedPairs:
 
 def sort_pairs(pairs: PointPairs) -> SortedPairs:
     """In an order of their own: what follows does not depend on the one the matches came in."""
+    order = np.argsort(pairs.src[:, 0])
+    x = pairs.src[order, 0]
+    if np.all(x[1:] > x[:-1]):  # as where corners are found to a part of a pixel: the rest need not be compared
+        ordered = pairs[order]
+        return SortedPairs(order, ordered, ordered, slice(None))
     rows, _, where = distinct_rows(np.hstack([pairs.src, pairs.dst]))
-    if len(rows) == len(pairs):
-        ordered = pairs[rows]
-        return SortedPairs(rows, ordered, ordered, slice(None))
     order = np.argsort(where, kind="stable")
     ordered = pairs[order]
     best = None
@@ -226,29 +241,31 @@ def scaled(H: Floats) -> Floats:
 
 def check_spread(pairs: PointPairs) -> None:
     """ValueError unless either image has four distinct points that are not all on a line."""
-    for name, points, extent in zip(("src", "dst"), (pairs.src, pairs.dst), pairs.extents, strict=True):
+    both = pairs.both[:, :2]
+    farthest, centred = np.abs(both).max(axis=(1, 2)), both - both.mean(axis=2, keepdims=True)
+    for k, (name, points) in enumerate((("src", pairs.src), ("dst", pairs.dst))):
         some = {(x, y) for x, y in points[:GLANCE].tolist()}
         if len(some) < 4 and (count := len(distinct_rows(points)[0])) < 4:
             have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
-        if np.abs(points).max() > FAR * extent.max() and _is_far(points, extent):
+        far = FAR * pairs.extents[k].max()
+        if farthest[k] > far and _is_far(points, far):
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
-        if _narrowness(points) <= FLAT:
+        if _narrowness(*centred[k]) <= FLAT:
             raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
 
 
-def _is_far(points: Floats, extent: Floats) -> bool:
+def _is_far(points: Floats, far: float) -> bool:
     """Whether the middle of the points is; one wild point is not enough."""
-    return bool(np.abs(np.median(points[:: max(1, len(points) // ENOUGH)], axis=0)).max() > FAR * extent.max())
+    return bool(np.abs(np.median(points[:: max(1, len(points) // ENOUGH)], axis=0)).max() > far)
 
 
-def _narrowness(points: Floats) -> float:
-    """The smaller singular value of the centred points, by the larger one.
+def _narrowness(x: Floats, y: Floats) -> float:
+    """The smaller singular value of centred points, by the larger one.
 
     Through the triangle (1 a; 0 b) of Gram and Schmidt, which keeps the digits that a matrix of squares would lose: the
     product of its singular values is b, the sum of their squares 1 + a² + b².
     """
-    x, y = (a - a.mean() for a in np.ascontiguousarray(points.T))
     if y @ y > x @ x:
         x, y = y, x
     if (length := float(x @ x)) == 0.0:
@@ -266,7 +283,7 @@ def _inverse(T: Floats) -> Floats:
     return np.array([[1.0 / scale, 0.0, -x / scale], [0.0, 1.0 / scale, -y / scale], [0.0, 0.0, 1.0]])
 
 
-def _quantile(ordered: Floats, share: float) -> Floats:
+def ordered_quantile(ordered: Floats, share: float) -> Floats:
     """That of numbers in order, along the last axis; between two of them in proportion, without np.quantile's many
     calls."""
     place = share * (ordered.shape[-1] - 1)

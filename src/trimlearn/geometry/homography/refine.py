@@ -57,9 +57,9 @@ def _settled(
         w, fall = _weights(at.e2, noise, threshold)
         if np.count_nonzero(w) < 4:
             break
-        if k < STEADY and not np.array_equal(w > 0, near):
-            cells = _cells(points.both[0, :2], w > 0)
-        near = w > 0
+        before_near, near = near, w > 0
+        if k < STEADY and (k == 0 or np.any(near != before_near)):
+            cells = _cells(points.both[0, :2], near)
         shares = _shares(cells, at.r, w)
         w, fall = w * shares, fall * shares
         step = _step(x, at, w, fall, points.both, squares)
@@ -91,8 +91,8 @@ class _Mixing:
         if size > NEAR or (self._past and size > np.linalg.norm(self._past[-1][1])):
             self._past.clear()  # not near the end yet: a leap could end elsewhere
         if self._past:
-            moved = np.stack([(x - a).ravel() for a, _ in self._past], axis=1)
-            changed = np.stack([(step - b).ravel() for _, b in self._past], axis=1)
+            moved = np.array([(x - a).ravel() for a, _ in self._past]).T
+            changed = np.array([(step - b).ravel() for _, b in self._past]).T
             share = np.linalg.lstsq(changed, step.ravel(), rcond=None)[0]
             new -= ((moved + changed) @ share).reshape(3, 3)
         self._past = [*self._past[-MEMORY + 1 :], (x, step)]

@@ -80,7 +80,9 @@ def one_way_errors(H: Floats, pairs: PointPairs) -> Floats:
 
 def _squared_errors(H: Floats, points: Floats) -> Floats:
     """e², (..., n), for points (2, 3, n); both misses at once, as calls are what few matches cost."""
-    terms = _terms(np.stack([H, adjugate(H)], axis=-3), points, points[::-1])
+    maps = np.empty((*H.shape[:-2], 2, 3, 3))
+    maps[..., 0, :, :], maps[..., 1, :, :] = H, adjugate(H)
+    terms = _terms(maps, points, points[::-1])
     e2 = terms[..., 0, :] + terms[..., 1, :]
     return np.asarray(np.fmin(e2, np.inf, out=e2))
 

@@ -96,9 +96,9 @@ class Multiband(Blender):
             if self.mixed:
                 coarse[:, :, 1:] = 0
             image -= cv2.pyrUp(coarse)
-            self._accumulate(band, box, image, share)
+            self._accumulate(band, box, place, image, share)
             image, share = coarse, cv2.pyrDown(share)
-        self._accumulate(self._bands, box, image, share)
+        self._accumulate(self._bands, box, place, image, share)
 
     def _box(self, place: Window) -> Window:
         """A patch's place, some way around it, to whole pixels of the coarsest band."""
@@ -107,12 +107,15 @@ class Multiband(Blender):
         right, below = (-(-(side + 3 * step) // step) * step for side in (place.x + place.w, place.y + place.h))
         return Window(x, y, right - x, below - y) & self._padded
 
-    def _accumulate(self, band: int, box: Window, detail: NDArray[Any], share: NDArray[Any]) -> None:
-        """Add to one band; `detail` is used up."""
-        there = slice(box.y >> band, (box.y + box.h) >> band), slice(box.x >> band, (box.x + box.w) >> band)
-        detail *= share[:, :, None]
-        self._sum[band][there] += detail
-        self._weight[band][there] += share[:, :, None]
+    def _accumulate(self, band: int, box: Window, place: Window, detail: NDArray[Any], share: NDArray[Any]) -> None:
+        """Add to one band what is so near the patch that it has a share."""
+        reach = REACH << band
+        around = Window(place.x - reach, place.y - reach, place.w + 2 * reach, place.h + 2 * reach)
+        near = _halved(around & box, band)
+        own, there = near.slices(_halved(box, band)), near.slices(_halved(self._padded, band))
+        weight = share[own][:, :, None]
+        self._sum[band][there] += detail[own] * weight
+        self._weight[band][there] += weight
 
     def result(self) -> Deep:
         cv2 = opencv()
@@ -167,6 +170,12 @@ class Hard(Blender):
 
     def result(self) -> Deep:
         return self._picture
+
+
+def _halved(window: Window, times: int) -> Window:
+    """The pixels of a coarser band that a window touches."""
+    x, y = window.x >> times, window.y >> times
+    return Window(x, y, -(-(window.x + window.w) >> times) - x, -(-(window.y + window.h) >> times) - y)
 
 
 def _mean(total: NDArray[np.float32], weight: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -22,9 +22,8 @@ from trimlearn.geometry.panorama.joint_fit import LAW, JointFit
 from trimlearn.geometry.panorama.losses import RotationLoss
 from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs
-from trimlearn.geometry.panorama.scene import Scene, shift
+from trimlearn.geometry.panorama.scene import Scene, Views, shift
 from trimlearn.geometry.panorama.trees import central
-from trimlearn.geometry.panorama.views import Views
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import REGULAR, Findings
 from trimlearn.progress import stage

@@ -18,7 +18,7 @@ from trimlearn.geometry.homography.search import REPEATED, samples_needed
 from trimlearn.geometry.homography.transfer import transform
 from trimlearn.geometry.inputs import check_images, check_index, check_inside, check_sizes, seed_of
 from trimlearn.geometry.mosaic.images import ImageLike, name_of
-from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match
+from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match, shortened
 from trimlearn.geometry.panorama.trees import Edge, components
 
 __all__ = ["Pair", "Pairs", "Rejected", "make_pairs", "match_pairs"]
@@ -181,7 +181,7 @@ def match_pairs(
     shown, seed = check_images(images), seed_of(random_state)
     names = _names(names, [name_of(image, k) for k, image in enumerate(shown)])
     with team():
-        features = each(lambda image: detect(image, max_features=max_features), shown)
+        features = shortened(each(lambda image: detect(image, max_features=max_features), shown))
         found = each(lambda e: _matched(features, e, ratio, seed), _promising(features, ratio))
     return _gather(found, [f.size for f in features], names)
 

@@ -1,4 +1,4 @@
-"""What a joint fit works on: all matches of all verified pairs of images."""
+"""What a joint fit works on, all matches of all verified pairs of images, and how these see each other afterwards."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from numpy.typing import NDArray
 
 from trimlearn.geometry.homography.points import Floats, Ints, PointPairs
 from trimlearn.geometry.homography.transfer import squared_transfer
-from trimlearn.geometry.panorama.lens import straight
-from trimlearn.geometry.panorama.losses import Correspondences
+from trimlearn.geometry.panorama.lens import bend, straight
+from trimlearn.geometry.panorama.losses import Correspondences, Maps, homogeneous
 from trimlearn.geometry.panorama.pairs import LOOSE, Pairs
 from trimlearn.geometry.panorama.trees import Edge
 
-__all__ = ["Scene", "shift"]
+__all__ = ["Scene", "Views", "shift"]
 
 # Times the error of its own homography that a pair may have in a joint fit: right pairs have up to 2.3 times that, also
 # where the lens bends lines by 6 % (benchmarks/calibration/panoramas.py); twice it, rounded up.
 STRAIN = 5.0
+FLAT = 1e-6  # of the largest entry: H[2, 2] below is rounding, and H is scaled by its norm instead
 
 
 @final
@@ -128,3 +129,36 @@ def shift(by: Floats) -> Floats:
     array([4., 5., 1.])
     """
     return np.array([[1.0, 0.0, by[0]], [0.0, 1.0, by[1]], [0.0, 0.0, 1.0]])
+
+
+@final
+@dataclass(frozen=True)
+class Views:
+    """Of m images. maps: pixels from the centre, the lens taken out, to a common frame and back. plain: the same of
+    cameras without a lens that come nearest to the photographs' own pixels."""
+
+    maps: Maps
+    plain: Maps
+    centres: Floats
+    halves: Floats
+    distortion: Floats
+
+    @classmethod
+    def of(cls, scene: Scene, maps: Maps, plain: Maps) -> Views:
+        return cls(maps, plain, scene.centres, scene.halves, np.array(scene.distortion))
+
+    def __len__(self) -> int:
+        return len(self.centres)
+
+    def homography(self, i: int, j: int) -> Floats:
+        """Pixel of image i to pixel of image j, without a lens."""
+        H = shift(self.centres[j]) @ self.plain.B[j] @ (self.plain.A[i] @ shift(-self.centres[i]))
+        corner = abs(H[2, 2])
+        return np.asarray(H / (corner if corner > FLAT * np.abs(H[2]).max() else np.linalg.norm(H)))
+
+    def transfer(self, i: int, j: int, points: Floats) -> Floats:
+        """The same through the lens of either; NaN for what lies behind image j."""
+        flat = straight(np.asarray(points, np.float64) - self.centres[i], self.distortion[i], self.halves[i])
+        u = homogeneous(flat) @ (self.maps.B[j] @ self.maps.A[i]).T
+        there = u[:, :2] / np.where(u[:, 2:] > 0, u[:, 2:], np.nan)
+        return np.asarray(bend(there, self.distortion[j], self.halves[j]) + self.centres[j])
