@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.calibration import summarise
 from trimlearn import TrimmedLinearRegression
-from trimlearn.robust.regression import averaging, error_laws, modes
+from trimlearn.robust.regression import averaging, error_laws, features, modes
 
 __all__ = ["KINDS", "TRIED", "cell", "run"]
 
@@ -39,7 +39,7 @@ TRIED: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "skew 1.5": (modes, "LAWS", lambda: _skewed(1.5)),
     "skew 3": (modes, "LAWS", lambda: _skewed(3.0)),
     "ends 6": (averaging, "ENDS", lambda: 6),
-    "no odds": (averaging, "SURE", lambda: 0.0),
+    "no odds": (features, "SURE", lambda: 0.0),
 }
 
 

@@ -22,7 +22,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
 from trimlearn.robust.scale import raw_scale
 
-__all__ = ["Outcome", "fitted_model", "known_distances", "publish", "regression_findings", "row_p_values"]
+__all__ = ["Outcome", "fitted_model", "publish", "regression_findings", "row_p_values"]
 
 
 @final
@@ -94,7 +94,7 @@ def regression_findings(model: Any, law: Family, data: Examples, scores: np.ndar
     """
     mean = _means(model, law, data)
     unlikely = law.p_values(data.t.astype(np.float64), mean, model.scale_)
-    distances = known_distances(model)
+    distances = _known_distances(model)
     if distances is None:
         return Findings(scores, unlikely, plain_kinds(off), words=_residual_words(data.t - mean, scores, off))
     distance = distances.of(data.X)
@@ -104,7 +104,7 @@ def regression_findings(model: Any, law: Family, data: Examples, scores: np.ndar
     return Findings(scores, unlikely, leverage_kinds(off, far), distance=distance, top=top, words=words)
 
 
-def known_distances(model: Any) -> Distances | None:
+def _known_distances(model: Any) -> Distances | None:
     """Robust distances by the training features, found when first asked for; None where there are none."""
     data, known = vars(model).get("_training"), model._covariance
     if known is None and data is not None:

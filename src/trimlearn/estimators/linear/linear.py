@@ -12,7 +12,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, known_distances, publish, regression_findings
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
@@ -25,8 +25,9 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.regression.averaging import average_of_fits, odds_of
+from trimlearn.robust.regression.averaging import average_of_fits
 from trimlearn.robust.regression.chance import are_few, looks_by_chance
+from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
@@ -296,8 +297,7 @@ class TrimmedLinearRegression(LinearRegressor):
         c = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64) * (rows.n / rows.S)
         fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
         least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=c * raw.w)))
-        known = known_distances(self)
-        odds = np.zeros(rows.n) if known is None else odds_of(known.of(rows.X), known.limit)
+        odds = feature_odds(np.asarray(rows.X, np.float64), c, seed)
         return average_of_fits(fit, np.asarray(raw.x, np.float64), odds, least, intercept=self.fit_intercept, seed=seed)
 
     def _smooth(

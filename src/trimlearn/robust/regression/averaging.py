@@ -17,11 +17,10 @@ from trimlearn.robust.regression.mm import SmoothFit, WeightedRows
 from trimlearn.robust.regression.modes import Likelihood, Modes, grams
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["average_of_fits", "odds_of"]
+__all__ = ["average_of_fits"]
 
 Floats = NDArray[np.float64]
 
-SURE = 3.0  # the logarithm of the odds that features alone may give: a row that fits well is not called wrong by them
 USUAL = 2.5  # the score above which a row is called wrong where none was, as in `judge`
 MORE = 0.75  # of the rows, that the other trimmed fits keep from which EM begins: customary, besides half
 ENDS = 3  # of these: with six the mean moves by less than chance (python -m benchmarks.calibration averaging)
@@ -29,24 +28,12 @@ ABSOLUTE = 30  # steps of a fit by least absolute residuals, of which only a sta
 NEGLIGIBLE = 1e-6  # belief, beside the largest, that changes no digit that is known
 
 
-def odds_of(distance: Floats, limit: float) -> Floats:
-    """The logarithm of the factor by which features at this robust ``distance`` make it likelier that a row is wrong.
-
-    Features of right rows fall off beyond the ``limit`` as a t law with two degrees of freedom does, the heaviest tail
-    for which a mean exists, and those of wrong rows as a law without a scale: the ratio of both grows as the square.
-
-    >>> odds_of(np.array([1.0, 6.0, 1e9]), limit=3.0).round(2)
-    array([0.  , 1.39, 3.  ])
-    """
-    return np.asarray(np.clip(2 * np.log(np.maximum(distance, 1e-300) / limit), 0.0, SURE))
-
-
 def average_of_fits(
     rows: WeightedRows, raw: Floats, odds: Floats, floor: float, *, intercept: bool, seed: int
 ) -> SmoothFit:
     """The mean of the fits that EM finds from the trimmed fit ``raw`` and other starts.
 
-    odds: by which features make rows likelier to be wrong, see `odds_of`. floor: the least σ. intercept: whether a
+    odds: by which features make rows likelier to be wrong, see `features.odds_of`. floor: the least σ. intercept: whether a
     constant is fitted: then skewed errors have mean 0, as others have.
 
     >>> rng = np.random.default_rng(0)
