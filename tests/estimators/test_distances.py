@@ -14,8 +14,8 @@ from benchmarks.calibration import stored
 from benchmarks.calibration.ties import far
 from trimlearn import TrimmedGLM, TrimmedLinearRegression
 from trimlearn.estimators.linear.distances import feature_distances
-from trimlearn.robust.regression.features import ALIKE
 from trimlearn.plots import plot_outlier_map
+from trimlearn.robust.regression.features import ALIKE
 
 N = 200
 

@@ -32,8 +32,8 @@ class Outcome:
 
     raw: the trimmed fit, which keeps the weight ``kept`` and leaves the residuals ``raw_residuals``. The final model,
     of rows weighted ``weights``, leaves ``residuals`` of this scale; beyond ``threshold`` times it, a row is not
-    explained. raw_parts, parts: coefficients and intercept of both. wrong: how probable it is that each row is wrong,
-    where the fit tells.
+    explained. raw_parts, parts: coefficients and intercept of both. told: how probable it is that each row is wrong,
+    where the fit tells, and how much that counts beside what residuals tell.
     """
 
     raw: LinearFit
@@ -46,7 +46,7 @@ class Outcome:
     contamination: float
     raw_parts: tuple[np.ndarray, float]
     parts: tuple[np.ndarray, float]
-    wrong: np.ndarray | None = None
+    told: tuple[float, np.ndarray] | None = None
 
 
 def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: Outcome) -> None:
@@ -66,9 +66,9 @@ def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: 
         (np.abs(found.residuals) / found.scale, unseen), (found.weights, unseen <= found.threshold), (raw.w, 0.0)
     )
     probability = row_probabilities(row_p_values(model, law, data), data.s)
-    if found.wrong is not None and distinct.where is not None:
-        fitted = distinct.where >= 0  # the others are known by their residuals alone
-        probability[fitted] = found.wrong[distinct.where[fitted]]
+    if found.told is not None and distinct.where is not None:
+        (share, wrong), fitted = found.told, distinct.where >= 0  # the others are known by their residuals alone
+        probability[fitted] += share * (wrong[distinct.where[fitted]] - probability[fitted])
     model.outlier_probability_ = probability
 
 
