@@ -8,6 +8,7 @@ import numpy as np
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.data import Examples
+from trimlearn.robust.regression.averaging import NEAREST
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.regression.trends import bends, widens
@@ -72,7 +73,7 @@ def warn_of_doubt(
             f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
         )
 
-    elif wrong is not None and (mistakes := _expected_mistakes(flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
+    elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
         warn(
             "It is in doubt which rows are wrong: several fits explain them about as well, and of "
             f"{flagged.sum()} rows flagged and {rows.n - flagged.sum()} others some {mistakes:.0f} are likely to be "
@@ -80,9 +81,9 @@ def warn_of_doubt(
         )
 
 
-def _expected_mistakes(flagged: np.ndarray, wrong: np.ndarray) -> float:
-    """How many rows are expected to be flagged though right, or not though wrong."""
-    return float(np.where(flagged, 1 - wrong, wrong).sum())
+def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarray) -> float:
+    """How many rows are expected to be flagged though right, or not though wrong, of those that may be either."""
+    return float(np.where(flagged, 1 - wrong, wrong)[np.abs(scores) > NEAREST].sum())
 
 
 def warn_of_exact_fit(weights: np.ndarray) -> None:

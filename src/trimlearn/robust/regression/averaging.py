@@ -20,7 +20,7 @@ from trimlearn.robust.regression.mm import SmoothFit, WeightedRows
 from trimlearn.robust.regression.modes import Likelihood, Modes, grams
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["average_of_fits", "between"]
+__all__ = ["NEAREST", "average_of_fits", "between"]
 
 Floats = NDArray[np.float64]
 

@@ -74,7 +74,7 @@ def log_wild(t: Floats) -> Floats:
     erf(|t|/√2κ₀)/(2|t| log(κ₁/κ₀)). From κ₁ on it is not cut, so that no row is impossible.
 
     >>> log_wild(np.array([0.0, 10.0, 1e6])).round(2)
-    array([ -3.28,  -4.25, -15.76])
+    array([ -3.27,  -4.25, -15.76])
     """
     u = np.maximum(np.abs(t), TINY)
     return np.asarray(np.log(erf(u / (sqrt(2) * NARROWEST))) - np.log(2 * u) - log(log(WIDEST / NARROWEST)))

@@ -130,7 +130,8 @@ class Likelihood:
 
     def evidence(self, modes: Modes) -> Floats:
         """The logarithm of the integral of likelihood and prior around each mode. That of the share is exact, were it
-        certain which rows are wrong; no direction of x is known less than by one row (Kass and Wasserman 1995)."""
+        certain which rows are wrong; no direction of x is known less than by one row (Kass and Wasserman 1995); and right
+        rows are the majority, wherever there is one."""
         c, q, n = self.rows.c, self.rows.rank, float(self.rows.c.sum())
         right = modes.right @ c
         G = grams(modes.weight * c, self.rows.Q) + np.eye(q) / n
@@ -144,7 +145,8 @@ class Likelihood:
         spread = 0.5 * np.log(pi / wrong) - log(log(REACH))
         near = bad * np.log(np.minimum(np.hypot(modes.mean, modes.spread) / (NARROWEST * modes.scale), 1.0))
         group = np.where(modes.laws.grouped, mean + spread + near, 0.0)
-        return np.asarray(modes.log_likelihood + modes.laws.log_prior + x + sigma + share + group)
+        found = modes.log_likelihood + modes.laws.log_prior + x + sigma + share + group
+        return np.where(right >= n * MOST, found, -np.inf) if np.any(right >= n * MOST) else found
 
 
 def _distinct(modes: Modes) -> Modes:
