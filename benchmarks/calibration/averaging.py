@@ -23,7 +23,7 @@ __all__ = ["KINDS", "TRIED", "cell", "run"]
 KINDS = ("none", "vertical", "near", "leverage")
 LAWS = ("normal", "exponential")
 SHAPES = ((20, 2), (40, 2), (20, 15))  # rows and features
-SEEDS = range(10)
+SEEDS = range(8)
 
 
 def _skewed(k: float) -> error_laws.ErrorLaws:

@@ -77,7 +77,7 @@ class TrimmedLinearRegression(LinearRegressor):
         False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
     efficiency : {"average", "mm", "reweight"}
         How rows are readmitted. "average": the mean of all fits that few rows allow, each weighted by its evidence
-        (Bayesian model averaging); of more rows, and where a contamination is given, as "mm". "mm": MM-estimation,
+        (Bayesian model averaging); of many rows, and where a contamination is given, as "mm". "mm": MM-estimation,
         with weights that fall smoothly with the residual, from the trimmed start and a scale found again (Yohai 1987;
         Koller and Stahel 2011); rows that are flagged have weight 0. "reweight": all rows that are not flagged count in
         full. Models with a penalty are always fitted in this way.

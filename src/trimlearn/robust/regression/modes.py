@@ -130,7 +130,7 @@ class Likelihood:
 
     def evidence(self, modes: Modes) -> Floats:
         """The logarithm of the integral of likelihood and prior around each mode. That of the share is exact, were it
-        certain which rows are wrong; no direction of x is known less than by one row (Kass and Wasserman 1995); and right
+        certain which rows are wrong; no direction of x is known less than by one row (Kass and Wasserman 1995); right
         rows are the majority, wherever there is one."""
         c, q, n = self.rows.c, self.rows.rank, float(self.rows.c.sum())
         right = modes.right @ c
