@@ -24,8 +24,8 @@ HEAVY = 4.0  # degrees of freedom of heavy tails, as Lange, Little and Taylor (1
 # errors 1.5 costs a fifth, and 3 gains a tenth (python -m benchmarks.calibration averaging).
 SKEW = 2.0
 TINY = 1e-6  # σ, below which the density of a wrong error is constant to twelve digits
-# σ, between which the logarithm of a wrong error's scale is evenly spread: beyond, a row is wrong by any law. With 1,000
-# the four rows of stackloss are kept; little else changes (python -m benchmarks.calibration averaging).
+# σ, between which the logarithm of a wrong error's scale is evenly spread: beyond, a row is wrong by any law. Up to
+# 1,000, the four rows of stackloss would be kept; little else changes (python -m benchmarks.calibration averaging).
 NARROWEST, WIDEST = 3.0, 100.0
 
 
