@@ -29,7 +29,8 @@ CLASSICS = [
 ]  # fmt: skip
 # Rows that count at default: clean normal samples of the same features look as bad in one of ten (stackloss, toxicity),
 # or in one of fifty. The MM-estimate flags those of the first three.
-DOUBTED = {"stackloss": {0, 2, 3, 20}, "aircraft": {15}, "toxicity": {10, 11, 12, 22, 31, 33, 34, 35, 36}}
+DOUBTED = {"aircraft": {15}, "toxicity": {10, 11, 12, 22, 31, 33, 34, 35, 36}}
+UNSURE = {"stackloss", "wood"}  # of which the mean says that rows are in doubt
 KEPT = {"salinity": {4}, "delivery": {0, 23}, "pension": {14}, "alcohol": {1, 11, 12, 35}}
 
 
@@ -75,6 +76,7 @@ def test_a_classic_is_solved_to_the_best_known_optimum_and_its_outliers_are_flag
     with step if name == "telef" else nullcontext():
         auto = TrimmedLinearRegression(efficiency="reweight", random_state=0).fit(X, y)
         smooth = TrimmedLinearRegression(efficiency="mm", random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="in doubt") if name in UNSURE else nullcontext():
         mean = TrimmedLinearRegression(random_state=0).fit(X, y)
     assert known <= set(np.flatnonzero(~auto.inlier_mask_))  # what smooth keeps has a positive weight in lmrob too
     assert known - KEPT.get(name, set()) <= set(np.flatnonzero(~smooth.inlier_mask_))
@@ -134,7 +136,7 @@ def test_few_rows_per_coefficient_are_no_contamination(n: int, p: int) -> None:
     wrong = 0
     for seed in range(6):
         X, y = line(np.random.default_rng(seed), n, p)
-        wrong += TrimmedLinearRegression(random_state=0).fit(X, y).contamination_ > 0
+        wrong += TrimmedLinearRegression(random_state=0).fit(X, y).contamination_ > 0.05  # a mean of probabilities
     assert wrong <= 2
     X, y = line(np.random.default_rng(9), n, p, bad=n // 10)
     assert not TrimmedLinearRegression(random_state=0).fit(X, y).inlier_mask_[: n // 10].any()

@@ -220,8 +220,10 @@ def test_rules_that_no_line_follows_are_warned_of(rule: Callable[[np.ndarray], n
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = TrimmedLinearRegression(random_state=0).fit(x[:, None], rule(x) + 0.2 * rng.standard_normal(n))
-        warned = any("seem to follow a rule of their own" in str(warning.message) for warning in caught)
-        assert warned == (model.contamination_ > 0.1)  # a scale that covers the curve accuses nobody
+        accused, bent = (
+            any(words in str(warning.message) for warning in caught) for words in ("a rule of their own", "bend along")
+        )
+        assert accused <= (model.contamination_ > 0.1) <= accused + bent  # a scale that covers the curve accuses nobody
 
 
 def vertical(rng: np.random.Generator, X: np.ndarray, y: np.ndarray, bad: np.ndarray) -> None:

@@ -9,9 +9,18 @@ from trimlearn.inference.design import design
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.precision import Spread
 
-__all__ = ["with_doubt"]
+__all__ = ["rows_in_doubt", "with_doubt"]
 
 LEAST = 1e-6  # probability below which a row left out is wrong for certain: its part is below a thousandth of a σ
+
+SURE = 0.75  # probability of one of both, from which on a row is not in doubt: odds of three to one (a choice)
+
+
+def rows_in_doubt(fit: Fitted) -> int:
+    """How many rows are neither right nor wrong for sure, of a mean of several fits."""
+    if fit.scatter is None or fit.innocence is None:
+        return 0
+    return int(np.count_nonzero((fit.innocence > 1 - SURE) & (fit.innocence < SURE)))
 
 
 def with_doubt(fit: Fitted, found: Spread, unit: Spread, scale: float, df: float) -> Spread:

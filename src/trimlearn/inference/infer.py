@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice
 from trimlearn.inference.design import Matrix, design
-from trimlearn.inference.doubt import with_doubt
+from trimlearn.inference.doubt import rows_in_doubt, with_doubt
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted, Kept, kept
 from trimlearn.inference.precision import Spread, spread, triangle
@@ -181,6 +181,7 @@ class Inference:
             adjusted=self.adjusted, f_test=self.f_test, residual_quantiles=self.residual_quantiles,
             n_rows=len(self.fit.weights) if s is None else int(np.count_nonzero(s)), n_kept=len(self.rows.w),
             contamination=self.fit.contamination, flagged_share=flagged_share(self.fit.weights, s),
+            in_doubt=rows_in_doubt(self.fit),
         )  # fmt: skip
 
 
@@ -217,9 +218,11 @@ def _infer(fit: Fitted, rows: Kept, covariance: str) -> Inference:
         raise ValueError("as many coefficients as rows that count: no degrees of freedom are left to judge errors by.")
     scale = _scale(fit, rows, df)
     if covariance == "classical":
-        found = with_doubt(fit, plain.scaled(scale if fit.noise is None else fit.noise), plain, scale, df)
+        found = plain.scaled(scale if fit.noise is None else fit.noise)
     else:
         found = spread(R, ridge.ravel(), _meat(fit, rows, plain, df, covariance), eps).scaled(fit.bread)
+    if covariance == "classical" or fit.scatter is not None:
+        found = with_doubt(fit, found, plain, scale, df)
     return Inference(fit, rows, found, scale, df, covariance)
 
 

@@ -49,6 +49,7 @@ class Summary:
     n_kept: int
     contamination: float | None
     flagged_share: float  # of the weight of all rows
+    in_doubt: int = 0  # rows that several fits judge differently
 
     @property
     def n_flagged(self) -> int:
@@ -79,7 +80,8 @@ class Summary:
     def _title(self) -> str:
         bad = "" if self.contamination is None else f", contamination {self.contamination:.1%}"
         title = f"{self.name} ({self.family}): {self.n_kept} of {self.n_rows} rows count, {self.n_flagged} flagged{bad}"
-        return "\n".join([title, *self._shares])
+        doubt = [f"{self.in_doubt} rows are in doubt, as fits judge them differently: see outlier_probability_."]
+        return "\n".join([title, *self._shares, *doubt[: self.in_doubt]])
 
     @property
     def _shares(self) -> list[str]:

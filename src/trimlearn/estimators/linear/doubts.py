@@ -8,6 +8,7 @@ import numpy as np
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.data import Examples
+from trimlearn.robust.regression.averaging import NEAREST
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.skewness import looks_skewed
 from trimlearn.robust.regression.trends import bends, widens
@@ -20,14 +21,24 @@ FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: 
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
 EXACT = 0.85
+# Share of the rows, and one at least, that is expected to be judged wrongly, from which on that is told: of 5 % of bad
+# rows that is all of them (a choice).
+MISTAKEN = 0.05
 MAJORITY = 1.0  # standard errors by which right rows must be more than half: else both groups may be right (a choice)
 
 
 def warn_of_doubt(
-    rows: Examples, kept: float, coefficients: int, residuals: np.ndarray, weights: np.ndarray, verdict: Verdict
+    rows: Examples,
+    kept: float,
+    coefficients: int,
+    residuals: np.ndarray,
+    weights: np.ndarray,
+    verdict: Verdict,
+    wrong: np.ndarray | None = None,
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
-    the model's fault: a curve, skewed errors, or errors that grow. For a fit that is not exact."""
+    the model's fault: a curve, skewed errors, or errors that grow. For a fit that is not exact. wrong: how probable it
+    is that each row is wrong, where the fit tells."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
     about = rows.X, rows.t - residuals, scores, ~flagged
@@ -42,13 +53,11 @@ def warn_of_doubt(
             f"{verdict.contamination:.0%} of the rows do not follow the linear fit: nearly as many as do, so that it "
             "cannot be told which of them are right. Look at both groups, or give a contamination.",
         )
-    elif not flagged.any():
-        return
     elif bends(*about):
         warn(
-            f"{flagged.mean():.1%} of the rows are flagged, but the residuals of the others bend along the fit: the "
-            "model may be too simple (a curve, an interaction), or rows far out in the features pull at it. Look at "
-            "the residuals over the predictions; add squares or products of features, or transform y.",
+            "The residuals of the rows that count bend along the fit: the model may be too simple (a curve, an "
+            "interaction), or rows far out in the features pull at it. Look at the residuals over the predictions; add "
+            "squares or products of features, or transform y.",
         )
     elif looks_skewed(scores, flagged, fewest=FEWEST):
         cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
@@ -57,12 +66,24 @@ def warn_of_doubt(
             f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
             "a contamination.",
         )
-    elif widens(*about):
+    elif flagged.any() and widens(*about):
         cure = "fit log(y), or give sample_weight," if rows.t.min() > 0 else "give sample_weight,"
         warn(
             f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
             f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
         )
+
+    elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
+        warn(
+            "It is in doubt which rows are wrong: several fits explain them about as well, and of "
+            f"{flagged.sum()} rows flagged and {rows.n - flagged.sum()} others some {mistakes:.0f} are likely to be "
+            "judged wrongly. Look at outlier_probability_, or give a contamination.",
+        )
+
+
+def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarray) -> float:
+    """How many rows are expected to be flagged though right, or not though wrong, of those that may be either."""
+    return float(np.where(flagged, 1 - wrong, wrong)[np.abs(scores) > NEAREST].sum())
 
 
 def warn_of_exact_fit(weights: np.ndarray) -> None:

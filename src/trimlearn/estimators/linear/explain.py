@@ -22,7 +22,7 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
 from trimlearn.robust.scale import raw_scale
 
-__all__ = ["Outcome", "fitted_model", "known_distances", "publish", "regression_findings", "row_p_values"]
+__all__ = ["Outcome", "fitted_model", "publish", "regression_findings", "row_p_values"]
 
 
 @final
@@ -32,8 +32,8 @@ class Outcome:
 
     raw: the trimmed fit, which keeps the weight ``kept`` and leaves the residuals ``raw_residuals``. The final model,
     of rows weighted ``weights``, leaves ``residuals`` of this scale; beyond ``threshold`` times it, a row is not
-    explained. raw_parts, parts: coefficients and intercept of both. wrong: how probable it is that each row is wrong,
-    where the fit tells.
+    explained. raw_parts, parts: coefficients and intercept of both. told: how probable it is that each row is wrong,
+    where the fit tells, and how much that counts beside what residuals tell.
     """
 
     raw: LinearFit
@@ -46,7 +46,7 @@ class Outcome:
     contamination: float
     raw_parts: tuple[np.ndarray, float]
     parts: tuple[np.ndarray, float]
-    wrong: np.ndarray | None = None
+    told: tuple[float, np.ndarray] | None = None
 
 
 def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: Outcome) -> None:
@@ -66,9 +66,9 @@ def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: 
         (np.abs(found.residuals) / found.scale, unseen), (found.weights, unseen <= found.threshold), (raw.w, 0.0)
     )
     probability = row_probabilities(row_p_values(model, law, data), data.s)
-    if found.wrong is not None and distinct.where is not None:
-        fitted = distinct.where >= 0  # the others are known by their residuals alone
-        probability[fitted] = found.wrong[distinct.where[fitted]]
+    if found.told is not None and distinct.where is not None:
+        (share, wrong), fitted = found.told, distinct.where >= 0  # the others are known by their residuals alone
+        probability[fitted] += share * (wrong[distinct.where[fitted]] - probability[fitted])
     model.outlier_probability_ = probability
 
 
@@ -94,7 +94,7 @@ def regression_findings(model: Any, law: Family, data: Examples, scores: np.ndar
     """
     mean = _means(model, law, data)
     unlikely = law.p_values(data.t.astype(np.float64), mean, model.scale_)
-    distances = known_distances(model)
+    distances = _known_distances(model)
     if distances is None:
         return Findings(scores, unlikely, plain_kinds(off), words=_residual_words(data.t - mean, scores, off))
     distance = distances.of(data.X)
@@ -104,7 +104,7 @@ def regression_findings(model: Any, law: Family, data: Examples, scores: np.ndar
     return Findings(scores, unlikely, leverage_kinds(off, far), distance=distance, top=top, words=words)
 
 
-def known_distances(model: Any) -> Distances | None:
+def _known_distances(model: Any) -> Distances | None:
     """Robust distances by the training features, found when first asked for; None where there are none."""
     data, known = vars(model).get("_training"), model._covariance
     if known is None and data is not None:

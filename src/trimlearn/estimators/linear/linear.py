@@ -12,7 +12,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.linear.data import Distinct, Examples
 from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, known_distances, publish, regression_findings
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
@@ -25,8 +25,9 @@ from trimlearn.losses import LeastSquares
 from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.regression.averaging import average_of_fits, odds_of
+from trimlearn.robust.regression.averaging import average_of_fits, between
 from trimlearn.robust.regression.chance import are_few, looks_by_chance
+from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
@@ -40,9 +41,10 @@ __all__ = ["TrimmedLinearRegression"]
 
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
-# All fits are averaged of fewer rows than FEW a coefficient, where one fit does not stand out; and up to n q² = WORK, a
-# limit on time: a tenth of a second.
-FEW, WORK = 50, 20_000
+# All fits are averaged of FEWEST to FEW rows a coefficient, up to n q² = WORK, a limit on time: a tenth of a second.
+# In twice as many one fit stands out; in between both count, so that no row more or less makes a difference. Of fewer
+# rows the mean errs by up to twice as much as least squares in clean data (python -m benchmarks.calibration averaging).
+FEWEST, FEW, WORK = 2, 100, 20_000
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 
 
@@ -75,7 +77,7 @@ class TrimmedLinearRegression(LinearRegressor):
         False: ``coef_`` is the trimmed fit itself, less efficient on clean data.
     efficiency : {"average", "mm", "reweight"}
         How rows are readmitted. "average": the mean of all fits that few rows allow, each weighted by its evidence
-        (Bayesian model averaging); of more rows, and where a contamination is given, as "mm". "mm": MM-estimation,
+        (Bayesian model averaging); of many rows, and where a contamination is given, as "mm". "mm": MM-estimation,
         with weights that fall smoothly with the residual, from the trimmed start and a scale found again (Yohai 1987;
         Koller and Stahel 2011); rows that are flagged have weight 0. "reweight": all rows that are not flagged count in
         full. Models with a penalty are always fitted in this way.
@@ -205,7 +207,7 @@ class TrimmedLinearRegression(LinearRegressor):
         kept, raw = keep, self._trimmed(rows, keep, self._x if resumes else None, solver)
         ended = h is not None and not self.reweight  # the trimmed fit is the final one
         verdict = judged(raw.x, half if ended else keep)
-        averaged = h is None and self.reweight and self._can_average(rows) and verdict.scale > floor
+        averaged = self._averaged(rows) if h is None and self.reweight and verdict.scale > floor else 0.0
         by_chance = h is None and not averaged and self._found_by_chance(rows, half, verdict, solver.seed)
         if by_chance:
             verdict = replace(verdict, inliers=np.ones(rows.n, dtype=bool), contamination=0.0)
@@ -213,17 +215,18 @@ class TrimmedLinearRegression(LinearRegressor):
             kept = rows.S * (1 - verdict.contamination)
             raw = self._trimmed(rows, kept, raw.x, solver)
         x, weights, smooth = raw.x, raw.w, None
-        if averaged:
-            smooth = self._average(rows, raw, solver.seed)
-        elif self.reweight:
+        if self.reweight and averaged < 1:
             x, inliers, explained = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             weights = inliers.astype(rows.X.dtype)
             trusted = h is not None or are_few(rows.n, self._parameters)  # and not by chance
             if not by_chance:
                 smooth = self._smooth(rows, (raw.x, verdict), (x, explained), floor, trusted)
+            if smooth is not None:
+                smooth = replace(smooth, x=refit(smooth.w, x).astype(np.float64))
+        if averaged:
+            smooth = self._average(rows, raw, smooth, averaged, solver.seed)
         if smooth is not None:
-            x = smooth.x.astype(rows.X.dtype) if averaged else refit(smooth.w, x)
-            weights = smooth.w.astype(rows.X.dtype)
+            x, weights = (part.astype(rows.X.dtype) for part in (smooth.x, smooth.w))
             self._noise, self._bread, self._scatter = smooth.noise, smooth.bread, smooth.scatter
 
         final = smooth.verdict if smooth is not None else verdict if ended else judged(x, half)
@@ -232,7 +235,8 @@ class TrimmedLinearRegression(LinearRegressor):
         threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
         parts = self._parts(raw.x), self._parts(x)
         wrong = None if smooth is None else smooth.wrong
-        found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts, wrong)
+        told = None if wrong is None else (averaged, wrong)
+        found = Outcome(raw, kept, before, weights, after, final.scale, threshold, share, *parts, told)
         publish(self, NORMAL, data, distinct, found)
         if final.scale <= floor:
             warn_of_exact_fit(weights)
@@ -240,7 +244,7 @@ class TrimmedLinearRegression(LinearRegressor):
                 warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
             doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
-            warn_of_doubt(rows, half, self._parameters, after, doubted, replace(final, cutoff=threshold))
+            warn_of_doubt(rows, half, self._parameters, after, doubted, replace(final, cutoff=threshold), wrong)
         return self
 
     def _check(self, data: Examples) -> None:
@@ -283,22 +287,26 @@ class TrimmedLinearRegression(LinearRegressor):
             starts = [x] if self.penalty is None else [x, "continuation"]
         return solver.trimmed(self._problem(rows, h), h, starts)
 
-    def _can_average(self, rows: Examples) -> bool:
-        """Whether the mean of all fits is asked for, and rows are few enough for it."""
+    def _averaged(self, rows: Examples) -> float:
+        """How much the mean of all fits counts beside the MM-estimate: alone in few rows, nothing in twice as many."""
         n, q = rows.n, self._parameters
-        few = q + 1 < n < FEW * q and n * q**2 <= WORK
-        return few and rows.S > q + 1 and self.efficiency == "average" and self.penalty is None
+        if self.efficiency != "average" or self.penalty is not None or min(n, rows.S) < FEWEST * q:
+            return 0.0
+        return float(np.clip(2 - max(n / (FEW * q), n * q**2 / WORK), 0.0, 1.0))
 
-    def _average(self, rows: Examples, raw: LinearFit, seed: int) -> SmoothFit:
-        """The mean of all fits that the rows allow. No σ is less than that of the half that is fitted best; and rows
-        count as many times as distinct ones on average, since a row that is there again tells nothing new."""
+    def _average(self, rows: Examples, raw: LinearFit, smooth: SmoothFit | None, share: float, seed: int) -> SmoothFit:
+        """The mean of all fits that the rows allow; or that and the MM-estimate ``smooth``, the former by this share.
+
+        No σ is less than that of the half that is fitted best; and rows count as many times as distinct ones on
+        average, since a row that is there again tells nothing new."""
         stage("the mean of all fits that the rows allow")
         c = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64) * (rows.n / rows.S)
         fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
         least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=c * raw.w)))
-        known = known_distances(self)
-        odds = np.zeros(rows.n) if known is None else odds_of(known.of(rows.X), known.limit)
-        return average_of_fits(fit, np.asarray(raw.x, np.float64), odds, least, intercept=self.fit_intercept, seed=seed)
+        odds = feature_odds(np.asarray(rows.X, np.float64), c, seed)
+        x = np.asarray(raw.x, np.float64)
+        mean = average_of_fits(fit, x, odds, least, intercept=self.fit_intercept, seed=seed)
+        return mean if smooth is None else between(fit, mean, smooth, share)
 
     def _smooth(
         self, rows: Examples, raw: tuple[Array, Verdict], hard: tuple[Array, Verdict], floor: float, trusted: bool

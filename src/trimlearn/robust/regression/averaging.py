@@ -7,7 +7,10 @@ Statist. Sci. 14) does not choose: x is the mean of the `modes` of the likelihoo
 
 from __future__ import annotations
 
-from math import sqrt
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp, log, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,28 +20,16 @@ from trimlearn.robust.regression.mm import SmoothFit, WeightedRows
 from trimlearn.robust.regression.modes import Likelihood, Modes, grams
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["average_of_fits", "odds_of"]
+__all__ = ["NEAREST", "average_of_fits", "between"]
 
 Floats = NDArray[np.float64]
 
-SURE = 3.0  # the logarithm of the odds that features alone may give: a row that fits well is not called wrong by them
 USUAL = 2.5  # the score above which a row is called wrong where none was, as in `judge`
+NEAREST = 2.0  # no row is called wrong below: one right row in twenty lies beyond (customary)
 MORE = 0.75  # of the rows, that the other trimmed fits keep from which EM begins: customary, besides half
 ENDS = 3  # of these: with six the mean moves by less than chance (python -m benchmarks.calibration averaging)
 ABSOLUTE = 30  # steps of a fit by least absolute residuals, of which only a start is asked
 NEGLIGIBLE = 1e-6  # belief, beside the largest, that changes no digit that is known
-
-
-def odds_of(distance: Floats, limit: float) -> Floats:
-    """The logarithm of the factor by which features at this robust ``distance`` make it likelier that a row is wrong.
-
-    Features of right rows fall off beyond the ``limit`` as a t law with two degrees of freedom does, the heaviest tail
-    for which a mean exists, and those of wrong rows as a law without a scale: the ratio of both grows as the square.
-
-    >>> odds_of(np.array([1.0, 6.0, 1e9]), limit=3.0).round(2)
-    array([0.  , 1.39, 3.  ])
-    """
-    return np.asarray(np.clip(2 * np.log(np.maximum(distance, 1e-300) / limit), 0.0, SURE))
 
 
 def average_of_fits(
@@ -46,8 +37,8 @@ def average_of_fits(
 ) -> SmoothFit:
     """The mean of the fits that EM finds from the trimmed fit ``raw`` and other starts.
 
-    odds: by which features make rows likelier to be wrong, see `odds_of`. floor: the least σ. intercept: whether a
-    constant is fitted: then skewed errors have mean 0, as others have.
+    odds: by which features make rows likelier to be wrong, see `features.odds_of`. floor: the least σ. intercept:
+    whether a constant is fitted: then skewed errors have mean 0, as others have.
 
     >>> rng = np.random.default_rng(0)
     >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.arange(20.0) + rng.normal(size=20)
@@ -56,14 +47,36 @@ def average_of_fits(
     >>> found.x.round(1), np.flatnonzero(found.w == 0)
     (array([ 1. , -0.1]), array([0, 1, 2]))
     """
-    likelihood = Likelihood(rows, odds, floor)
-    modes = likelihood.settled(likelihood.begun(rows.t - _starts(rows, raw, seed) @ rows.A.T))
+    t = rows.residuals(raw)
+    likelihood = Likelihood(rows, t, odds, floor)
+    modes = likelihood.settled(likelihood.begun(t - (_starts(rows, raw, seed) - raw) @ rows.A.T))
     evidence = likelihood.evidence(modes)
     belief = np.exp(evidence - evidence.max())
     belief /= belief.sum()
     some = belief > NEGLIGIBLE * belief.max()
     modes, belief = modes.take(np.flatnonzero(some)), belief[some] / belief[some].sum()
-    return _mean(rows, modes, belief, intercept)
+    found = _mean(rows, t, modes, belief, intercept)
+    return replace(found, x=raw + found.x)
+
+
+def between(rows: WeightedRows, mean: SmoothFit, other: SmoothFit, share: float) -> SmoothFit:
+    """Two fits as one: the ``mean`` by this share, and the ``other``. Covariances are those of a mixture."""
+    assert mean.scatter is not None, "a mean is one of several fits"
+    c = rows.c
+
+    def mixed(values: Callable[[SmoothFit], Any]) -> Any:
+        return share * values(mean) + (1 - share) * values(other)
+
+    x = mixed(lambda fit: fit.x)
+    scale = sqrt(mixed(lambda fit: fit.verdict.scale**2))
+    cutoff = exp(mixed(lambda fit: log(fit.verdict.cutoff * fit.verdict.scale))) / scale
+    inliers = np.abs(rows.residuals(x)) <= cutoff * scale
+    verdict = Verdict(scale, cutoff, inliers, mixed(lambda fit: fit.verdict.contamination))
+    w = np.where(inliers, mixed(lambda fit: fit.w), 0.0)
+    noise = sqrt(mixed(lambda fit: fit.noise**2 / (c @ fit.w)) * (c @ w))
+    scatter = np.vstack([sqrt(share) * mean.scatter, sqrt(share * (1 - share)) * (mean.x - other.x)])
+    spared = mean.spared | (other.spared & inliers)
+    return SmoothFit(x, w, verdict, noise, mixed(lambda fit: fit.bread), spared, scatter, mean.wrong)
 
 
 def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
@@ -79,17 +92,17 @@ def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
     return np.vstack([raw, trimmed, plain, x])
 
 
-def _mean(rows: WeightedRows, modes: Modes, belief: Floats, intercept: bool) -> SmoothFit:
-    """x and what is known of it and of the rows, as a mean of the modes."""
+def _mean(rows: WeightedRows, t: Floats, modes: Modes, belief: Floats, intercept: bool) -> SmoothFit:
+    """x, for the targets t, and what is known of it and of the rows, as a mean of the modes."""
     c, q = rows.c, rows.rank
     u, mass = modes.u, modes.right * c
     if intercept:
-        offset = np.sum(mass * (rows.t - u @ rows.Q.T), axis=1) / mass.sum(axis=1)
+        offset = np.sum(mass * (t - u @ rows.Q.T), axis=1) / mass.sum(axis=1)
         u = u + np.where(modes.laws.skew == 1.0, 0.0, offset)[:, None] * (c @ rows.Q)
-    squares = np.sum(mass * (rows.t - u @ rows.Q.T) ** 2, axis=1) / np.maximum(mass.sum(axis=1) - q, 1.0)
+    squares = np.sum(mass * (t - u @ rows.Q.T) ** 2, axis=1) / np.maximum(mass.sum(axis=1) - q, 1.0)
     scale, centre = sqrt(float(belief @ squares)), belief @ u
     right = belief @ modes.right
-    r = rows.t - rows.Q @ centre
+    r = t - rows.Q @ centre
     cutoff = _parting(np.abs(r) / scale, right, c)
     inliers = np.abs(r) / scale <= cutoff
     verdict = Verdict(scale, cutoff, inliers, float(c @ (1 - right) / c.sum()))
@@ -105,12 +118,11 @@ def _mean(rows: WeightedRows, modes: Modes, belief: Floats, intercept: bool) -> 
 
 
 def _parting(scores: Floats, right: Floats, c: Floats) -> float:
-    """The cut-off that parts right rows from wrong ones with the fewest errors to be expected."""
+    """The cut-off that parts right rows from wrong ones with the fewest errors to be expected; of those that do, the
+    one nearest to the usual."""
     order = np.argsort(scores, kind="stable")
     gain = np.append(0.0, np.cumsum((c * (right - 0.5))[order]))  # of the rows up to each score
+    gain[: int(np.count_nonzero(scores <= NEAREST))] = -np.inf
     last = int(np.argmax(gain + 1e-12 * np.arange(len(gain))))
-    if last == len(scores):
-        return max(USUAL, float(scores[order[-1]]))
-    return float(scores[order[max(last - 1, 0)]])
-
-
+    ends = np.concatenate([[0.0], scores[order], [np.inf]])
+    return float(max(ends[last], min(USUAL, np.nextafter(ends[last + 1], 0.0))))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
-from trimlearn.robust.regression.error_laws import LAWS, ErrorLaws, log_wild
+from trimlearn.robust.regression.error_laws import LAWS, NARROWEST, ErrorLaws, log_wild
 from trimlearn.robust.regression.mm import WeightedRows
 
 __all__ = ["Likelihood", "Modes", "grams"]
@@ -28,12 +28,13 @@ Floats = NDArray[np.float64]
 WRONG, RIGHT = 1.0, 9.0
 MOST = 0.5  # share of wrong rows: of more, nobody could tell which they are
 USUAL = 2.5  # σ beyond which a row is taken for wrong at first, as in `judge`
-REACH = 60.0  # σ, over which the mean, and times, over which the scale of a group of wrong rows is spread: a choice
+# σ over which the mean, and times over which the scale of a group of wrong rows is spread: one farther out is wrong for
+# certain. A group that is no wider than NARROWEST is taken for one that is: right rows are as near as that.
+REACH = 30.0
 THINNEST = 0.5  # σ of that group, at least, in that of the others: equal wrong rows would have none
 HALF = 0.6744897501960817  # median of a half-normal law
 STEPS, EARLY = 200, 12  # of EM, a limit on time; and those after which fits that have met are taken for one
-SETTLED, SAME = 1e-5, 1e-3  # σ by which the last step moves a fit; and by which fits differ that are one
-VARIANCE = 1e-3  # of the share, times n, at least: where it is nearly 0, it is known no better than that
+SETTLED, SAME = 1e-5, 1e-2  # σ by which the last step moves a fit; and by which fits differ that are one
 LEAST, RIDGE = 1e-4, 1e-12  # share of wrong rows, and of a Gram matrix: so that logarithms and inverses are finite
 
 
@@ -63,9 +64,11 @@ ARRAYS = ("u", "scale", "share", "mean", "spread", "right", "weight", "log_likel
 @final
 @dataclass(frozen=True)
 class Likelihood:
-    """The likelihood of the rows, the columns of which are orthonormal; odds: see `odds_of`; floor: the least σ."""
+    """The likelihood of the rows, the columns of which are orthonormal. t: targets, less a fit nearby, so that no
+    digits are lost; odds: see `features.odds_of`; floor: the least σ."""
 
     rows: WeightedRows
+    t: Floats
     odds: Floats
     floor: float
 
@@ -96,7 +99,7 @@ class Likelihood:
 
     def _fitted(self, modes: Modes) -> tuple[Modes, Floats]:
         """The coefficients, scales and shares that are most likely, if rows are right as they are said to be."""
-        c, Q, t = self.rows.c, self.rows.Q, self.rows.t
+        c, Q, t = self.rows.c, self.rows.Q, self.t
         W = modes.weight * c
         u = np.linalg.solve(grams(W, Q), ((W * t) @ Q)[:, :, None])[:, :, 0]
         r = t - u @ Q.T
@@ -126,28 +129,34 @@ class Likelihood:
         return Modes(modes.laws, *state, probability, weight, both @ self.rows.c)
 
     def evidence(self, modes: Modes) -> Floats:
-        """The logarithm of the integral of likelihood and prior around each mode."""
+        """The logarithm of the integral of likelihood and prior around each mode. That of the share is exact, were it
+        certain which rows are wrong; no direction of x is known less than by one row (Kass and Wasserman 1995); right
+        rows are the majority, wherever there is one."""
         c, q, n = self.rows.c, self.rows.rank, float(self.rows.c.sum())
         right = modes.right @ c
-        G = grams(modes.weight * c, self.rows.Q)
+        G = grams(modes.weight * c, self.rows.Q) + np.eye(q) / n
         x = q * np.log(modes.scale) - 0.5 * np.linalg.slogdet(G)[1] + q / 2 * log(2 * pi)
         sigma = 0.5 * np.log(pi / np.maximum(right - q, 1.0))
-        bad = modes.share
-        prior = (WRONG - 1) * np.log(bad) + (RIGHT - 1) * np.log1p(-bad) - betaln(WRONG, RIGHT)
-        share = prior + 0.5 * np.log(2 * pi * np.maximum(bad * (1 - bad), VARIANCE) / n)
-        wrong = np.maximum(n - right, 0.5)
+        bad = n - right
+        known = bad * np.log(modes.share) + right * np.log1p(-modes.share)
+        share = betaln(WRONG + bad, RIGHT + right) - betaln(WRONG, RIGHT) - known
+        wrong = np.maximum(bad, 0.5)
         mean = np.log(modes.spread / (REACH * modes.scale)) + 0.5 * np.log(2 * pi / wrong)
         spread = 0.5 * np.log(pi / wrong) - log(log(REACH))
-        group = np.where(modes.laws.grouped, mean + spread, 0.0)
-        return np.asarray(modes.log_likelihood + modes.laws.log_prior + x + sigma + share + group)
+        near = bad * np.log(np.minimum(np.hypot(modes.mean, modes.spread) / (NARROWEST * modes.scale), 1.0))
+        group = np.where(modes.laws.grouped, mean + spread + near, 0.0)
+        found = modes.log_likelihood + modes.laws.log_prior + x + sigma + share + group
+        return np.where(right >= n * MOST, found, -np.inf) if np.any(right >= n * MOST) else found
 
 
 def _distinct(modes: Modes) -> Modes:
-    """Each mode once: those of one law whose coefficients and scales agree."""
-    unit = modes.scale.min()
-    what = np.column_stack([modes.laws.freedom, modes.laws.skew, modes.laws.grouped])
-    where = np.round(np.column_stack([modes.u, modes.scale]) / (SAME * unit))
-    return modes.take(np.sort(np.unique(np.column_stack([what, where]), axis=0, return_index=True)[1]))
+    """Each mode once: of those of one law whose coefficients and scales agree, the likeliest."""
+    modes = modes.take(np.argsort(-modes.log_likelihood, kind="stable"))
+    law = np.column_stack([modes.laws.freedom, modes.laws.skew, modes.laws.grouped])
+    where = np.column_stack([modes.u, modes.scale])
+    apart = np.abs(where[:, None] - where).max(axis=2) > SAME * np.minimum(modes.scale[:, None], modes.scale)
+    again = ~apart & np.all(law[:, None] == law, axis=2)
+    return modes.take(np.flatnonzero(~np.tril(again, -1).any(axis=1)))
 
 
 def _median(a: Floats, c: Floats) -> Floats:

@@ -17,7 +17,7 @@ from trimlearn.robust.regression.psi import FIRM, Lqq, centred, eased, narrowed,
 from trimlearn.robust.regression.streamed_rows import StandardisedRows, Summary, Vector
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["RowMetric", "SmoothFit", "all_of_them", "smoothed"]
+__all__ = ["RowMetric", "StreamedFit", "all_of_them", "smoothed"]
 
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
 ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
@@ -26,7 +26,7 @@ LONGEST = 3.0  # times the step of least squares: for normal errors Newton's is 
 
 @final
 @dataclass(frozen=True)
-class SmoothFit:
+class StreamedFit:
     """An MM-estimate: coefficients u, residuals r, verdict, ψ; noise and bread as in `SmoothFit`."""
 
     u: np.ndarray
@@ -60,7 +60,7 @@ def smoothed(
     metric: RowMetric,
     trusted: bool,
     intercept: bool,
-) -> SmoothFit:
+) -> StreamedFit:
     """The MM-estimate of all rows, from a trimmed fit ``raw`` and from least squares on what that explains, ``sharp``:
     decided as `trimlearn.robust.regression.mm.mm_estimate` does, which see."""
     psi = Lqq(FIRM)
@@ -98,7 +98,7 @@ def smoothed(
         u, r = _solved(rows, u, verdict.scale, cut, narrow, SETTLED_LARGE, stretched)
         values, counts = rows.summary(r, verdict.scale)
     w = np.where(np.abs(values) <= cut, narrow.weight(values / verdict.scale), 0.0)
-    return SmoothFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
+    return StreamedFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
 
 
 def _solved(
