@@ -1,10 +1,4 @@
-"""Where to start. The start decides which local minimum is found.
-
-A start from a sample of the rows: where rows are many, a few per cent of them lead to the same valley.
-
-A continuation over all rows takes some 20 passes. Over a few hundred rows for each parameter it takes a fraction of
-one, and ends within statistical error of where the other ends: (w, x) on all rows goes on from there.
-"""
+"""Where to start. The start decides which local minimum is found."""
 
 from __future__ import annotations
 
@@ -19,34 +13,14 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
 from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
-from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
-from trimlearn.smart.finish import continued, finisher
+from trimlearn.smart.finish import from_sample
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
-from trimlearn.smart.method import FEW, default_inner, in_blocks, start_sample_size
-from trimlearn.smart.metrics import Euclidean
+from trimlearn.smart.method import FEW, in_blocks
 from trimlearn.smart.row_laws import Stream
 from trimlearn.weights import AllOnes
-
-SURPRISE = 0.25  # share of F by which it may be higher on all rows: more, at 40 % wrong labels, led to worse minima
-
-
-def from_sample(engine: Engine, seed: int) -> Array | None:
-    """x where a continuation over a sample of the rows leads, with the best w for it in the engine; None where the rows
-    are few, where the engine has none at hand, or where the sample says too little about all of them."""
-    problem = engine.problem
-    newton = isinstance(problem.loss, PredictionLoss) and default_inner(problem, hessians=True) == "newton"
-    m = start_sample_size(problem) if newton and problem.r2.convex else None
-    part = None if m is None else engine.sample(m, seed)
-    if part is None:
-        return None
-    F, x = continued(part, finisher(part.problem, seed, Euclidean()))
-    engine.counts.gradients += part.counts.gradients
-    engine.evaluate(x)
-    on_all = engine.reweigh(inf).value + problem.r2.value(x)
-    return x if on_all - F <= SURPRISE * abs(F) else None
 
 
 class Start(ABC):

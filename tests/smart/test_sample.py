@@ -17,8 +17,8 @@ from trimlearn.losses import LeastSquares, Logistic, Softmax
 from trimlearn.losses.sampled import SampledRows
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.finish import ProfileRun
-from trimlearn.starts import Continuation, from_sample
+from trimlearn.smart.finish import ProfileRun, from_sample
+from trimlearn.starts import Continuation
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 N, P = 84_000, 12
@@ -124,7 +124,7 @@ def test_groups_are_not_sampled() -> None:
 
 
 def test_a_sample_that_flatters_itself_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimlearn.starts.SURPRISE", -1.0)
+    monkeypatch.setattr("trimlearn.smart.finish.SURPRISE", -1.0)
     assert from_sample(LocalEngine(problem()), 0) is None
     assert solve(problem(), max_passes=3).history[0].h == N
 

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, lies_on_device, sum64, zeros
-from trimlearn._utils.graphs import explained
+from trimlearn._utils.device_memory import explained
 from trimlearn.engines.base import Engine
 from trimlearn.engines.cuda.coins import Coins
 from trimlearn.engines.cuda.fused import fused_drawing, fused_selection
