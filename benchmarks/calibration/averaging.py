@@ -16,7 +16,7 @@ import numpy as np
 from benchmarks.calibration import summarise
 from trimlearn import TrimmedLinearRegression
 from trimlearn.estimators.linear import linear
-from trimlearn.robust.regression import averaging, error_laws, features, modes
+from trimlearn.robust.regression import averaging, features, modes
 
 __all__ = ["KINDS", "TRIED", "cell", "run"]
 
@@ -26,10 +26,10 @@ SHAPES = ((20, 2), (40, 2), (20, 15))  # rows and features
 SEEDS = range(8)
 
 
-def _skewed(k: float) -> error_laws.ErrorLaws:
-    laws = error_laws.LAWS
+def _skewed(k: float) -> modes.ErrorLaws:
+    laws = modes.LAWS
     skew = np.where(laws.skew == 1.0, 1.0, np.where(laws.skew > 1, k, 1 / k))
-    return error_laws.ErrorLaws(laws.freedom, skew, laws.grouped, laws.log_prior)
+    return modes.ErrorLaws(laws.freedom, skew, laws.grouped, laws.log_prior)
 
 
 # What is set in place of what is there.
@@ -40,7 +40,7 @@ TRIED: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "skew 1.5": (modes, "LAWS", lambda: _skewed(1.5)),
     "skew 3": (modes, "LAWS", lambda: _skewed(3.0)),
     "reach 60": (modes, "REACH", lambda: 60.0),
-    "widest 1,000": (error_laws, "WIDEST", lambda: 1_000.0),
+    "widest 1,000": (modes, "WIDEST", lambda: 1_000.0),
     "ends 6": (averaging, "ENDS", lambda: 6),
     "fewest 1": (linear, "FEWEST", lambda: 1),
     "no odds": (features, "SURE", lambda: 0.0),

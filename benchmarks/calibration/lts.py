@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.calibration import with_constant
-from trimlearn.robust.regression import directions, exchange, lts
+from trimlearn.robust.regression import elemental, exchange, lts
 
 __all__ = ["KINDS", "TRIED", "objective", "run"]
 
@@ -29,7 +29,7 @@ TRIED: dict[str, tuple[Any, tuple[Any, ...]]] = {  # a constant's module, and th
     "BEST": (lts, ((0, 0), (10, 0))),
     "ENDS": (lts, (1, 20)),
     "MOST": (lts, (50, 2_000)),
-    "DIRECTIONS": (directions, (5, 40)),
+    "DIRECTIONS": (elemental, (5, 40)),
     "PAIRED": (exchange, (30, 600)),
 }
 

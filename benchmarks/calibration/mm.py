@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.calibration import summarise, with_constant
 from trimlearn.robust import scale
-from trimlearn.robust.regression import mm, psi
+from trimlearn.robust.regression import mm
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.verdict import Verdict, readmit
 
@@ -29,8 +29,8 @@ TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {  # a constant's module, and 
     "FEW": (mm, (12.5, 50.0)),
     "MANY": (mm, (250.0, 1000.0)),
     "CHOSEN": (mm, (20.0, 200.0)),
-    "EASY": (psi, (1.25, 2.0)),
-    "ERRORS": (psi, (0.0, 2.0)),
+    "EASY": (mm, (1.25, 2.0)),
+    "ERRORS": (mm, (0.0, 2.0)),
     "CLEAR": (scale, (0.05, 0.4)),
     "SPREAD": (scale, (0.0, 3.0)),
     "PRIOR": (scale, (5.0, 80.0)),

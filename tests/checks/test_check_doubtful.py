@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from trimlearn import check
-from trimlearn.checks.check import Check
 from trimlearn.checks.findings import DOUBTFUL
+from trimlearn.checks.found import Check
 from trimlearn.checks.target import _Judge
 from trimlearn.checks.target_task import Target, TargetJudgement
 

@@ -30,8 +30,7 @@ from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trimlearn.datasets import load_digits_contaminated
-from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, weight_argument
-from trimlearn.estimators.meta.splits import content_splits
+from trimlearn.estimators.meta.crossfit import EncodedExamples, content_splits, fit_weighted, weight_argument
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
-from trimlearn.geometry.homography.dlt import PairMoments, four_best
-from trimlearn.geometry.homography.minimal import four_point
+from trimlearn.geometry.homography.dlt import PairMoments, four_best, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
 from trimlearn.geometry.homography.refine import SETTLED, _cells, _misses, _Mixing, _shares, _step, _weights, refined

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from photos import camera, cv2, look, paint, photo
-from trimlearn.__main__ import main
+from trimlearn.cli import main
 from trimlearn.geometry import stitch
 from trimlearn.geometry.mosaic.exposure import apply_gain
 from trimlearn.geometry.mosaic.images import read_image

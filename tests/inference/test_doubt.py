@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.inference.infer import Fitted, infer
+from trimlearn.inference.fitted import Fitted
+from trimlearn.inference.infer import infer
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(30, 2))

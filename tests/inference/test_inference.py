@@ -10,9 +10,10 @@ from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 
-from trimlearn.inference import design, frame
+from trimlearn.inference import precision, table
 from trimlearn.inference.families import FAMILIES, family
-from trimlearn.inference.infer import Fitted, Inference, IntervalMixin, infer
+from trimlearn.inference.fitted import Fitted
+from trimlearn.inference.infer import Inference, IntervalMixin, infer
 
 # R's stackloss: Air.Flow, Water.Temp, Acid.Conc., stack.loss (Brownlee 1965)
 STACKLOSS = np.array(
@@ -402,7 +403,7 @@ def test_sparse_and_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatc
     X = rng.normal(size=(203, 4)) * (rng.random((203, 4)) < 0.4)
     fit = least_squares(X, rng.normal(size=203), rng.random(203))
     whole = infer(fit, "HC3")
-    monkeypatch.setattr(design, "BLOCK", 7)
+    monkeypatch.setattr(precision, "BLOCK", 7)
     for other in (X, sparse.csr_matrix(X), sparse.csr_array(X)):
         found = infer(Fitted("normal", other, fit.y, fit.coef, fit.intercept, fit.weights), "HC3")
         np.testing.assert_allclose(found.covariance, whole.covariance, rtol=1e-10, atol=1e-14)
@@ -465,14 +466,14 @@ def test_summary_reads_like_rs() -> None:
 
 def test_summary_as_a_frame(stackloss: Inference) -> None:
     pandas = pytest.importorskip("pandas")
-    frame = stackloss.summary(0.9).to_frame()
-    assert isinstance(frame, pandas.DataFrame) and list(frame.index) == list(stackloss.names)
-    assert list(frame.columns) == ["estimate", "std. error", "t", "p", "from", "to"]
-    np.testing.assert_array_equal(frame["to"], stackloss.conf_int(0.9)[:, 1])
+    table = stackloss.summary(0.9).to_frame()
+    assert isinstance(table, pandas.DataFrame) and list(table.index) == list(stackloss.names)
+    assert list(table.columns) == ["estimate", "std. error", "t", "p", "from", "to"]
+    np.testing.assert_array_equal(table["to"], stackloss.conf_int(0.9)[:, 1])
 
 
 def test_without_pandas_the_frame_says_so(stackloss: Inference, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frame, "find_spec", lambda name: None)
+    monkeypatch.setattr(table, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="attributes of this summary"):
         stackloss.summary().to_frame()
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
-from trimlearn.inference.infer import Fitted, infer
+from trimlearn.inference.fitted import Fitted
+from trimlearn.inference.infer import infer
 
 
 def test_r2_and_f_are_of_one_scale() -> None:

@@ -18,10 +18,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from trimlearn.datasets import load_classic
 from trimlearn.datasets.locate import find_folder
 from trimlearn.robust.regression import exchange, lts
-from trimlearn.robust.regression.directions import _unseen
-from trimlearn.robust.regression.elemental import RegressionSample
-from trimlearn.robust.regression.exchange import End, Exchanges, exchanged, settled
-from trimlearn.robust.regression.leverage import Leverages
+from trimlearn.robust.regression.elemental import RegressionSample, _unseen
+from trimlearn.robust.regression.exchange import End, Exchanges, Leverages, exchanged, settled
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
 from trimlearn.weights import CappedSimplex
 

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from trimlearn.robust.scale import Chi, judge, p_values, raw_scale, rounding_floor
-from trimlearn.robust.small_sample import small_sample
+from trimlearn.robust.scale import Chi, judge, p_values, raw_scale, rounding_floor, small_sample
 from trimlearn.robust.verdict import Verdict
 
 

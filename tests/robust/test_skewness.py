@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.robust.regression.skewness import evidence, looks_skewed
+from trimlearn.robust.regression.misfit import evidence, looks_skewed
 
 
 def lognormal(seed: int = 2, n: int = 200) -> tuple[np.ndarray, np.ndarray]:

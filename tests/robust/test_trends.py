@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.robust.regression.trends import bends, widens
+from trimlearn.robust.regression.misfit import bends, widens
 
 
 @pytest.fixture

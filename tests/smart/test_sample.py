@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
 from trimlearn.engines import LocalEngine
+from trimlearn.engines.local import SampledRows
 from trimlearn.losses import LeastSquares, Logistic, Softmax
-from trimlearn.losses.sampled import SampledRows
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.finish import ProfileRun, from_sample

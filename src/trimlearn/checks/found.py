@@ -19,7 +19,7 @@ from trimlearn._utils.files import replacing
 from trimlearn._utils.text import grid
 from trimlearn.checks.parts import Parts
 from trimlearn.checks.suspects import Suspect
-from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import OutlierTable
 
 if TYPE_CHECKING:
     from trimlearn.checks.model_file import Model

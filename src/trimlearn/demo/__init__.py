@@ -25,7 +25,7 @@ from trimlearn.demo.digits import (
 )
 
 if TYPE_CHECKING:
-    from trimlearn.checks.check import Check
+    from trimlearn.checks.found import Check
 
 __all__ = ["DemoResult", "run"]
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.intact import intact
-from trimlearn.estimators.base import Trimmed
+from trimlearn.estimators.base import Trimmed, intact
 from trimlearn.estimators.formula_matrices import (
     as_objects,
     both_sides,
@@ -26,8 +25,7 @@ from trimlearn.estimators.formula_matrices import (
     without_unused,
 )
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.inference.table import ColumnOrigins
+from trimlearn.inference.table import ColumnOrigins, OutlierTable
 
 __all__ = ["FormulaModel", "from_formula"]
 

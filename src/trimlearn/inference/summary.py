@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.text import grid
-from trimlearn.inference.frame import data_frame
+from trimlearn.inference.table import data_frame
 
 __all__ = ["Summary", "flagged_share"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
-from trimlearn.inference.outlier_table import written
+from trimlearn.inference.table import written
 from trimlearn.plots.canvas import colours, drawable, one_line, wide
 from trimlearn.plots.subject import Subject
 

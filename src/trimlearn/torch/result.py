@@ -12,8 +12,7 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from trimlearn.inference.outlier_table import OutlierTable
-from trimlearn.inference.table import Findings, make_table, plain_kinds
+from trimlearn.inference.table import Findings, OutlierTable, make_table, plain_kinds
 from trimlearn.plots.canvas import axes, colours
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values
@@ -70,7 +69,7 @@ class LabelMeasure(Measure):
         return self.verdict.noise.as_it_is.score([log_p], epochs.labels.codes)
 
     def findings(self, result: TrimResult) -> Findings:
-        from trimlearn.estimators.label_assessment import LabelAssessment
+        from trimlearn.estimators.wrong_labels import LabelAssessment
 
         found, given = LabelAssessment.of(self.verdict), self.labels.codes
         n = len(given)

@@ -10,10 +10,15 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
-from trimlearn.estimators.linear.data import Distinct, Examples
-from trimlearn.estimators.linear.doubts import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
-from trimlearn.estimators.linear.model import LinearRegressor
+from trimlearn.estimators.linear.model import (
+    Distinct,
+    Examples,
+    LinearRegressor,
+    warn_of_doubt,
+    warn_of_exact_fit,
+    warn_of_no_trimming,
+)
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
@@ -26,9 +31,9 @@ from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.averaging import average_of_fits, between
-from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
+from trimlearn.robust.regression.misfit import are_few, looks_by_chance
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for

@@ -18,13 +18,12 @@ from sklearn.exceptions import ConvergenceWarning
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.detector import concentration_records
-from trimlearn.estimators.linear.data import Distinct, Examples
-from trimlearn.estimators.linear.doubts import warn_of_exact_fit
+from trimlearn.estimators.linear.model import Distinct, Examples, warn_of_exact_fit
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
-from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.elastic_net import EXACT, ROUGH, Floats, elastic_net
+from trimlearn.robust.regression.misfit import are_few
 from trimlearn.robust.regression.sparse import (
     HonestFit,
     Penalised,

@@ -16,7 +16,6 @@ from trimlearn._utils.validation import check_positive, is_sparse
 from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes
-from trimlearn.estimators.linear.data import Examples
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
@@ -26,6 +25,7 @@ from trimlearn.estimators.linear.label_fits import (
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
+from trimlearn.estimators.linear.model import Examples
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,

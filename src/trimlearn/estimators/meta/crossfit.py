@@ -1,22 +1,77 @@
-"""Predictions for rows by models that were not fitted on them, for any scikit-learn estimator and any weights."""
+"""Predictions for rows by models that were not fitted on them, for any scikit-learn estimator and any weights.
+
+What networks need to be wrapped as scikit-learn's estimators are: skorch's nets, known without importing skorch.
+
+Which rows are fitted and which predicted by each of a few models, so that every row is predicted once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import has_fit_parameter
 
 from trimlearn._utils.threads import jobs
-from trimlearn.estimators.meta.networks import seeded_net
+from trimlearn.robust.distinct import content_folds, content_hashes
 
-__all__ = ["EncodedExamples", "Splits", "crossfit", "fit_weighted", "spare_classes", "weight_argument"]
+
+def is_net(estimator: Any) -> bool:
+    """Is this, or a pipeline's last step, one of skorch's nets?
+
+    >>> from sklearn.linear_model import Ridge
+    >>> is_net(Ridge())
+    False
+    """
+    last = estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+    return any(cls.__module__.partition(".")[0] == "skorch" for cls in type(last).__mro__)
+
+
+def check_no_module(estimator: Any) -> None:
+    """ValueError for a torch module, which has neither fit nor predict, or for the class of one."""
+    kind = estimator if isinstance(estimator, type) else type(estimator)
+    if any(f"{cls.__module__}.{cls.__name__}" == "torch.nn.modules.module.Module" for cls in kind.__mro__):
+        raise ValueError(
+            f"estimator is a bare torch module, {kind.__name__}: wrap it in skorch.NeuralNetClassifier or "
+            "NeuralNetRegressor, or train it by trimlearn.torch.trim."
+        )
+
+
+def check_shapes(estimator: Any, predicted: np.ndarray, y: np.ndarray) -> None:
+    """ValueError where a net predicts a column and y is none, or the reverse: its loss has compared all pairs of rows.
+
+    >>> check_shapes(None, np.zeros((3, 1)), np.zeros(3))  # no net: scikit-learn's estimators see to that
+    """
+    if is_net(estimator) and predicted.ndim != y.ndim:
+        fix = "pass y.reshape(-1, 1)" if y.ndim == 1 else "pass y.ravel()"
+        raise ValueError(
+            f"the net predicts shape {predicted.shape} for y of shape {y.shape}, so that its loss compares every row "
+            f"with every other; {fix}, or let the module return what y has."
+        )
+
+
+@contextmanager
+def seeded_net(estimator: Any, seed: int) -> Iterator[None]:
+    """In the block a net's first weights, batches and dropout are drawn from ``seed``; nothing else notices."""
+    if not is_net(estimator):
+        yield
+        return
+    import torch
+
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    with torch.random.fork_rng(devices):
+        torch.manual_seed(seed)
+        yield
+
 
 Splits = list[tuple[np.ndarray, np.ndarray]]  # (rows fitted, rows predicted)
 
@@ -109,3 +164,36 @@ def spare_classes(w: np.ndarray, rows: EncodedExamples, inside: np.ndarray | Non
     present = rows.s > 0 if inside is None else inside & (rows.s > 0)
     left = np.bincount(rows.t[present], w[present], len(rows.classes))
     return np.where(present & (left[rows.t] == 0), 1.0, w)
+
+
+def content_splits(rows: EncodedExamples, k: int, seed: int) -> Splits:
+    """k splits that depend on what the rows contain, not on their order or repetition; each class is spread evenly.
+
+    Equal rows share a fold. A class of fewer than k distinct rows is always fitted, and predicted by the first model.
+    """
+    group = np.zeros(len(rows.s), dtype=np.int64) if rows.classes is None else rows.t
+    fold = content_folds(content_hashes(rows.X, rows.y, seed), group, rows.s, k, even=True)
+    if np.all(fold < 0):
+        return in_sample(rows)
+    model = np.maximum(fold, 0)
+    return [(np.flatnonzero((fold != j) & (rows.s > 0)), np.flatnonzero(model == j)) for j in range(k)]
+
+
+def in_sample(rows: EncodedExamples) -> Splits:
+    """No folds: one model, fitted on and predicting all rows."""
+    return [(np.flatnonzero(rows.s > 0), np.arange(len(rows.s)))]
+
+
+def given_splits(rows: EncodedExamples, cv: Any, seed: int) -> Splits:
+    """The splits of scikit-learn's ``cv`` argument; an integer gives `content_splits`, None `in_sample`."""
+    if cv is None:
+        return in_sample(rows)
+    if isinstance(cv, Integral) and not isinstance(cv, bool):
+        if cv < 2:
+            raise ValueError(f"cv={cv} must be at least 2 folds, or None to judge rows by the model fitted on them.")
+        return content_splits(rows, int(cv), seed)
+    splits: Splits = list(check_cv(cv, rows.y, classifier=rows.classes is not None).split(rows.X, rows.y))
+    times = np.bincount(np.concatenate([predicted for _, predicted in splits]), minlength=len(rows.s))
+    if np.any(times != 1):
+        raise ValueError("cv must predict every row exactly once, as KFold and GroupKFold do.")
+    return splits

@@ -10,10 +10,11 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.estimators.wrong_labels import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.robust.labels.boosted import BoostedOpinion
-from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, two_columns
+from trimlearn.robust.labels.noise import LabelNoise, two_columns
+from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
 

@@ -8,8 +8,7 @@ import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import EXACT, Chance
 from trimlearn.geometry.homography.candidate import CERTAIN
-from trimlearn.geometry.homography.dlt import PairMoments
-from trimlearn.geometry.homography.minimal import four_point
+from trimlearn.geometry.homography.dlt import PairMoments, four_point
 from trimlearn.geometry.homography.noise import MatchNoise
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import WIDE, MarginalScore

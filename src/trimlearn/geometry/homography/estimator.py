@@ -14,9 +14,8 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
-from trimlearn.geometry.homography.dlt import TrimmedFit, four_best, trimmed_fit
+from trimlearn.geometry.homography.dlt import THIN, TrimmedFit, four_best, four_point, trimmed_fit
 from trimlearn.geometry.homography.doubt import rival_matches, uncertainty
-from trimlearn.geometry.homography.minimal import THIN, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
     Floats,

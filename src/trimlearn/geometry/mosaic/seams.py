@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from trimlearn.geometry.mosaic.images import Pixels, opencv
 from trimlearn.geometry.mosaic.layout import CanvasLayout
-from trimlearn.geometry.mosaic.surfaces import Window
-from trimlearn.geometry.mosaic.warp import Patch
+from trimlearn.geometry.mosaic.surfaces import Patch, Window
 
 __all__ = ["depth", "enlarged", "seams"]
 

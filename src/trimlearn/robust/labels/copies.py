@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import GOLDEN, Hashes, taken_rows
-from trimlearn.robust.labels.noise import Floats, Labels
+from trimlearn.robust.labels.noise_em import Floats, Labels
 
 __all__ = ["apart", "are_observations", "cells_of", "kish_weights", "told_by"]
 

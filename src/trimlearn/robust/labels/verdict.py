@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trimlearn.robust.labels.copies import told_by
-from trimlearn.robust.labels.noise import Floats, LabelNoise, Labels, anchor_noise, estimate_noise
+from trimlearn.robust.labels.noise import LabelNoise, anchor_noise, estimate_noise
+from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.order import weighted_quantile
 
 __all__ = ["LabelVerdict", "label_verdict", "significant"]

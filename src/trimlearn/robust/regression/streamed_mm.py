@@ -12,8 +12,18 @@ import numpy as np
 
 from trimlearn._utils.digits import upper_edge
 from trimlearn.losses.newton_system import solve_symmetric
-from trimlearn.robust.regression.mm import ROUGH, SETTLED_LARGE, chance, judged
-from trimlearn.robust.regression.psi import FIRM, Lqq, centred, eased, narrowed, spread
+from trimlearn.robust.regression.mm import (
+    FIRM,
+    ROUGH,
+    SETTLED_LARGE,
+    Lqq,
+    centred,
+    chance,
+    eased,
+    judged,
+    narrowed,
+    spread,
+)
 from trimlearn.robust.regression.streamed_rows import StandardisedRows, Summary, Vector
 from trimlearn.robust.verdict import Verdict
 

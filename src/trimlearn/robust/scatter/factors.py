@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from scipy.special import chdtri, gammainc
 
-from trimlearn.robust.small_sample import curve_through
+from trimlearn.robust.scale import curve_through
 
 __all__ = ["chi2_quantile", "consistency", "small_sample_scatter"]
 
