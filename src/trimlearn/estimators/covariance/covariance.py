@@ -17,14 +17,17 @@ from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
-from trimlearn.robust.scatter import chance
 from trimlearn.robust.scatter.categories import without_scatter
+from trimlearn.robust.scatter.chance import beyond_chance
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
 from trimlearn.robust.scatter.mcd import concentrate, mcd
 
 __all__ = ["TrimmedCovariance"]
 
+# Bonferroni's bound on groups expected by chance is the less exact the more rows there are: (n/SLACK)³ of them, for at
+# most so many rows, are met in one clean table of 200 (`benchmarks.calibration scatter`).
+SLACK, MOST = 125.0, 500.0
 SHOWN: Final = 5  # features that a warning names, a limit on length
 
 
@@ -206,10 +209,16 @@ class _Determinant:
             warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found
 
+    def doubts(self, judged: JudgedScatter[ScatterFit]) -> bool:
+        if judged.model.shrinkage.rho or self.judge_by.quantile is not None:
+            return False
+        d2, expected = judged.model.squared_distances(self.data.X), (min(self.data.S, MOST) / SLACK) ** 3
+        return self.weight(beyond_chance(self.data.X, self.data.s, d2, ~judged.verdict.inliers, expected)) > 1.0
+
     def beyond_chance(self, model: ScatterFit, off: np.ndarray) -> np.ndarray:
         if model.shrinkage.rho or self.judge_by.quantile is not None:  # judged by fits without the row, or as asked
             return off
-        return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
+        return beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 
     def weight(self, w: np.ndarray) -> float:
         return float(self.data.s @ w)

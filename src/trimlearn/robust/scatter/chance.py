@@ -38,8 +38,12 @@ def leading_scores(A: np.ndarray, s: np.ndarray) -> np.ndarray:
     return np.asarray(D @ axes[: int(max(1.0, float(s.sum()) // PER_DIMENSION))].T)
 
 
-def beyond_chance(A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray) -> np.ndarray:
+def beyond_chance(
+    A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray, expected: float = LEVEL
+) -> np.ndarray:
     """Of the rows off, as many of the farthest as chance did not set apart; d2: how far all rows are.
+
+    expected: how many groups that are as far apart chance may make, by Bonferroni's bound.
 
     >>> A = np.random.default_rng(0).normal(size=(20, 3))
     >>> d2 = np.sum(A**2, axis=1)
@@ -51,7 +55,7 @@ def beyond_chance(A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray)
     """
     Z, found = RobustUnits.of(A, s, False).into(A), np.array(off)
     for nearest in np.unique(d2[off]):  # copies of a row together
-        if log_groups_expected(Z, s, found) <= log(LEVEL):
+        if log_groups_expected(Z, s, found) <= log(expected):
             break
         found &= d2 > nearest
     return found
