@@ -210,9 +210,10 @@ class _Determinant:
         return found
 
     def doubts(self, judged: JudgedScatter[ScatterFit]) -> bool:
-        if judged.model.shrinkage.rho or self.judge_by.quantile is not None:
+        model, p = judged.model, self.data.X.shape[1]
+        if model.shrinkage.rho or model.rank < p or self.judge_by.quantile is not None:
             return False
-        d2, expected = judged.model.squared_distances(self.data.X), (min(self.data.S, MOST) / SLACK) ** 3
+        d2, expected = model.squared_distances(self.data.X), (min(self.data.S, MOST) / SLACK) ** 3
         return self.weight(beyond_chance(self.data.X, self.data.s, d2, ~judged.verdict.inliers, expected)) > 1.0
 
     def beyond_chance(self, model: ScatterFit, off: np.ndarray) -> np.ndarray:

@@ -123,10 +123,11 @@ def _readmitted(
 
 
 def _with_expected(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
-    """The same with the doubted rows in the fit, if they are no more than good ones explain; once only."""
+    """The same with the doubted rows in the fit, if they are no more than good ones explain, or bad ones lie apart
+    from all others; once only."""
     doubted = judged.p_values <= DOUBTED
     expected = DOUBTED / (1.0 - DOUBTED) * criterion.weight(~doubted)
-    if criterion.weight(doubted & judged.verdict.inliers) > expected:
+    if not judged.apart and criterion.weight(doubted & judged.verdict.inliers) > expected:
         return judged
     return criterion.refit(judged.weights, judged.model, h) or judged
 
