@@ -39,11 +39,11 @@ def leading_scores(A: np.ndarray, s: np.ndarray) -> np.ndarray:
 
 
 def beyond_chance(
-    A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray, expected: float = LEVEL
+    A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray, expected: float | None = None
 ) -> np.ndarray:
     """Of the rows off, as many of the farthest as chance did not set apart; d2: how far all rows are.
 
-    expected: how many groups that are as far apart chance may make, by Bonferroni's bound.
+    expected: how many groups as far apart chance may make at most, by Bonferroni's bound; None: LEVEL.
 
     >>> A = np.random.default_rng(0).normal(size=(20, 3))
     >>> d2 = np.sum(A**2, axis=1)
@@ -54,8 +54,9 @@ def beyond_chance(
     5
     """
     Z, found = RobustUnits.of(A, s, False).into(A), np.array(off)
+    most = log(LEVEL if expected is None else expected)
     for nearest in np.unique(d2[off]):  # copies of a row together
-        if log_groups_expected(Z, s, found) <= log(expected):
+        if log_groups_expected(Z, s, found) <= most:
             break
         found &= d2 > nearest
     return found
