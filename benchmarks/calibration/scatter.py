@@ -163,7 +163,7 @@ def run() -> dict[str, Any]:
         },
         "tables in which bad rows are proven, of clean ones and of those with 20 % at 5 σ together, by SLACK": {
             f"n={n}, p={p}": {
-                f"{slack:g}": [doubting(n, p, 0.0, slack, 200), doubting(n, p, 0.2, slack, 40)]
+                f"{slack:g}": [doubting(n, p, 0.0, slack, 100), doubting(n, p, 0.2, slack, 40)]
                 for slack in (75.0, 125.0, 200.0)
             }
             for n, p in ((30, 5), (50, 5), (100, 5), (100, 10))

@@ -38,7 +38,8 @@ class TrimmedCovariance(TrimmedScatter):
 
         log det Σ(w),   Σ(w) = 1/h Σ sᵢwᵢ(aᵢ − μ)(aᵢ − μ)ᵀ,   μ = 1/h Σ sᵢwᵢaᵢ,
 
-    then readmits the rows that the result explains and takes their mean and covariance (``reweight``). Location and
+    then readmits the rows that the result explains and takes their mean and covariance (``reweight``); rows near the
+    cut-off hardly count where bad ones are proven and may be among them. Location and
     covariance stand up to almost half of the rows being wrong, and do not depend on the units, nor (up to rounding) on
     any other affine choice of coordinates.
 
@@ -80,7 +81,7 @@ class TrimmedCovariance(TrimmedScatter):
     support_ : ndarray of shape (n_samples,)
         ``inlier_mask_``, by the name it has in sklearn.covariance.MinCovDet.
     weights_ : ndarray of shape (n_samples,)
-        What each row counts in the end.
+        What each row counts in the end; of inliers that are doubted, 0.01.
     inlier_mask_ : ndarray of shape (n_samples,)
         Which rows count: ``weights_ > 0``.
     raw_location_, raw_covariance_, raw_weights_, raw_support_ : ndarray
