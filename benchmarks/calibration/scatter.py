@@ -130,7 +130,7 @@ def doubting(n: int, p: int, share: float, slack: float, samples: int) -> float:
 
 def covariances(n: int, p: int) -> list[Callable[[], Any]]:
     """Fits to clean rows and to rows of which 20 % or 40 % are bad."""
-    models = [TrimmedCovariance(n_starts=100, random_state=seed) for seed in range(REPETITIONS)]
+    models = [TrimmedCovariance(n_starts=100, random_state=seed) for seed in range(3 * REPETITIONS)]
     shares = (0.0, 0.2, 0.4)
     return [partial(model.fit, cluster(n, p, share, seed)) for seed, model in enumerate(models) for share in shares]
 

@@ -26,7 +26,7 @@ from trimlearn.robust.scatter.mcd import concentrate, mcd
 __all__ = ["TrimmedCovariance"]
 
 # Bonferroni's bound on groups expected by chance is the less exact the more rows there are: (n/SLACK)³ of them, for at
-# most so many rows, are met in one clean table of 200 (`benchmarks.calibration scatter`).
+# most so many rows, are met in one clean table of a hundred at most (`benchmarks.calibration scatter`).
 SLACK, MOST = 125.0, 500.0
 SHOWN: Final = 5  # features that a warning names, a limit on length
 
