@@ -214,7 +214,7 @@ class _Determinant:
         model, p = judged.model, self.data.X.shape[1]
         if model.shrinkage.rho or model.rank < p or self.judge_by.quantile is not None:
             return False
-        # Of what doubt leaves, a covariance may be ill-conditioned; and of one feature a skewed tail looks like a cluster.
+        # What doubt leaves may be ill-conditioned; and of one feature a skewed tail looks like a cluster.
         if p == 1 or self.weight(model.w) < FEW * p:
             return False
         d2, expected = model.squared_distances(self.data.X), (min(self.data.S, MOST) / SLACK) ** 3
