@@ -14,14 +14,14 @@ from unittest.mock import patch
 import numpy as np
 
 from trimlearn import TrimmedCovariance, TrimmedGraphicalLasso
-from trimlearn.estimators.covariance import graphical_lasso, trimming
+from trimlearn.estimators.covariance import covariance, graphical_lasso, trimming
 from trimlearn.robust.scatter import mcd
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.steps import Moments, Shrinkage
 from trimlearn.robust.scatter.units import RobustUnits
 from trimlearn.robust.verdict import readmit
 
-__all__ = ["cluster", "excess", "rounds_taken", "run", "steps_taken"]
+__all__ = ["cluster", "doubting", "excess", "rounds_taken", "run", "steps_taken", "told"]
 
 REPETITIONS = 10
 ENDLESS = 30  # rounds, after which a fit is taken to go round for ever
@@ -100,15 +100,43 @@ def rounds_taken(module: Any, fits: Iterable[Callable[[], Any]]) -> dict[str, fl
     }
 
 
+def moved(n: int, p: int, share: float, together: bool, seed: int) -> np.ndarray:
+    """Standard normal rows, the first of which are moved by 5 standard deviations, together or each elsewhere."""
+    rng = np.random.default_rng([n, p, seed])
+    X, bad = rng.standard_normal((n, p)), int(share * n)
+    towards = rng.standard_normal((1 if together else bad, p))
+    X[:bad] += 5.0 * towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    return X
+
+
+def told(n: int, p: int, share: float, together: bool, doubted: float, samples: int = 40) -> dict[str, float]:
+    """What is found of the bad rows, and flagged of the others, with another value of DOUBTED."""
+    bad, found = int(share * n), []
+    with patch.object(trimming, "DOUBTED", doubted):
+        for seed in range(samples):
+            model = TrimmedCovariance(n_starts=100, random_state=0).fit(moved(n, p, share, together, seed))
+            found.append((np.mean(~model.inlier_mask_[:bad]), np.mean(~model.inlier_mask_[bad:])))
+    return dict(zip(("found", "flagged"), np.mean(found, axis=0).round(3).tolist(), strict=True))
+
+
+def doubting(n: int, p: int, share: float, slack: float, samples: int) -> float:
+    """The share of tables in which bad rows count as proven, so that others are doubted, with another SLACK."""
+    asked = patch.object(trimming, "_with_expected", wraps=trimming._with_expected)
+    with patch.object(covariance, "SLACK", slack), asked as proven:
+        for seed in range(samples):
+            TrimmedCovariance(n_starts=50, random_state=0).fit(moved(n, p, share, True, seed))
+    return round(proven.call_count / samples, 3)
+
+
 def covariances(n: int, p: int) -> list[Callable[[], Any]]:
     """Fits to clean rows and to rows of which 20 % or 40 % are bad."""
-    models = [TrimmedCovariance(n_starts=100, random_state=seed) for seed in range(REPETITIONS)]
+    models = [TrimmedCovariance(n_starts=100, random_state=seed) for seed in range(3 * REPETITIONS)]
     shares = (0.0, 0.2, 0.4)
     return [partial(model.fit, cluster(n, p, share, seed)) for seed, model in enumerate(models) for share in shares]
 
 
 def run() -> dict[str, Any]:
-    """The tables behind STEPS, PER_FEATURE, LAST, WALK and ROUNDS."""
+    """The tables behind STEPS, PER_FEATURE, LAST, WALK, ROUNDS, DOUBTED and SLACK."""
     seeds = range(REPETITIONS)
     return {
         "most concentration steps (STEPS)": {
@@ -126,5 +154,18 @@ def run() -> dict[str, Any]:
         ),
         "rounds of readmission (ROUNDS), and the share of fits that go round for ever": {
             f"n={n}, p={p}": rounds_taken(trimming, covariances(n, p)) for n, p in ((60, 3), (500, 8))
+        },
+        "found of bad rows at 5 σ, and flagged of others, by DOUBTED": {
+            f"n={n}, p=5, {share:.0%} {'together' if together else 'scattered'}": {
+                str(doubted): told(n, 5, share, together, doubted) for doubted in (0.05, 0.1, 0.2)
+            }
+            for n, share, together in ((50, 0.2, True), (50, 0.1, False), (100, 0.2, True), (500, 0.2, True))
+        },
+        "tables in which bad rows are proven, of clean ones and of those with 20 % at 5 σ together, by SLACK": {
+            f"n={n}, p={p}": {
+                f"{slack:g}": [doubting(n, p, 0.0, slack, 100), doubting(n, p, 0.2, slack, 40)]
+                for slack in (75.0, 125.0, 200.0)
+            }
+            for n, p in ((30, 5), (50, 5), (100, 5), (100, 10))
         },
     }

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.calibration import scatter, subspace
-from trimlearn.estimators.covariance import trimming
+from trimlearn.estimators.covariance import covariance, trimming
 from trimlearn.robust.scatter import steps, tails
 from trimlearn.robust.subspace import judge
 
@@ -31,6 +31,15 @@ def test_concentration_steps_end_long_before_the_limit() -> None:
 def test_rounds_of_readmission_that_end_do_so_within_the_limit() -> None:
     for row in stored("scatter", "rounds of readmission").values():
         assert row["most"] <= trimming.ROUNDS and row["endless"] <= 0.1
+
+
+def test_what_is_doubted_is_found_and_clean_tables_are_not_doubted() -> None:
+    for row in stored("scatter", "found of bad rows").values():
+        chosen = row[str(trimming.DOUBTED)]
+        assert chosen["found"] >= max(value["found"] for value in row.values()) - 0.05
+        assert chosen["flagged"] < 0.03
+    for row in stored("scatter", "tables in which bad rows are proven").values():
+        assert row[f"{covariance.SLACK:g}"][0] <= 0.01
 
 
 def test_what_spread_and_flattery_mean() -> None:

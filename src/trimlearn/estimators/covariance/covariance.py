@@ -17,14 +17,17 @@ from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
 from trimlearn.estimators.subspace import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
-from trimlearn.robust.scatter import chance
 from trimlearn.robust.scatter.categories import without_scatter
+from trimlearn.robust.scatter.chance import beyond_chance
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
 from trimlearn.robust.scatter.mcd import concentrate, mcd
 
 __all__ = ["TrimmedCovariance"]
 
+# Bonferroni's bound on groups expected by chance is the less exact the more rows there are: (n/SLACK)³ of them, for at
+# most so many rows, are met in one clean table of a hundred at most (`benchmarks.calibration scatter`).
+SLACK, MOST = 125.0, 500.0
 SHOWN: Final = 5  # features that a warning names, a limit on length
 
 
@@ -35,7 +38,8 @@ class TrimmedCovariance(TrimmedScatter):
 
         log det Σ(w),   Σ(w) = 1/h Σ sᵢwᵢ(aᵢ − μ)(aᵢ − μ)ᵀ,   μ = 1/h Σ sᵢwᵢaᵢ,
 
-    then readmits the rows that the result explains and takes their mean and covariance (``reweight``). Location and
+    then readmits the rows that the result explains and takes their mean and covariance (``reweight``); rows near the
+    cut-off hardly count where bad ones are proven and may be among them. Location and
     covariance stand up to almost half of the rows being wrong, and do not depend on the units, nor (up to rounding) on
     any other affine choice of coordinates.
 
@@ -77,7 +81,7 @@ class TrimmedCovariance(TrimmedScatter):
     support_ : ndarray of shape (n_samples,)
         ``inlier_mask_``, by the name it has in sklearn.covariance.MinCovDet.
     weights_ : ndarray of shape (n_samples,)
-        What each row counts in the end.
+        What each row counts in the end; of inliers that are doubted, 0.01.
     inlier_mask_ : ndarray of shape (n_samples,)
         Which rows count: ``weights_ > 0``.
     raw_location_, raw_covariance_, raw_weights_, raw_support_ : ndarray
@@ -206,10 +210,20 @@ class _Determinant:
             warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found
 
+    def doubts(self, judged: JudgedScatter[ScatterFit]) -> bool:
+        model, p = judged.model, self.data.X.shape[1]
+        if model.shrinkage.rho or model.rank < p or self.judge_by.quantile is not None:
+            return False
+        # What doubt leaves may be ill-conditioned; and of one feature a skewed tail looks like a cluster.
+        if p == 1 or self.weight(model.w) < FEW * p:
+            return False
+        d2, expected = model.squared_distances(self.data.X), (min(self.data.S, MOST) / SLACK) ** 3
+        return self.weight(beyond_chance(self.data.X, self.data.s, d2, ~judged.verdict.inliers, expected)) > 1.0
+
     def beyond_chance(self, model: ScatterFit, off: np.ndarray) -> np.ndarray:
         if model.shrinkage.rho or self.judge_by.quantile is not None:  # judged by fits without the row, or as asked
             return off
-        return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
+        return beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 
     def weight(self, w: np.ndarray) -> float:
         return float(self.data.s @ w)

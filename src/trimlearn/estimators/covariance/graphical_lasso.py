@@ -225,6 +225,10 @@ class _PenalisedLikelihood:
         spare = rows_to_spare(float(kept @ d2), float(kept @ seen), (1.0 - 1.0 / FOLDS) * m)
         return UnseenRows(d2, s, inside, m, freedom, spare, FOLDS).judge(model, h)
 
+    def doubts(self, judged: JudgedScatter[SparseNormal]) -> bool:
+        """Never: a penalised fit to few rows explains most rows in any case."""
+        return False
+
     def beyond_chance(self, model: SparseNormal, off: np.ndarray) -> np.ndarray:
         return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 

@@ -38,8 +38,12 @@ def leading_scores(A: np.ndarray, s: np.ndarray) -> np.ndarray:
     return np.asarray(D @ axes[: int(max(1.0, float(s.sum()) // PER_DIMENSION))].T)
 
 
-def beyond_chance(A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray) -> np.ndarray:
+def beyond_chance(
+    A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray, expected: float | None = None
+) -> np.ndarray:
     """Of the rows off, as many of the farthest as chance did not set apart; d2: how far all rows are.
+
+    expected: how many groups as far apart chance may make at most, by Bonferroni's bound; None: LEVEL.
 
     >>> A = np.random.default_rng(0).normal(size=(20, 3))
     >>> d2 = np.sum(A**2, axis=1)
@@ -50,8 +54,9 @@ def beyond_chance(A: np.ndarray, s: np.ndarray, d2: np.ndarray, off: np.ndarray)
     5
     """
     Z, found = RobustUnits.of(A, s, False).into(A), np.array(off)
+    most = log(LEVEL if expected is None else expected)
     for nearest in np.unique(d2[off]):  # copies of a row together
-        if log_groups_expected(Z, s, found) <= log(LEVEL):
+        if log_groups_expected(Z, s, found) <= most:
             break
         found &= d2 > nearest
     return found
