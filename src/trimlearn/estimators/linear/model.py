@@ -284,7 +284,6 @@ def warn_of_doubt(
             f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
             f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
         )
-
     elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
         warn(
             "It is in doubt which rows are wrong: several fits explain them about as well, and of "

@@ -43,7 +43,7 @@ CLEAR = 0.12
 ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
 BETTER = ONE_SIDED**2 / 2  # and more by this is better: a share of wrong labels is not below 0 (Chernoff 1954)
-SECOND = 2.0  # the same where two are asked, and one of them is enough: each at 2.3 %
+SECOND = 2.0  # standard errors as ONE_SIDED, where two are asked, and one of them is enough: each at 2.3 %
 # Share of a class below which rows are few that are less than half as clear as its median. Of a uniform law it is a
 # quarter, and more where rows get rarer away from the other class; of normal classes 4 and 5 σ apart 16 and 11 %. For
 # what else was tried see `python -m benchmarks.calibration label_gaps`.
