@@ -266,14 +266,12 @@ class PredictionLoss(Loss):
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
         values: dict[int, float] = {}
 
-        def term(at: tuple[slice, Rows]) -> Array:
-            part, piece = at
-            block = Block(self.linear, piece)
+        def residuals(block: Block, piece: Rows, part: slice) -> Array:
             f, r = self.evaluate(block.predict(x), piece)
             values[part.start] = sum64(weighted(f, c[part]))
-            return block.adjoint(weighted(r, c[part]))
+            return weighted(r, c[part])
 
-        gradient = total(term, self.linear.pieces(rows), zeros(self.x_shape, self.like))
+        gradient = self.pull(rows, residuals)
         return sum(values[start] for start in sorted(values)), gradient
 
     @final
@@ -301,7 +299,7 @@ class PredictionLoss(Loss):
 
     @final
     def values(self, x: Array, rows: Rows = None) -> Array:
-        parts = each(lambda at: self.phi(self.linear.predict(x, at[1]), at[1]), self.linear.pieces(rows))
+        parts = each(lambda at: self.evaluate(self.linear.predict(x, at[1]), at[1])[0], self.linear.pieces(rows))
         return namespace(self.like).concat(parts) if parts else zeros((0,), self.like)
 
     @final

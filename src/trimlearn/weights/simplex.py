@@ -49,21 +49,17 @@ class CappedSimplex(WeightSet):
     """
 
     def __init__(self, h: float) -> None:
-        self._h = check_positive(h, "h")
+        self.h = check_positive(h, "h")
 
     def __repr__(self) -> str:
-        return f"CappedSimplex({self._h!r})"
-
-    @property
-    def h(self) -> float:
-        return self._h
+        return f"CappedSimplex({self.h!r})"
 
     def check(self, n: int, s: Array | None = None) -> None:
-        snap_h(self._h, total_weight(n, s))
+        snap_h(self.h, total_weight(n, s))
 
     def start(self, n: int, s: Array | None = None) -> Array:
         total = total_weight(n, s)
-        return where_present(np.full(n, snap_h(self._h, total) / total), s)
+        return where_present(np.full(n, snap_h(self.h, total) / total), s)
 
     def prox(self, v: Array, s: Array | None = None) -> Array:
         return self._solve(project, projectable(v), s)
@@ -73,14 +69,14 @@ class CappedSimplex(WeightSet):
 
     def _solve(self, solve: Solve, values: Array, s: Array | None) -> Array:
         total = total_weight(values.shape[0], s)
-        return on_capped(solve, values, s, snap_h(self._h, total), total)
+        return on_capped(solve, values, s, snap_h(self.h, total), total)
 
     def at_h(self, h: float) -> CappedSimplex:
         return CappedSimplex(h)
 
     def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:
         total = total_weight(w.shape[0], s)
-        return in_unit_box(w, tol) and abs(weighted_sum(w, s) - snap_h(self._h, total)) <= tol * total
+        return in_unit_box(w, tol) and abs(weighted_sum(w, s) - snap_h(self.h, total)) <= tol * total
 
     def level(self, mass: Callable[[float], float], lo: float, hi: float) -> float:
         """The λ with mass(λ) = h, where mass(λ) = Σ sᵢ clip(vᵢ − λ, 0, 1) is only known by its values.
@@ -95,10 +91,10 @@ class CappedSimplex(WeightSet):
         """
         from scipy.optimize import brentq  # only a cluster needs it: 0.1 s of import for everybody else
 
-        excess = cache(lambda level: float(mass(level)) - self._h)  # brentq asks for both ends again
+        excess = cache(lambda level: float(mass(level)) - self.h)  # brentq asks for both ends again
         above, below = excess(lo), excess(hi)
-        if above < -ROUNDING * self._h or below > ROUNDING * self._h:
-            raise ValueError(f"lo = {lo} and hi = {hi} do not bracket h = {self._h:g}; take min(v) - 1 and max(v).")
+        if above < -ROUNDING * self.h or below > ROUNDING * self.h:
+            raise ValueError(f"lo = {lo} and hi = {hi} do not bracket h = {self.h:g}; take min(v) - 1 and max(v).")
         if above <= 0 or below >= 0:  # λ is an end, missed by rounding alone
             return float(lo if above <= 0 else hi)
         return float(brentq(excess, lo, hi, xtol=1e-15, rtol=1e-15, maxiter=200))
@@ -262,14 +258,10 @@ class GroupCappedSimplex(WeightSet):
         self._back = np.argsort(order)  # puts the groups' weights, one group after the other, back in row order
         self._target = None if isinstance(h, Real) else _quotas_by_label(h, self.labels)
         total = h if self._target is None else self._target.sum()
-        self._h = check_positive(total, "h" if self._target is None else "h, the sum of the groups' quotas,")
+        self.h = check_positive(total, "h" if self._target is None else "h, the sum of the groups' quotas,")
 
     def __repr__(self) -> str:
-        return f"GroupCappedSimplex({len(self.labels)} groups, h={self._h!r})"
-
-    @property
-    def h(self) -> float:
-        return self._h
+        return f"GroupCappedSimplex({len(self.labels)} groups, h={self.h!r})"
 
     def quotas(self, n: int, s: Array | None = None) -> np.ndarray:
         """h_g per group, in the order of ``labels``, for ``n`` rows with sample weights ``s``."""
@@ -277,7 +269,7 @@ class GroupCappedSimplex(WeightSet):
             raise ValueError(f"groups has {self._codes.shape[0]} labels for {n} rows; give one label per row.")
         total = total_weight(n, s)
         sizes = self._sizes(s)
-        quotas = self._split(sizes, snap_h(self._h, total), total)
+        quotas = self._split(sizes, snap_h(self.h, total), total)
         for label, quota, size in zip(self.labels, quotas, sizes, strict=True):
             if quota > size + SNAP * total:
                 raise ValueError(f"h asks for {quota:g} of group {label!r}, which has {size:g}; lower its quota.")
@@ -321,7 +313,7 @@ class GroupCappedSimplex(WeightSet):
     def at_h(self, h: float) -> GroupCappedSimplex:
         """The quotas that sum to h: each moves in a straight line from its group's size (h = n) to its target."""
         other = object.__new__(GroupCappedSimplex)
-        other.__dict__.update(self.__dict__, _h=check_positive(h, "h"))
+        other.__dict__.update(self.__dict__, h=check_positive(h, "h"))
         return other
 
     def contain(self, w: Array, s: Array | None = None, tol: float = 1e-6) -> bool:

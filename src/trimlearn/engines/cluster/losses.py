@@ -18,11 +18,10 @@ from trimlearn.engines.shard import Shard
 from trimlearn.losses import Logistic
 from trimlearn.losses.base import Loss, PredictionLoss
 from trimlearn.losses.homography import Homography
-from trimlearn.losses.storage import Scratch, Storage
+from trimlearn.losses.storage import Dense, Scratch
 from trimlearn.losses.subspace import Subspace
 
 LAYER = ("intercept", "center", "scale")  # what the linear layer of a loss has beside its rows
-ELSEWHERE = "the rows of this loss lie on the workers of a cluster; ask its engine."
 
 
 @final
@@ -55,7 +54,7 @@ def loss_of(loss: Loss) -> LossOf:
 
 
 @final
-class WorkersStorage(Storage):
+class WorkersStorage(Dense):
     """The rows of V on the workers: their number and width are known here, and nothing else."""
 
     def __init__(self, n: int, p: int, like: Array) -> None:
@@ -63,20 +62,7 @@ class WorkersStorage(Storage):
         self.converts, self.scratch = False, Scratch()
 
     def fetch(self, rows: slice | Array) -> NoReturn:
-        raise TypeError(ELSEWHERE)
-
-    def squares(self, rows: slice | Array, center: Array, scale: Array) -> NoReturn:
-        raise TypeError(ELSEWHERE)
-
-    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> NoReturn:
-        raise TypeError(ELSEWHERE)
-
-    def written_out(self, rows: slice | Array) -> NoReturn:
-        raise TypeError(ELSEWHERE)
-
-    @property
-    def row_bytes(self) -> int:
-        return int(self.p * self.like.itemsize)
+        raise TypeError("the rows of this loss lie on the workers of a cluster; ask its engine.")
 
 
 def standing_for(sample: Loss, n: int) -> Loss:
