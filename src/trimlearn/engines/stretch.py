@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimlearn.losses.linear import Linear
-from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
+from trimlearn.regularizers.separable import as_elastic_net
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
@@ -48,16 +48,17 @@ def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray
 
 
 def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
-    """x and what moves it; None where the prox of r2 is no threshold and division."""
+    """x and what moves it; None where the prox of r2 is no threshold and division, as that of an elastic net is."""
     x = state.x
-    inverse = np.asarray(run.metric.inverse(state), dtype=np.float64)
-    size = np.broadcast_to(state.gamma * inverse, x.shape)
-    prox = _prox(run.problem.r2, size)
-    if prox is None:
+    net = as_elastic_net(run.problem.r2, x.shape)
+    if net is None:
         return None
     from trimlearn.kernels.stretch_data import MovingPoint
 
-    threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
+    alpha, ratio = net
+    inverse = np.asarray(run.metric.inverse(state), dtype=np.float64)
+    size = np.broadcast_to(state.gamma * inverse, x.shape)
+    strength = size * alpha
     previous = x if state.previous is None else state.previous
     p, dtype = linear.p, x.dtype
     return MovingPoint(
@@ -65,8 +66,8 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
         previous=_flat(previous, linear),
         mean=_flat(state.y_mean, linear),
         size=_flat(size, linear),
-        threshold=_flat(threshold, linear),
-        shrink=1 / _flat(shrink, linear),
+        threshold=_flat(strength * ratio, linear),
+        shrink=1 / _flat(1 + strength * (1 - ratio), linear),
         momentum=run.momentum,
         center=np.zeros(p, dtype) if linear.center is None else np.array(linear.center),
         per_scale=np.ones(p, dtype) if linear.scale is None else 1 / linear.scale,
@@ -89,26 +90,6 @@ def _room(engine: Engine) -> float:
     while rows / n + 1 < most:
         rows += 1
     return float(rows - engine.counts.gradients)
-
-
-def _prox(r2: Regularizer, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """(t, d) such that the prox with steps ``size`` is the soft threshold by t, divided by d."""
-    none, one = np.zeros(()), np.ones(())
-    if isinstance(r2, Zero):
-        return none, one
-    if isinstance(r2, Ridge):
-        return none, 1 + size * np.asarray(r2.alpha)
-    if isinstance(r2, L1):
-        return size * np.asarray(r2.alpha), one
-    if isinstance(r2, ElasticNet):
-        strength = size * np.asarray(r2.alpha)
-        return strength * r2.l1_ratio, 1 + strength * (1 - r2.l1_ratio)
-    inner = _prox(r2.r2, size[:-1]) if isinstance(r2, ExceptIntercept) else None
-    if inner is None:
-        return None
-    t, d = np.zeros(size.shape), np.ones(size.shape)
-    t[:-1], d[:-1] = inner
-    return t, d
 
 
 def _flat(a: np.ndarray, linear: Linear) -> np.ndarray:

@@ -142,8 +142,9 @@ class Linear:
     def row_norms2(self) -> Array:
         """‖Aᵢ‖² for every row, intercept included, summed in float64."""
         xp = namespace(self.like)
+        center, scale = self._transform()
         pieces = self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES)
-        squares = (self.storage.squares(rows, *self._transform()) for rows in pieces)
+        squares = (self.storage.squares(rows, center, scale) for rows in pieces)
         parts = [Q @ xp.ones_like(q) + (xp.sum(q) + self.intercept) for Q, q in squares]
         return xp.astype(xp.concat(parts), self.like.dtype)
 

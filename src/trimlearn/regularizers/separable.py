@@ -17,7 +17,15 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, namespace, to_numpy
 from trimlearn._utils.validation import check_positive
-from trimlearn.regularizers.base import Separable, check_alpha, check_reals, per_coordinate, positive_part
+from trimlearn.regularizers.base import (
+    ExceptIntercept,
+    Regularizer,
+    Separable,
+    check_alpha,
+    check_reals,
+    per_coordinate,
+    positive_part,
+)
 
 
 def soft_threshold(x: Array, level: Array) -> Array:
@@ -187,6 +195,22 @@ class ElasticNet(Separable):
     def _shrink(self, x: Array, gamma: Array) -> Array:
         strength, ratio = gamma * per_coordinate("alpha", self.alpha, x), float(self.l1_ratio)
         return soft_threshold(x, strength * ratio) / (1 + strength * (1 - ratio))
+
+
+def as_elastic_net(r2: Regularizer, shape: tuple[int, ...]) -> tuple[np.ndarray, float] | None:
+    """α, written out in the shape of x, and the share of ‖x‖₁ with which r2 is an elastic net; None where it is none.
+
+    >>> as_elastic_net(ExceptIntercept(ElasticNet(2.0, 0.25)), (2,)), as_elastic_net(L1(3.0), (1,))
+    ((array([2., 0.]), 0.25), (array([3.]), 1.0))
+    """
+    if isinstance(r2, ExceptIntercept):
+        inner = as_elastic_net(r2.r2, (shape[0] - 1, *shape[1:]))
+        return None if inner is None else (np.concatenate([inner[0], np.zeros((1, *shape[1:]))]), inner[1])
+    if not isinstance(r2, (Zero, Ridge, L1, ElasticNet)):
+        return None
+    alpha = 0.0 if isinstance(r2, Zero) else to_numpy(r2.alpha)
+    ratio = float(r2.l1_ratio) if isinstance(r2, ElasticNet) else float(isinstance(r2, L1))
+    return np.zeros(shape) + np.asarray(alpha, dtype=np.float64), ratio
 
 
 @final

@@ -103,9 +103,9 @@ class RowLaw(ABC):
     def draw(self, draws: Draws) -> RowNumbers:
         """The rows."""
 
-    @abstractmethod
     def numbers(self, n: int, k: int) -> int:
         """How many random numbers that takes at iteration k."""
+        return 0
 
     @abstractmethod
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
@@ -210,9 +210,6 @@ class Everything(RowLaw):
     def draw(self, draws: Draws) -> RowNumbers:
         return slice(None)
 
-    def numbers(self, n: int, k: int) -> int:
-        return 0
-
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 1.0
 
@@ -225,9 +222,6 @@ class Nothing(RowLaw):
     def draw(self, draws: Draws) -> RowNumbers:
         return np.empty(0, dtype=np.int64)
 
-    def numbers(self, n: int, k: int) -> int:
-        return 0
-
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return 0.0
 
@@ -239,9 +233,6 @@ class Same(RowLaw):
 
     def draw(self, draws: Draws) -> RowNumbers:
         raise ValueError("Same() takes the rows of Iₖ and draws none; use it as the law of Dₖ.")
-
-    def numbers(self, n: int, k: int) -> int:
-        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return drawn(n, b, s)
@@ -314,9 +305,6 @@ class GivenRows(RowLaw):
 
     def draw(self, draws: Draws) -> RowNumbers:
         return self.given
-
-    def numbers(self, n: int, k: int) -> int:
-        return 0
 
     def rho(self, n: int, b: int, s: np.ndarray | None = None) -> float | np.ndarray:
         return np.isin(np.arange(n), self.given).astype(np.float64)
