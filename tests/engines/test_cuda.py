@@ -21,8 +21,8 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, SmoothL1, Softmax, StudentT, Subspace
 from trimlearn.regularizers import L1, ElasticNet, NonNegative, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import page, palm, prox_saga, saga, sg, svrg
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Draws
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 torch = pytest.importorskip("torch")

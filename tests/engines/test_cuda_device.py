@@ -13,8 +13,9 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Mislabelled, Poisson, SmoothL1, Softmax, StudentT
 from trimlearn.regularizers import L1, ElasticNet, NonNegative, Ridge
 from trimlearn.smart import page, saga, svrg
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Recipe, Stream, WithReplacement
+from trimlearn.smart.row_laws import Recipe, WithReplacement
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 torch = pytest.importorskip("torch")

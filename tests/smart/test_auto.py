@@ -49,9 +49,9 @@ from trimlearn.regularizers import (
 )
 from trimlearn.smart import alternating, page, palm, prox_gradient, sg, variable_projection
 from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method, State
 from trimlearn.smart.metrics import LBFGS, Diagonal, Euclidean, Metric
-from trimlearn.smart.row_laws import Stream
 from trimlearn.smart.steps import Auto, Decaying, Fixed, Probe, check_step_size, probe_size
 from trimlearn.weights import AllOnes, CappedSimplex
 

@@ -8,7 +8,7 @@ from statistics import NormalDist
 from typing import final
 
 from trimlearn._utils.validation import check_count, check_positive, is_number
-from trimlearn.smart.row_laws import drawn
+from trimlearn.smart.draws import drawn
 
 __all__ = ["Plan", "batch_size", "plan"]
 

@@ -15,11 +15,13 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy, zeros
 from trimlearn.engines.base import Counts
-from trimlearn.engines.levels import Level, Weighing, histogram, order_keys
+from trimlearn.engines.levels import Level, histogram, order_keys
 from trimlearn.engines.local import EVERY, LocalEngine
+from trimlearn.engines.weighing import Weighing
 from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
-from trimlearn.smart.row_laws import Draws, Everything, GivenRows, Nothing, Recipe, WithReplacement
+from trimlearn.smart.draws import Draws
+from trimlearn.smart.row_laws import Everything, GivenRows, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes
 
 __all__ = ["Reply", "Shard", "Standing", "answer", "part"]

@@ -10,8 +10,8 @@ from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_count
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.compiled import SubspaceRows
+from trimlearn.losses.exact import leading_subspace
 from trimlearn.losses.linear import Linear
-from trimlearn.losses.newton_system import leading_subspace
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer, Sphere, Stiefel
 

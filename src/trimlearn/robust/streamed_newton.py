@@ -12,7 +12,7 @@ from scipy.linalg import eigh, eigvalsh
 from trimlearn._utils.arrays import Array, slices_apart
 from trimlearn._utils.threads import total
 from trimlearn.losses.base import PredictionLoss
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 
 __all__ = [
     "PER_PARAMETER",

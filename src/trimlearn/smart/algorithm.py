@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, norm, rounding_of, zeros
 from trimlearn.problem import Problem
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State, affordable
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.move_laws import JLaw, Move
-from trimlearn.smart.row_laws import Recipe, RowLaw, Stream
+from trimlearn.smart.row_laws import Recipe, RowLaw
 from trimlearn.smart.steps import Auto, Probe, StepRule
 from trimlearn.smart.w_step import end_continuation, note, renew
 

@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, asarray_like, to_numpy
-from trimlearn.losses.blocks import BlockLoss, relocated
+from trimlearn.losses.blocks import BlockLoss
+from trimlearn.losses.relocate import relocated
 from trimlearn.problem import Problem
 from trimlearn.smart.alternating import AlternatingRun, alternating
 from trimlearn.smart.finish import SETTLED

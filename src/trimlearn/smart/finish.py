@@ -4,138 +4,31 @@ First-order steps find the rows to keep, and slow down where columns are correla
 minimisation from there, by a closed form or by Newton's steps, takes a few rounds. Small problems have local minima
 far apart, and there it is also tried from elsewhere. All this lies around Algorithm 1, not in it, and is for steps that
 are automatic: a γ that was given is kept to.
-
-Quasi-Newton steps on the profile G(x) = min over w of F(w, x).
-
-Where w is the best for x, the gradient of F(w, ·) is that of G. Alternating minimisation takes steps by the Hessian of
-F(w, ·), which is larger than G's (some rows leave w as x moves): it halves what is left in a round of three passes.
-Over many rows G is smooth but for single rows, and secant pairs of its own gradients (BFGS) make the steps the right
-length: a step is one evaluation, which also serves the next w.
-
-A start from a sample of the rows: where rows are many, a few per cent of them lead to the same valley.
-
-A continuation over all rows takes some 20 passes. Over a few hundred rows for each parameter it takes a fraction of
-one, and ends within statistical error of where the other ends: (w, x) on all rows goes on from there.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, repeat
-from math import inf, isfinite, prod
+from math import inf, isfinite
 from typing import TYPE_CHECKING, final
 
-import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-from trimlearn._utils.arrays import Array, asarray_like, rounding_of, to_numpy
+from trimlearn._utils.arrays import Array
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.alternating import AlternatingRun
 from trimlearn.smart.inner.newton import newton, newton_decrease
-from trimlearn.smart.method import Record, Run, State, affordable, default_inner, small, start_sample_size
-from trimlearn.smart.metrics import Euclidean, Metric, default_metric, first_step
+from trimlearn.smart.method import Record, Run, State, affordable, default_inner, small
+from trimlearn.smart.metrics import Metric, default_metric, first_step
+from trimlearn.smart.profile import ProfileSteps, is_smooth
 from trimlearn.smart.steps import Auto
 from trimlearn.smart.w_step import least
 from trimlearn.weights import AllOnes
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
-
-ROWS = 100  # for each parameter from which on G counts as smooth: the Hessian is then known to a tenth
-PROMISED = 0.1  # share of the predicted fall that a step must bring: less, and G is rougher than the step is long
-FAILURES = 2  # steps that may fail before alternating minimisation takes over
-
-
-def is_smooth(problem: Problem) -> bool:
-    """Whether the profile of this problem is smooth enough, and its Hessian of some use."""
-    many = problem.n >= ROWS * prod(problem.loss.x_shape) and not small(problem)
-    return many and problem.r2.smooth and problem.r2.separable and problem.r2.convex
-
-
-@final
-@dataclass(frozen=True)
-class ProfileRun(Run):
-    """Quasi-Newton steps on the profile for as long as they bring what they promise, else alternating minimisation."""
-
-    plain: AlternatingRun
-
-    def prepare(self, engine: Engine) -> None:
-        self.plain.prepare(engine)
-
-    def init(self, engine: Engine, x: Array) -> State:
-        return self.plain.init(engine, x)
-
-    def finish(self, engine: Engine, state: State) -> None:
-        self.plain.finish(engine, state)
-
-    def advance(self, engine: Engine, state: State) -> None:
-        M = None if state.failures >= FAILURES or engine.passes_left < 2 else self._inverse(engine, state)
-        if M is None:
-            self.plain.advance(engine, state)
-            return
-        r2, x, before = engine.problem.r2, state.x, state.base + engine.problem.r2.value(state.x)
-        g = _flat(state.y_mean + r2.gradient(x))
-        d = -M @ g
-        promised = -0.5 * float(g @ d)
-        state.x = x + asarray_like(d.reshape(x.shape), x)
-        engine.evaluate(state.x)
-        found = engine.reweigh(inf)
-        engine.counts.prox_r2 += 1
-        fall = before - found.value - r2.value(state.x)
-        if not fall >= PROMISED * promised:  # also where it is NaN
-            state.failures += 1
-            state.metric.profile = None
-        if not fall >= -rounding_of(x) * abs(before):
-            self._back(engine, state, x)
-            self.plain.advance(engine, state)
-            return
-        state.k += 1
-        self.plain.renew(engine, state, found)
-        if state.metric.profile is not None:
-            change = _flat(state.y_mean + r2.gradient(state.x)) - g
-            if float(d @ change) > 2 * PROMISED * promised:  # else G is flat or concave along d, and M would explode
-                state.metric.profile = _secant(M, d, change)
-
-    def _inverse(self, engine: Engine, state: State) -> np.ndarray | None:
-        """That of what is known of G's Hessian, the Hessian of F(w, ·) at first; None where it is not positive."""
-        if state.metric.profile is None:
-            H = _hessian(engine, state.x, self.plain.seed)
-            try:
-                state.metric.profile = cho_solve(cho_factor(H), np.eye(len(H)))
-            except (LinAlgError, ValueError):  # singular, or not finite
-                state.failures = FAILURES
-        return None if state.metric.profile is None else np.asarray(state.metric.profile)
-
-    def _back(self, engine: Engine, state: State, x: Array) -> None:
-        """x as it was, with the best w for it, which it had."""
-        state.x = x
-        engine.evaluate(x)
-        state.base, state.y_mean = engine.reweigh(inf).value, engine.mean_duals()
-
-
-def _hessian(engine: Engine, x: Array, seed: int) -> np.ndarray:
-    """That of F(w, ·), w the best for x: over a sample of the rows where one will do."""
-    m = start_sample_size(engine.problem)
-    part = None if m is None else engine.sample(m, seed)
-    if part is not None:
-        part.evaluate(x)
-        part.reweigh(inf)
-        engine.counts.gradients += 2 * part.problem.n
-    return (part or engine).newton_system(x).plus(_flat(engine.problem.r2.curvature(x))).matrix()
-
-
-def _secant(M: np.ndarray, s: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """M after the secant pair (s, y), ⟨s, y⟩ > 0: the update of Broyden, Fletcher, Goldfarb and Shanno."""
-    along, My = float(s @ y), M @ y
-    outer = np.outer(s, My)
-    return M + (1 + float(y @ My) / along) / along * np.outer(s, s) - (outer + outer.T) / along
-
-
-def _flat(a: Array) -> np.ndarray:
-    return to_numpy(a).astype(np.float64).ravel()
 
 
 # benchmarks/calibration/finishing.py varies the first three: the passes and objectives found hardly change.
@@ -236,10 +129,10 @@ class Finished(Run):
     last: AlternatingRun
 
     @property
-    def steps(self) -> Run:
+    def steps(self) -> AlternatingRun | ProfileSteps:
         """What finishes."""
         many = self.last.inner == "newton" and is_smooth(self.first.problem)
-        return ProfileRun(self.last) if many else self.last
+        return ProfileSteps(self.last) if many else self.last
 
     def prepare(self, engine: Engine) -> None:
         self.first.prepare(engine)
@@ -291,22 +184,3 @@ class Finished(Run):
         made, allowed = engine.passes - state.began, engine.max_passes - state.began
         ripe = self._looks_elsewhere(engine, state) or record.stationarity_w <= SETTLED or made >= SHARE * allowed
         return state.since is not None and ripe
-
-
-SURPRISE = 0.25  # share of F by which it may be higher on all rows: more, at 40 % wrong labels, led to worse minima
-
-
-def from_sample(engine: Engine, seed: int) -> Array | None:
-    """x where a continuation over a sample of the rows leads, with the best w for it in the engine; None where the rows
-    are few, where the engine has none at hand, or where the sample says too little about all of them."""
-    problem = engine.problem
-    newton = isinstance(problem.loss, PredictionLoss) and default_inner(problem, hessians=True) == "newton"
-    m = start_sample_size(problem) if newton and problem.r2.convex else None
-    part = None if m is None else engine.sample(m, seed)
-    if part is None:
-        return None
-    F, x = continued(part, finisher(part.problem, seed, Euclidean()))
-    engine.counts.gradients += part.counts.gradients
-    engine.evaluate(x)
-    on_all = engine.reweigh(inf).value + problem.r2.value(x)
-    return x if on_all - F <= SURPRISE * abs(F) else None

@@ -34,7 +34,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.validation import is_integer, is_number
-from trimlearn.smart.row_laws import drawn
+from trimlearn.smart.draws import drawn
 
 __all__ = [
     "PredictedCounts",

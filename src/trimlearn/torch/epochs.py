@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from trimlearn.torch.criterion import Criterion, forward
 from trimlearn.torch.data import Batch, NumberedExamples
-from trimlearn.torch.recipe import Learner, evaluating
+from trimlearn.torch.modes import evaluating
+from trimlearn.torch.recipe import Learner
 from trimlearn.torch.targets import Labels
 
 __all__ = ["Epochs", "Objective", "RowLosses", "seeded"]

@@ -19,7 +19,7 @@ except ImportError as error:
 
 from trimlearn._utils.files import replacing
 from trimlearn._utils.warn import warn
-from trimlearn.torch.data import INDEX, Indexed
+from trimlearn.torch.indexed import INDEX, Indexed
 from trimlearn.torch.trimmer import Trimmer
 
 __all__ = ["TrimmedTrainer", "TrimmerCallback", "example_losses"]

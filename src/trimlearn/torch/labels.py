@@ -24,7 +24,7 @@ from trimlearn.robust.labels.noise import LabelNoise, anchor_noise, estimate_noi
 from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.stages import Halves, steady
+from trimlearn.torch.halves import Halves, steady
 from trimlearn.torch.targets import Labels
 
 __all__ = ["forward_corrected", "judge_halves", "log_probabilities", "soft_labels"]

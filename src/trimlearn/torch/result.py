@@ -18,9 +18,9 @@ from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values
 from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.labels import log_probabilities
+from trimlearn.torch.level import LossScale
 from trimlearn.torch.stages import EpochRecord
 from trimlearn.torch.targets import Labels
-from trimlearn.torch.trimming import LossScale
 
 __all__ = ["LabelMeasure", "LossMeasure", "Measure", "TrimResult"]
 

@@ -19,7 +19,7 @@ from trimlearn.checkpoint import Checkpoint
 from trimlearn.torch.criterion import Criterion
 from trimlearn.torch.data import NumberedExamples
 from trimlearn.torch.epochs import Epochs
-from trimlearn.torch.recipe import EVERY, SavedRun
+from trimlearn.torch.saved import EVERY, SavedRun
 from trimlearn.torch.targets import Labels
 
 __all__ = ["Settings", "dtype_of", "module_device"]

@@ -21,10 +21,11 @@ from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.regularizers.separable import as_elastic_net
 from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Stream, normals
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
 from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Nothing, Recipe, Stream, WithReplacement, normals
+from trimlearn.smart.row_laws import Nothing, Recipe, WithReplacement
 from trimlearn.smart.steps import StepRule
 
 __all__ = ["Drawn", "Steps", "knows"]

@@ -27,7 +27,7 @@ from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares
-from trimlearn.losses.newton_system import COLUMNS
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.averaging import average_of_fits, between

@@ -11,7 +11,7 @@ from scipy.special import stdtr
 
 from trimlearn.estimators.linear.model import warn_of_exact_fit
 from trimlearn.inference.probability import row_probabilities
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 from trimlearn.progress import stage
 from trimlearn.robust.regression.misfit import are_few
 from trimlearn.robust.regression.mm import Lqq

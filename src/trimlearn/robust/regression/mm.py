@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from trimlearn.losses.newton_system import solve_regular
+from trimlearn.losses.exact import solve_regular
 from trimlearn.robust.regression.misfit import looks_skewed, one_group, two_groups
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from trimlearn._utils.arrays import slices_apart, taken
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import filled, total
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.streamed import ThresholdWeights, pieces_of, trimming
 from trimlearn.robust.streamed_newton import SLICES

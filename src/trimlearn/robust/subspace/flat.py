@@ -30,7 +30,7 @@ from trimlearn._utils.validation import is_sparse
 from trimlearn.losses.base import weighted
 from trimlearn.losses.storage import Csr, Storage, open_storage
 from trimlearn.robust.order import weighted_quantile
-from trimlearn.smart.row_laws import Draws, Stream
+from trimlearn.smart.draws import Draws, Stream
 from trimlearn.weights import CappedSimplex
 
 PIECE: Final = 1 << 19  # entries of X written out in float64 at a time, a limit on memory: 4 MiB

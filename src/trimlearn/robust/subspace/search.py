@@ -23,7 +23,7 @@ import numpy as np
 from trimlearn._utils.threads import each, total
 from trimlearn._utils.validation import is_sparse
 from trimlearn.losses import Subspace
-from trimlearn.losses.newton_system import COLUMNS
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
 from trimlearn.robust.distinct import distinct_rows
@@ -42,8 +42,8 @@ from trimlearn.robust.subspace.flat import (
     spectrum,
 )
 from trimlearn.smart import svrg
+from trimlearn.smart.draws import Draws, Stream
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Draws, Stream
 from trimlearn.solve import solve
 from trimlearn.weights import CappedSimplex
 
