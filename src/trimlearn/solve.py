@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, lies_on_device, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, to_numpy
+from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock, RunFile

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array, is_torch_array
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import Array, asarray_like, lies_on_device, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.residence import lies_on_device
 
 __all__ = [
     "as_numeric",

@@ -28,7 +28,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.arrays import given_back, on_host, residing
+from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.checkpoint import Checkpoint

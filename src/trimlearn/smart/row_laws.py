@@ -9,7 +9,7 @@ from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import block_starts, blocks_for
+from trimlearn._utils.blocks import block_starts, blocks_for
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.smart.draws import Draws, Stream, drawn
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import block_starts, blocks_for
+from trimlearn._utils.blocks import block_starts, blocks_for
 from trimlearn._utils.files import replacing
 from trimlearn._utils.threads import each
 

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from trimlearn._utils.arrays import rows_apart
+from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.validation import is_missing, is_sparse
 from trimlearn.engines.cluster.workers import Workers
 

@@ -9,16 +9,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from trimlearn.engines.cuda.coins import Drawing, KernelDrawing
+from trimlearn._utils.arrays import Tensor
+from trimlearn.engines.cuda.drawing import Drawing, KernelDrawing
 from trimlearn.engines.cuda.kernels.drawing import draw_kernel
 from trimlearn.engines.cuda.kernels.few import few_kernel
 from trimlearn.engines.cuda.kernels.fold import fold_kernel
 from trimlearn.engines.cuda.kernels.moments import largest_kernel, moments_kernel
 from trimlearn.engines.cuda.kernels.moving import move_kernel
 from trimlearn.engines.cuda.kernels.sweep import sweep_kernel
-from trimlearn.engines.cuda.layout import FOLDED, LATENCY, MatrixLayout, Phi, phi_of, shape_of
+from trimlearn.engines.cuda.layout import MatrixLayout
+from trimlearn.engines.cuda.phis import Phi, phi_of
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.select import CountedSelection, Selection
+from trimlearn.engines.cuda.shapes import FOLDED, LATENCY, shape_of
 from trimlearn.engines.cuda.steps import Steps
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
@@ -30,8 +33,6 @@ EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it i
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
 COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
 SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
-
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @cache

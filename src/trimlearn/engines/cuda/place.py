@@ -13,8 +13,9 @@ from typing import Any, final
 import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, index_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.device_memory import explained
+from trimlearn._utils.residence import copy_on_device
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr, Dense, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
 
-from trimlearn._utils.arrays import asarray_like
+from trimlearn._utils.arrays import Tensor, asarray_like
 from trimlearn._utils.graphs import Replay
-from trimlearn.engines.cuda.coins import Drawing
+from trimlearn.engines.cuda.drawing import Drawing
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.regularizers.separable import as_elastic_net
@@ -33,8 +33,6 @@ __all__ = ["Drawn", "Steps", "knows"]
 STEPS = 512  # of a stretch, at most: as many coins show tails in a row once in 10⁵ stretches of 40
 ROWS = 1 << 25  # row numbers held for a stretch, at most: 128 MB
 BLOCKS = (8, 1)  # steps in a graph: a stretch of 40 is five launches, and captures take a millisecond
-
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @final
