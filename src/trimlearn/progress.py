@@ -11,8 +11,6 @@ from typing import Any, final
 
 from trimlearn.smart.method import Record
 
-__all__ = ["show", "stage", "watching"]
-
 
 class Display(ABC):
     """Where progress is shown: the stage a fit has reached, and the passes of a solve within it."""

@@ -34,8 +34,6 @@ from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import Continuation, MultiStart, Start, make_start
 
-__all__ = ["solve"]
-
 PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
 Callback = Callable[[Record], Any]

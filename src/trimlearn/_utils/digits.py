@@ -9,8 +9,6 @@ import numpy as np
 
 from trimlearn._utils.threads import total
 
-__all__ = ["kth_by_digits", "summarised", "upper_edge"]
-
 PIECE = 1 << 18  # numbers looked at in one go: a limit on memory, 2 MB for their patterns
 DIGITS = 16  # bits of a pattern counted at a time: 65,536 counts fit in a level-2 cache
 RANGE = (2.0**-24, 2.0**30)  # of sizes that a summary tells apart: what float32 does, and a billion

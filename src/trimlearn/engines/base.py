@@ -28,8 +28,6 @@ from trimlearn.weights import WeightSet
 if TYPE_CHECKING:
     from trimlearn.smart.algorithm import Algorithm1
 
-__all__ = ["Counts", "Engine"]
-
 
 @dataclass
 class Counts:

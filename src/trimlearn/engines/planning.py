@@ -10,8 +10,6 @@ from typing import final
 from trimlearn._utils.validation import check_count, check_positive, is_number
 from trimlearn.smart.draws import drawn
 
-__all__ = ["Plan", "batch_size", "plan"]
-
 # Measured by `python -m benchmarks.scale_dask` on two cores at 2.5 GHz; every one can be given to `plan`.
 ROUND_TRIP = 0.01  # seconds of one empty task on every worker and back: 3 to 10 ms there, 20 ms on a busy machine
 ROW = 2e-7  # seconds a drawn row takes whatever it holds: to find it among the draws and to fetch it

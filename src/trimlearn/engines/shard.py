@@ -24,8 +24,6 @@ from trimlearn.smart.draws import Draws
 from trimlearn.smart.row_laws import Everything, GivenRows, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes
 
-__all__ = ["Reply", "Shard", "Standing", "answer", "part"]
-
 PIECE = 1 << 14  # numbers looked at in one go: 0.1 MB stays in a level-2 cache, and is not mapped afresh each time
 
 

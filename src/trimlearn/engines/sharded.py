@@ -26,8 +26,6 @@ from trimlearn.smart.method import SOME, Reweighed, State
 from trimlearn.smart.row_laws import Nothing, Recipe, RowLaw
 from trimlearn.weights import snap_h
 
-__all__ = ["ShardedEngine"]
-
 STATELESS = ("residuals", "snapshot", "none")  # duals that are a function of the x last evaluated
 
 

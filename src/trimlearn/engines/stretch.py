@@ -19,8 +19,6 @@ from trimlearn.smart.steps import Auto, Fixed
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["law_of", "model_of", "put_back"]
-
 
 def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray | None) -> Any:
     """What is drawn ahead; None where steps have to be taken one by one."""

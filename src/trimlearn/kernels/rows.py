@@ -9,8 +9,6 @@ import numpy as np
 from numba import njit, uint64
 from numba.extending import register_jitable
 
-__all__ = ["count", "distinct", "draw", "uniforms"]
-
 # Philox4x64-10 of J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3
 # (SC 2011), as NumPy has it: the counter is raised by one before the first block.
 ROUNDS = 10  # theirs

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from trimlearn.losses.compiled import CompiledRows
     from trimlearn.regularizers import Regularizer
 
-__all__ = ["Loss", "PredictionLoss", "select", "weighted"]
-
 
 class Loss(ABC):
     """The losses of n examples as functions of one model x: their values and weighted sums of their gradients.

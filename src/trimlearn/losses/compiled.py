@@ -11,23 +11,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "AlgebraicRows",
-    "AmountRows",
-    "CompiledRows",
-    "CountRows",
-    "HuberRows",
-    "LabelRows",
-    "LogisticRows",
-    "MislabelledRows",
-    "PrintedRows",
-    "SmoothRows",
-    "SoftLabelRows",
-    "SquareRows",
-    "StudentRows",
-    "SubspaceRows",
-]
-
 Numbers = NDArray[np.floating]
 Labels = NDArray[np.int64]
 

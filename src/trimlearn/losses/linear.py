@@ -14,8 +14,6 @@ from trimlearn._utils.arrays import Array, namespace, sum64, to_numpy
 from trimlearn._utils.validation import check_count, check_matrix, check_vector
 from trimlearn.losses.storage import SQUARE_BYTES, Rows, Storage, open_storage
 
-__all__ = ["Block", "Layer", "Linear"]
-
 CHUNK = 4096  # rows whose predictions are held at a time: a limit on memory, 0.3 MB for ten classes
 
 

@@ -15,8 +15,6 @@ from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer
 
-__all__ = ["Huber", "LeastSquares", "Regression", "SmoothL1", "StudentT"]
-
 
 class Regression(PredictionLoss):
     """fᵢ(x) = Σₖ ρ(z_ik − t_ik), with targets t of shape (n,), or (n, K) for K outputs at once.

@@ -13,8 +13,6 @@ from array_api_compat import device, is_numpy_array
 from trimlearn._utils.arrays import Array, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
 
-__all__ = ["Rows", "Storage", "open_storage"]
-
 Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index array with entries in [0, n)
 
 # Limits on memory, for rows held at a time, by a thread.

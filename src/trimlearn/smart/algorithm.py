@@ -19,8 +19,6 @@ from trimlearn.smart.w_step import end_continuation, note, renew
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Algorithm1"]
-
 
 @final
 @dataclass(frozen=True)

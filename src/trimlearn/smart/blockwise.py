@@ -18,8 +18,6 @@ from trimlearn.weights import AllOnes
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Blockwise", "BlockwiseRun"]
-
 # Newton steps between two w-steps: of 1, 2, 3, 5 and 20 those that took the fewest passes, and ended no higher, on
 # made-up cameras (`trimlearn.geometry.bundle_data`) whose start was one, two and three times as far off as usual.
 STEPS = 2

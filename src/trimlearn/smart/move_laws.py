@@ -11,8 +11,6 @@ from typing import Any, final
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.smart.draws import Draws, drawn
 
-__all__ = ["Coin", "Cyclic", "Every", "JLaw", "Move"]
-
 
 class Move(Enum):
     """What iteration k does: jₖ = 1, jₖ = 2, or an evaluation that changes neither w nor y."""

@@ -18,8 +18,6 @@ from trimlearn.smart.row_laws import Recipe, RowLaw, WithReplacement
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
-
 UNIFORM = WithReplacement()
 
 

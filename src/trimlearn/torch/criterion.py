@@ -13,8 +13,6 @@ from torch import Tensor, nn
 
 from trimlearn.torch.short_rows import log_softmax
 
-__all__ = ["Criterion", "forward"]
-
 LossFunction = Callable[[Any, Any], Tensor]
 
 CLOSE = 1e-4  # relative: a loss that agrees with cross-entropy this well in float32 is cross-entropy

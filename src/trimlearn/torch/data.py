@@ -34,14 +34,11 @@ class Batch:
 class NumberedExamples(ABC):
     """A dataset of n examples that can be read by number, in any order and more than once."""
 
+    random = False  # whether an example comes out differently each time, because it is augmented
+
     def __init__(self, n: int, device: torch.device) -> None:
         self.n = n
         self.device = device
-
-    @property
-    @abstractmethod
-    def random(self) -> bool:
-        """Whether an example comes out differently each time, because it is augmented."""
 
     @abstractmethod
     def batches(self, groups: Sequence[Tensor]) -> Iterator[Batch]:
@@ -51,9 +48,9 @@ class NumberedExamples(ABC):
     def targets(self) -> Any:
         """All y on the CPU, one entry per example; None where they are no tensor of numbers."""
 
-    @abstractmethod
     def table(self) -> np.ndarray | None:
         """All x as a table of numbers (n, p); None where they are none."""
+        return None
 
 
 @final
@@ -63,10 +60,6 @@ class TensorExamples(NumberedExamples):
     def __init__(self, tensors: Sequence[Tensor], device: torch.device) -> None:
         super().__init__(len(tensors[0]), device)
         self.tensors = [tensor.to(device) if _fits(tensors, device) else tensor for tensor in tensors]
-
-    @property
-    def random(self) -> bool:
-        return False
 
     def batches(self, groups: Sequence[Tensor]) -> Iterator[Batch]:
         there = torch.split(torch.cat(list(groups)).to(self.tensors[0].device), [len(rows) for rows in groups])
@@ -98,11 +91,7 @@ class LoadedExamples(NumberedExamples):
         self.dataset, self.num_workers = dataset, num_workers
         self.collate = default_collate if collate_fn is None else collate_fn
         few = range(min(self.n, LOOKED_AT))
-        self._random = not _same([dataset[i] for i in few], [dataset[i] for i in few])
-
-    @property
-    def random(self) -> bool:
-        return self._random
+        self.random = not _same([dataset[i] for i in few], [dataset[i] for i in few])
 
     def batches(self, groups: Sequence[Tensor]) -> Iterator[Batch]:
         loader = DataLoader(
@@ -124,9 +113,6 @@ class LoadedExamples(NumberedExamples):
                 return None
             found.append(batch.y.detach().cpu())
         return torch.cat(found)
-
-    def table(self) -> np.ndarray | None:
-        return None
 
 
 def examples_of(

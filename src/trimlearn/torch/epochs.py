@@ -18,8 +18,6 @@ from trimlearn.torch.modes import evaluating
 from trimlearn.torch.recipe import Learner
 from trimlearn.torch.targets import Labels
 
-__all__ = ["Epochs", "Objective", "RowLosses", "seeded"]
-
 Objective = Callable[[Any, Batch], Tensor]  # (output, batch) -> one loss per example, to be minimised
 
 WIDER = 4  # times the batch of a step: evaluation keeps no graph, which takes most of the memory

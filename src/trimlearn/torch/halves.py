@@ -13,7 +13,7 @@ from torch import nn
 
 from trimlearn.torch.epochs import Epochs, Objective, RowLosses
 from trimlearn.torch.recipe import LearnerRecipe
-from trimlearn.torch.stages import EpochPlan, Stage, TrainingRun
+from trimlearn.torch.stages import EpochPlan, TrainingRun
 
 FOLDS = 2  # the least: a judge per half, and an epoch of both together costs no more than one over all examples
 Planner = Callable[[nn.Module, np.ndarray], Callable[[int], EpochPlan]]  # (module, its rows) -> what epoch e minimises
@@ -50,7 +50,7 @@ class Halves:
             whole = self.full * self.run.epochs.batches_in(len(self.rows))
             pace = whole / steps if self.recipe.every_batch else self.full / self.count
             learner = self.recipe.learner(steps, begin=None if begin is None else begin[g], pace=pace)
-            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows), plain=True))
+            self.run.run(name.format(g + 1), learner, self.count, planner(learner.module, rows), plain=True)
             models.append(learner.module)
         return models
 

@@ -22,8 +22,6 @@ from trimlearn._utils.warn import warn
 from trimlearn.torch.indexed import INDEX, Indexed
 from trimlearn.torch.trimmer import Trimmer
 
-__all__ = ["TrimmedTrainer", "TrimmerCallback", "example_losses"]
-
 FILE = "trimmer.npz"  # in the folder of a checkpoint
 
 

@@ -27,8 +27,6 @@ from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import Halves, steady
 from trimlearn.torch.targets import Labels
 
-__all__ = ["forward_corrected", "judge_halves", "log_probabilities", "soft_labels"]
-
 NOISY = 0.01  # a share of wrong anchors below which there is nothing to correct: the verdict alone finds so few
 MOST_ROWS = 20_000  # of a table that a forest judges as well, a limit on time: it takes a second
 BELIEVED = float(np.log(1e-6))  # log-probabilities are taken no more seriously than this, as in robust.labels.flexible

@@ -12,8 +12,6 @@ from torch import Tensor
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 from trimlearn.weights.simplex import SNAP, h_of
 
-__all__ = ["Quotas"]
-
 
 @final
 class Quotas:

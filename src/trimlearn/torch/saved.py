@@ -61,17 +61,18 @@ class SavedRun:
         """Save the stage as it is, if it is its last epoch or if enough time has passed."""
         if not last and perf_counter() - self._last < self.every:
             return
-        scheduler = {} if learner.scheduler is None else _plain(learner.scheduler.state_dict())
+        optimizer = learner.optimizer.state_dict()
+        if last:  # of what is done, only what it leaves is asked for again
+            optimizer = {**optimizer, "state": {}}
+        scheduler = {} if learner.scheduler is None else learner.scheduler.state_dict()
         self.stages[name] = {
             "epochs": epochs,
             "ticks": learner.ticks,
             "module": {key: value.detach().cpu().clone() for key, value in learner.module.state_dict().items()},
-            "optimizer": learner.optimizer.state_dict(),
-            "scheduler": scheduler,
+            "optimizer": optimizer,
+            "scheduler": {key: value for key, value in scheduler.items() if _is_plain(value)},
             "arrays": {key: value.cpu().clone() for key, value in arrays.items()},
         }
-        if last:  # of what is done, only what it leaves is asked for again
-            self.stages[name] = {**self.stages[name], "optimizer": _without_state(self.stages[name]["optimizer"])}
         self.history = [asdict(record) for record in history]
         self._write()
         self._last = perf_counter()
@@ -105,18 +106,10 @@ class SavedRun:
             )
 
 
-def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """What of a scheduler's state can be kept without pickling code: numbers, text, and lists and dicts of them."""
-    return {key: value for key, value in state.items() if _is_plain(value)}
-
-
 def _is_plain(value: Any) -> bool:
+    """Whether it can be kept without pickling code: numbers, text, and lists and dicts of them."""
     if isinstance(value, dict):
         return all(map(_is_plain, value.values()))
     if isinstance(value, (list, tuple)):
         return all(map(_is_plain, value))
     return value is None or isinstance(value, (bool, int, float, str, Tensor))
-
-
-def _without_state(optimizer: dict[str, Any]) -> dict[str, Any]:
-    return {**optimizer, "state": {}}

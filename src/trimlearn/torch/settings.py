@@ -22,8 +22,6 @@ from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.saved import EVERY, SavedRun
 from trimlearn.torch.targets import Labels
 
-__all__ = ["Settings", "dtype_of", "module_device"]
-
 BATCHES = 128  # of an epoch: with as many, its steps see the data often enough, and a batch is large enough to average
 BATCH = (16, 256)  # the least and the most examples of a batch: smaller ones waste time, larger ones steps
 STEPS = 2_000  # that a fit makes at least: Adam at its own rate moves a weight by 1 in a thousand of them

@@ -18,8 +18,6 @@ from trimlearn.torch.epochs import Epochs, Objective, seeded
 from trimlearn.torch.recipe import Learner
 from trimlearn.torch.saved import SavedRun
 
-__all__ = ["EpochPlan", "EpochRecord", "Stage", "TrainingRun", "still_falling"]
-
 # The fall in the later half of a fit over that in the earlier. An exponential decay that is cut after a part a of what
 # is to be learnt has √(1 − a): a fifth has been learnt at most where it is above
 STEADY = 0.9  # a choice
@@ -101,20 +99,6 @@ class EpochPlan:
 
 @final
 @dataclass
-class Stage:
-    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included. It remembers things in ``arrays``
-    only, which are saved and restored."""
-
-    name: str
-    learner: Learner
-    count: int
-    plan: Callable[[int], EpochPlan]
-    arrays: dict[str, Tensor] = field(default_factory=dict)
-    plain: bool = False  # whether gradients are, whatever was asked for: a judge need not be exact
-
-
-@final
-@dataclass
 class TrainingRun:
     """One fit: its stages one after the other, its history, and its file."""
 
@@ -130,26 +114,37 @@ class TrainingRun:
             self.history += [EpochRecord(**record) for record in self.saved.history]
             self._begin -= self.history[-1].seconds if self.history else 0.0
 
-    def run(self, stage: Stage) -> None:
-        """All epochs of the stage that are left to do."""
-        first = 0 if self.saved is None else self.saved.restore(stage.name, stage.learner, stage.arrays)
-        scaler = self.epochs.scaler()
-        epochs = replace(self.epochs, variance_reduced=False) if stage.plain else self.epochs
-        for epoch in range(first, stage.count):
+    def run(
+        self,
+        name: str,
+        learner: Learner,
+        count: int,
+        plan: Callable[[int], EpochPlan],
+        arrays: dict[str, Tensor] | None = None,
+        plain: bool = False,
+    ) -> None:
+        """All ``count`` epochs of this stage that are left to do.
+
+        plan: what epoch e minimises, w-steps included. It remembers things in ``arrays`` only, which are saved and
+        restored. plain: whether gradients are, whatever was asked for: a judge need not be exact.
+        """
+        arrays = arrays or {}
+        first = 0 if self.saved is None else self.saved.restore(name, learner, arrays)
+        epochs = replace(self.epochs, variance_reduced=False) if plain else self.epochs
+        scaler = epochs.scaler()
+        for epoch in range(first, count):
             if self.stopped:
                 return
             # By the name: a fit is the same whether or not there were judges before.
-            with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
-                plan = stage.plan(epoch)
-                objective = epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
-            self._record(stage, epoch, objective, float(plan.w[plan.rows.to(plan.w.device)].sum()))
-
-    def _record(self, stage: Stage, epoch: int, objective: float, h: float) -> None:
-        rate = float(stage.learner.optimizer.param_groups[0]["lr"])
-        record = EpochRecord(stage.name, epoch + 1, objective, h, rate, perf_counter() - self._begin)
-        self.history.append(record)
-        announce(f"{stage.name}: epoch {epoch + 1}/{stage.count}, mean loss {objective:.4g}")
-        if self.callback is not None and self.callback(record):
-            self.stopped = True
-        if self.saved is not None:
-            self.saved.keep(stage.name, epoch + 1, epoch + 1 == stage.count, stage.learner, stage.arrays, self.history)
+            with seeded(epochs.examples.device, epochs.seed, crc32(name.encode()), epoch):
+                minimised = plan(epoch)
+                objective = epochs.train(learner, minimised.rows, minimised.w, minimised.objective, scaler)
+            h = float(minimised.w[minimised.rows.to(minimised.w.device)].sum())
+            rate = float(learner.optimizer.param_groups[0]["lr"])
+            record = EpochRecord(name, epoch + 1, objective, h, rate, perf_counter() - self._begin)
+            self.history.append(record)
+            announce(f"{name}: epoch {epoch + 1}/{count}, mean loss {objective:.4g}")
+            if self.callback is not None and self.callback(record):
+                self.stopped = True
+            if self.saved is not None:
+                self.saved.keep(name, epoch + 1, epoch + 1 == count, learner, arrays, self.history)

@@ -30,11 +30,9 @@ from trimlearn.torch.probe import try_examples
 from trimlearn.torch.recipe import LearnerRecipe
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, dtype_of, module_device
-from trimlearn.torch.stages import EpochPlan, EpochRecord, Stage, TrainingRun, still_falling
+from trimlearn.torch.stages import EpochPlan, EpochRecord, TrainingRun, still_falling
 from trimlearn.torch.targets import Labels
 from trimlearn.torch.trimming import TrimmedEpochs, weight_set
-
-__all__ = ["trim"]
 
 JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with the fit itself twice the plain time
 # The same where the level is known: with the fit to what is kept 1.4 times the plain time at most. Labels are judged in
@@ -335,7 +333,7 @@ class _Fit:
     def _fit(self, run: TrainingRun, plan: Callable[[int], EpochPlan], arrays: dict[str, Tensor] | None = None) -> None:
         """The fit of the module itself."""
         learner = self.recipe.learner(self.count * self.epochs.batches_in(len(self.rows)), own=True)
-        run.run(Stage("fit", learner, self.count, plan, arrays=arrays or {}))
+        run.run("fit", learner, self.count, plan, arrays)
 
     def _best(self, scores: np.ndarray, share: float) -> tuple[np.ndarray, float]:
         """The weights that keep a share of the rows, every group's if there are groups; and the largest score kept."""

@@ -16,8 +16,6 @@ from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.stages import EpochPlan
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["TrimmedEpochs", "weight_set"]
-
 Floats = NDArray[np.float64]
 
 EVERY = 2  # epochs from one late w-step to the next: it takes a third of one

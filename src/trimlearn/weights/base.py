@@ -16,8 +16,6 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64
 from trimlearn._utils.text import described
 
-__all__ = ["AllOnes", "WeightSet", "in_unit_box", "projectable", "total_weight", "weighted_sum", "where_present"]
-
 
 class WeightSet(ABC):
     """The set W of example weights whose indicator is r1: W = {w : 0 ≤ w ≤ 1, and more}.

@@ -14,8 +14,6 @@ from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.validation import is_missing, is_sparse
 from trimlearn.engines.cluster.workers import Workers
 
-__all__ = ["Facts", "Placed", "ShardRows", "assemble", "check_agreement", "facts", "read_saved", "save_rows"]
-
 
 @final
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,6 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.warn import warn
 from trimlearn.engines.shard import Reply, Shard, answer
 
-__all__ = ["Workers", "local_cluster"]
-
 FAN = 8  # replies that one task adds up: two levels of them for 64 workers; of as many or fewer, the client does it
 PATIENCE = 10.0  # seconds after which it is looked who has not answered, or come: a thousand times what a round takes
 GRACE = 60.0  # seconds without any worker after which a fit gives up: a nanny starts a new one within a few

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import final
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,34 +21,27 @@ LOW = np.uint64(0xFFFFFFFF)  # the lower half
 Words = NDArray[np.uint64]
 
 
-@final
-class Coins:
-    """The coins of one run, tossed ahead."""
+def tails_ahead(run: Algorithm1, k: int, most: int) -> int:
+    """How many iterations from k on are x-steps, up to ``most``."""
+    assert isinstance(run.j, Coin), "others are left to Algorithm 1"
+    found = 0
+    while found < most:
+        block, begin = divmod(k + found, TOSSED)
+        left = _w_steps(run.seed, run.j.chance, run.j.restart, block)[begin:]
+        if left.any():
+            return min(most, found + int(np.argmax(left)))
+        found += len(left)
+    return most
 
-    def __init__(self) -> None:
-        self._run: Algorithm1 | None = None
-        self._first = 0
-        self._heads = np.empty(0, dtype=bool)
 
-    def tails_ahead(self, run: Algorithm1, k: int, most: int) -> int:
-        """How many iterations from k on are x-steps, up to ``most``."""
-        found = 0
-        while found < most:
-            left = self._from(run, k + found)
-            if left.any():
-                return min(most, found + int(np.argmax(left)))
-            found += len(left)
-        return most
-
-    def _from(self, run: Algorithm1, k: int) -> NDArray[np.bool_]:
-        """Whether iterations k, k + 1, … are w-steps, as many as are known."""
-        assert isinstance(run.j, Coin), "others are left to Algorithm 1"
-        if self._run is not run or not self._first <= k < self._first + len(self._heads):
-            heads = first_uniforms(run.seed, k, TOSSED) < run.j.chance
-            if run.j.restart is not None:
-                heads = heads | ((np.arange(k, k + TOSSED) + 1) % run.j.restart == 0)
-            self._run, self._first, self._heads = run, k, heads
-        return self._heads[k - self._first :]
+@lru_cache(maxsize=2)
+def _w_steps(seed: int, q: float, restart: int | None, block: int) -> NDArray[np.bool_]:
+    """Which iterations of a block of them are w-steps."""
+    first = block * TOSSED
+    heads = first_uniforms(seed, first, TOSSED) < q
+    if restart is not None:
+        heads |= (np.arange(first, first + TOSSED) + 1) % restart == 0
+    return heads
 
 
 def first_uniforms(seed: int, first: int, count: int) -> NDArray[np.float64]:

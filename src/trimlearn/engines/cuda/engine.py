@@ -20,11 +20,10 @@ from trimlearn._utils.arrays import Array, Tensor, asarray_like, sum64, zeros
 from trimlearn._utils.device_memory import explained
 from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.engines.base import Engine
-from trimlearn.engines.cuda.coins import Coins
+from trimlearn.engines.cuda.coins import tails_ahead
 from trimlearn.engines.cuda.evaluation import EvaluatedRows
 from trimlearn.engines.cuda.exchange import Exchange
-from trimlearn.engines.cuda.fused import fused_drawing, fused_selection
-from trimlearn.engines.cuda.held import rows_on_device, steps_on_device
+from trimlearn.engines.cuda.fastest import drawing_on_device, rows_on_device, selection_on_device, steps_on_device
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.place import on_device, open_device, rows_like
 from trimlearn.engines.cuda.products import Products
@@ -88,16 +87,15 @@ class CudaEngine(Engine):
             self._exchange = Exchange(self._layout, loss.like, self._w)
             s = None if problem.s is None else asarray_like(problem.s, moved.like)
             self._all = EvaluatedRows(self._rows, self._exchange, self._w, s, problem.S)
-            self._selection = fused_selection(self._all.f, self._w, s, problem.S)
+            self._selection = selection_on_device(self._all.f, self._w, s, problem.S)
         self._twin = copy(problem)
         self._twin.loss, self._twin.s = moved, s
         self._outside = rows_like(loss)
         self.set_even_weights()
         self._kind = "residuals"
-        self._drawing = fused_drawing(problem.n, self._cumulative, self.device)
+        self._drawing = drawing_on_device(problem.n, self._cumulative, self.device)
         self._products = Products(self._rows, self._exchange, self._w, self._drawing)
         self._steps: tuple[Algorithm1 | None, Steps | None] = (None, None)
-        self._coins = Coins()
         self._careful = False  # whether a stretch has overflowed: its steps are then taken one by one
 
     def reset(self) -> None:
@@ -191,7 +189,7 @@ class CudaEngine(Engine):
         steps = None if self._careful else self._steps_of(run)
         if steps is None:
             return False
-        count = self._coins.tails_ahead(run, state.k, steps.capacity)
+        count = tails_ahead(run, state.k, steps.capacity)
         if count == 0:
             return False
         steps.draw(state, count)

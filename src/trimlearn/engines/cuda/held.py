@@ -10,13 +10,11 @@ import torch
 
 from trimlearn._utils.arrays import Tensor
 from trimlearn.engines.cuda.drawing import Drawing
-from trimlearn.engines.cuda.fused import FusedRows, FusedSteps, fused_rows, fused_steps
+from trimlearn.engines.cuda.fused import FusedRows, FusedSteps
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.phis import Phi
-from trimlearn.engines.cuda.rows import TorchRows
 from trimlearn.engines.cuda.runtime import CudaKernel, has_compiler, kernel_of
 from trimlearn.engines.cuda.shapes import LATENCY
-from trimlearn.engines.cuda.steps import Steps
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
 
@@ -29,21 +27,6 @@ THREADS = 384  # three teams of four warps: one sums, one predicts, one copies
 SPAN = 64  # columns that a program of held.cu moves at a time
 LISTERS = 1024  # threads of drawn.cu
 BLOCK = 8192  # bytes of 64 rows of 64 columns
-
-
-def rows_on_device(loss: PredictionLoss, layout: MatrixLayout) -> TorchRows:
-    """The sums over rows of a loss, by the fastest way there is for it."""
-    rows = fused_rows(loss, layout)
-    if isinstance(rows, FusedRows) and Tile.of(rows, "write") is not None:
-        return HeldRows(loss, layout, rows.phi)
-    return rows
-
-
-def steps_on_device(rows: TorchRows, layout: MatrixLayout, run: Algorithm1, w: Tensor, drawing: Drawing) -> Steps:
-    """The steps of a run over those rows, likewise."""
-    if isinstance(rows, HeldRows) and run.b > LATENCY and None not in rows.walkers:
-        return HeldSteps(rows, layout, run, w, drawing)
-    return fused_steps(rows, layout, run, w, drawing)
 
 
 @final

@@ -21,8 +21,6 @@ from trimlearn.losses.storage import Csr, Dense, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
 
-__all__ = ["hosted", "on_device", "open_device", "rows_like"]
-
 LARGE = 1 << 22  # bytes that take as long to copy, 3 ms, as it takes to ask for such pages
 
 

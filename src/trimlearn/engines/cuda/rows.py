@@ -15,8 +15,6 @@ from trimlearn._utils.arrays import Tensor
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.losses.base import PredictionLoss, select, weighted
 
-__all__ = ["TorchRows"]
-
 PIECE = 1 << 26  # numbers of V that are converted or squared at a time: 0.5 GB in float64, on devices of 16 GB and more
 
 Piece = slice | Tensor

@@ -11,8 +11,6 @@ from trimlearn.losses.base import weighted
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 from trimlearn.weights.simplex import ROUNDING, snap_h
 
-__all__ = ["CountedSelection", "Selection"]
-
 BLOCK = 1024  # numbers that a program reads at a time: eight for each of its threads
 PROGRAMS = 528  # at most: four for each of the 132 multiprocessors of an H200
 TURNS = 4  # of eight bits each: those of a float32

@@ -28,8 +28,6 @@ from trimlearn.smart.move_laws import Coin
 from trimlearn.smart.row_laws import Nothing, Recipe, WithReplacement
 from trimlearn.smart.steps import StepRule
 
-__all__ = ["Drawn", "Steps", "knows"]
-
 STEPS = 512  # of a stretch, at most: as many coins show tails in a row once in 10⁵ stretches of 40
 ROWS = 1 << 25  # row numbers held for a stretch, at most: 128 MB
 BLOCKS = (8, 1)  # steps in a graph: a stretch of 40 is five launches, and captures take a millisecond

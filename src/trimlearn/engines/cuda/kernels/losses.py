@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, libdevice, tl
 
-__all__ = ["phi", "phi_hessp"]
-
 
 @jit
 def _softmax(z):
