@@ -51,7 +51,7 @@ class Continuation(Start):
 
     passes: float = 20.0
     w_steps: int = 8
-    sample: bool = False  # begin with a sample of the rows instead, where they are many (`trimlearn.starts`)
+    sample: bool = False  # begin with a sample of the rows instead, where they are many (`trimlearn.smart.sample`)
 
     def __post_init__(self) -> None:
         if not is_number(self.passes) or not self.passes > 0:

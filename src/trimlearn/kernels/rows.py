@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-"""The rows of an x-step: the numbers of `trimlearn.smart.row_laws`, to the bit, and how often each row was drawn."""
+"""The rows of an x-step: the numbers of `trimlearn.smart.draws`, to the bit, and how often each row was drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, written once. What sets its variants apart is data: see `trimlearn.smart.smart`."""
+"""Algorithm 1 of the paper, written once. What sets its variants apart is data: see `trimlearn.smart.variants`."""
 
 from __future__ import annotations
 

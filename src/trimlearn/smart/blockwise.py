@@ -39,7 +39,7 @@ class Blockwise(Method):
 @dataclass(frozen=True)
 class BlockwiseRun(Run):
     """Alternating minimisation; once w has settled, blocks that fit the wrong ones of their examples are moved (see
-    `trimlearn.losses.blocks`), and it goes on from there, as long as F falls by that."""
+    `trimlearn.losses.relocate`), and it goes on from there, as long as F falls by that."""
 
     rounds: AlternatingRun
 

@@ -30,7 +30,6 @@ from trimlearn.weights import AllOnes
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-
 # benchmarks/calibration/finishing.py varies the first three: the passes and objectives found hardly change.
 SETTLED = 1e-3  # a w-step that lowers F by no more than this share of it: the rows to keep are nearly known
 SHARE = 0.5  # of the passes allowed: the latest time to begin
@@ -38,85 +37,6 @@ LEVELS = 8  # of h along a continuation, as many as `trimlearn.starts.Continuati
 UNPENALISED = 4  # Newton steps for an x that is only a start: each doubles its digits, one becomes 16
 PASSES = 3  # of a round: losses and gradient, Hessian, trial
 ROUND = {"newton": 1, "lbfgs": 20, "proximal": 20}  # steps between two w-steps: one, or `alternating`'s default
-
-
-def can_finish(run: Algorithm1) -> bool:
-    """Whether full-batch steps are allowed (γ is automatic, the last iterate is what is asked for) and affordable."""
-    asked = isinstance(run.rule, Auto) and run.renews and not run.random_output and run.duals != "none"
-    return asked and affordable(run.problem) and isinstance(run.problem.loss, PredictionLoss)
-
-
-def finisher(problem: Problem, seed: int, metric: Metric) -> AlternatingRun:
-    """Alternating minimisation in the metric of the run that it finishes."""
-    inner = default_inner(problem, hessians=True)
-    return AlternatingRun(problem, seed, ROUND[inner], inner, metric)
-
-
-def decrease(engine: Engine, state: State, gradient: Array | None) -> float:
-    """By what share F(w, ·) could fall from x on: to a closed form, to the minimum of Newton's model, or by what some
-    iterations take off and leave. Infinity where those did not come to their end.
-
-    ``gradient``: of the mean loss, where it is known. x, w, f and y stay as they are; the passes count.
-    """
-    problem, x = engine.problem, state.x
-    F, penalty = state.record.objective if state.record else inf, problem.r2.value(x)
-    inner, exact = default_inner(problem, hessians=True), engine.minimise(x)
-    if exact is None and inner != "newton" and engine.passes_left < ROUND[inner]:
-        return inf
-    if gradient is None:
-        gradient = engine.value_gradient(x)[1]
-    if exact is not None:
-        fall = F - engine.value_gradient(exact)[0] - problem.r2.value(exact)
-    elif inner == "newton":
-        fall = newton_decrease(engine, x, F, gradient)
-    else:
-        trial = State(x=x, base=F - penalty, y_mean=gradient, w_steps=1)
-        run = AlternatingRun(problem, 0, ROUND[inner], inner, default_metric(problem))
-        run.metric.learn(engine, trial, 0.0)
-        trial.gamma = first_step(engine, x, run.metric.inverse(trial))
-        best, left = run.fit(engine, trial)
-        fall = F - engine.value_gradient(best)[0] - problem.r2.value(best) + left
-    return max(fall, 0.0) / max(abs(F), least(state))
-
-
-def unpenalised(engine: Engine, x: Array) -> Array:
-    """x without r2, and then the nearest that r2 allows: a penalty that is not convex may hold x at 0."""
-    exact = engine.minimise(x, Zero())
-    if exact is None:
-        exact, _ = newton(engine, x, *engine.value_gradient(x), UNPENALISED, Zero())
-    return engine.problem.r2.feasible(exact)
-
-
-def scout(engine: Engine, run: AlternatingRun, state: State, x: Array, levels: list[float]) -> tuple[float, Array]:
-    """F and x where concentration leads from x: a round at each of the levels of h, then until it pays no more."""
-    problem = engine.problem
-    trial, F = State(x=x, gamma=state.gamma, metric=state.metric), inf
-    for h in chain(levels, repeat(problem.r1.h)):
-        if engine.passes_left < PASSES:
-            break
-        engine.r1 = problem.r1 if h == problem.r1.h else problem.r1.at_h(h)
-        engine.evaluate(trial.x)
-        trial.base, trial.y_mean = engine.reweigh(inf).value, engine.mean_duals()
-        if engine.r1 is problem.r1:
-            before, F = F, trial.base + problem.r2.value(trial.x)
-            if not F < before - SETTLED * abs(F):
-                break
-        trial.x = run.fit(engine, trial)[0]
-    engine.r1 = problem.r1
-    return F if isfinite(F) else inf, trial.x
-
-
-def levels(problem: Problem) -> list[float]:
-    """The h of a short continuation, the target's own aside."""
-    h, trimmed = problem.r1.h, problem.S - problem.r1.h
-    return [h + (1 - k / LEVELS) * trimmed for k in range(LEVELS)]
-
-
-def continued(engine: Engine, run: AlternatingRun) -> tuple[float, Array]:
-    """F and x where concentration leads from the loss's own start along a short continuation."""
-    problem = engine.problem
-    begin = problem.r2.feasible(problem.loss.start())
-    return scout(engine, run, State(x=begin), begin, levels(problem))
 
 
 @final
@@ -184,3 +104,82 @@ class Finished(Run):
         made, allowed = engine.passes - state.began, engine.max_passes - state.began
         ripe = self._looks_elsewhere(engine, state) or record.stationarity_w <= SETTLED or made >= SHARE * allowed
         return state.since is not None and ripe
+
+
+def can_finish(run: Algorithm1) -> bool:
+    """Whether full-batch steps are allowed (γ is automatic, the last iterate is what is asked for) and affordable."""
+    asked = isinstance(run.rule, Auto) and run.renews and not run.random_output and run.duals != "none"
+    return asked and affordable(run.problem) and isinstance(run.problem.loss, PredictionLoss)
+
+
+def finisher(problem: Problem, seed: int, metric: Metric) -> AlternatingRun:
+    """Alternating minimisation in the metric of the run that it finishes."""
+    inner = default_inner(problem, hessians=True)
+    return AlternatingRun(problem, seed, ROUND[inner], inner, metric)
+
+
+def scout(engine: Engine, run: AlternatingRun, state: State, x: Array, levels: list[float]) -> tuple[float, Array]:
+    """F and x where concentration leads from x: a round at each of the levels of h, then until it pays no more."""
+    problem = engine.problem
+    trial, F = State(x=x, gamma=state.gamma, metric=state.metric), inf
+    for h in chain(levels, repeat(problem.r1.h)):
+        if engine.passes_left < PASSES:
+            break
+        engine.r1 = problem.r1 if h == problem.r1.h else problem.r1.at_h(h)
+        engine.evaluate(trial.x)
+        trial.base, trial.y_mean = engine.reweigh(inf).value, engine.mean_duals()
+        if engine.r1 is problem.r1:
+            before, F = F, trial.base + problem.r2.value(trial.x)
+            if not F < before - SETTLED * abs(F):
+                break
+        trial.x = run.fit(engine, trial)[0]
+    engine.r1 = problem.r1
+    return F if isfinite(F) else inf, trial.x
+
+
+def levels(problem: Problem) -> list[float]:
+    """The h of a short continuation, the target's own aside."""
+    h, trimmed = problem.r1.h, problem.S - problem.r1.h
+    return [h + (1 - k / LEVELS) * trimmed for k in range(LEVELS)]
+
+
+def continued(engine: Engine, run: AlternatingRun) -> tuple[float, Array]:
+    """F and x where concentration leads from the loss's own start along a short continuation."""
+    problem = engine.problem
+    begin = problem.r2.feasible(problem.loss.start())
+    return scout(engine, run, State(x=begin), begin, levels(problem))
+
+
+def unpenalised(engine: Engine, x: Array) -> Array:
+    """x without r2, and then the nearest that r2 allows: a penalty that is not convex may hold x at 0."""
+    exact = engine.minimise(x, Zero())
+    if exact is None:
+        exact, _ = newton(engine, x, *engine.value_gradient(x), UNPENALISED, Zero())
+    return engine.problem.r2.feasible(exact)
+
+
+def decrease(engine: Engine, state: State, gradient: Array | None) -> float:
+    """By what share F(w, ·) could fall from x on: to a closed form, to the minimum of Newton's model, or by what some
+    iterations take off and leave. Infinity where those did not come to their end.
+
+    ``gradient``: of the mean loss, where it is known. x, w, f and y stay as they are; the passes count.
+    """
+    problem, x = engine.problem, state.x
+    F, penalty = state.record.objective if state.record else inf, problem.r2.value(x)
+    inner, exact = default_inner(problem, hessians=True), engine.minimise(x)
+    if exact is None and inner != "newton" and engine.passes_left < ROUND[inner]:
+        return inf
+    if gradient is None:
+        gradient = engine.value_gradient(x)[1]
+    if exact is not None:
+        fall = F - engine.value_gradient(exact)[0] - problem.r2.value(exact)
+    elif inner == "newton":
+        fall = newton_decrease(engine, x, F, gradient)
+    else:
+        trial = State(x=x, base=F - penalty, y_mean=gradient, w_steps=1)
+        run = AlternatingRun(problem, 0, ROUND[inner], inner, default_metric(problem))
+        run.metric.learn(engine, trial, 0.0)
+        trial.gamma = first_step(engine, x, run.metric.inverse(trial))
+        best, left = run.fit(engine, trial)
+        fall = F - engine.value_gradient(best)[0] - problem.r2.value(best) + left
+    return max(fall, 0.0) / max(abs(F), least(state))

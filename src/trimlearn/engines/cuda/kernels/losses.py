@@ -1,7 +1,7 @@
 # mypy: ignore-errors
 """φ, its gradient and its curvature for each loss, as functions of the predictions of some rows.
 
-`Phi` of `trimlearn.engines.cuda.layout` names the function; `trimlearn.losses.compiled` says what its numbers are.
+`Phi` of `trimlearn.engines.cuda.phis` names the function; `trimlearn.losses.compiled` says what its numbers are.
 """
 
 from __future__ import annotations
