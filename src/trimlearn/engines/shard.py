@@ -14,8 +14,9 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy, zeros
+from trimlearn._utils.digits import histogram, order_keys
 from trimlearn.engines.base import Counts
-from trimlearn.engines.levels import Level, histogram, order_keys
+from trimlearn.engines.levels import Level
 from trimlearn.engines.local import EVERY, LocalEngine
 from trimlearn.engines.weighing import Weighing
 from trimlearn.losses.base import Loss

@@ -14,21 +14,32 @@ from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
 from trimlearn.smart.move_laws import Coin
 from trimlearn.smart.row_laws import Nothing, Same, WithReplacement
-from trimlearn.smart.steps import Auto, Fixed
+from trimlearn.smart.steps import StepRule
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 
+def steps_are_alike(run: Algorithm1) -> bool:
+    """Whether all x-steps of a run draw as many rows and move x coordinate by coordinate, by the same γ up to the next
+    w-step, for which a coin is tossed; and nobody looks at x in between."""
+    return (
+        isinstance(run.batch, WithReplacement)
+        and run.batch.growth == 0
+        and type(run.rule).at_x_step is StepRule.at_x_step
+        and isinstance(run.metric, Diagonal | Euclidean)
+        and isinstance(run.j, Coin)
+        and not run.random_output
+    )
+
+
 def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray | None) -> Any:
     """What is drawn ahead; None where steps have to be taken one by one."""
     renews = isinstance(run.refresh, Same) and cumulative is None
-    plain = isinstance(run.batch, WithReplacement) and run.batch.growth == 0
-    known = isinstance(run.rule, Auto | Fixed) and isinstance(run.metric, Diagonal | Euclidean)
-    coin = isinstance(run.j, Coin) and run.j.restart is None
-    if not (renews or isinstance(run.refresh, Nothing)):
+    if not (renews or isinstance(run.refresh, Nothing)) or not (steps_are_alike(run) and state.moved):
         return None
-    if not (plain and known and coin and state.moved and not run.random_output):
+    assert isinstance(run.j, Coin), "steps are alike"
+    if run.j.restart is not None:
         return None
     from trimlearn.kernels.stretch_data import Law
 

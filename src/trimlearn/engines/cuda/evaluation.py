@@ -25,8 +25,8 @@ class EvaluatedRows:
         self._counted = torch.zeros_like(w)  # with these c
         self._current = False  # whether that sum is known, and the table still that of this x
         self._evaluate = Replay(EvaluatedRows._at_x, self, w.device)
-        self._whole = Replay(EvaluatedRows._pulled, self, w.device)
-        self._corrected = Replay(EvaluatedRows._pulled_where_changed, self, w.device)
+        self._whole = Replay(lambda me: me._rows.pull(me.shares()), self, w.device)
+        self._corrected = Replay(lambda me: me._sum + me._rows.pull(me.shares() - me._counted), self, w.device)
 
     def shares(self) -> Tensor:
         """sᵢwᵢ/S: what a row counts in the mean."""
@@ -59,9 +59,3 @@ class EvaluatedRows:
             self._sum.copy_(gradient)
         self.f.copy_(f)
         return weighted(f, self.w if self.s is None else self.w * self.s).sum(dtype=torch.float64)
-
-    def _pulled(self) -> Tensor:
-        return self._rows.pull(self.shares())
-
-    def _pulled_where_changed(self) -> Tensor:
-        return self._sum + self._rows.pull(self.shares() - self._counted)

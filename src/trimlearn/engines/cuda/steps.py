@@ -19,14 +19,12 @@ from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.drawing import Drawing
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
+from trimlearn.engines.stretch import steps_are_alike
 from trimlearn.regularizers.separable import as_elastic_net
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Stream, normals
 from trimlearn.smart.method import State
-from trimlearn.smart.metrics import Diagonal, Euclidean
-from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Nothing, Recipe, WithReplacement
-from trimlearn.smart.steps import StepRule
+from trimlearn.smart.row_laws import Nothing, Recipe
 
 STEPS = 512  # of a stretch, at most: as many coins show tails in a row once in 10⁵ stretches of 40
 ROWS = 1 << 25  # row numbers held for a stretch, at most: 128 MB
@@ -44,18 +42,9 @@ class Drawn:
 
 def knows(run: Algorithm1) -> bool:
     """Whether the steps of a run are among those that can be taken here."""
-    law = run.batch
-    return (
-        isinstance(law, WithReplacement)
-        and law.growth == 0
-        and isinstance(run.refresh, Nothing)
-        and isinstance(run.j, Coin)
-        and run.duals == "residuals"
-        and isinstance(run.metric, (Euclidean, Diagonal))
-        and type(run.rule).at_x_step is StepRule.at_x_step
-        and not run.random_output
-        and as_elastic_net(run.problem.r2, run.problem.loss.x_shape) is not None
-    )
+    net = as_elastic_net(run.problem.r2, run.problem.loss.x_shape)
+    known = isinstance(run.refresh, Nothing) and run.duals == "residuals" and net is not None
+    return known and steps_are_alike(run)
 
 
 class Steps:
