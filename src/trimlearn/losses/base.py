@@ -264,12 +264,14 @@ class PredictionLoss(Loss):
     def value_gradient(self, x: Array, c: Array, rows: Rows = None) -> tuple[float, Array]:
         values: dict[int, float] = {}
 
-        def residuals(block: Block, piece: Rows, part: slice) -> Array:
+        def term(at: tuple[slice, Rows]) -> Array:
+            part, piece = at
+            block = Block(self.linear, piece)
             f, r = self.evaluate(block.predict(x), piece)
             values[part.start] = sum64(weighted(f, c[part]))
-            return weighted(r, c[part])
+            return block.adjoint(weighted(r, c[part]))
 
-        gradient = self.pull(rows, residuals)
+        gradient = total(term, self.linear.pieces(rows), zeros(self.x_shape, self.like))
         return sum(values[start] for start in sorted(values)), gradient
 
     @final

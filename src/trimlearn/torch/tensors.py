@@ -67,7 +67,8 @@ class Tensors:
 
     def take(self, rows: slice | Tensor) -> Any:
         """A batch: some rows, by views where they are a slice."""
-        return self._map(lambda tensor: tensor[rows] if isinstance(rows, slice) else tensor.index_select(0, rows))
+        plain = isinstance(rows, slice)
+        return _mapped(lambda tensor: tensor[rows] if plain else tensor.index_select(0, rows), self.data)
 
     def batches(self, rows: Rows, c: Tensor | None, size: int) -> Iterable[tuple[Any, Any]]:
         """The examples that count, ``size`` at a time, each with its c. Slices stay slices: they need no copies."""
@@ -105,19 +106,19 @@ class Tensors:
 
     def dimensions(self, dimension: int) -> Any:
         """The same number for every tensor, in the form of the data: what torch.func.vmap asks for."""
-        return self._map(lambda tensor: dimension)
-
-    def _map(self, part: Callable[[Tensor], Any]) -> Any:
-        if isinstance(self.data, dict):
-            return {name: part(tensor) for name, tensor in self.data.items()}
-        return tuple(map(part, self.data)) if isinstance(self.data, tuple) else part(self.data)
+        return _mapped(lambda tensor: dimension, self.data)
 
 
 def lengthen(batch: Any) -> Any:
     """One example as a batch of one."""
-    if isinstance(batch, dict):
-        return {name: tensor[None] for name, tensor in batch.items()}
-    return tuple(tensor[None] for tensor in batch) if isinstance(batch, tuple) else batch[None]
+    return _mapped(lambda tensor: tensor[None], batch)
+
+
+def _mapped(part: Callable[[Tensor], Any], data: Any) -> Any:
+    """What ``part`` makes of each tensor, in the form of the data."""
+    if isinstance(data, dict):
+        return {name: part(tensor) for name, tensor in data.items()}
+    return tuple(map(part, data)) if isinstance(data, tuple) else part(data)
 
 
 def _tensor(part: Any, name: str, device: torch.device) -> Tensor:

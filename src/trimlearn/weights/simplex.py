@@ -125,7 +125,7 @@ class GroupCappedSimplex(WeightSet):
     """
 
     def __init__(self, groups: Iterable[Any], h: float | Mapping[Any, float] | Iterable[float]) -> None:
-        self.labels, self._codes = _factorise(groups)
+        self.labels, self._codes = factorise(groups)
         order = np.argsort(self._codes, kind="stable")
         self._rows = np.split(order, np.cumsum(np.bincount(self._codes))[:-1])
         self._back = np.argsort(order)  # puts the groups' weights, one group after the other, back in row order
@@ -196,7 +196,7 @@ class GroupCappedSimplex(WeightSet):
         return in_unit_box(w, tol) and bool(np.all(np.abs(sums - self.quotas(n, s)) <= tol * total_weight(n, s)))
 
 
-def _factorise(groups: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
+def factorise(groups: Iterable[Any]) -> tuple[list[Any], np.ndarray]:
     """The distinct labels, sorted where they can be, and each row's position among them."""
     rows = list(to_numpy(groups) if is_array_api_obj(groups) else groups)
     if not rows or any(map(is_missing, rows)):
