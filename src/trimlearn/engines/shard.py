@@ -78,7 +78,7 @@ class Shard:
 
     Examples
     --------
-    >>> from trimlearn.engines.levels import Even
+    >>> from trimlearn.engines.weighing import Even
     >>> from trimlearn.losses import LeastSquares
     >>> from trimlearn.weights import CappedSimplex
     >>> V, t = np.ones((3, 1)), np.array([1.0, 1.0, 9.0])

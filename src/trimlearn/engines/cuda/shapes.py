@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import final
 
+LATENCY = 4096  # rows up to which a step waits for its programs, and not for memory
+FOLDED = 256  # a multiple of the columns of any tile: so many rows a model ends at, with zeros
+
 
 @final
 @dataclass(frozen=True)
@@ -25,8 +28,6 @@ FEW = Shape("few", 16, 128, 4, 528, slices=4)  # measured on an H200: 20 µs a s
 MANY = Shape("sweep", 64, 64, 4, 264, stages=4)  # likewise: 0.22 ms for 60,000
 PREDICTED = Shape("sweep", 128, 64, 4, 528, stages=4)  # V in 8 or 16 bits: 1.2 reads of all rows for their losses
 SUMMED = Shape("sweep", 256, 64, 4, 264, stages=3)  # then 1.2 reads for the sum, and 77 µs a step of 46,416 rows
-LATENCY = 4096  # rows up to which a step waits for its programs, and not for memory
-FOLDED = 256  # a multiple of the columns of any tile: so many rows a model ends at, with zeros
 
 
 @cache
