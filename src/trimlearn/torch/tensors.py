@@ -67,8 +67,9 @@ class Tensors:
 
     def take(self, rows: slice | Tensor) -> Any:
         """A batch: some rows, by views where they are a slice."""
-        plain = isinstance(rows, slice)
-        return _mapped(lambda tensor: tensor[rows] if plain else tensor.index_select(0, rows), self.data)
+        if isinstance(rows, slice):
+            return _mapped(lambda tensor: tensor[rows], self.data)
+        return _mapped(lambda tensor: tensor.index_select(0, rows), self.data)
 
     def batches(self, rows: Rows, c: Tensor | None, size: int) -> Iterable[tuple[Any, Any]]:
         """The examples that count, ``size`` at a time, each with its c. Slices stay slices: they need no copies."""
