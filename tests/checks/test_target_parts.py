@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trimlearn.checks.error_sizes import error_sizes, local_scale
 from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import FoldPlan
 from trimlearn.checks.target_linear import FEATURES, telling
-from trimlearn.checks.target_numbers import error_sizes, judge_target_numbers, local_scale
-from trimlearn.checks.target_task import Target, TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_numbers import judge_target_numbers
+from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_task import Target
 
 
 @pytest.mark.parametrize("law", ["normal", "standard_t", "laplace", "exponential"])

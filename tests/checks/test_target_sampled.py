@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks import target, target_labels, target_learners, target_linear
-from trimlearn.checks.target import TOGETHER, judge_target, threads_for
+from trimlearn.checks import target, target_labels, target_learners, target_linear, threads
+from trimlearn.checks.target import judge_target
+from trimlearn.checks.threads import TOGETHER, threads_for
 from trimlearn.tables.table import Column, Table
 
 N = 600
@@ -87,9 +88,9 @@ def test_small_tables_and_busy_machines_use_one_thread(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "getloadavg", lambda: (0.2, 0.2, 0.2), raising=False)
     assert threads_for(TOGETHER - 1) == 1 and threads_for(TOGETHER) is None
     monkeypatch.setattr(os, "getloadavg", lambda: (7.0, 0.2, 0.2), raising=False)
-    monkeypatch.setattr(target, "running_now", lambda: 9.0)
+    monkeypatch.setattr(threads, "running_now", lambda: 9.0)
     assert threads_for(TOGETHER) == 1
-    monkeypatch.setattr(target, "running_now", lambda: 0.0)  # what ran in the last minute has ended
+    monkeypatch.setattr(threads, "running_now", lambda: 0.0)  # what ran in the last minute has ended
     assert threads_for(TOGETHER) is None
     monkeypatch.delattr(os, "getloadavg")
     assert threads_for(TOGETHER) is None

@@ -13,8 +13,10 @@ import numpy as np
 
 from trimlearn._version import __version__
 from trimlearn.checks.chart_inputs import chart_inputs
-from trimlearn.checks.suspects import Suspect, nearest_rows
-from trimlearn.checks.why import Names, Reasons
+from trimlearn.checks.names import Names
+from trimlearn.checks.neighbours import nearest_rows
+from trimlearn.checks.suspects import Suspect
+from trimlearn.checks.why import Reasons
 from trimlearn.checks.words import caveats, count_findings, headline, next_steps
 from trimlearn.report.charts import charts
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.findings import OddRow, RowFindings
-from trimlearn.checks.numbers import center_and_spread
+from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
 from trimlearn.robust.cells.rows import distance_cells

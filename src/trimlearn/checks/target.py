@@ -1,56 +1,33 @@
-"""Which targets of a table are wrong: a linear model and boosting are asked, and their opinions made one.
-
-How many threads the models of a target use.
-"""
+"""Which targets of a table are wrong: a linear model and boosting are asked, and their opinions made one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trimlearn._utils.arrays import Array, Flags, Floats
-from trimlearn.checks.design import Design, linear_design, tree_design, without_doubtful
-from trimlearn.checks.findings import ModelScore, TargetFindings, Task, heard
+from trimlearn.checks.design import Design, linear_design, tree_design
+from trimlearn.checks.doubtful import without_doubtful
+from trimlearn.checks.findings import ModelScore, TargetFindings, Task
+from trimlearn.checks.heard import heard
 from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners, Second
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
 from trimlearn.checks.target_numbers import expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
-from trimlearn.checks.target_task import Target, TargetJudgement, TargetScale, choose_scale, read_target
+from trimlearn.checks.target_scale import TargetScale, choose_scale
+from trimlearn.checks.target_task import Target, TargetJudgement, read_target
+from trimlearn.checks.threads import threads_for
 from trimlearn.robust.regression.misfit import looks_skewed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trimlearn.tables.table import Table
-
-TOGETHER = 500_000  # entries, times classes: two cores take 0.75 of the time of one from here on, 0.9 at 60,000
-BUSY = 0.5  # of the cores: where others use more, threads wait for a core (some five times as long, on two)
-
-
-def threads_for(work: int) -> int | None:
-    """How many boosting may use; None: as many as it likes.
-
-    Its threads meet after every split, and spin until the last one has come. Where that is soon they gain nothing, and
-    on a busy machine they wait for each other much longer than the work takes.
-    """
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    busy = min(load, running_now())  # those of the last minute may have ended
-    return 1 if work < TOGETHER or busy > BUSY * (os.cpu_count() or 1) else None
-
-
-def running_now() -> float:
-    """How many threads beside this one have a core or wait for one; infinite where the system does not tell."""
-    try:
-        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].split("/")[0]) - 1.0
-    except (OSError, ValueError, IndexError):  # not Linux
-        return float("inf")
 
 
 ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough

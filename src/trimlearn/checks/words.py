@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from trimlearn._utils.text import and_list, plural
 from trimlearn.checks.errors import SWAPPED
+from trimlearn.checks.names import Names, clip
 from trimlearn.checks.suspects import Suspect
-from trimlearn.checks.why import Names, clip, error_words
+from trimlearn.checks.why import error_words
 
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
