@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 
 from trimlearn._utils.files import replacing
 from trimlearn._utils.palette import LIGHT
-from trimlearn.demo.digits import DigitsResult, JudgesResult
+from trimlearn.demo.digits import DigitsResult
+from trimlearn.demo.judges import JudgesResult
 from trimlearn.plots import plot_outlier_map
 from trimlearn.plots.names import name_points
 

@@ -21,7 +21,7 @@ from scipy.sparse import csr_array
 from scipy.stats import false_discovery_control
 
 from trimlearn._utils.text import grid, markdown
-from trimlearn.inference.precision import Matrix, design_blocks
+from trimlearn.inference.design import Matrix, design_blocks
 
 SHOWN = 20  # rows that are printed: they fit on a screen of 24 lines, the least there are
 

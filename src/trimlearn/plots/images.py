@@ -15,7 +15,8 @@ from trimlearn.geometry.mosaic.images import read_image
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.plots.canvas import axes, colours, label_axes, legend, one_line
 from trimlearn.plots.names import labelled_rows, name_points, row_text
-from trimlearn.plots.subject import Subject, dense, subject
+from trimlearn.plots.regression import dense
+from trimlearn.plots.subject import Subject, subject
 
 __all__ = ["plot_gallery", "plot_matches"]
 

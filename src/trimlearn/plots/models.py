@@ -10,8 +10,10 @@ from sklearn.base import clone
 
 from trimlearn._utils.arrays import Floats
 from trimlearn.plots.canvas import axes, colours, label_axes, legend, one_line, tick_text
-from trimlearn.plots.names import draw_rows, labelled_rows, name_points
-from trimlearn.plots.subject import Subject, dense, nameless, subject
+from trimlearn.plots.names import labelled_rows, name_points
+from trimlearn.plots.regression import dense, nameless
+from trimlearn.plots.rows import draw_rows
+from trimlearn.plots.subject import Subject, subject
 
 __all__ = ["plot_biplot", "plot_coefficients"]
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trimlearn._utils.arrays import Floats
-from trimlearn.report.chart_cells import cell_map, column_bars, duplicate_bars
-from trimlearn.report.chart_models import calibration, coefficients, convergence, noise_matrix, who_leaves
+from trimlearn.report.chart_cells import cell_map, column_bars
+from trimlearn.report.chart_duplicates import duplicate_bars
+from trimlearn.report.chart_models import coefficients, convergence, who_leaves
+from trimlearn.report.chart_predictions import calibration, noise_matrix
 from trimlearn.report.chart_rows import row_charts
 from trimlearn.report.chart_specs import RowNames, Spec
 from trimlearn.report.chart_target import JudgedTarget, outlier_map, probabilities, sorted_scores
