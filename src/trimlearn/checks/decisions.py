@@ -20,8 +20,6 @@ from trimlearn.checks.parts import Parts, Pins
 if TYPE_CHECKING:
     from trimlearn.tables.table import Kind, Table
 
-__all__ = ["Decisions", "apply", "how_it_moved", "read_decisions"]
-
 What = Literal["keep", "drop", "relabel", "correct"]
 HEADER = ["fingerprint", "row", "what", "column", "value"]
 DONE = {"keep": "kept", "drop": "dropped", "relabel": "relabelled", "correct": "corrected"}

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.images import ImageTable
 
-__all__ = ["FORMAT", "abridged", "document", "plain_values"]
-
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
 PICTURES = 500  # suspects with a picture: some 3 kB each, as the page is to stay below 5 MB

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.table import Table
 
-__all__ = ["FORMAT", "Model", "load", "model_of_check", "with_predictions"]
-
 FORMAT = "trimlearn-model"
 LARGEST = 700.0  # whose exponential is still a number in double precision
 INTERVAL = ("name", "trimmed", "low", "high")

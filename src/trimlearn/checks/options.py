@@ -14,17 +14,6 @@ from trimlearn.tables.names import find_names
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
 
-__all__ = [
-    "OptionError",
-    "check_seed",
-    "check_target_column",
-    "check_task",
-    "names",
-    "no_more_options",
-    "of_option",
-    "one_of",
-]
-
 LISTED = 8  # names that one line of an error holds, as many as a reader takes in
 
 

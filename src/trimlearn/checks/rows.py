@@ -24,8 +24,6 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["odd_rows"]
-
 FEWEST = 30  # rows: fewer do not tell what is odd
 MANY = 20  # rows for each column that models are fitted to, where there are more
 EACH = 5  # rows for each column, at least: a covariance has p²/2 numbers

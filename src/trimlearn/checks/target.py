@@ -15,7 +15,7 @@ from trimlearn.checks.doubtful import without_doubtful
 from trimlearn.checks.findings import ModelScore, TargetFindings, Task
 from trimlearn.checks.heard import heard
 from trimlearn.checks.target_labels import judge_target_labels
-from trimlearn.checks.target_learners import BOOSTED, Learners, Second
+from trimlearn.checks.target_learners import BOOSTED, Learners
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
 from trimlearn.checks.target_numbers import expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
@@ -135,13 +135,14 @@ class _Judge:
             judged = self._judged(first)
             kept = self._trusted(judged.flagged)
             self.tell("the same, without targets that are probably wrong")
-            second = learners.again(kept, first)
-            opinions = second.opinions if self.numeric else first
+            second, asked = learners.again(kept, first)
+            opinions = second if self.numeric else first
             judged = self._judged(opinions) if self.numeric and opinions is not first else judged
             by_boosting = self._verdict(opinions[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
-            linear = self._linear(judged.contamination)
+            names, level = self.designs[0].feature_names, judged.contamination
+            linear = fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
         if not self.numeric:
             linear = replace(linear, flagged=self._verdict(first[1], judged))
         flagged = (judged.flagged | self.target.pinned_wrong) & ~self.target.pinned_right
@@ -149,7 +150,7 @@ class _Judge:
         found = self._spread(n, judged, flagged, by_boosting, linear)
         return replace(
             found,
-            scores=self._scores(flagged, linear, first[0], second),
+            scores=self._scores(flagged, linear, np.flatnonzero(asked), first[0], second[0]),
             caveats=tuple(dict.fromkeys(self.caveats)),
             fits={
                 "linear": linear.trimmed,
@@ -192,7 +193,10 @@ class _Judge:
     def _trusted(self, flagged: Flags) -> Flags:
         """The rows that models learn from: those that are not flagged, or as a person has said."""
         kept = (~flagged | self.target.pinned_right) & ~self.target.pinned_wrong
-        return kept if self.numeric or _all_classes(kept, self.target.y) else np.ones(len(kept), dtype=bool)
+        y = self.target.y
+        if not self.numeric and np.bincount(y[kept], minlength=int(y.max()) + 1).min() < 2:
+            return np.ones(len(kept), dtype=bool)  # two rows of every class are needed to learn it from
+        return kept
 
     def _judged(self, opinions: list[Floats]) -> TargetJudgement:
         if self.numeric:
@@ -207,15 +211,11 @@ class _Judge:
             return alone.flagged
         return np.asarray((alone.score > 0) & (judged.flagged.any()))
 
-    def _linear(self, level: float) -> LinearFits:
-        """On the scale chosen; counts by their own law; labels with the share of wrong ones that all models found."""
-        names = self.designs[0].feature_names
-        return fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
-
-    def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, second: Second) -> tuple[ModelScore, ...]:
-        """Predictions go back to the units of the table first."""
-        t, rows = self.target, np.flatnonzero(second.asked)
-        plain, trimmed = plain[rows], second.opinions[0][rows]
+    def _scores(
+        self, flagged: Flags, linear: LinearFits, rows: Array, plain: Floats, trimmed: Floats
+    ) -> tuple[ModelScore, ...]:
+        """Of both models; ``rows``: those that boosting was asked about. Predictions go back to the table's units."""
+        t, plain, trimmed = self.target, plain[rows], trimmed[rows]
         by_line = linear_predictions(self.matrices[0], self._linear_y, t.task, linear, self.seed)
         if self.scale.link == "log":
             by_line = np.exp(by_line[0]), np.exp(by_line[1])
@@ -285,7 +285,3 @@ def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Arra
     out[rows] = values
     return out
 
-
-def _all_classes(kept: Flags, y: Array) -> bool:
-    """Whether two rows of every class are left, for models to learn it from."""
-    return bool(np.bincount(y[kept], minlength=int(y.max()) + 1).min() >= 2)

@@ -18,8 +18,6 @@ from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 
-__all__ = ["LinearFits", "fit_linear", "linear_predictions", "model_scores", "telling"]
-
 FEATURES = 200  # a limit on time: beyond, those that tell least about the target are left out
 CLIP = 3.0  # robust σ: what a wild cell may count when features are chosen
 ROWS = 2_000  # that are fitted, a limit on time: 2 s. 50 coefficients are known to a sixth of a σ from them

@@ -15,8 +15,6 @@ from trimlearn._utils.arrays import Array, Flags, Floats
 from trimlearn._utils.text import and_list
 from trimlearn.checks.findings import TargetFindings
 
-__all__ = ["Rule", "find_rule", "follow_rule", "say_copies"]
-
 HOLDS = 0.8  # of the rows in which all numbers are known: a rule that a fifth break is no rule of this table
 SELDOM = 0.05  # of the rows: where more break it, a discount may be the reason, and the models judge them
 FINE = 20  # units between the quartiles of a target: the same coarse number comes about without a rule

@@ -14,8 +14,6 @@ from trimlearn.checks.why import error_words
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
 
-__all__ = ["caveats", "count_findings", "headline", "next_steps"]
-
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule
 NAMED = 5  # columns that caveats name, the worst ones

@@ -17,8 +17,6 @@ from trimlearn.cli.show import check_folder
 if TYPE_CHECKING:
     from trimlearn.checks.found import Check
 
-__all__ = ["add_to"]
-
 EXAMPLES = """\
 examples:
   trimlearn check cars.csv                          cells, rows and duplicates

@@ -9,8 +9,6 @@ from typing import Any
 from trimlearn.checks.options import OptionError
 from trimlearn.cli.check import FILES
 
-__all__ = ["add_to"]
-
 EXAMPLES = """\
 examples:
   trimlearn predict cars-check/model.json new.csv                  print the predictions

@@ -15,8 +15,6 @@ from trimlearn.demo.judges import JudgesResult
 from trimlearn.plots import plot_outlier_map
 from trimlearn.plots.names import name_points
 
-__all__ = ["draw_demo"]
-
 ROWS, COLUMNS = 4, 6  # of digits: as many as can be read beside the map
 
 

@@ -14,8 +14,6 @@ from trimlearn.inference.design import Matrix
 from trimlearn.inference.families import family
 from trimlearn.losses import Softmax
 
-__all__ = ["Fitted", "Kept", "kept"]
-
 Vector = NDArray[np.float64]
 
 SMOOTH = (None, "l2")  # penalties under which estimates are normal around their mean

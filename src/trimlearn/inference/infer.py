@@ -84,17 +84,13 @@ class Inference:
     def p_value(self) -> Vector:
         """Two-sided, of the hypothesis that the coefficient is 0."""
         t = -np.abs(self.statistic)
-        return np.asarray(2 * (stdtr(self.df_resid, t) if self._student else ndtr(t)))
-
-    @property
-    def _student(self) -> bool:
-        return self.fit.dispersed
+        return np.asarray(2 * (stdtr(self.df_resid, t) if self.fit.dispersed else ndtr(t)))
 
     def _quantile(self, level: float) -> float:
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level!r}; 0.95 is usual.")
         share = (1 + level) / 2
-        return float(stdtrit(self.df_resid, share) if self._student else ndtri(share))
+        return float(stdtrit(self.df_resid, share) if self.fit.dispersed else ndtri(share))
 
     def conf_int(self, level: float = 0.95) -> Matrix:
         """(coefficients, 2): lower and upper ends."""
@@ -173,7 +169,7 @@ class Inference:
         return Summary(
             name=self.fit.name, names=self.names, estimate=self.estimate, std_error=self.std_error,
             statistic=self.statistic, p_value=self.p_value, conf_int=self.conf_int(level), level=level,
-            statistic_name="t" if self._student else "z", covariance=self.kind, scale=self.scale,
+            statistic_name="t" if self.fit.dispersed else "z", covariance=self.kind, scale=self.scale,
             df_resid=self.df_resid, df_model=self.spread.parameters, family=self.fit.family, ridge=self.fit.ridge,
             deviance=self.deviance, null_deviance=self.rows.null_deviance, deviance_explained=self.deviance_explained,
             adjusted=self.adjusted, f_test=self.f_test, residual_quantiles=self.residual_quantiles,

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from trimlearn._utils.text import grid
 from trimlearn.inference.table import data_frame
 
-__all__ = ["Summary", "flagged_share"]
-
 Vector = NDArray[np.float64]
 
 DIFFERENT = 0.05  # of the share flagged and the contamination: one row in 20 is more than both round by, and asks why

@@ -18,9 +18,6 @@ from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.regression import dense
 from trimlearn.plots.subject import Subject, subject
 
-__all__ = ["plot_gallery", "plot_matches"]
-
-
 COLUMNS = 8  # of a gallery: as many as can be read in a notebook
 CAPTION = 0.32  # of the height of an image, above it (a choice)
 GAP = 0.12  # of the width of an image, between two (a choice)

@@ -15,9 +15,6 @@ from trimlearn.plots.regression import dense, nameless
 from trimlearn.plots.rows import draw_rows
 from trimlearn.plots.subject import Subject, subject
 
-__all__ = ["plot_biplot", "plot_coefficients"]
-
-
 MOST = 20  # coefficients in one picture: more lines are too thin to be read
 ARROWS = 12  # features of a biplot that are drawn, the longest arrows: more names cover one another
 REACH = 0.85  # of the picture, that the longest arrow takes (a choice)

@@ -80,7 +80,7 @@ def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:
     if path is None:
         return
     leaves = np.asarray(path.leaves_at, dtype=np.float64)
-    score = judged.score
+    names, score = judged.cloud.names, judged.score
     seen = [np.arange(len(score)), judged.target.fits.get("rows", ()), np.flatnonzero(np.isfinite(score))]
     rows = next((np.asarray(some) for some in seen if len(some) == len(leaves)), None)
     if rows is None or not np.any(np.isfinite(leaves)):
@@ -95,21 +95,20 @@ def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:
     first = order[: min(LEAVERS, 2 * early + 5)]
     items = [
         {
-            "name": judged.names.of(int(rows[i])),
+            "name": names.of(int(rows[i])),
             "points": numbers([leaves[i]]),
             "low": 0,
             "high": numbers([leaves[i]])[0],
-            "role": str(judged.groups.role[rows[i]]),
-            "note": judged.groups.names[str(judged.groups.role[rows[i]])],
+            "role": (role := str(judged.cloud.role[rows[i]])),
+            "note": judged.cloud.words[role],
         }
         for i in first
     ]
     more = f" The first {len(first)} of {len(order):,} are drawn." if len(order) > len(first) else ""
-    start = judged.names.of(int(rows[first[0]]))
     yield {
         "type": "rows",
         "key": "path",
-        "title": f"As more and more rows are trimmed from the linear model, “{start}” leaves first",
+        "title": f"As more and more rows are trimmed from the linear model, “{items[0]['name']}” leaves first",
         "description": "The linear model is fitted with more and more rows trimmed: each line ends where its row "
         f"leaves for good. By this model alone, about {share(found)} of the rows do not fit; later leavers may well "
         f"be right.{more}",
@@ -119,7 +118,7 @@ def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:
         "lines": [{"at": numbers([found])[0], "label": f"do not fit: {share(found)}"}],
         "items": items,
         "table": table(["row", "leaves at"],
-                       [[judged.names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),
+                       [[names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),
     }  # fmt: skip
 
 

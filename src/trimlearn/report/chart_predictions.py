@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trimlearn._utils.arrays import Floats, Ints
-from trimlearn.report.chart_specs import PERCENT, Spec, axis, numbers, points, rows_to_draw, say, share, short, table
+from trimlearn.report.chart_specs import PERCENT, Spec, axis, numbers, say, share, short, table
 from trimlearn.report.chart_target import JudgedTarget
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _given_and_predicted(judged: JudgedTarget, predicted: Floats) -> Iterator[Sp
     rows = np.flatnonzero(np.isfinite(given) & np.isfinite(predicted))
     if len(rows) < BINS or np.ptp(given[rows]) == 0:
         return
-    drawn, note = rows_to_draw(rows, target.flagged, given - np.median(given[rows]), judged.score)
+    points, note = judged.cloud.points(predicted, given, rows, given - np.median(given[rows]))
     both = np.concatenate([given[rows], predicted[rows]])
     kept = rows[~target.flagged[rows]]
     which, thing = "rows that are not flagged" if len(kept) < len(rows) else "rows", short(target.name)
@@ -54,7 +54,7 @@ def _given_and_predicted(judged: JudgedTarget, predicted: Floats) -> Iterator[Sp
         "x": axis(f"expected {thing}", both, WIDE),
         "y": axis(f"given {thing}", both, WIDE),
         "diagonal": True,
-        **points(predicted[drawn], given[drawn], drawn, judged.groups, judged.names, judged.score),
+        **points,
         "table": judged.listed(rows),
     }
 

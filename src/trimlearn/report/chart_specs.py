@@ -11,21 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
 
-__all__ = [
-    "Groups",
-    "RowNames",
-    "Spec",
-    "axis",
-    "counted",
-    "numbers",
-    "points",
-    "rows_to_draw",
-    "say",
-    "share",
-    "short",
-    "table",
-]
-
 Spec = dict[str, Any]
 
 DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
@@ -126,17 +111,34 @@ class RowNames:
 
 @final
 @dataclass(frozen=True)
-class Groups:
-    """What a mark means: a name for each role that occurs among the rows."""
+class Cloud:
+    """Rows as points: what each is called, whether it is flagged, how bad it is, and what its mark means."""
 
-    names: Mapping[str, str]  # role → what it says; the order is that of the key
-    role: NDArray[np.str_]  # of each row
+    names: RowNames
+    flagged: Flags
+    worst: Floats
+    role: NDArray[np.str_]
+    words: Mapping[str, str]  # role → what it says; the order is that of the key
 
-    def spec(self, rows: Ints) -> tuple[list[Spec], list[int]]:
-        """The groups that occur among these rows, and the group of each."""
-        there = [role for role in self.names if np.any(self.role[rows] == role)]
-        groups = [{"role": r, "name": self.names[r], "count": int(np.sum(self.role == r))} for r in there]
-        return groups, [there.index(str(role)) for role in self.role[rows]]
+    def points(self, x: Floats, y: Floats, rows: Ints, far: Floats) -> tuple[Spec, str]:
+        """Of these rows the points at (x, y), their groups and which to name; and a sentence on those left out.
+
+        The worst of the flagged ones are named first. ``x``, ``y`` and ``far``, how far out they lie: of all rows.
+        """
+        rows, note = rows_to_draw(rows, self.flagged, far, self.worst)
+        there = [role for role in self.words if np.any(self.role[rows] == role)]
+        groups = [{"role": r, "name": self.words[r], "count": int(np.sum(self.role == r))} for r in there]
+        group = [there.index(str(role)) for role in self.role[rows]]
+        drawn = {"x": numbers(x[rows]), "y": numbers(y[rows]), "group": group, "name": self.names.all(rows)}
+        marked, order = self.role[rows] != "fits", np.argsort(-self.worst[rows], kind="stable")
+        label = np.concatenate([order[marked[order]][:NAMED], order[~marked[order]][:OTHERS]])
+        return {"points": drawn, "groups": groups, "label": label.tolist()}, note
+
+    def ranks(self, rows: Ints) -> Floats:
+        """The place of each of these rows, the worst first; NaN of all others."""
+        rank = np.full(len(self.worst), np.nan)
+        rank[rows[np.argsort(-self.worst[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+        return rank
 
 
 def axis(label: str, values: ArrayLike, wide: float = WIDE, **more: Any) -> Spec:
@@ -195,19 +197,6 @@ def _first_and_some(rows: Ints, size: Floats, first: int, count: int) -> Ints:
     order = rows[np.argsort(-size[rows], kind="stable")]
     lot = np.random.default_rng(0).choice(order[first:], count - first, replace=False)
     return np.concatenate([order[:first], lot])
-
-
-def points(x: ArrayLike, y: ArrayLike, rows: Ints, groups: Groups, names: RowNames, worst: Floats) -> Spec:
-    """Points as a chart wants them: the columns, the groups, and which to name, the worst of the flagged first.
-
-    ``x`` and ``y``: of the rows drawn; ``groups`` and ``worst``: of all rows of the table.
-    """
-    kinds, group = groups.spec(rows)
-    marked = groups.role[rows] != "fits"
-    order = np.argsort(-worst[rows], kind="stable")
-    label = np.concatenate([order[marked[order]][:NAMED], order[~marked[order]][:OTHERS]])
-    drawn = {"x": numbers(x), "y": numbers(y), "group": group, "name": names.all(rows)}
-    return {"points": drawn, "groups": kinds, "label": label.tolist()}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], total: int | None = None) -> Spec:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings
     from trimlearn.tables.table import Table
 
-__all__ = ["charts"]
-
 
 def charts(
     *,

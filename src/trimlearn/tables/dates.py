@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Floats
 
-__all__ = ["Dates", "read_dates", "read_times"]
-
 TIME = (
     r"(?:[T\s]+|,\s*)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
     r"\s*([AaPp])?\.?[Mm]?\.?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"

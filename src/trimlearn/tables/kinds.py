@@ -27,9 +27,6 @@ from trimlearn.tables.words import (
     read_words,
 )
 
-__all__ = ["read_column", "read_typed"]
-
-
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
 MOSTLY = 0.8  # of the numbers of rows must be as they should be: a tenth of them may be wrong cells, at two steps each
 FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is told, so that a reader can object

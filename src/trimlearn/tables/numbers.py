@@ -14,8 +14,6 @@ from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import and_list, plural
 from trimlearn.tables.table import arrow
 
-__all__ = ["ReadNumbers", "mixed_units", "read_many", "read_numbers"]
-
 Decimal = Literal["point", "comma"]
 
 SPACES = " '’\u00a0\u202f\u2009"  # between thousands: spaces of all widths, and the Swiss apostrophe

@@ -10,8 +10,6 @@ from typing import Any
 from trimlearn._utils.files import replacing
 from trimlearn.tables.cells import letters
 
-__all__ = ["harmless", "write_csv"]
-
 # What spreadsheets take for the start of a formula (OWASP, CSV Injection), also after spaces and quotation marks;
 # full-width signs are taken for the plain ones.
 FORMULA = re.compile(r"""^[\s"']*[=+\-@\t\r\n＝＋－＠]|^[\t\r\n]""")
