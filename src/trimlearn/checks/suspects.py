@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Set
 from dataclasses import dataclass
 from math import isfinite, prod
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from trimlearn.checks.findings import DOUBTFUL, DuplicateRows, OddRow, WrongCell
 from trimlearn.checks.names import Names
 
 if TYPE_CHECKING:
+    from trimlearn.checks.findings import TargetFindings
     from trimlearn.checks.parts import Parts
 
 Finding = Literal["target", "cell", "row", "duplicate"]
@@ -38,9 +39,7 @@ class Suspect:
     duplicates: tuple[DuplicateRows, ...]
 
 
-@final
-@dataclass(frozen=True)
-class _Matter:
+class _Matter(NamedTuple):
     finding: Finding
     kind: str
     probability: float | None
@@ -53,18 +52,17 @@ def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect
     The findings of a row are taken as independent: the target and the row as a whole are judged with wrong cells
     emptied. So the probability that something is wrong is 1 − Π(1 − p).
     """
-    names, flagged, cells = Names(parts.table), _targets(parts), _cells(parts)
-    odd = {} if parts.rows is None else {odd.row: odd for odd in parts.rows.odd}
-    duplicates = _duplicates(parts)
-    suspects = []
-    for row in sorted((flagged.keys() | cells.keys() | odd.keys() | duplicates.keys()) - settled):
+    targets, cells, duplicates = _targets(parts.target), _cells(parts), _duplicates(parts)
+    odd = {} if parts.rows is None else {one.row: one for one in parts.rows.odd}
+    names, suspects = Names(parts.table), []
+    for row in sorted((targets.keys() | cells.keys() | odd.keys() | duplicates.keys()) - settled):
         # In the order in which people ask: target, cells, row, duplicates.
-        matters = [flagged[row]] if row in flagged else []
+        matters = [targets[row]] if row in targets else []
         if row in cells:
             matters.append(_of_cells(cells[row]))
         if row in odd:
-            one = odd[row]
-            matters.append(_Matter("row", "unlike all other rows", _number(one.probability), _number(one.score)))
+            probability, score = _number(odd[row].probability), _number(odd[row].score)
+            matters.append(_Matter("row", "unlike all other rows", probability, score))
         if row in duplicates:
             matters.append(_twin(names, row, duplicates[row][0]))  # one name is enough; the card shows all
         matters.sort(key=lambda matter: -1.0 if matter.probability is None else matter.probability, reverse=True)
@@ -76,7 +74,7 @@ def find_suspects(parts: Parts, settled: Set[int] = frozenset()) -> list[Suspect
                 kinds=tuple(matter.finding for matter in matters),
                 probability=1 - prod(1 - p for p in known) if known else None,
                 score=matters[0].score,
-                target=row in flagged,
+                target=row in targets,
                 doubtful=[matter.kind for matter in matters] in DOUBTS,
                 cells=tuple(cells[row]),
                 odd=odd.get(row),
@@ -108,21 +106,14 @@ def _twin(names: Names, row: int, group: DuplicateRows) -> _Matter:
     return _Matter("duplicate", "duplicate" if group.kind == "exact" else "near-duplicate", None, 0.0)
 
 
-def _targets(parts: Parts) -> dict[int, _Matter]:
-    judged = parts.target
+def _targets(judged: TargetFindings | None) -> dict[int, _Matter]:
     if judged is None or not judged.flagged.any():
         return {}
-    what = "label" if judged.task == "classification" else "number"
-    listed = judged.flagged | (np.nan_to_num(judged.probability) >= DOUBTFUL)
-    return {
-        row: _Matter(
-            "target",
-            f"{'wrong' if judged.flagged[row] else 'doubtful'} {what}",
-            _number(judged.probability[row]),
-            _number(judged.score[row]),
-        )
-        for row in np.flatnonzero(listed).tolist()
-    }
+    what, found = "label" if judged.task == "classification" else "number", {}
+    for row in np.flatnonzero(judged.flagged | (np.nan_to_num(judged.probability) >= DOUBTFUL)).tolist():
+        kind = f"{'wrong' if judged.flagged[row] else 'doubtful'} {what}"
+        found[row] = _Matter("target", kind, _number(judged.probability[row]), _number(judged.score[row]))
+    return found
 
 
 def _cells(parts: Parts) -> dict[int, list[WrongCell]]:

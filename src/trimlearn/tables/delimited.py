@@ -6,11 +6,7 @@ import re
 from typing import Any
 
 from trimlearn.tables.encoding import as_utf8
-from trimlearn.tables.layout import (
-    HEAD,
-    TextLayout,
-    find_layout,
-)
+from trimlearn.tables.layout import HEAD, TextLayout, find_layout
 from trimlearn.tables.names import unique_names
 from trimlearn.tables.records import passed_over, plain_line_ends, read_records
 from trimlearn.tables.table import Raw, arrow
