@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 
-from trimlearn.inference import design, table
+from trimlearn.inference import design, outlier_table
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import Inference, IntervalMixin, infer
@@ -473,7 +473,7 @@ def test_summary_as_a_frame(stackloss: Inference) -> None:
 
 
 def test_without_pandas_the_frame_says_so(stackloss: Inference, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "find_spec", lambda name: None)
+    monkeypatch.setattr(outlier_table, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="attributes of this summary"):
         stackloss.summary().to_frame()
 

@@ -8,10 +8,10 @@ from scipy import sparse, stats
 
 from trimlearn.inference import design
 from trimlearn.inference.families import FAMILIES, family
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import (
     ColumnOrigins,
     Findings,
-    OutlierTable,
     TopFeatures,
     classifier_p_values,
     distance_parts,

@@ -14,7 +14,7 @@ from trimlearn._utils.files import replacing
 from trimlearn.checks.parts import Parts
 from trimlearn.checks.summary import summary
 from trimlearn.checks.suspects import Suspect
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 
 if TYPE_CHECKING:
     from trimlearn.checks.model_file import Model

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.text import grid
-from trimlearn.inference.table import data_frame
+from trimlearn.inference.outlier_table import data_frame
 
 Vector = NDArray[np.float64]
 

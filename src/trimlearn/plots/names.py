@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
-from trimlearn.inference.table import written
+from trimlearn.inference.outlier_table import written
 from trimlearn.plots.canvas import colours, one_line
 
 SIZE = 8.0  # points of the letters: the size of matplotlib's "small", rounded
