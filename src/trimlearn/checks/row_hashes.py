@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Hashes = NDArray[np.uint64]
 Groups = list[Ints]
 
+RARE = 0.05  # pairs that differ by rounding and are there by chance, if columns were independent: the most
+
 
 @final
 @dataclass(frozen=True)
@@ -119,6 +121,3 @@ def equal_rows(hashes: Hashes, rows: Ints) -> Groups:
     starts = np.flatnonzero(np.append(True, hashes[order][1:] != hashes[order][:-1])[: len(order)])
     sizes = np.diff(starts, append=len(order))
     return [order[at : at + size] for at, size in zip(starts.tolist(), sizes.tolist(), strict=True)]
-
-
-RARE = 0.05  # pairs that differ by rounding and are there by chance, if columns were independent: the most
