@@ -74,7 +74,7 @@ def document(
                 cells=parts.cells,
                 target=judged,
                 rows=parts.rows,
-                names={row: names.of_row(row) for row in range(len(table.frame))},
+                names=names.of_row,
                 duplicates=parts.duplicates,
                 **({} if judged is None else chart_inputs(judged, parts.cells.mended, seed)),
             ),

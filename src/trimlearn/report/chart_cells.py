@@ -105,7 +105,7 @@ def cell_map(found: Table, cells: CellFindings, names: RowNames) -> Iterator[Spe
         "title": _cells_title(cells),
         "description": f"Each square is a cell: + is too high, − is too low for the rest of its row{words}, the "
         f"stronger the colour the further off{grey}.{left}",
-        "rows": names.all(rows),
+        "rows": [names(row) for row in rows],
         "columns": columns,
         "cells": [*gaps, *drawn],
         "table": table(["row", "column", "value", "expected", "probability", "error"],
@@ -138,7 +138,7 @@ def _strength(score: float) -> float:
 def _cell_line(found: Table, cell: WrongCell, names: RowNames) -> list[str]:
     written = str(found.written[cell.column].iloc[cell.row]) or _shown(cell.value)
     error = cell.error or "–"
-    return [names.of(cell.row), cell.column, written, _shown(cell.expected), share(cell.probability), error]
+    return [names(cell.row), cell.column, written, _shown(cell.expected), share(cell.probability), error]
 
 
 def _shown(value: float | str) -> str:
@@ -150,7 +150,7 @@ def _missing(found: Table, rows: list[int], columns: list[str], names: RowNames)
     gaps = found.frame.iloc[rows][columns].isna().to_numpy()
     return [
         {"row": int(i), "column": int(j), "role": "missing", "strength": 0,
-         "lines": [f"{columns[j]} of {names.of(rows[i])}", "missing"]}
+         "lines": [f"{columns[j]} of {names(rows[i])}", "missing"]}
         for i, j in np.argwhere(gaps)
     ]  # fmt: skip
 

@@ -46,5 +46,5 @@ def duplicate_bars(duplicates: Sequence[DuplicateRows], names: RowNames) -> Iter
 
 
 def _named(group: DuplicateRows, names: RowNames) -> str:
-    first = ", ".join(names.all(group.rows[:NAMED]))
+    first = ", ".join(map(names, group.rows[:NAMED]))
     return f"{first} and {len(group.rows) - NAMED} more" if len(group.rows) > NAMED else first

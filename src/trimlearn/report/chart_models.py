@@ -95,7 +95,7 @@ def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:
     first = order[: min(LEAVERS, 2 * early + 5)]
     items = [
         {
-            "name": names.of(int(rows[i])),
+            "name": names(int(rows[i])),
             "points": numbers([leaves[i]]),
             "low": 0,
             "high": numbers([leaves[i]])[0],
@@ -118,7 +118,7 @@ def who_leaves(judged: JudgedTarget, path: Any) -> Iterator[Spec]:
         "lines": [{"at": numbers([found])[0], "label": f"do not fit: {share(found)}"}],
         "items": items,
         "table": table(["row", "leaves at"],
-                       [[names.of(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),
+                       [[names(int(rows[i])), share(float(leaves[i]))] for i in order[:100]], len(order)),
     }  # fmt: skip
 
 

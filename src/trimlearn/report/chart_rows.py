@@ -59,8 +59,7 @@ class Seen:
         """The odd rows, most probable first."""
         order = sorted(self.found.odd, key=lambda odd: (-odd.probability, -odd.score))
         lines = [
-            [self.cloud.names.of(o.row), share(o.probability), float(o.score), ", ".join(o.columns)]
-            for o in order[:100]
+            [self.cloud.names(o.row), share(o.probability), float(o.score), ", ".join(o.columns)] for o in order[:100]
         ]
         return table(["row", "probability", "score", "columns"], lines, len(order))
 

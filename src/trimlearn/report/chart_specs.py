@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from trimlearn._utils.arrays import Flags, Floats, Ints
 
 Spec = dict[str, Any]
+RowNames = Callable[[int], str]  # what a row is called
 
 DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
 WIDE = 10.0  # times the median: from there on, half of the points would share a tenth of a linear axis
@@ -93,24 +94,6 @@ def numbers(values: ArrayLike) -> list[float | int | None]:
 
 @final
 @dataclass(frozen=True)
-class RowNames:
-    """What the rows are called: by their id where they have one, else by their number as the user counts."""
-
-    known: Mapping[int, str]
-    first_line: int
-
-    def of(self, row: int) -> str:
-        """The name of a row."""
-        word = "line" if self.first_line else "row"
-        return self.known.get(row) or f"{word} {row + self.first_line}"
-
-    def all(self, rows: Iterable[int]) -> list[str]:
-        """The names of rows."""
-        return [self.of(int(row)) for row in rows]
-
-
-@final
-@dataclass(frozen=True)
 class Cloud:
     """Rows as points: what each is called, whether it is flagged, how bad it is, and what its mark means."""
 
@@ -129,7 +112,8 @@ class Cloud:
         there = [role for role in self.words if np.any(self.role[rows] == role)]
         groups = [{"role": r, "name": self.words[r], "count": int(np.sum(self.role == r))} for r in there]
         group = [there.index(str(role)) for role in self.role[rows]]
-        drawn = {"x": numbers(x[rows]), "y": numbers(y[rows]), "group": group, "name": self.names.all(rows)}
+        name = [self.names(row) for row in rows.tolist()]
+        drawn = {"x": numbers(x[rows]), "y": numbers(y[rows]), "group": group, "name": name}
         marked, order = self.role[rows] != "fits", np.argsort(-self.worst[rows], kind="stable")
         label = np.concatenate([order[marked[order]][:NAMED], order[~marked[order]][:OTHERS]])
         return {"points": drawn, "groups": groups, "label": label.tolist()}, note

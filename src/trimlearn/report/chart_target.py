@@ -80,7 +80,7 @@ class JudgedTarget:
         order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
         lines = [
             [
-                self.cloud.names.of(i),
+                self.cloud.names(i),
                 *self.words(i),
                 share(float(self.target.probability[i])),
                 float(self.target.score[i]),
