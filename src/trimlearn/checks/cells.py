@@ -22,7 +22,6 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-
 WRONG = 0.5  # the probability from which on a cell is called wrong: as many are called so in vain as are missed
 FEWEST = 10  # rows: of fewer, no cell can be told to be wrong
 CODED = 0.1  # of the cells of a column: where more hold a code for missing values, that is how the table was made

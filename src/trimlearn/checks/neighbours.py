@@ -15,7 +15,6 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-
 FAR = 3.0  # in robust σ: values further out are as far as that, so that no single cell decides who is near
 LEVELS = 20  # categories of a column up to which matrix products of 0 and 1 beat comparisons
 HALF = np.float32(0.5)  # of a squared distance of 1, as all are halved here

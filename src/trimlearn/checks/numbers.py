@@ -15,7 +15,6 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
-
 DAY = 86_400.0  # seconds: the definition
 
 

@@ -21,7 +21,6 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     from trimlearn.tables.images import ImageTable
 
-
 Progress = Callable[[str], None]
 
 COMPARED = 4  # columns: of rows with fewer some are nearly the same by chance, one pair of 100 normal points in a plane

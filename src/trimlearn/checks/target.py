@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from trimlearn.tables.table import Table
 
-
 ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
 

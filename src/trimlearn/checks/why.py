@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
     from trimlearn.checks.suspects import Suspect
 
-
 PLACE = "in the place of "
 SPELLING = ("misspelt", "blanks or capitals")
 WORDS = {

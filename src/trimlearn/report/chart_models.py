@@ -13,10 +13,9 @@ from trimlearn.report.chart_target import JudgedTarget
 if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings
 
-
 COEFFICIENTS = 20  # of a forest plot: more do not fit on a screen
-SETTLED = 1e-4  # of both measures of stationarity: the tolerance at which `trimlearn.solve` stops
 LEAVERS = 25  # rows of the chart of who leaves when: likewise
+SETTLED = 1e-4  # of both measures of stationarity: the tolerance at which `trimlearn.solve` stops
 
 
 def coefficients(target: TargetFindings, columns: Sequence[str] = ()) -> Iterator[Spec]:

@@ -78,23 +78,12 @@ class JudgedTarget:
         """The suspects among these rows, most probable first, as a table."""
         flagged = rows[self.target.flagged[rows]]
         order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
-        lines = [
-            [
-                self.cloud.names(i),
-                *self.words(i),
-                share(float(self.target.probability[i])),
-                float(self.target.score[i]),
-            ]
-            for i in order[:100].tolist()
-        ]
+        plain, lines = str if self.target.classes else float, []
+        for i in order[:100].tolist():
+            given, expected = plain(self.given[i]), plain(self.target.suggested[i])
+            probability, score = share(float(self.target.probability[i])), float(self.target.score[i])
+            lines.append([self.cloud.names(i), given, expected, probability, score])
         return table(["row", "given", "expected", "probability", "score"], lines, len(order))
-
-    def words(self, row: int) -> tuple[Any, Any]:
-        """What is given and what is expected, as a table shows them."""
-        given, expected = self.given[row], self.target.suggested[row]
-        if self.target.classes:
-            return str(given), str(expected)
-        return float(given), float(expected)
 
 
 def _labels(values: pd.Series) -> NDArray[np.str_]:
@@ -111,14 +100,14 @@ def outlier_map(judged: JudgedTarget, far: Floats | None, limit: float | None) -
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
-    if limit is not None and not np.isfinite(limit):
-        limit = None
-    groups = ""
+    limit, groups = (limit if limit is not None and np.isfinite(limit) else None), ""
     if limit is not None and np.mean(far[rows] > limit) > GROUPS:
         limit, groups = None, "So many rows lie far out that they are groups of their own. "
     points, note = judged.cloud.points(far, judged.residual, rows, far)
     signed = not target.classes
-    label = "residual, in robust standard deviations" if signed else "score: larger is worse"
+    up: dict[str, Any] = {"label": "score: larger is worse", "short": "score", "zero": True}
+    if signed:
+        up = {"label": "residual, in robust standard deviations", "short": "residual"}
     lines = [] if limit is None else [{"axis": "x", "at": limit, "label": "far from others"}]
     cuts = [] if judged.cut is None else [judged.cut, -judged.cut][: 1 + signed]
     lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in cuts]
@@ -126,18 +115,11 @@ def outlier_map(judged: JudgedTarget, far: Floats | None, limit: float | None) -
         "type": "scatter",
         "key": "outlier-map",
         "title": _map_title(judged, rows, far, limit),
-        "description": " ".join(
-            [
-                "Each point is a row: across, how unusual its predictors are; up and down, how far its",
-                f"{short(target.name)} is from what the models expect.",
-                "Rows far to the right weigh most in a plain fit.",
-                groups + note + judged.note,
-            ]
-        ).strip(),
+        "description": "Each point is a row: across, how unusual its predictors are; up and down, how far its "
+        f"{short(target.name)} is from what the models expect. Rows far to the right weigh most in a plain fit. "
+        f"{groups}{note}{judged.note}".strip(),
         "x": axis("distance of the predictors from the other rows", far[rows], short="distance"),
-        "y": axis(
-            label, judged.residual[rows], **({"short": "residual"} if signed else {"short": "score", "zero": True})
-        ),
+        "y": axis(values=judged.residual[rows], **up),
         "lines": lines,
         **points,
         "table": judged.listed(rows),
@@ -153,13 +135,10 @@ def _map_title(judged: JudgedTarget, rows: Ints, far: Floats, limit: float | Non
     start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
     if outside == 0:
         return f"{start}, none of them with unusual predictors" if limit is not None else start
-    which = (
-        "and"
-        if len(flagged) == 1
-        else "all of them with"
-        if outside == len(flagged)
-        else f"{counted(outside, 'of them', 'of them')} with"
-    )
+    which = "and"
+    if len(flagged) > 1:
+        some = "all of them" if outside == len(flagged) else counted(outside, "of them", "of them")
+        which = f"{some} with"
     return f"{start}, {which} unusual predictors too"
 
 
