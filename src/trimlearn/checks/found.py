@@ -17,7 +17,7 @@ from trimlearn.checks.suspects import Suspect
 from trimlearn.inference.outlier_table import OutlierTable
 
 if TYPE_CHECKING:
-    from trimlearn.checks.model_file import Model
+    from trimlearn.checks.model import Model
 
 
 @final
@@ -79,7 +79,7 @@ class Check:
     @cached_property
     def model(self) -> Model | None:
         """The trimmed linear model of the target; None without a target."""
-        from trimlearn.checks.model_file import model_of_check
+        from trimlearn.checks.model import model_of_check
 
         return model_of_check(self.parts)
 

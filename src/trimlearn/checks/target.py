@@ -283,4 +283,3 @@ def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Arra
     out = np.full((n, *values.shape[1:]), elsewhere)
     out[rows] = values
     return out
-
