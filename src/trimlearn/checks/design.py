@@ -182,21 +182,11 @@ def tree_design(table: Table, frame: pd.DataFrame, exclude: Sequence[str] = ()) 
 
 def _usable(table: Table, frame: pd.DataFrame, exclude: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Numbers, dates and categories that take at least two values."""
-    varied = {name for name in frame.columns if name not in exclude and _varies(frame[name])}
+    varied = {name for name in frame.columns if name not in exclude and frame[name].nunique() > 1}
     numbers, dates = ([name for name in table.of_kind(kind) if name in varied] for kind in ("number", "date"))
-    texts = [name for name in table.of_kind("text") if name in varied and _repeats(frame[name])]
-    categories = [name for name in table.of_kind("category") if name in varied] + texts
-    return numbers, dates, categories
-
-
-def _varies(column: pd.Series) -> bool:
-    """Whether there are two different values."""
-    known = column.dropna()
-    return len(known) > 1 and bool((known != known.iloc[0]).any())
-
-
-def _repeats(column: pd.Series) -> bool:
-    return bool(column.notna().sum() >= REPEATS * column.nunique())
+    texts = [name for name in table.of_kind("text") if name in varied]
+    repeated = [name for name in texts if frame[name].count() >= REPEATS * frame[name].nunique()]
+    return numbers, dates, [name for name in table.of_kind("category") if name in varied] + repeated
 
 
 def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:

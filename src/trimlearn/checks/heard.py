@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+# For who writes the code, not for who reads the table: Python's own kinds of such warnings.
+FOR_PROGRAMMERS = (DeprecationWarning, PendingDeprecationWarning, ResourceWarning, FutureWarning)
 ARITHMETIC = "encountered in"  # what NumPy says of overflow, and of what comes of it
 TOO_LARGE = "some numbers are too large or too small to calculate with; give such columns in other units."
 
@@ -25,18 +27,11 @@ def heard(sentences: list[str], who: str) -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for warning in caught:
-        if issubclass(
-            warning.category, (DeprecationWarning, PendingDeprecationWarning, ResourceWarning, FutureWarning)
-        ):
-            continue  # for who writes the code, not for who reads the table
+        if issubclass(warning.category, FOR_PROGRAMMERS):
+            continue
+        lines = [line.strip() for line in str(warning.message).splitlines() if line.strip()]
+        sentence = lines[0] if lines else warning.category.__name__
         if issubclass(warning.category, RuntimeWarning) and ARITHMETIC in str(warning.message):
             sentence = TOO_LARGE
-        else:
-            sentence = _first_line(warning)
         if (said := f"From {who}: {sentence}") not in sentences:
             sentences.append(said)
-
-
-def _first_line(warning: warnings.WarningMessage) -> str:
-    lines = [line.strip() for line in str(warning.message).strip().splitlines() if line.strip()]
-    return lines[0] if lines else warning.category.__name__

@@ -191,7 +191,7 @@ class _Judge:
 
     def _trusted(self, flagged: Flags) -> Flags:
         """The rows that models learn from: those that are not flagged, or as a person has said."""
-        kept = (~flagged | self.target.pinned_right) & ~self.target.pinned_wrong
+        kept: Flags = np.asarray((~flagged | self.target.pinned_right) & ~self.target.pinned_wrong)
         y = self.target.y
         if not self.numeric and np.bincount(y[kept], minlength=int(y.max()) + 1).min() < 2:
             return np.ones(len(kept), dtype=bool)  # two rows of every class are needed to learn it from

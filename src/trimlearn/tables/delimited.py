@@ -32,7 +32,9 @@ def read_delimited(raw: bytes, name: str, suffix: str = ".csv") -> Raw:
         text = plain_line_ends(text)
     if _is_bare(text[:4096]) and _is_bare(text):
         raise ValueError(f"{name} is empty; give a file with a line of names and lines of values.")
-    _check_language(text[:4096], name)
+    for pattern, what in LANGUAGES:
+        if pattern.match(text[:4096]):
+            raise ValueError(f"{name} holds {what}, not a table of delimited text; save the table as CSV.")
     layout = find_layout(text, name, suffix)
     columns, more = _columns(text, layout, name)
     columns, spare = _without_spare(columns, layout)
@@ -58,22 +60,11 @@ def _is_bare(text: bytes) -> bool:
     return not text.translate(None, b',;|\t" \r\n')
 
 
-def _check_language(head: bytes, name: str) -> None:
-    for pattern, what in LANGUAGES:
-        if pattern.match(head):
-            raise ValueError(f"{name} holds {what}, not a table of delimited text; save the table as CSV.")
-
-
 def _without_spare(columns: list[Any], layout: TextLayout) -> tuple[list[Any], list[str]]:
     """Without the column that stands there only because each line ends with a delimiter."""
-    if not layout.row_names or not _is_blank(columns[-1]):
-        return columns, []
-    return columns[:-1], ["Each line ends with a spare delimiter, which was ignored."]
-
-
-def _is_blank(column: Any) -> bool:
-    pa = arrow()
-    return not len(column) or bool(pa.compute.all(pa.compute.equal(column, "")).as_py())
+    if layout.row_names and arrow().compute.all(arrow().compute.equal(columns[-1], ""), min_count=0).as_py():
+        return columns[:-1], ["Each line ends with a spare delimiter, which was ignored."]
+    return columns, []
 
 
 def _columns(text: bytes, layout: TextLayout, name: str) -> tuple[list[Any], list[str]]:
