@@ -134,10 +134,18 @@ def find_names(asked: str | Iterable[str], names: Sequence[str], option: str) ->
     return found
 
 
+def near_names(name: str, known: Sequence[str]) -> list[str]:
+    """Those of the known names that are written much like this one, the nearest first; three at most.
+
+    >>> near_names(" pirce", ["Price", "Fuel"])
+    ['Price']
+    """
+    folded = {other.casefold().strip(): other for other in reversed(known)}
+    return [folded[word] for word in difflib.get_close_matches(name.casefold().strip(), folded, n=3)]
+
+
 def _close(name: str, names: Sequence[str]) -> str:
-    lower = {other.lower(): other for other in reversed(names)}
-    close = [lower[word] for word in difflib.get_close_matches(name.strip().lower(), list(lower), n=3, cutoff=0.6)]
-    if close:
+    if close := near_names(name, names):
         return "did you mean " + " or ".join(f'"{other}"' for other in close) + "?"
     shown = ", ".join(f'"{other}"' for other in names[:8]) + (", …" if len(names) > 8 else "")
     return f"the columns are {shown}."
