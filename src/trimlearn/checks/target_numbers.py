@@ -34,7 +34,7 @@ EVEN, LOPSIDED = (2.5, 4.0, 7.0, 15.0, 60.0), ((2.5, 60.0), (60.0, 2.5))
 DEGREES = (*((degrees, degrees) for degrees in EVEN), *LOPSIDED)
 UNKNOWN = (2.5, 2.5)  # the degrees where most numbers are the same: tails without variance, as no law is known
 GAIN = 2.0  # of log-likelihood by which wrong numbers must pay for themselves: a test at 5 % with one parameter (Wilks)
-# Σ of errors from a prediction within which a wrong number is as good as right: all but 3 of 1,000 right ones
+# How many σ of errors from its prediction a wrong number is as good as right: all but 3 of 1,000 right ones are nearer
 NEAR = 3.0
 # Where predictions err by the first share of what a constant does, or less, wrong numbers stand out; from the second on
 # they hardly do, and tails would be taken for them: on numbers that nothing predicts, a tenth was flagged without this.
@@ -45,7 +45,7 @@ ALIKE = 0.3  # standard deviation of the log of the ratio of the scales above an
 FIRST = -3.0  # log-odds of π at the start: 5 %
 BOUNDS = (-8.0, 0.0)  # of these log-odds: from 3 in 10,000 to a half, beyond which right and wrong change places
 FITTED = 5_000  # rows to which the law is fitted, a limit on time: a share of 10 % is known to half a point from them
-# The same where most numbers are one and the same, and no law is known of the others: odds of 1 in 20,000
+# GAIN where most numbers are one and the same, and no law is known of the others: odds of 1 in 20,000
 ANYWHERE = 10.0
 FEW = 10  # rows that deviate: of fewer no law of errors is known
 EXACT = "Nearly all targets are exactly what the other columns say: which of the few others are wrong, nobody can tell."

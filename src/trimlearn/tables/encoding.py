@@ -6,6 +6,7 @@ import codecs
 import re
 
 from trimlearn._utils.text import plural
+from trimlearn.tables.table import arrow
 
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -28,7 +29,6 @@ KNOWN_FILES = (
     (b"\x89PNG", "an image; give the folder of images, and their labels by --labels"),
     (b"\xff\xd8\xff", "an image; give the folder of images, and their labels by --labels"),
 )
-CHUNK = 1 << 22  # bytes decoded at a time: a few MiB keep memory low and cost no speed
 SNIFFED = 1 << 16  # bytes that are looked at to know what a file is: as many as `file` reads of most kinds
 CONTROLS = re.compile(rb"[\x01-\x06\x0e-\x1a\x1c-\x1f]")  # bytes that no text has (tabs, line ends, escapes apart)
 
@@ -74,14 +74,12 @@ def _wide_without_mark(head: bytes) -> str:
 
 
 def _is_utf8(raw: bytes) -> bool:
-    if raw.isascii():
-        return True
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    """Whether Arrow, which makes no copy of it, takes it for one string."""
+    pa = arrow()
+    ends = pa.array([0, len(raw)], pa.int64()).buffers()[1]
     try:
-        for start in range(0, len(raw), CHUNK):
-            decoder.decode(raw[start : start + CHUNK])
-        decoder.decode(b"", final=True)
-    except UnicodeDecodeError:
+        pa.LargeStringArray.from_buffers(1, ends, pa.py_buffer(raw)).validate(full=True)
+    except pa.ArrowInvalid:
         return False
     return True
 

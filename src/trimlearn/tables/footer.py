@@ -29,8 +29,8 @@ def are_remarks(records: list[TextRecord]) -> bool:
     >>> are_remarks([TextRecord(["12.5"], 5, 5)])
     False
     """
-    filled = [r for r in records if any(cell.strip() for cell in r.fields)]
-    set_off = bool(records) and not any(cell.strip() for cell in records[0].fields)
+    filled = [r for r in records if r.filled]
+    set_off = bool(records) and not records[0].filled
     return len(filled) <= MOST and (set_off or all(_is_sentence(",".join(r.fields)) for r in filled))
 
 

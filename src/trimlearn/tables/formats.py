@@ -132,11 +132,10 @@ def _of_rows(rows: list[list[str]], name: str) -> Raw:
     """The table in the cells of a sheet: without empty margins, and without the titles above it."""
     used = [j for j in range(max(map(len, rows))) if any(len(row) > j and row[j].strip() for row in rows)]
     full = [(i, [row[j] if j < len(row) else "" for j in range(used[0], used[-1] + 1)]) for i, row in enumerate(rows)]
-    last = max(i for i, row in full if any(cell.strip() for cell in row))
-    filled = [TextRecord(row, i + 1, i + 1) for i, row in full if any(cell.strip() for cell in row)]
+    filled = [record for i, row in full if (record := TextRecord(row, i + 1, i + 1)).filled]
     at, _, notes = table_start(titles_cut(filled, least=2))
     first = filled[at].first - 1
-    body = [row for i, row in full if first < i <= last]
+    body = [row for i, row in full if first < i < filled[-1].last]
     head = full[first][1]
     if has_names(head, body):
         both = two_rows_of_names(head, body)

@@ -34,6 +34,20 @@ class TextRecord:
     first: int
     last: int
 
+    @property
+    def filled(self) -> bool:
+        """Whether any field holds something."""
+        return any(cell.strip() for cell in self.fields)
+
+    @property
+    def commented(self) -> bool:
+        return self.fields[0].lstrip().startswith("#")
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something on the number of fields: empty and commented lines do not."""
+        return self.filled and not self.commented
+
 
 @final
 @dataclass
@@ -59,7 +73,7 @@ def find_layout(text: bytes, name: str, suffix: str) -> TextLayout:
     lines = _first_lines(text)
     told = _told(lines)
     delimiter = told or _sniff(lines, suffix)
-    records = [r for r in records_of(lines, delimiter) if any(cell.strip() for cell in r.fields) or len(r.fields) > 1]
+    records = [r for r in records_of(lines, delimiter) if r.filled or len(r.fields) > 1]
     if told:
         records = records[1:]
     if not records:
@@ -67,7 +81,7 @@ def find_layout(text: bytes, name: str, suffix: str) -> TextLayout:
     at, count, notes = table_start(titles_cut(records))
     first = records[at]
     below = [r.fields for r in records[at + 1 :] if len(r.fields) == count]
-    hash_mark = first.fields[0].lstrip().startswith("#") and len(first.fields) > 1
+    hash_mark = first.commented and len(first.fields) > 1
     fields = [first.fields[0].lstrip().lstrip("#").lstrip(), *first.fields[1:]] if hash_mark else first.fields
     if delimiter == NONE:
         if any(mark in line for mark in DELIMITERS for line in lines):
@@ -129,7 +143,7 @@ def _sniff(lines: list[str], suffix: str) -> str:
     """The delimiter that gives the most lines as many fields as the line of names has."""
     best, delimiter = (False, -PREAMBLE - 1, False, 0.0), ""
     for candidate in DELIMITERS:
-        records = [r.fields for r in records_of(lines, candidate) if _counts(r)]
+        records = [r.fields for r in records_of(lines, candidate) if r.counts]
         rows = [len(fields) for fields in records]
         above = next((i for i, count in enumerate(rows) if count > 1), len(rows))
         several = Counter(count for count in rows[above:] if count > 1)
@@ -161,13 +175,8 @@ def _are_decimals(lines: list[str]) -> bool:
     return len(wholes) >= AGREE * len(found) and wholes[:3] != [1, 2, 3][: len(wholes)]
 
 
-def _counts(record: TextRecord) -> bool:
-    """Whether a record says something on the number of fields: empty and commented lines do not."""
-    return any(cell.strip() for cell in record.fields) and not record.fields[0].lstrip().startswith("#")
-
-
 def _spaces_separate(lines: list[str]) -> bool:
-    rows = [r.fields for r in records_of(lines, " ") if _counts(r)]
+    rows = [r.fields for r in records_of(lines, " ") if r.counts]
     if len(rows) < 2:
         return False
     count, times = Counter(map(len, rows[1:])).most_common(1)[0]
@@ -177,7 +186,7 @@ def _spaces_separate(lines: list[str]) -> bool:
 
 def table_start(records: list[TextRecord]) -> tuple[int, int, list[str]]:
     """Which record is the first of the table, how many fields its rows have, and notes on what stands above."""
-    counts = Counter(len(r.fields) for r in records if _counts(r)) or Counter([len(records[0].fields)])
+    counts = Counter(len(r.fields) for r in records if r.counts) or Counter([len(records[0].fields)])
     usual = counts.most_common(1)[0][0]
     at = 0
     while at < min(PREAMBLE, len(records) - 1) and _is_above(records[at], records[at + 1 :], usual):
@@ -206,9 +215,9 @@ def titles_cut(records: list[TextRecord], least: int = 3) -> list[TextRecord]:
 
 def _is_above(record: TextRecord, below: list[TextRecord], usual: int) -> bool:
     """Whether a record stands above the table: a comment, or a title of one field."""
-    if len(record.fields) == usual and not (usual == 1 and record.fields[0].lstrip().startswith("#")):
+    if len(record.fields) == usual and not (usual == 1 and record.commented):
         return False
-    if record.fields[0].lstrip().startswith("#"):
+    if record.commented:
         return True
     if len(record.fields) > 1 and any(cell.strip() for cell in record.fields[1:]):
         return False
@@ -216,7 +225,7 @@ def _is_above(record: TextRecord, below: list[TextRecord], usual: int) -> bool:
     last_above = len(names) == usual > 1
     if not last_above:
         return len(names) <= 1 and _is_above(below[0], below[1:], usual) if len(below) > 1 else False
-    regular = sum(len(r.fields) == usual for r in below) >= AGREE * sum(map(_counts, below))
+    regular = sum(len(r.fields) == usual for r in below) >= AGREE * sum(r.counts for r in below)
     return regular and (usual > 2 or (len(below) > 1 and not any(PLAIN.match(cell) for cell in names)))
 
 

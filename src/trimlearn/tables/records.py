@@ -27,7 +27,7 @@ def read_records(text: bytes, layout: TextLayout, name: str) -> tuple[list[Any],
     for spaced, escaped in ((False, False), (True, False), (False, True)):
         records = records_of(lines, layout.delimiter, spaced, escaped)
         records, below = _above_remarks(records, layout)
-        rows = [r for r in records if _is_row(r, layout)]
+        rows = [r for r in records if len(r.fields) == layout.count > 1 or r.counts]
         ragged = [r for r in rows if len(r.fields) != layout.count and not _only_spare(r, layout.count)]
         if records and not ragged:
             return _as_columns(rows, layout.count), [*_notes(records, rows, layout.count), *below]
@@ -39,7 +39,7 @@ def _above_remarks(records: list[TextRecord], layout: TextLayout) -> tuple[list[
     """The records without the remarks that stand below the table, and a note on these."""
     whole = [i for i, r in enumerate(records) if len(r.fields) == layout.count]
     end = whole[-1] + 1 if whole else len(records)
-    remarks = [r for r in records[end:] if any(cell.strip() for cell in r.fields)]
+    remarks = [r for r in records[end:] if r.filled]
     if not remarks or not are_remarks(records[end:]):
         return records, []
     lines = [layout.first_line - 1 + r.first for r in remarks]
@@ -53,12 +53,6 @@ def plain_line_ends(text: bytes) -> bytes:
     b'a\\nb\\nc\\n'
     """
     return text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _is_row(record: TextRecord, layout: TextLayout) -> bool:
-    if len(record.fields) == layout.count > 1:
-        return True
-    return any(cell.strip() for cell in record.fields) and not record.fields[0].lstrip().startswith("#")
 
 
 def _only_spare(record: TextRecord, count: int) -> bool:
