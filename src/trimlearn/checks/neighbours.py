@@ -15,11 +15,12 @@ from trimlearn.tables.table import Table
 if TYPE_CHECKING:
     import pandas as pd
 
+Singles = NDArray[np.float32]
+
 FAR = 3.0  # in robust σ: values further out are as far as that, so that no single cell decides who is near
 LEVELS = 20  # categories of a column up to which matrix products of 0 and 1 beat comparisons
 HALF = np.float32(0.5)  # of a squared distance of 1, as all are halved here
 HELD = 2_000_000  # distances in memory at a time, 8 MB
-Floats = NDArray[np.float32]
 
 
 def nearest_rows(
@@ -75,7 +76,7 @@ def nearest_rows(
     return found
 
 
-def _smallest(distance: Floats, k: int) -> list[tuple[int, ...]]:
+def _smallest(distance: Singles, k: int) -> list[tuple[int, ...]]:
     """The k smallest of each row, the first ones of equals."""
     near = np.empty((len(distance), k), dtype=np.int64)
     for row, far in zip(near, distance, strict=True):  # a partition of values is much faster than one of places
@@ -85,9 +86,9 @@ def _smallest(distance: Floats, k: int) -> list[tuple[int, ...]]:
     return [tuple(row) for row in near.tolist()]
 
 
-def _coordinates(table: Table, mended: pd.DataFrame, target: str | None) -> tuple[Floats, Sequence[NDArray[np.int32]]]:
+def _coordinates(table: Table, mended: pd.DataFrame, target: str | None) -> tuple[Singles, Sequence[NDArray[np.int32]]]:
     """What Euclidean distances are taken of, (n, ·); and the categories with many values, as numbers."""
-    columns: list[Floats] = []
+    columns: list[Singles] = []
     codes: list[NDArray[np.int32]] = []
     for name in table.of_kind("number", "date", "category"):
         if name == target:
@@ -105,7 +106,7 @@ def _coordinates(table: Table, mended: pd.DataFrame, target: str | None) -> tupl
     return values.astype(np.float32), codes
 
 
-def _scaled(column: pd.Series) -> Floats:
+def _scaled(column: pd.Series) -> Singles:
     """In robust σ about the median, at most FAR; missing values at the median."""
     x = days(column)
     center, sigma = center_and_spread(x)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,15 +10,7 @@ from trimlearn._utils.arrays import Floats
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators.inputs import filled_numbers
 from trimlearn.estimators.linear.explain import Distances, feature_distances
-from trimlearn.plots.subject import Subject
-
-
-@contextmanager
-def nameless() -> Iterator[None]:
-    """Around a call with validated data, which have lost their feature names: that is no occasion to warn."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")
-        yield
+from trimlearn.plots.subject import Subject, nameless
 
 
 def predictions(of: Subject) -> Floats:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -186,3 +189,11 @@ def _names(model: Any, X: Any) -> NDArray[Any] | None:
         return row_names(X)
     known = model.row_names_ if isinstance(model, CellwiseOutliers) else getattr(model, "_row_names", None)
     return None if known is None else np.asarray(known)
+
+
+@contextmanager
+def nameless() -> Iterator[None]:
+    """Around a call with validated data, which have lost their feature names: that is no occasion to warn."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")
+        yield
