@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from trimlearn._version import __version__
 from trimlearn.checkpoint import Checkpoint
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.problem import Problem
 from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve

@@ -36,8 +36,9 @@ from trimlearn.checkpoint.fit import begin_fit, remembered, saved_fit
 from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.on_dask import is_on_dask
 from trimlearn.estimators.streamed import opened
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
-from trimlearn.inference.table import Findings, OutlierTable, make_table
+from trimlearn.inference.table import Findings, make_table
 from trimlearn.progress import watching
 from trimlearn.streams import Dataset
 from trimlearn.weights.simplex import h_of

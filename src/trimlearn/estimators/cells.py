@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import SHOWN, Notebook, NotebookVerdict, in_percent, intact, row_names
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.robust.cells.table import TableModel, why_left_out
 
 __all__ = ["CellwiseOutliers"]

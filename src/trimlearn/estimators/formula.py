@@ -25,7 +25,8 @@ from trimlearn.estimators.formula_matrices import (
     without_unused,
 )
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.inference.table import ColumnOrigins, OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import ColumnOrigins
 
 __all__ = ["FormulaModel", "from_formula"]
 

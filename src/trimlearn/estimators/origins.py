@@ -15,7 +15,8 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Trimmed, row_names
-from trimlearn.inference.table import ColumnOrigins, OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import ColumnOrigins
 
 Names = list[str]
 Branch = tuple[str, Names | None, Names | None]  # its name, what it makes, what it was given

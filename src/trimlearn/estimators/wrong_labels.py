@@ -12,7 +12,8 @@ import numpy as np
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known, places
-from trimlearn.inference.table import Findings, OutlierTable, TopFeatures, classifier_p_values, label_kinds, make_table
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import Findings, TopFeatures, classifier_p_values, label_kinds, make_table
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 
 

@@ -11,7 +11,8 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from trimlearn.inference.table import Findings, OutlierTable, make_table, plain_kinds
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import Findings, make_table, plain_kinds
 from trimlearn.plots.canvas import axes, colours
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values

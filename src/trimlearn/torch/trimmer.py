@@ -13,7 +13,7 @@ from torch import Tensor
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.smart.method import Record
 from trimlearn.torch.indexed import check_indices
 from trimlearn.torch.processes import Pace, merged, same_everywhere

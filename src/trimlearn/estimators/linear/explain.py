@@ -18,9 +18,10 @@ from scipy.special import stdtr
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.linear.model import Distinct, Examples
 from trimlearn.estimators.linear.problems import LinearFit
+from trimlearn.inference.design import design
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.precision import design, leverages
+from trimlearn.inference.precision import leverages
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, distance_parts, leverage_kinds, plain_kinds
 from trimlearn.robust.regression.features import FAR, measured
