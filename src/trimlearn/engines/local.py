@@ -19,7 +19,7 @@ from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.draws import Stream
 from trimlearn.smart.duals import DUALS, Duals, ResidualTable, choose_duals
 from trimlearn.smart.method import Reweighed, State
-from trimlearn.smart.row_laws import Everything, Nothing, Recipe
+from trimlearn.smart.row_laws import Nothing, Recipe
 from trimlearn.smart.w_step import gap, reweigh
 from trimlearn.weights import CappedSimplex
 
@@ -181,9 +181,9 @@ class LocalEngine(Engine):
 
     def _active(self, recipe: Recipe) -> tuple[Any, Array]:
         """The distinct rows of positive weight among those drawn, and what each counts in 1/b Σ: w·(times drawn)/b."""
-        if isinstance(recipe.law, Everything):
-            return EVERY, self._shares(EVERY)
-        drawn: Any = recipe.rows(self.problem.n, self._cumulative)
+        drawn = recipe.rows(self.problem.n, self._cumulative)
+        if isinstance(drawn, slice):
+            return drawn, self._shares(drawn)
         fused = self._duals.fused
         if fused is not None:
             rows, shares, idle = fused.distinct(drawn, self._w)
