@@ -16,7 +16,7 @@ from scipy.sparse import issparse
 from scipy.special import stdtr
 
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
-from trimlearn.estimators.linear.model import Distinct, Examples
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted

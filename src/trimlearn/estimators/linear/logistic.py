@@ -15,7 +15,7 @@ from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
-from trimlearn.estimators.linear.model import Distinct, Examples, check_examples
+from trimlearn.estimators.linear.examples import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.problems import Solver, make_penalty
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream

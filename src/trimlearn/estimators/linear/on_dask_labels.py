@@ -19,7 +19,6 @@ from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.levels import histogram, level, order_keys
 from trimlearn.engines.shard import Shard
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes
 from trimlearn.estimators.linear.label_fits import (
@@ -40,7 +39,7 @@ from trimlearn.robust.labels.flexible import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import newton_streamed, trimmed_newton
 from trimlearn.robust.streamed_newton import Weigh
-from trimlearn.smart.method import FEW
+from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
 __all__ = ["fit_logistic_on_dask"]

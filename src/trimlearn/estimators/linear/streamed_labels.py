@@ -13,9 +13,9 @@ from scipy.special import expit
 from trimlearn._utils.arrays import Array, copy_on_device, rows_apart, taken
 from trimlearn._utils.threads import each, filled, team
 from trimlearn._utils.validation import check_positive, is_sparse
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
@@ -25,7 +25,6 @@ from trimlearn.estimators.linear.label_fits import (
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
-from trimlearn.estimators.linear.model import Examples
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,
@@ -41,7 +40,7 @@ from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton, trimming
 from trimlearn.smart import svrg
-from trimlearn.smart.method import FEW
+from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet

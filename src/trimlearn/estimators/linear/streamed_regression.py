@@ -13,7 +13,6 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import each, filled, team
 from trimlearn.engines.cluster.rows import ShardRows
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.linear.many_regression import (
     ExplainedRows,
     RegressionRows,
@@ -29,7 +28,7 @@ from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
 from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary, concentrated
 from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton
-from trimlearn.smart.method import FEW
+from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
 

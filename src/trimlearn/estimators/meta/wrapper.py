@@ -15,9 +15,10 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed, intact, row_names
+from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.inputs import check_counts, check_labels_known, filled_numbers, places, refuse_collections
 from trimlearn.estimators.meta.crossfit import (
     EncodedExamples,
