@@ -21,8 +21,8 @@ from trimlearn.estimators.wrong_labels import LabelAssessment
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
+from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.crossfit import JudgedLabels
-from trimlearn.robust.labels.flexible import ColumnBounds
 from trimlearn.robust.labels.noise import two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.streams import Dataset

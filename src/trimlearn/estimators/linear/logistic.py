@@ -22,8 +22,9 @@ from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_l
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import JudgedLabels, is_large, judge_labels
-from trimlearn.robust.labels.flexible import column_bounds
+from trimlearn.robust.labels.column_bounds import column_bounds
+from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
+from trimlearn.robust.labels.judges import is_large
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 

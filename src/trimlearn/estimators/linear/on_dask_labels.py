@@ -35,7 +35,7 @@ from trimlearn.estimators.linear.problems import LinearFit, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.labels.flexible import ColumnBounds
+from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import newton_streamed, trimmed_newton
 from trimlearn.robust.streamed_newton import Weigh

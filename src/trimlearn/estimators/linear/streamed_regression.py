@@ -26,7 +26,8 @@ from trimlearn.estimators.streamed import StreamedData, refuse_choice, refuse_te
 from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
-from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary, concentrated
+from trimlearn.robust.regression.streamed_lts import concentrated
+from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary
 from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton
 from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
