@@ -125,8 +125,6 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         """The table of the rows of X, or of the training data, with the names of features and of rows."""
         check_is_fitted(self, "weights_")
         data = self._remembered(X, y, sample_weight)
-        training = vars(self).get("_training")
-        data = training if training is not None and _same(data, training) else data
         scores, weights, probability = self._judged_rows(data)
         findings = replace(self._findings(data, scores, weights <= 0), probability=probability)
         return make_table(findings, weights, features, names)
@@ -134,8 +132,7 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
     def _judged_rows(self, data: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         """Scores, weights and probabilities to be wrong: those of the fit for the training data; other rows are judged
         as new ones, without probabilities."""
-        training = vars(self).get("_training")
-        if training is not None and _same(data, training):
+        if data is vars(self).get("_training"):
             return self.outlier_scores_, self.weights_, getattr(self, "outlier_probability_", None)
         scores = self._scores(data)
         return scores, np.where(scores <= self.threshold_, 1.0, 0.0), None
@@ -222,15 +219,17 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         return h
 
     def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """These data, or without any the training data."""
+        """These data, or without any the training data; which stand for others that are the same."""
+        training = vars(self).get("_training")
         if X is not None:
-            return self._validate(X, y, sample_weight, reset=False)
-        if "_training" not in vars(self):
+            data = self._validate(X, y, sample_weight, reset=False)
+            return training if training is not None and _same(data, training) else data
+        if training is None:
             raise ValueError(
                 f"this {type(self).__name__} was unpickled, or fitted to data larger than memory, and has no training "
                 "data: give X (and y), or ask for outlier_table() before it is pickled."
             )
-        return vars(self)["_training"]
+        return training
 
     def _seed(self) -> int:
         if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):

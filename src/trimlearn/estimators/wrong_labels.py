@@ -5,7 +5,7 @@ What a verdict on labels says about each row, in the form that users ask for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -34,15 +34,6 @@ class LabelAssessment:
         likely = np.exp(verdict.noise.log_probabilities(verdict.predictions))
         p_values = classifier_p_values(likely, verdict.labels)
         return cls(verdict.scores, verdict.probability, p_values, suggested, P[np.arange(len(P)), suggested])
-
-    def spread(self, where: np.ndarray, elsewhere: Self) -> Self:
-        """The entries of row where[i] for row i; of ``elsewhere``, one after the other, where that is negative."""
-        columns = []
-        for name in (f.name for f in fields(self)):
-            column = np.asarray(getattr(self, name)[where])
-            column[where < 0] = getattr(elsewhere, name)
-            columns.append(column)
-        return type(self)(*columns)
 
     def findings(
         self,

@@ -49,10 +49,7 @@ class Outcome:
 def publish(model: Any, law: Family, data: Examples, distinct: Distinct, found: Outcome) -> None:
     """Set the attributes that all regressions have. data: the rows as given, of which some may be gone."""
     raw, rows = found.raw, distinct.rows
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
-    model.n_iter_ = max(1, len(raw.history) - 1)
-    model.raw_coef_, model.raw_intercept_ = found.raw_parts
-    model.coef_, model.intercept_ = found.parts
+    model._set_fits(raw.x, raw.objective, raw.history, found.raw_parts, found.parts)
     model.contamination_ = found.contamination
     # As R's ltsReg has it, for which all that was trimmed is clean.
     coefficients, intercept = len(raw.x), model.fit_intercept

@@ -11,14 +11,13 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.doubt import warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.examples import Distinct, Examples
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -169,7 +168,7 @@ class TrimmedGLM(LinearRegressor):
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
-        law, q = self._law, self.n_features_in_ + self.fit_intercept
+        law, q = self._law, self._parameters
         law.check(data)
         self._training, self._covariance = data, None
         distinct = Distinct.of(data)
@@ -233,7 +232,7 @@ class TrimmedGLM(LinearRegressor):
 
     def _starts(self, rows: Examples, seed: int) -> tuple[list[str | Array], float]:
         """Where to start; and the unit of residuals, the robust scale of least trimmed squares, for a robust loss."""
-        q = self.n_features_in_ + self.fit_intercept
+        q = self._parameters
         if self._law.is_family:
             small = rows.n * q <= SMALL and self.method is None
             return ["continuation", "concentration"] if small else ["continuation"], 1.0
@@ -258,20 +257,7 @@ class TrimmedGLM(LinearRegressor):
     def _law(self) -> RegressionLaw:
         return RegressionLaw(self.loss, self.shape)
 
-    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
-        """coef and intercept."""
-        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
-
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
-
-    def _means(self, X: Any) -> np.ndarray:
-        return np.asarray(self._law.family.mean(X @ self.coef_ + self.intercept_))
-
-    def _scores(self, data: Examples) -> np.ndarray:
-        return np.asarray(np.abs(self._law.residuals(data.t, data.X @ self.coef_ + self.intercept_)) / self.scale_)
-
-    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
-        return regression_findings(self, self._law.family, data, scores, off)
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         if not self._law.is_family:

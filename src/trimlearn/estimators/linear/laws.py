@@ -19,7 +19,7 @@ from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["FAMILIES", "RegressionLaw", "are_labels", "verdict_on_labels"]
+__all__ = ["FAMILIES", "NORMAL_ERRORS", "RegressionLaw", "are_labels", "verdict_on_labels"]
 
 FAMILIES: dict[str, Callable[..., PredictionLoss]] = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
 # What y may be: the support of each law.
@@ -101,6 +101,9 @@ class RegressionLaw:
             return half
         s = np.ones(rows.n) if rows.s is None else rows.s
         return max(half, rows.S - float(s[rows.t > 0].sum()) // 2)
+
+
+NORMAL_ERRORS = RegressionLaw("normal")  # about a linear model
 
 
 def are_labels(t: np.ndarray) -> bool:

@@ -188,11 +188,10 @@ class TrimmedLogisticRegression(LinearClassifier):
         s = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
         return replace(data, s=s if data.s is None else s * data.s)
 
-    def _fit_many(self, data: Examples, h: float | None) -> bool:
-        return data.many and fit_logistic_rows(self, data, h)
-
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A verdict on all labels, a trimmed fit, and a fit to what the labels should have been, as far as is known."""
+        if data.many and not warm and fit_logistic_rows(self, data, h):
+            return self
         self._training = data
         distinct = Distinct.of(data)
         rows = self._drawn_in(distinct.rows)
@@ -222,10 +221,7 @@ class TrimmedLogisticRegression(LinearClassifier):
         if h is None and verdict.warning:
             warn(verdict.warning)
 
-        self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
-        self.n_iter_ = max(1, len(raw.history) - 1)
-        self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
-        self.coef_, self.intercept_ = self._parts(x)
+        self._set_fits(raw.x, raw.objective, raw.history, self._parts(raw.x), self._parts(x))
         self.contamination_, self.noise_matrix_ = 1 - share, verdict.noise.T
         self.threshold_ = verdict.cut(None if h is None else share)
         self._judged = judged

@@ -83,10 +83,7 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
         stage("fit to what the labels should have been")
         cut = None if h is None else max(0.0, fits.quantile(judge, noise, share))
         x = fits.fitted(judge, noise, as_x(known), cut)
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
-    model.n_iter_ = max(1, len(raw.history) - 1)
-    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x)
-    model.coef_, model.intercept_ = model._parts(x)
+    model._set_fits(raw.x, raw.objective, raw.history, model._parts(raw.x), model._parts(x))
     model.contamination_, model.noise_matrix_ = 1 - share, noise.T
     model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
     if flexible is None or plain:  # what was asked about all rows stays; else the final model judges

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin, is_classifier
+from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import is_collection
@@ -15,9 +17,13 @@ from trimlearn.estimators import streamed
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.inputs import check_numbers
 from trimlearn.estimators.linear.examples import Examples, check_examples, check_features
+from trimlearn.estimators.linear.explain import regression_findings
+from trimlearn.estimators.linear.laws import RegressionLaw
 from trimlearn.estimators.on_dask import OnDask, is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened, read_whole, set_column_names
 from trimlearn.inference.infer import IntervalMixin
+from trimlearn.inference.table import Findings
+from trimlearn.smart.method import Record
 from trimlearn.streams import Dataset
 
 
@@ -44,9 +50,7 @@ class LinearModel(Trimmed):
                 data = self._validate(X, y, sample_weight, reset=True)
             if data is None:
                 return self
-            h = self._h(self.contamination, data.S)
-            if not self._fit_many(data, h):
-                self._fit(data, h, warm=self.warm_start and hasattr(self, "_x"))
+            self._fit(data, self._h(self.contamination, data.S), warm=self.warm_start and hasattr(self, "_x"))
         return self
 
     def __sklearn_tags__(self) -> Any:
@@ -76,10 +80,6 @@ class LinearModel(Trimmed):
         """The data as `_fit` wants them."""
 
     @abstractmethod
-    def _fit_many(self, data: Examples, h: float | None) -> bool:
-        """Whether rows in memory were so many that the model was fitted to them in another way than by `_fit`."""
-
-    @abstractmethod
     def _fit_on_dask(self, X: Any, y: Any, sample_weight: Any) -> None:
         """Fit to rows on a cluster."""
 
@@ -87,20 +87,40 @@ class LinearModel(Trimmed):
     def _fit_stream(self, data: Dataset, h: float | None) -> None:
         """Fit to a dataset that is larger than memory, keeping h; None: find out."""
 
+    @abstractmethod
+    def _parts(self, x: Array) -> tuple[Any, Any]:
+        """coef and intercept of the model x."""
+
+    def _set_fits(self, x: Array, objective: float, history: list[Record], raw: Any, final: Any) -> None:
+        """Set what is known of the trimmed fit x, and coef and intercept of it (``raw``) and of the final fit."""
+        self._x, self.objective_, self.history_ = x, objective, history
+        self.n_iter_ = max(1, len(history) - 1)
+        (self.raw_coef_, self.raw_intercept_), (self.coef_, self.intercept_) = raw, final
+
+    def _by_rows(
+        self, X: Any, answer: Callable[[Any], np.ndarray], name: str, dtype: Any, width: int | None = None
+    ) -> np.ndarray:
+        """answer(rows) for all rows of X, wherever they lie. On a cluster each worker calls the method ``name``, which
+        gives ``width`` numbers of this dtype a row; None: one."""
+        if is_on_dask(X):
+            return lazily(self, X, name, dtype, width)
+        if isinstance(X, Dataset):
+            return by_blocks(self, X, lambda rows, _: answer(rows))
+        return answer(check_features(self, X))
+
 
 class LinearRegressor(IntervalMixin, RegressorMixin, LinearModel):  # type: ignore[misc]
     """Predictions, and judgements of targets, by ``coef_``, ``intercept_`` and the scale that a fit has found."""
 
+    fit_intercept: bool
     coef_: np.ndarray
     intercept_: float
+    scale_: float
 
     def predict(self, X: Any) -> np.ndarray:
         """The mean of y for every row of X, which may be a dataset, or Dask's."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict", self.coef_.dtype)
-        if isinstance(X, Dataset):
-            return by_blocks(self, X, lambda rows, _: self._means(rows))
-        return self._means(check_features(self, X))
+        check_is_fitted(self, "coef_")
+        return self._by_rows(X, self._means, "predict", self.coef_.dtype)
 
     def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """|residual|/scale_ for rows seen or unseen: by how many standard deviations they are off. Larger is worse.
@@ -115,15 +135,30 @@ class LinearRegressor(IntervalMixin, RegressorMixin, LinearModel):  # type: igno
         kind = np.result_type(X.dtype, self.coef_.dtype)
         return self._scores(Examples(X, check_numbers(np.asarray(y), kind, type(self).__name__)))
 
+    @property
     @abstractmethod
-    def _means(self, X: Any) -> np.ndarray:
-        """The means of rows that were checked."""
+    def _law(self) -> RegressionLaw:
+        """How y spreads about what is predicted."""
+
+    @property
+    def _parameters(self) -> int:
+        return int(self.n_features_in_ + self.fit_intercept)
 
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
         return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True)
 
-    def _fit_many(self, data: Examples, h: float | None) -> bool:
-        return False
+    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
+        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
+
+    def _means(self, X: Any) -> np.ndarray:
+        """The means of rows that were checked."""
+        return np.asarray(self._law.family.mean(X @ self.coef_ + self.intercept_))
+
+    def _scores(self, data: Examples) -> np.ndarray:
+        return np.asarray(np.abs(self._law.residuals(data.t, data.X @ self.coef_ + self.intercept_)) / self.scale_)
+
+    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
+        return regression_findings(self, self._law.family, data, scores, off)
 
 
 def lies_elsewhere(X: Any, y: Any) -> bool:

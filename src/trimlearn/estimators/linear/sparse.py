@@ -159,11 +159,9 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
     _warn_of_too_many(used, weights)
 
     dtype = data.X.dtype
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
+    parts = model._parts(raw.x.astype(dtype)), model._parts(x.astype(dtype))
+    model._set_fits(raw.x, raw.objective, raw.history, *parts)
     model._explained = settled.fit.c > 0
-    model.n_iter_ = max(1, len(raw.history) - 1)
-    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x.astype(dtype))
-    model.coef_, model.intercept_ = model._parts(x.astype(dtype))
     model.contamination_ = settled.verdict.contamination if h is None else 1 - h / rows.S
     model.raw_scale_ = raw_scale(rows.residuals(raw.x), mass, 0, rows.s, intercept=rows.intercept)
     model.scale_, model.threshold_ = final.scale, final.cutoff
