@@ -11,7 +11,8 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn.streams.arrays import ArrayPiece
-from trimlearn.streams.copy import Deal, OrderedCopy, ShuffledCopy, copy_name, deal_for, ordered_copy, shuffled_copy
+from trimlearn.streams.copy import OrderedCopy, ShuffledCopy, copy_name, ordered_copy, shuffled_copy
+from trimlearn.streams.deal import Deal, deal_for
 from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Block, Piece
 

@@ -78,7 +78,7 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     share = 1 - noise.epsilon if h is None else h / fits.mass
     stage(f"trimmed fit, keeping {share * fits.mass:.0f} of {fits.mass:.0f} rows")
     raw = fits.trimmed(start, share)
-    x = raw.x
+    model.raw_weights_, x = raw.w, raw.x
     if model.reweight and share < 1:
         stage("fit to what the labels should have been")
         cut = None if h is None else max(0.0, fits.quantile(judge, noise, share))

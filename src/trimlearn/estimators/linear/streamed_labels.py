@@ -20,11 +20,11 @@ from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
     Sample,
-    TrimmedLabels,
     kept_rows,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,
@@ -41,6 +41,7 @@ from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed, trimming
 from trimlearn.smart import svrg
 from trimlearn.smart.method import FEW, concentration_records
+from trimlearn.solution import Status
 from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
@@ -127,7 +128,7 @@ class StreamedLabelFits(LabelFits):
         place = int(kept_rows(share, self.n)) - 1
         return inf if place == self.n - 1 else float(np.partition(scores, place)[place])
 
-    def trimmed(self, x: Array, share: float) -> TrimmedLabels:
+    def trimmed(self, x: Array, share: float) -> LinearFit:
         loss = self.loss(self.rows.codes, open_storage(self.rows.X))
         x, h = x.astype(loss.like.dtype), share * self.n
         if self.parameters <= FEW:
@@ -140,8 +141,7 @@ class StreamedLabelFits(LabelFits):
             w = trimming(f := np.asarray(found.losses), h).of(f)
         classes, kept = self.model.classes_, self.rows.kept(w)
         warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
-        self.model.raw_weights_ = self.restored(w)
-        return TrimmedLabels(x, values[-1], concentration_records(values, h))
+        return LinearFit(x, self.restored(w), values[-1], concentration_records(values, h), Status.CONVERGED)
 
     def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:
         storage, lead = open_storage(self.rows.X), self.lead

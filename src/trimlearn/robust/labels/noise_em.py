@@ -1,6 +1,6 @@
 """EM for the noise model of labels: its matrix T, the calibration β and b of predictions, and a step on all of them.
 
-`trimlearn.robust.labels.noise` says what they mean, and chooses the level.
+`trimlearn.robust.labels.noise` says what they mean, `trimlearn.robust.labels.noise_level` chooses the level.
 """
 
 from __future__ import annotations
@@ -41,10 +41,6 @@ class NoiseMatrix:
 
     pattern: Floats
     random: Floats
-
-    @classmethod
-    def clean(cls, K: int) -> NoiseMatrix:
-        return cls(np.eye(K), np.zeros((K, K)))
 
     @classmethod
     def start(cls, K: int) -> NoiseMatrix:
@@ -122,17 +118,22 @@ class NoiseFit:
         z = sent(self.z)
         return None if is_numpy_array(z) else NoiseRows(z, self.labels, self.s)
 
+    @property
+    def clean(self) -> NoiseState:
+        """Where all labels are right, and all predictions count alike."""
+        m, K = len(self.z), self.z.shape[2]
+        return NoiseState(np.full(m, 1 / m), np.zeros(K), NoiseMatrix(np.eye(K), np.zeros((K, K))))
+
     def search(self) -> NoiseState:
         """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
         if len(self.labels) > MANY * SOME:
             some = slice(None, None, len(self.labels) // SOME)
             found = NoiseFit(self.z[:, some], self.labels[some], self.s[some]).search()
             return self._shaped(replace(found, matrix=found.matrix.loosened()))
-        m, K = len(self.z), self.z.shape[2]
+        start = replace(self.clean, matrix=NoiseMatrix.start(self.z.shape[2]))
         # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside.
-        first = [np.full(m, 1 / m), np.eye(m)[0]][:m]
-        found_from = (self._shaped(NoiseState(beta, np.zeros(K), NoiseMatrix.start(K))) for beta in first)
-        return max(found_from, key=lambda state: state.posterior)
+        first = [start.beta, np.eye(len(self.z))[0]][: len(self.z)]
+        return max((self._shaped(replace(start, beta=beta)) for beta in first), key=lambda state: state.posterior)
 
     def _shaped(self, state: NoiseState) -> NoiseState:
         """EM from here: first which entries T has, then how large they are."""

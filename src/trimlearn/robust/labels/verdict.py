@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trimlearn.robust.labels.few_values import told_by
-from trimlearn.robust.labels.noise import LabelNoise, anchor_noise, estimate_noise
+from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_em import Floats, Labels
+from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
 from trimlearn.robust.order import weighted_quantile
 
 __all__ = ["LabelVerdict", "label_verdict", "significant"]
