@@ -111,44 +111,45 @@ def warn_of_doubtful_rows(
     where so many rows are ``off``, by such different scores, that they may be groups of their own; where as many are
     off as are not, so that either may be the bad ones; where a third of them is off, as a group; or where the rows kept
     are copies of each other. Whether it was."""
-    if len(np.unique(scores[s > 0])) < FEW:
-        return False
-    copies = _most_alike(scores, s * ~off) / float(s.sum())
+    doubt = _doubt_about_rows(contamination, normal, scores, off, s) if len(np.unique(scores[s > 0])) >= FEW else None
+    if doubt is not None:
+        warn(doubt)
+    return doubt is not None
+
+
+def _doubt_about_rows(
+    contamination: float, normal: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray
+) -> str | None:
+    total, far = float(s.sum()), scores[off & (s > 0)]
+    copies = _most_alike(scores, s * ~off) / total
     if copies > CROWD and contamination > DOUBT:
-        warn(
+        return (
             f"{copies:.0%} of the rows are copies of one row, and {contamination:.0%} of the rows are bad by their "
             "distance from such a crowd, which counts for as many rows as it has copies. Drop duplicates, or give "
-            "contamination if you know.",
+            "contamination if you know."
         )
-        return True
-    far = scores[off & (s > 0)]
     if normal - contamination > DOUBT:
-        warn(
+        return (
             f"the distances of the rows have a heavier tail than those of normal rows: {contamination:.0%} of the rows "
             f"are bad if that tail is their own, as contamination_ has it, and {normal:.0%} if the good rows are "
-            "normal. The data do not tell which; give contamination if you know.",
+            "normal. The data do not tell which; give contamination if you know."
         )
-        return True
     if contamination > GROUPS[0] and _quartiles(far) > GROUPS[1]:
-        warn(
+        return (
             f"{contamination:.0%} of the rows lie apart, at very different distances: they may be other groups of "
-            "rows, or a tail, rather than errors. The data do not tell which; give contamination if you know.",
+            "rows, or a tail, rather than errors. The data do not tell which; give contamination if you know."
         )
-        return True
-    total = float(s.sum())
     if _as_many(float(s @ off), total):
-        warn(
+        return (
             f"{contamination:.0%} of the rows lie apart, about as many as agree: which of the two groups is the good "
-            "one, the data do not tell. Fit each by itself, or leave out the one that you know to be wrong.",
+            "one, the data do not tell. Fit each by itself, or leave out the one that you know to be wrong."
         )
-        return True
     if _a_third(contamination * total, total):
-        warn(
+        return (
             f"{contamination:.0%} of the rows lie apart, at about the same distance: they look like a group of their "
-            "own rather than errors. Fit each group by itself, or give contamination if you know.",
+            "own rather than errors. Fit each group by itself, or give contamination if you know."
         )
-        return True
-    return False
+    return None
 
 
 def _as_many(off: float, total: float) -> bool:

@@ -7,15 +7,12 @@ Newton's steps: x is near its place already. Of each row its loss is kept, and e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import ceil, inf, nan
+from math import nan
 from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.digits import kth_by_digits
 from trimlearn._utils.threads import filled
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.robust.streamed_newton import (
@@ -26,61 +23,13 @@ from trimlearn.robust.streamed_newton import (
     trimmed_gradient,
     value_gradient,
 )
-from trimlearn.weights.simplex import CappedSimplex, snap_h
+from trimlearn.robust.trimming import ThresholdWeights, pieces_of, trimming
+from trimlearn.weights.simplex import CappedSimplex
 
-__all__ = [
-    "StreamedSum",
-    "ThresholdWeights",
-    "TrimmedHere",
-    "WeighedHere",
-    "WeighedSum",
-    "newton_streamed",
-    "pieces_of",
-    "trimming",
-]
+__all__ = ["StreamedSum", "TrimmedHere", "WeighedHere", "WeighedSum", "newton_streamed"]
 
 SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
 AHEAD = 1e-5  # the same for rows that go ahead: what is best for them differs from what is best for all by more
-PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory, 2 MB
-
-
-@final
-@dataclass(frozen=True)
-class ThresholdWeights:
-    """Weight 1 below a threshold, ``share`` at it, 0 above; and the mean of the weighted losses."""
-
-    threshold: float
-    share: float
-    value: float
-
-    def of(self, a: np.ndarray) -> np.ndarray:
-        """The weights of losses, or of residuals by their size: 0 where these are NaN."""
-        size = np.abs(a)
-        w: np.ndarray = (size < self.threshold).astype(a.dtype)
-        w[size == self.threshold] = self.share
-        return w
-
-
-def trimming(a: np.ndarray, h: float, loss: Callable[[np.ndarray], np.ndarray] = lambda size: size) -> ThresholdWeights:
-    """The weights that keep the h smallest of |a|; loss: of such a size, which it is itself by default."""
-    n, h = len(a), snap_h(h, len(a))
-    theta = inf if h >= n else kth_by_digits(a, ceil(h) - 1)
-    below = tied = 0
-    total_loss = 0.0
-    for at in pieces_of(n):
-        size = np.abs(a[at])
-        inside = size < theta
-        below += int(np.count_nonzero(inside))
-        tied += int(np.count_nonzero(size == theta))
-        total_loss += float(np.sum(loss(size), dtype=np.float64, where=inside))
-    left = h - below
-    value = total_loss + (left * float(loss(np.array(theta))) if left > 0 else 0.0)
-    return ThresholdWeights(theta, min(max(left / max(tied, 1), 0.0), 1.0), value / n)
-
-
-def pieces_of(n: int) -> list[slice]:
-    """n numbers in pieces."""
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
 
 
 def _all(at: Any) -> float:

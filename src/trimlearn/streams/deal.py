@@ -26,11 +26,6 @@ DECK_BYTES = 1 << 25  # of rows shuffled together: a limit on memory, two times 
 DECK_ROWS = 1 << 20  # of them at most: a limit on memory, 8 MB of row numbers
 
 
-def deal_for(n: int, row_bytes: int, seed: int) -> Deal:
-    """How n rows of so many bytes are dealt."""
-    return Deal(n, blocks_for(n), int(seed), max(1, min(DECK_ROWS, DECK_BYTES // max(1, row_bytes))))
-
-
 @final
 @dataclass(frozen=True)
 class Deal:
@@ -83,3 +78,8 @@ class Deal:
         edges = np.flatnonzero(np.diff(places) != 1) + 1
         bounds = [0, *edges.tolist(), len(places)]
         return [(a, b, int(places[a])) for a, b in pairwise(bounds)]
+
+
+def deal_for(n: int, row_bytes: int, seed: int) -> Deal:
+    """How n rows of so many bytes are dealt."""
+    return Deal(n, blocks_for(n), int(seed), max(1, min(DECK_ROWS, DECK_BYTES // max(1, row_bytes))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -190,8 +189,7 @@ class TrimmedGLM(LinearRegressor):
             return judge(residuals(x), kept, q, rows.s, intercept=self.fit_intercept, floor=floor)
 
         def refit(inliers: np.ndarray, x: Array) -> Array:
-            s = inliers if rows.s is None else inliers * rows.s
-            return solver.refit(self._problem(replace(rows, s=s.astype(rows.X.dtype)), unit), x)
+            return solver.refit(self._problem(rows.weighed(inliers), unit), x)
 
         def trimmed(kept: float, starts: list[str | Array]) -> LinearFit:
             return solver.trimmed(self._problem(rows, unit, kept), kept, starts)

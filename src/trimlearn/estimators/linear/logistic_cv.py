@@ -171,8 +171,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
         s = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64)
         examples = replace(rows, s=np.where(train, s, 0.0).astype(rows.X.dtype))
         if not verdict.clean:
-            P = verdict.classes
-            examples = replace(examples, t=P[:, 1] if len(self.classes_) == 2 else P)
+            examples = self._corrected(examples, verdict)
         noise = LabelNoise(verdict.noise.T, np.ones(1), np.zeros(len(self.classes_)), verdict.noise.epsilon)
         x: Array = np.asarray(self._loss(rows).start())
         values = []

@@ -18,11 +18,6 @@ def _elsewhere(at: slice) -> NoReturn:
     raise TypeError("the weights of these rows lie on the workers; rows that go ahead are asked for theirs.")
 
 
-def like(loss: Any, x: Array) -> Array:
-    """x in the dtype of the rows."""
-    return np.asarray(x, to_numpy(loss.like).dtype)
-
-
 @final
 class TrimmedOnWorkers(StreamedSum):
     """The sum over the rows of an engine, whose r1 says what is kept."""
@@ -68,3 +63,8 @@ class WeighedOnWorkers(WeighedSum):
     def _weighed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
         value, gradient = self.engine.value_gradient(x)
         return np.array(self.share * value), self.share * to_numpy(gradient).astype(np.float64).ravel()
+
+
+def like(loss: Any, x: Array) -> Array:
+    """x in the dtype of the rows."""
+    return np.asarray(x, to_numpy(loss.like).dtype)

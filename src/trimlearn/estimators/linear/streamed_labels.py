@@ -38,7 +38,8 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed, trimming
+from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
+from trimlearn.robust.trimming import trimming
 from trimlearn.smart import svrg
 from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status

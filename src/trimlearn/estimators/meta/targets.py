@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from trimlearn.estimators.wrong_labels import LabelAssessment
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
