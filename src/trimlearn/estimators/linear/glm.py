@@ -167,7 +167,7 @@ class TrimmedGLM(LinearRegressor):
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
-        law, q = self._law, self._parameters
+        law, q = self._law, self.n_features_in_ + self.fit_intercept
         law.check(data)
         self._training, self._covariance = data, None
         distinct = Distinct.of(data)
@@ -230,7 +230,7 @@ class TrimmedGLM(LinearRegressor):
 
     def _starts(self, rows: Examples, seed: int) -> tuple[list[str | Array], float]:
         """Where to start; and the unit of residuals, the robust scale of least trimmed squares, for a robust loss."""
-        q = self._parameters
+        q = self.n_features_in_ + self.fit_intercept
         if self._law.is_family:
             small = rows.n * q <= SMALL and self.method is None
             return ["continuation", "concentration"] if small else ["continuation"], 1.0
@@ -254,6 +254,9 @@ class TrimmedGLM(LinearRegressor):
     @property
     def _law(self) -> RegressionLaw:
         return RegressionLaw(self.loss, self.shape)
+
+    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
+        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
 

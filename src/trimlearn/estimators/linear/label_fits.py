@@ -65,7 +65,7 @@ class LeadRows:
         if self.s is not None:
             mean = self.s / np.mean(self.s)
             w = mean if w is None else w * mean
-        return WeighedHere(loss) if w is None else WeighedHere(loss, w.__getitem__)
+        return WeighedHere(loss, w)
 
 
 class LabelFits(ABC):

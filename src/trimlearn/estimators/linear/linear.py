@@ -337,6 +337,13 @@ class TrimmedLinearRegression(LinearRegressor):
         """alpha and l1_ratio of the penalty."""
         return self.alpha, self.l1_ratio
 
+    @property
+    def _parameters(self) -> int:
+        return int(self.n_features_in_ + self.fit_intercept)
+
+    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
+        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
+
     def _residuals(self, rows: Examples, x: Array) -> np.ndarray:
         coef, intercept = self._parts(x)
         return np.asarray(rows.t - (rows.X @ coef + intercept), dtype=np.float64)

@@ -152,7 +152,7 @@ class StreamedLabelFits(LabelFits):
         if cut is not None:
             w = self.rows.scores(judge, noise) <= cut
             ahead = lead.weighed(self.loss(lead.codes, lead.storage), taken(w, lead.at))
-            rows = WeighedHere(self.loss(self.rows.codes, storage), w.__getitem__)
+            rows = WeighedHere(self.loss(self.rows.codes, storage), w)
             return newton_streamed(rows, x, self.ridge, ahead)[0]
         P = self.rows.classes(judge, noise)
         if judge.flexible is None:  # nobody asks for what is held any more

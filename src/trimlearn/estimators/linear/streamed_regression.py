@@ -126,7 +126,7 @@ class _StreamedRegression(RegressionRows):
     def refitted(self, x: Array, kept: ExplainedRows) -> Array:
         w = self.column(explained_weights, kept)
         ridge = self._ridge(float(w.mean(dtype=np.float64)))
-        return newton_streamed(WeighedHere(self.loss, w.__getitem__), x, ridge)[0]
+        return newton_streamed(WeighedHere(self.loss, w), x, ridge)[0]
 
     def total(self, task: Callable[..., float], *args: Any) -> float:
         return sum(each(lambda at: task(self._block(at), *args), self._pieces()))

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ class NoiseState:
     beta: Floats
     b: Floats
     matrix: NoiseMatrix
-    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes, known after a step
+    pi: Floats  # shares of the classes, all alike before the first step
     posterior: float = -np.inf  # log-density, before the last step
 
     @property
@@ -122,22 +123,20 @@ class NoiseFit:
     def clean(self) -> NoiseState:
         """Where all labels are right, and all predictions count alike."""
         m, K = len(self.z), self.z.shape[2]
-        return NoiseState(np.full(m, 1 / m), np.zeros(K), NoiseMatrix(np.eye(K), np.zeros((K, K))))
+        return NoiseState(np.full(m, 1 / m), np.zeros(K), NoiseMatrix(np.eye(K), np.zeros((K, K))), np.full(K, 1 / K))
 
     def search(self) -> NoiseState:
         """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
         if len(self.labels) > MANY * SOME:
             some = slice(None, None, len(self.labels) // SOME)
             found = NoiseFit(self.z[:, some], self.labels[some], self.s[some]).search()
-            return self._shaped(replace(found, matrix=found.matrix.loosened()))
-        start = replace(self.clean, matrix=NoiseMatrix.start(self.z.shape[2]))
-        # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside.
-        first = [start.beta, np.eye(len(self.z))[0]][: len(self.z)]
-        return max((self._shaped(replace(start, beta=beta)) for beta in first), key=lambda state: state.posterior)
-
-    def _shaped(self, state: NoiseState) -> NoiseState:
-        """EM from here: first which entries T has, then how large they are."""
-        return self.maximise(self.maximise(state, FREE), 0.0)
+            starts = [replace(found, matrix=found.matrix.loosened())]
+        else:
+            start = replace(self.clean, matrix=NoiseMatrix.start(self.z.shape[2]))
+            # All predictions alike, and the first alone: one that has learnt the noise itself leaves none beside it.
+            starts = [start, replace(start, beta=np.eye(len(self.z))[0])][: len(self.z)]
+        # first which entries T has, then how large they are
+        return max((self.maximise(self.maximise(at, FREE), 0.0) for at in starts), key=attrgetter("posterior"))
 
     def maximise(self, state: NoiseState, price: float | None) -> NoiseState:
         """EM until it gains no more; T as it is where there is no ``price`` of its entries."""

@@ -8,6 +8,7 @@ less, explain what was seen almost equally well. So the level is the largest tha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def _largest(em: NoiseFit, found: NoiseState) -> NoiseState:
     """The largest level that the labels do not contradict, of errors in the shape that EM found or at random."""
     tried = [_climb(em, shape) for shape in _shapes(found)]
     best = max(most for most, _ in tried)
-    return max((state for most, state in tried if most >= best - AGREES), key=lambda state: state.epsilon)
+    return max((state for most, state in tried if most >= best - AGREES), key=attrgetter("epsilon"))
 
 
 def _shapes(found: NoiseState) -> list[NoiseState]:
@@ -103,7 +104,7 @@ def _at_levels(em: NoiseFit, shape: NoiseState) -> tuple[NoiseMatrix, dict[float
     for level in LEVELS:
         begin = [state] if level == 0 else [state, shape]  # at 0 the likelihood has one maximum
         tried = [em.maximise(replace(at, matrix=unit.scaled(level)), None) for at in begin]
-        state = states[level] = max(tried, key=lambda found: found.posterior)
+        state = states[level] = max(tried, key=attrgetter("posterior"))
         most = max(most, state.posterior)
         if state.posterior < most - HOPELESS:
             break
