@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
@@ -179,9 +179,6 @@ class SavedPart(RunFile):
     def ended(self) -> str | None:
         part = self.fit.known(self.at)
         return None if part is None else part.meta["ended"] or None
-
-    def claimed(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def due(self) -> bool:
         return self.fit.file.due()
