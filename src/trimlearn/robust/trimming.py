@@ -49,6 +49,6 @@ def trimming(a: np.ndarray, h: float, loss: Callable[[np.ndarray], np.ndarray] =
     return ThresholdWeights(theta, min(max(left / max(tied, 1), 0.0), 1.0), value / n)
 
 
-def pieces_of(n: int) -> list[slice]:
-    """n numbers in pieces."""
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
+def pieces_of(n: int, size: int = PIECE) -> list[slice]:
+    """n numbers, or rows, in pieces of this size."""
+    return [slice(i, min(i + size, n)) for i in range(0, n, size)]

@@ -26,12 +26,6 @@ __all__ = ["OrderedCopy", "ShuffledCopy", "ordered_copy", "shuffled_copy"]
 Mapped = tuple[np.ndarray, np.ndarray | None]  # the rows of X, and their targets
 
 
-def as_bytes(rows: Any) -> memoryview:
-    """Contiguous rows as what a file takes."""
-    plain: Any = np.ascontiguousarray(rows)
-    return memoryview(plain).cast("B")
-
-
 @final
 class ShuffledCopy:
     """The rows of a dataset in row blocks of random content.
@@ -174,11 +168,11 @@ def _write_dealt(data: Dataset, deal: Deal, number: int) -> None:
     width = data.layout.width * data.layout.dtype.itemsize
     behind = deal.n * width
     for (X, t), (_, order, places) in zip(_decks(data, deal.deck), deal.decks(), strict=True):
-        rows, runs = as_bytes(np.take(X, order, axis=0)), deal.runs(places)
+        rows, runs = _as_bytes(np.take(X, order, axis=0)), deal.runs(places)
         for a, b, place in runs:
             _put(number, rows[a * width : b * width], place * width)
         if t is not None:
-            each, targets = t.itemsize, as_bytes(t[order])
+            each, targets = t.itemsize, _as_bytes(t[order])
             for a, b, place in runs:
                 _put(number, targets[a * each : b * each], behind + place * each)
 
@@ -187,13 +181,19 @@ def _write_in_order(data: Dataset, number: int) -> None:
     """All rows, one after the other, and their targets behind them."""
     at, behind = 0, data.n * data.layout.width * data.layout.dtype.itemsize
     for X, t in data.blocks():
-        rows = as_bytes(X)
+        rows = _as_bytes(X)
         _put(number, rows, at)
         at += len(rows)
         if t is not None:
-            targets = as_bytes(t)
+            targets = _as_bytes(t)
             _put(number, targets, behind)
             behind += len(targets)
+
+
+def _as_bytes(rows: Any) -> memoryview:
+    """Contiguous rows as what a file takes."""
+    plain: Any = np.ascontiguousarray(rows)
+    return memoryview(plain).cast("B")
 
 
 def _put(number: int, data: memoryview, at: int) -> None:

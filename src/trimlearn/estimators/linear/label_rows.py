@@ -12,6 +12,7 @@ from trimlearn._utils.threads import each, filled, total
 from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
+from trimlearn.robust.trimming import pieces_of
 
 __all__ = ["LabelJudge", "LabelledRows", "label_pieces"]
 
@@ -21,7 +22,7 @@ TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number
 
 def label_pieces(n: int) -> list[slice]:
     """n rows in pieces."""
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
+    return pieces_of(n, PIECE)
 
 
 @final

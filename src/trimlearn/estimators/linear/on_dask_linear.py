@@ -79,14 +79,12 @@ class ClusterRows(StandardisedRows):
         return u, self.slope(weigh, u, u)
 
     def slope(self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return self.moments(weigh, r, u)[1]
+        return self._moments(weigh, u)[1]
 
     def curvature(self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray) -> np.ndarray:
-        return self.moments(weigh, r, r)[0]
+        return self._moments(weigh, r)[0]
 
-    def moments(
-        self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, weigh: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         H, g = remembered("moments", lambda: self.engine.ask(weighted_moments, self.x(u), weigh)[:2])
         return H + np.diag(self.penalty), g - self.penalty * u
 

@@ -29,6 +29,7 @@ from trimlearn.progress import stage
 from trimlearn.robust.regression.streamed_lts import concentrated
 from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary
 from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
+from trimlearn.robust.trimming import pieces_of
 from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
@@ -82,7 +83,7 @@ def _publish(model: Any, last: FinalFit) -> None:
         if model.reweight:
             model.weights_[at] = last.weights(t)
 
-    each(part, [slice(i, i + PIECE) for i in range(0, len(scores), PIECE)])
+    each(part, pieces_of(len(scores), PIECE))
 
 
 def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
@@ -145,7 +146,7 @@ class _StreamedRegression(RegressionRows):
         return 0.0 if self.model.penalty is None else float(self.model.alpha) * share
 
     def _pieces(self) -> list[slice]:
-        return [slice(i, min(i + PIECE, self.n)) for i in range(0, self.n, PIECE)]
+        return pieces_of(self.n, PIECE)
 
     def _block(self, at: slice) -> ShardRows:
         return ShardRows(self.V[at], self.t[at])
