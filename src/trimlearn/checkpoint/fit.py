@@ -18,8 +18,6 @@ from trimlearn.smart.method import Record, Run, State
 if TYPE_CHECKING:
     from trimlearn.problem import Problem
 
-__all__ = ["FitCheckpoint", "begin_fit", "part_of_fit", "remembered", "saved_fit"]
-
 FORMAT = "trimlearn fit 1"  # what a file must say it is
 EVEN = "even."  # before the name of an array whose entries are all the same: one of them, and how many there are
 

@@ -23,8 +23,6 @@ from trimlearn._utils.warn import warn
 from trimlearn.engines.base import Counts, Engine
 from trimlearn.smart.method import MetricMemory, Record, State
 
-__all__ = ["UNREADABLE", "Checkpoint", "Clock", "RunFile", "packed", "read_archive", "unpacked"]
-
 FORMAT = "trimlearn checkpoint 2"  # what a file must say it is
 METRIC = "metric."  # before the names of the arrays that a metric has learned
 # What reading a file raises that is not what it should be.

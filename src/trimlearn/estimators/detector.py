@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from trimlearn.estimators.base import Trimmed
 
-__all__ = ["Detector", "FeatureRows"]
-
 
 class Detector(Trimmed):
     """Signs as in scikit-learn: +1 and positive for inliers, −1 and negative for outliers.

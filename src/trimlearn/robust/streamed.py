@@ -25,8 +25,6 @@ from trimlearn.robust.streamed_newton import (
 from trimlearn.robust.trimming import pieces_of, trimming
 from trimlearn.weights.simplex import CappedSimplex
 
-__all__ = ["StreamedSum", "TrimmedHere", "WeighedHere", "WeighedSum", "newton_streamed"]
-
 SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
 AHEAD = 1e-5  # the same for rows that go ahead: what is best for them differs from what is best for all by more
 

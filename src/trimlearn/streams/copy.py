@@ -20,8 +20,6 @@ from trimlearn.streams.deal import Deal
 if TYPE_CHECKING:
     from trimlearn.streams.dataset import Dataset
 
-__all__ = ["OrderedCopy", "ShuffledCopy", "ordered_copy", "shuffled_copy"]
-
 
 Mapped = tuple[np.ndarray, np.ndarray | None]  # the rows of X, and their targets
 

@@ -16,8 +16,6 @@ from trimlearn.streams.deal import Deal, deal_for
 from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Block, Piece
 
-__all__ = ["Dataset"]
-
 BLOCK_BYTES = 8 << 20  # of rows read at a time: a limit on memory, as three blocks are held, and long enough for disks
 
 

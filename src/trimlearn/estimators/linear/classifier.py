@@ -26,8 +26,6 @@ from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["LinearClassifier", "warn_of_lost_classes"]
-
 
 class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: ignore[misc]
     """Predictions, and judgements of labels, by ``coef_``, ``intercept_`` and the noise that a fit has found."""

@@ -27,8 +27,6 @@ from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart.method import SMALL, Method
 from trimlearn.weights import AllOnes, CappedSimplex
 
-__all__ = ["TrimmedGLM"]
-
 TINY = 1e-150  # a scale whose square is still a positive number
 
 

@@ -22,8 +22,6 @@ from trimlearn.robust.streamed_newton import PER_PARAMETER, SLICES
 from trimlearn.smart.method import FEW
 from trimlearn.weights.simplex import snap_h
 
-__all__ = ["LabelFits", "LeadRows", "Sample", "as_x", "kept_rows"]
-
 LEAD = 1 << 23  # numbers in the rows that go ahead: a limit on time and on memory, 34 MB in float32
 STEPS = 2  # of EM for the share of wrong labels: each leaves a fifth of the error of a sample's, 0.3 points
 

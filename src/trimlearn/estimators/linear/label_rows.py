@@ -14,8 +14,6 @@ from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.trimming import pieces_of
 
-__all__ = ["LabelJudge", "LabelledRows", "label_pieces"]
-
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
 

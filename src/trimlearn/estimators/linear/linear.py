@@ -37,8 +37,6 @@ from trimlearn.smart.method import Method
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex
 
-__all__ = ["TrimmedLinearRegression"]
-
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
 # All fits are averaged of FEWEST to FEW rows a coefficient, up to n q² = WORK, a limit on time: a tenth of a second.

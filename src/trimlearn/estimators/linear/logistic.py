@@ -29,8 +29,6 @@ from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
-__all__ = ["TrimmedLogisticRegression"]
-
 # Passes over large data, and over very large ones, from the mean of the judges: more do not predict better. On MNIST
 # 92.6 to 92.8 % are right after 5, 8 and 20.
 ENOUGH, ENOUGH_OF_MANY = 20, 8

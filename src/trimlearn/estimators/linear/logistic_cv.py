@@ -16,8 +16,6 @@ from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios,
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["TrimmedLogisticRegressionCV"]
-
 DECADES = -4.0, 4.0  # of the Cs when only their number is given: scikit-learn's, from 10⁻⁴ to 10⁴
 PILOT = 1.0  # C of the models that judge labels before one is chosen: the default of the plain estimator
 TOL = 1e-3  # of fits that are only compared: that of models which judge labels

@@ -17,8 +17,6 @@ from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["check_classes", "check_sampled", "fit_many_labels"]
-
 HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB in float32
 # Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
 # asked of all, however long that takes. Where classes are linear it is 0.1 to 0.5 %; where they are not, 6 to 10 %.

@@ -41,8 +41,6 @@ from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["fit_logistic_on_dask"]
-
 SEVERAL_KINDS = "y holds labels of several kinds, text and numbers: write all of them as text."
 MANY_LABELS = 1000  # different labels from which on they are taken for numbers: more classes than a softmax is for
 

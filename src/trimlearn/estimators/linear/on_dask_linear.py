@@ -28,8 +28,6 @@ from trimlearn.robust.scale import rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["fit_linear_on_dask"]
-
 PASSES = 300.0  # a limit on time, as in TrimmedLinearRegression: concentration steps end by themselves
 TOL = 1e-9  # the same: their last digits are free
 

@@ -21,8 +21,6 @@ from trimlearn.smart.method import FEW, SMALL, Method, Record, small
 from trimlearn.solution import Status
 from trimlearn.solve import solve
 
-__all__ = ["PENALTIES", "SELECTING", "SETTLED", "LinearFit", "Solver", "make_penalty"]
-
 SELECTING = ("l1", "elasticnet", "scad", "mcp", "l0")  # those that set coefficients to zero
 PENALTIES = ("l2", *SELECTING)  # all that estimators take; names as in scikit-learn, where it has them
 SETTLED = 1e-3  # share of F whose loss in the last quarter of the passes is not called falling: the tol of large data

@@ -47,8 +47,6 @@ from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["fit_logistic_rows", "fit_logistic_stream"]
-
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
 

@@ -34,8 +34,6 @@ from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
 
-__all__ = ["fit_glm_stream", "fit_linear_stream"]
-
 PIECE = 1 << 16  # rows looked at in one go by a thread: a limit on memory, some 0.5 MB a column in float64
 
 

@@ -18,8 +18,6 @@ from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
 
-__all__ = ["InlierModel", "Judgement", "LabelTarget", "Loss", "NumericTarget", "TargetKind"]
-
 Loss = Callable[[np.ndarray, np.ndarray], Any]  # (y, predictions) -> f, one per row
 InlierModel = float | LabelNoise  # what scores are measured by: the scale of residuals, or a model of wrong labels
 

@@ -34,8 +34,6 @@ from trimlearn.robust.labels.few_values import cells_of
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
-__all__ = ["TrimmedEstimator"]
-
 
 def _wrapped_has(name: str) -> Callable[[Any], bool]:
     """Whether the wrapped estimator has this method; AttributeError, as scikit-learn wants it, if not."""

@@ -27,8 +27,6 @@ from trimlearn.robust.labels.noise_em import (
     softmax,
 )
 
-__all__ = ["Floats", "LabelNoise", "Labels", "Predictions", "two_columns"]
-
 Predictions = Sequence[Any]  # of arrays (n, K)
 
 # Share of wrong labels that follow no pattern: what a score falls back on where T has no error to explain it. Ten times

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from trimlearn._utils.arrays import Array, namespace, sent
 from trimlearn.robust.labels.on_device import NoiseRows
 
-__all__ = ["Floats", "Labels", "NoiseFit", "NoiseMatrix", "NoiseState", "log_sum", "row_centred", "softmax"]
-
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
 

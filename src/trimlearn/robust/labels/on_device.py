@@ -15,8 +15,6 @@ from sklearn.utils import check_random_state
 
 from trimlearn._utils.arrays import TINY, Array, asarray_like, index_like, namespace, to_numpy
 
-__all__ = ["NoiseRows", "forest_probabilities", "leading_directions"]
-
 OVERSAMPLED = 10  # directions beyond those asked for: scikit-learn's default (Halko 2011, §4.2)
 
 Floats = NDArray[np.float64]
