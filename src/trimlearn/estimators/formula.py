@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.base import Trimmed, intact
+from trimlearn._utils.intact import intact
+from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.formula_matrices import (
     as_objects,
     both_sides,
@@ -27,8 +28,6 @@ from trimlearn.estimators.formula_matrices import (
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import ColumnOrigins
-
-__all__ = ["FormulaModel", "from_formula"]
 
 # Methods of estimators that take rows, and here those of a table; `outlier_score` of some takes their target as well.
 OF_ROWS = (

@@ -9,7 +9,7 @@ import numpy as np
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators.inputs import filled_numbers
-from trimlearn.estimators.linear.explain import Distances, feature_distances
+from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.plots.subject import Subject, nameless
 
 

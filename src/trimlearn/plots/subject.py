@@ -19,8 +19,8 @@ from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.formula import FormulaModel
-from trimlearn.estimators.origins import unwrapped
 from trimlearn.estimators.pca import TrimmedPCA
+from trimlearn.estimators.pipeline_table import unwrapped
 from trimlearn.estimators.wrong_labels import LabelErrors
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama

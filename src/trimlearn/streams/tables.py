@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.streams.layout import (
-    CsvForm,
-    MatrixColumns,
-    SourceColumn,
-    categories_in,
-    csv_kinds,
-    csv_names,
-    is_categorical,
-    is_decimal,
-)
+from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
+from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical, is_decimal
 from trimlearn.streams.pieces import Piece, naming, some, target_dtype, whole, working_dtype
 from trimlearn.streams.table_pieces import (
     ArrowPiece,
@@ -28,8 +20,6 @@ from trimlearn.streams.table_pieces import (
     TablePiece,
     arrow_stream,
 )
-
-__all__ = ["TABLES", "held_pieces", "table_pieces"]
 
 TABLES = (".parquet", ".arrow", ".feather", ".csv")  # the kinds of files, after `trimlearn.streams.open.kind_of`
 ARROW = b"ARROW1"  # with which an Arrow file begins, and a stream does not: Arrow's columnar format, "IPC File Format"

@@ -58,8 +58,7 @@ class LabelMeasure:
         return self.verdict.noise.as_it_is.score([log_p], epochs.labels.codes)
 
     def findings(self, result: TrimResult) -> Findings:
-        """The same."""
-        from trimlearn.estimators.wrong_labels import LabelAssessment
+        from trimlearn.estimators.label_assessment import LabelAssessment
 
         found, given = LabelAssessment.of(self.verdict), self.labels.codes
 

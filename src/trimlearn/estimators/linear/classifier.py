@@ -7,27 +7,25 @@ from typing import Any
 import numpy as np
 from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.residence import on_host
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import places
+from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.estimators.linear.examples import Distinct, Examples, check_features
 from trimlearn.estimators.linear.explain import fitted_model
-from trimlearn.estimators.linear.model import Distinct, Examples, LinearModel, check_features
+from trimlearn.estimators.linear.model import LinearModel
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
-from trimlearn.estimators.wrong_labels import LabelAssessment
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
+from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.crossfit import JudgedLabels
-from trimlearn.robust.labels.flexible import ColumnBounds
 from trimlearn.robust.labels.noise import two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
-from trimlearn.streams import Dataset
-
-__all__ = ["LinearClassifier", "warn_of_lost_classes"]
 
 
 class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: ignore[misc]
@@ -43,36 +41,25 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: i
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Predictions z: (n,) for two classes, (n, K) for more."""
-        if is_on_dask(X):
-            width = None if len(self.coef_) == 1 else len(self.coef_)
-            return lazily(self, X, "decision_function", self.coef_.dtype, width)
-        if isinstance(X, Dataset):
-            z = by_blocks(self, X, lambda rows, _: rows @ self.coef_.T + self.intercept_)
-            return z[:, 0] if len(self.classes_) == 2 else z
-        z = np.asarray(check_features(self, X) @ self.coef_.T + self.intercept_)
-        return z[:, 0] if len(self.classes_) == 2 else z
+        check_is_fitted(self, "coef_")
+        width = None if len(self.coef_) == 1 else len(self.coef_)
+        return self._by_rows(X, self._decided, "decision_function", self.coef_.dtype, width)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most likely class of every row of X."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict", self.classes_.dtype)
-        z = self.decision_function(X)
-        best = z > 0 if z.ndim == 1 else z.argmax(axis=1)
-        return np.asarray(self.classes_[best.astype(np.intp)])
+        check_is_fitted(self, "coef_")
+        return self._by_rows(X, self._most_likely, "predict", self.classes_.dtype)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log P(class), (n, K)."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict_log_proba", self.coef_.dtype, len(self.classes_))
-        if isinstance(X, Dataset):
-            return by_blocks(self, X, lambda rows, _: log_softmax(self._linear(rows), axis=1))
-        return np.asarray(log_softmax(self._linear(check_features(self, X)), axis=1))
+        check_is_fitted(self, "coef_")
+        return self._by_rows(X, self._log_p, "predict_log_proba", self.coef_.dtype, len(self.classes_))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """P(class), (n, K)."""
-        if is_on_dask(X):
-            return lazily(self, X, "predict_proba", self.coef_.dtype, len(self.classes_))
-        return np.asarray(np.exp(self.predict_log_proba(X)))
+        check_is_fitted(self, "coef_")
+        K = len(self.classes_)
+        return self._by_rows(X, lambda rows: np.exp(self._log_p(rows)), "predict_proba", self.coef_.dtype, K)
 
     def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """The log-odds that a label is wrong, for rows seen or unseen. Larger is worse, 0 undecided."""
@@ -101,6 +88,18 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: i
         """Predictions (n, K) for rows that were checked, K = 2 included."""
         return np.asarray(two_columns(X @ self.coef_.T + self.intercept_))
 
+    def _decided(self, X: Any) -> np.ndarray:
+        z = np.asarray(X @ self.coef_.T + self.intercept_)
+        return z[:, 0] if len(self.classes_) == 2 else z
+
+    def _most_likely(self, X: Any) -> np.ndarray:
+        z = self._decided(X)
+        best = z > 0 if z.ndim == 1 else z.argmax(axis=1)
+        return np.asarray(self.classes_[best.astype(np.intp)])
+
+    def _log_p(self, X: Any) -> np.ndarray:
+        return np.asarray(log_softmax(self._linear(X), axis=1))
+
     def _verdict_on(self, data: Examples) -> LabelVerdict:
         """On rows that were not fitted: by the final model, as sure of itself as it is, and the noise found."""
         return LabelVerdict(self._judged.verdict.noise.as_it_is, [self._linear(data.X)], data.t, np.ones(data.n))
@@ -113,9 +112,9 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: i
         if data is not vars(self).get("_training"):
             assessment = LabelAssessment.of(self._verdict_on(data))
         else:
-            assessment, distinct = LabelAssessment.of(self._judged.verdict), Distinct.of(data)
-            if distinct.where is not None:
-                assessment = assessment.spread(distinct.where, LabelAssessment.of(self._verdict_on(distinct.gone)))
+            distinct = Distinct.of(data)
+            both = (LabelAssessment.of(on) for on in (self._judged.verdict, self._verdict_on(distinct.gone)))
+            assessment = LabelAssessment(*distinct.spread(*zip(*(vars(found).values() for found in both), strict=True)))
         P = self._linear(data.X)
         others = np.where(np.arange(P.shape[1]) == given[:, None], -np.inf, P)
         rival = np.where(assessment.suggested == given, others.argmax(axis=1), assessment.suggested)

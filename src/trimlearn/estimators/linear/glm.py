@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.examples import Distinct, Examples
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
-from trimlearn.estimators.linear.model import (
-    Distinct,
-    Examples,
-    LinearRegressor,
-    warn_of_exact_fit,
-    warn_of_no_trimming,
-)
+from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -32,8 +26,6 @@ from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart.method import SMALL, Method
 from trimlearn.weights import AllOnes, CappedSimplex
-
-__all__ = ["TrimmedGLM"]
 
 TINY = 1e-150  # a scale whose square is still a positive number
 
@@ -195,8 +187,7 @@ class TrimmedGLM(LinearRegressor):
             return judge(residuals(x), kept, q, rows.s, intercept=self.fit_intercept, floor=floor)
 
         def refit(inliers: np.ndarray, x: Array) -> Array:
-            s = inliers if rows.s is None else inliers * rows.s
-            return solver.refit(self._problem(replace(rows, s=s.astype(rows.X.dtype)), unit), x)
+            return solver.refit(self._problem(rows.weighed(inliers), unit), x)
 
         def trimmed(kept: float, starts: list[str | Array]) -> LinearFit:
             return solver.trimmed(self._problem(rows, unit, kept), kept, starts)
@@ -263,19 +254,9 @@ class TrimmedGLM(LinearRegressor):
         return RegressionLaw(self.loss, self.shape)
 
     def _parts(self, x: Array) -> tuple[np.ndarray, float]:
-        """coef and intercept."""
         return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
-
-    def _means(self, X: Any) -> np.ndarray:
-        return np.asarray(self._law.family.mean(X @ self.coef_ + self.intercept_))
-
-    def _scores(self, data: Examples) -> np.ndarray:
-        return np.asarray(np.abs(self._law.residuals(data.t, data.X @ self.coef_ + self.intercept_)) / self.scale_)
-
-    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
-        return regression_findings(self, self._law.family, data, scores, off)
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         if not self._law.is_family:

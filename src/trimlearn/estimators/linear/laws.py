@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.validation import check_choice, check_magnitude, check_positive
-from trimlearn.estimators.linear.model import Examples
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.inference.families import Family, family
 from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
 from trimlearn.losses.base import PredictionLoss
@@ -18,8 +18,6 @@ from trimlearn.losses.linear import Layer
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.verdict import Verdict
-
-__all__ = ["FAMILIES", "RegressionLaw", "are_labels", "verdict_on_labels"]
 
 FAMILIES: dict[str, Callable[..., PredictionLoss]] = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
 # What y may be: the support of each law.
@@ -101,6 +99,9 @@ class RegressionLaw:
             return half
         s = np.ones(rows.n) if rows.s is None else rows.s
         return max(half, rows.S - float(s[rows.t > 0].sum()) // 2)
+
+
+NORMAL_ERRORS = RegressionLaw("normal")  # about a linear model
 
 
 def are_labels(t: np.ndarray) -> bool:

@@ -10,22 +10,17 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
-from trimlearn.estimators.linear.model import (
-    Distinct,
-    Examples,
-    LinearRegressor,
-    warn_of_doubt,
-    warn_of_exact_fit,
-    warn_of_no_trimming,
-)
+from trimlearn.estimators.linear.doubt import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.examples import Distinct, Examples
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
+from trimlearn.estimators.linear.laws import NORMAL_ERRORS
+from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective
 from trimlearn.estimators.linear.streamed_regression import fit_linear_stream
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.table import Findings
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
@@ -41,8 +36,6 @@ from trimlearn.smart import alternating
 from trimlearn.smart.method import Method
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex
-
-__all__ = ["TrimmedLinearRegression"]
 
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
@@ -149,6 +142,7 @@ class TrimmedLinearRegression(LinearRegressor):
     _noise: float | None  # of an MM-estimate, see `Fitted`
     _bread: float
     _scatter: np.ndarray | None
+    _law = NORMAL_ERRORS
 
     def __init__(
         self,
@@ -346,7 +340,6 @@ class TrimmedLinearRegression(LinearRegressor):
         return int(self.n_features_in_ + self.fit_intercept)
 
     def _parts(self, x: Array) -> tuple[np.ndarray, float]:
-        """coef and intercept."""
         return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     def _residuals(self, rows: Examples, x: Array) -> np.ndarray:
@@ -358,15 +351,6 @@ class TrimmedLinearRegression(LinearRegressor):
         return LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
-
-    def _means(self, X: Any) -> np.ndarray:
-        return np.asarray(X @ self.coef_ + self.intercept_)
-
-    def _scores(self, data: Examples) -> np.ndarray:
-        return np.asarray(np.abs(data.t - (data.X @ self.coef_ + self.intercept_)) / self.scale_)
-
-    def _findings(self, data: Examples, scores: np.ndarray, off: np.ndarray) -> Findings:
-        return regression_findings(self, NORMAL, data, scores, off)
 
     def _fitted(self, X: Any, y: Any) -> Fitted:
         data, ridge = self._remembered(X, y), float(self._strength[0])

@@ -10,16 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from trimlearn._utils.validation import check_choice
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.estimators.linear.model import Distinct, Examples
 from trimlearn.estimators.linear.sparse import Net, half, is_selective, rows_of, warn_of_dispute
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
 from trimlearn.robust.regression.elastic_net import Floats
 from trimlearn.robust.regression.sparse import Rows, best_rows, drawn_in
 from trimlearn.robust.regression.sparse_path import PenaltyPath, alpha_grid
 from trimlearn.robust.scale import rounding_floor
-
-__all__ = ["TrimmedLinearRegressionCV"]
 
 PILOT = 20, 1e-2  # penalties, and the least over the largest, by which rows are judged: a limit on time
 RATIO = 1e-2  # of an l1_ratio below, the largest alpha of scikit-learn's grid says nothing: it grows without limit

@@ -15,19 +15,19 @@ from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
-from trimlearn.estimators.linear.model import Distinct, Examples, check_examples
+from trimlearn.estimators.linear.examples import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.problems import Solver, make_penalty
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import JudgedLabels, is_large, judge_labels
-from trimlearn.robust.labels.flexible import column_bounds
+from trimlearn.robust.labels.column_bounds import column_bounds
+from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
+from trimlearn.robust.labels.judges import is_large
+from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
-
-__all__ = ["TrimmedLogisticRegression"]
 
 # Passes over large data, and over very large ones, from the mean of the judges: more do not predict better. On MNIST
 # 92.6 to 92.8 % are right after 5, 8 and 20.
@@ -187,11 +187,10 @@ class TrimmedLogisticRegression(LinearClassifier):
         s = compute_sample_weight(self.class_weight, self.classes_[data.t]).astype(data.X.dtype)
         return replace(data, s=s if data.s is None else s * data.s)
 
-    def _fit_many(self, data: Examples, h: float | None) -> bool:
-        return data.many and fit_logistic_rows(self, data, h)
-
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A verdict on all labels, a trimmed fit, and a fit to what the labels should have been, as far as is known."""
+        if data.many and not warm and fit_logistic_rows(self, data, h):
+            return self
         self._training = data
         distinct = Distinct.of(data)
         rows = self._drawn_in(distinct.rows)
@@ -212,19 +211,12 @@ class TrimmedLogisticRegression(LinearClassifier):
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
             weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
-            if h is None:  # what the labels should have been, as far as is known: probabilities given all opinions
-                P = verdict.classes
-                rows = replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
-            else:
-                rows = replace(rows, s=weights if rows.s is None else weights * rows.s)
-            x = solver.refit(self._problem(rows), judged.x)
+            corrected = self._corrected(rows, verdict) if h is None else rows.weighed(weights)
+            x = solver.refit(self._problem(corrected), judged.x)
         if h is None and verdict.warning:
             warn(verdict.warning)
 
-        self._x, self.objective_, self.history_ = raw.x, raw.objective, raw.history
-        self.n_iter_ = max(1, len(raw.history) - 1)
-        self.raw_coef_, self.raw_intercept_ = self._parts(raw.x)
-        self.coef_, self.intercept_ = self._parts(x)
+        self._set_fits(raw.x, raw.objective, raw.history, self._parts(raw.x), self._parts(x))
         self.contamination_, self.noise_matrix_ = 1 - share, verdict.noise.T
         self.threshold_ = verdict.cut(None if h is None else share)
         self._judged = judged
@@ -238,6 +230,11 @@ class TrimmedLogisticRegression(LinearClassifier):
         self.outlier_probability_ = np.asarray(expit(self.outlier_scores_), dtype=np.float64)
         self.suggested_labels_ = self.classes_[suggested]
         return self
+
+    def _corrected(self, rows: Examples, verdict: LabelVerdict) -> Examples:
+        """The rows with what their labels should have been, as far as is known: probabilities given all opinions."""
+        P = verdict.classes
+        return replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
 
     def _solver(self, seed: int, enough: float = ENOUGH) -> Solver:
         name = type(self).__name__

@@ -12,12 +12,10 @@ from trimlearn.estimators.linear.label_fits import LabelFits, as_x
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.estimators.streamed import fits_in_memory
 from trimlearn.progress import stage
-from trimlearn.robust.labels.boosted import FlexibleModels
 from trimlearn.robust.labels.crossfit import JudgedLabels
+from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
-
-__all__ = ["check_classes", "check_sampled", "fit_many_labels"]
 
 HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB in float32
 # Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
@@ -78,15 +76,12 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     share = 1 - noise.epsilon if h is None else h / fits.mass
     stage(f"trimmed fit, keeping {share * fits.mass:.0f} of {fits.mass:.0f} rows")
     raw = fits.trimmed(start, share)
-    x = raw.x
+    model.raw_weights_, x = raw.w, raw.x
     if model.reweight and share < 1:
         stage("fit to what the labels should have been")
         cut = None if h is None else max(0.0, fits.quantile(judge, noise, share))
         x = fits.fitted(judge, noise, as_x(known), cut)
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
-    model.n_iter_ = max(1, len(raw.history) - 1)
-    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x)
-    model.coef_, model.intercept_ = model._parts(x)
+    model._set_fits(raw.x, raw.objective, raw.history, model._parts(raw.x), model._parts(x))
     model.contamination_, model.noise_matrix_ = 1 - share, noise.T
     model._judged = JudgedLabels(LabelVerdict(noise, [], np.empty(0, np.int64), np.empty(0)), x)
     if flexible is None or plain:  # what was asked about all rows stays; else the final model judges

@@ -9,46 +9,25 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.engines.cluster.rows import ShardRows
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels
-from trimlearn.estimators.linear.model import Examples, warn_of_exact_fit
 from trimlearn.estimators.linear.problems import LinearFit
-from trimlearn.inference.families import Family
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.robust.regression.streamed_mm import all_of_them
 from trimlearn.robust.regression.streamed_rows import Summary
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 
-__all__ = [
-    "ErrorLaw",
-    "ExplainedRows",
-    "RegressionRows",
-    "explained_weights",
-    "fit_regression",
-    "publish_regression",
-    "refuse_labels",
-]
-
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
 TINY = 1e-300  # stands for p-values of 0: the smallest power of ten whose inverse is finite, and some room
-
-
-class ErrorLaw(Protocol):
-    """How targets spread about what a linear model predicts."""
-
-    @property
-    def family(self) -> Family:
-        """The law of one target."""
-
-    def residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """Residuals, signed, that are about normal where the model holds."""
 
 
 @final
@@ -58,7 +37,7 @@ class FittedJudge:
 
     coef: np.ndarray
     intercept: float
-    law: ErrorLaw
+    law: RegressionLaw
 
     def linear(self, block: ShardRows) -> np.ndarray:
         """The linear predictions of the rows of a block."""
@@ -81,7 +60,7 @@ class RegressionRows(ABC):
     ----------
     model : TrimmedGLM or TrimmedLinearRegression
         What is fitted.
-    law : ErrorLaw
+    law : RegressionLaw
         How its targets spread.
     mass : float
         The sample weight of all rows, or how many they are.
@@ -93,7 +72,7 @@ class RegressionRows(ABC):
         About the size of the residuals.
     """
 
-    def __init__(self, model: Any, law: ErrorLaw, mass: float, q: int, floor: float, unit: float) -> None:
+    def __init__(self, model: Any, law: RegressionLaw, mass: float, q: int, floor: float, unit: float) -> None:
         self.model, self.law, self.mass, self.q, self.floor, self.unit = model, law, mass, q, floor, unit
 
     # -- what depends on where they lie -------------------------------------------------------------------------------
@@ -191,12 +170,10 @@ def publish_regression(
     by it; share: of bad rows; kept: the rows that x was fitted to, None for those of the trimmed fit."""
     model, by = rows.model, rows.judge(x)
     model._covariance = None
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
-    model.n_iter_, model.raw_weights_ = max(1, len(raw.history) - 1), raw.w
-    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x)
+    model.raw_weights_ = raw.w
+    model._set_fits(raw.x, raw.objective, raw.history, model._parts(raw.x), model._parts(x))
     values, counts = rows.summary(raw.x)
     model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
-    model.coef_, model.intercept_ = model._parts(x)
     model.scale_, model.threshold_, model.contamination_ = last.scale, last.cutoff, share
     values, counts = rows.tally(1.0, log_p_values, by, last.scale)
     chance = row_probabilities(np.minimum(1.0, np.exp(values)), counts)

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import stdtr
 
-from trimlearn.estimators.linear.model import warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.exact import solve_symmetric
 from trimlearn.progress import stage
@@ -20,8 +20,6 @@ from trimlearn.robust.regression.streamed_rows import StandardisedRows
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 from trimlearn.smart.method import Record
-
-__all__ = ["FinalFit", "TrimmedRegression", "fit_many_rows", "standards"]
 
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
@@ -85,14 +83,13 @@ def fit_many_rows(
         raw = trimmed(raw.u, keep)
     vars(model).pop("_training", None)
     model._covariance, model._noise, model._bread, model._scatter = None, None, 1.0, None
-    model._x, model.objective_, model.history_ = rows.plain(raw.u), raw.objective, raw.history
-    model.n_iter_, model.raw_weights_ = max(1, len(raw.history) - 1), raw.w
-    model.raw_coef_, model.raw_intercept_ = model._parts(model._x)
     values, counts = rows.summary(raw.r, unit)
     model.raw_scale_ = raw_scale(values, keep, rows.q, counts, intercept=model.fit_intercept)
     u, r, verdict, psi = _final(model, rows, raw, keep, h, unit)
-    model.coef_, model.intercept_ = model._parts(rows.plain(u))
-    model.scale_, model.threshold_, model.weights_ = verdict.scale, verdict.cutoff, raw.w
+    x = rows.plain(raw.u)
+    model._set_fits(x, raw.objective, raw.history, model._parts(x), model._parts(rows.plain(u)))
+    model.scale_, model.threshold_ = verdict.scale, verdict.cutoff
+    model.weights_ = model.raw_weights_ = raw.w
     model.contamination_ = verdict.contamination if h is None else 1 - h / rows.mass
     publish(FinalFit(u, r, verdict, psi, *_chances(rows, r, verdict)))
     if verdict.scale <= rows.floor:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import numpy as np
 from scipy.special import expit
@@ -20,31 +19,28 @@ from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.levels import level
 from trimlearn.engines.shard import Shard
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
     Sample,
-    TrimmedLabels,
     kept_rows,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
 from trimlearn.estimators.linear.on_dask_regression import solved_on_dask
+from trimlearn.estimators.linear.on_dask_sums import TrimmedOnWorkers, WeighedOnWorkers, like
 from trimlearn.estimators.linear.problems import LinearFit, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.labels.flexible import ColumnBounds
+from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import newton_streamed, trimmed_newton
-from trimlearn.robust.streamed_newton import Weigh
-from trimlearn.smart.method import FEW
+from trimlearn.robust.streamed import newton_streamed
+from trimlearn.smart.method import FEW, concentration_records
+from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
-
-__all__ = ["fit_logistic_on_dask"]
 
 SEVERAL_KINDS = "y holds labels of several kinds, text and numbers: write all of them as text."
 MANY_LABELS = 1000  # different labels from which on they are taken for numbers: more classes than a softmax is for
@@ -154,20 +150,20 @@ class DaskLabelFits(LabelFits):
 
         return level(CappedSimplex(kept), self.mass, self.placed.counted, np.dtype(np.float32), counts).theta
 
-    def trimmed(self, x: Array, share: float) -> TrimmedLabels:
+    def trimmed(self, x: Array, share: float) -> LinearFit:
         h = share * self.mass
-        rows = RowsOnWorkers(DaskEngine(self.placed, self._loss, CappedSimplex(h), centred=False))
+        rows = TrimmedOnWorkers(DaskEngine(self.placed, self._loss, CappedSimplex(h), centred=False))
         if self.by_newton:
-            x, values = trimmed_newton(rows, rows.like(x), share, self.ridge, self.trimmed_lead)
-            found = TrimmedLabels(x, values[-1], concentration_records(values, h))
+            x, values = newton_streamed(rows, like(rows.loss, x), self.ridge, self.trimmed_lead(share))
+            objective, history = values[-1], concentration_records(values, h)
         else:
             fit = self._solved(self.placed, CappedSimplex(h), x)
-            found = TrimmedLabels(fit.x, fit.objective, fit.history)
-        self.model.raw_weights_ = rows.weights(rows.like(found.x))
+            x, objective, history = fit.x, fit.objective, fit.history
+        w = rows.weights(like(rows.loss, x))
         classes, kept = self.model.classes_, rows.engine.ask(_kept_labels, self.K)[0]
         warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
         rows.engine.close()
-        return found
+        return LinearFit(x, w, objective, history, Status.CONVERGED)
 
     def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:
         task, more = (_with_classes, ()) if cut is None else (_with_weights, (cut,))
@@ -181,8 +177,8 @@ class DaskLabelFits(LabelFits):
             ahead = lead.weighed(self.loss(placed.picked(at, _targets), lead.storage))
         else:
             ahead = lead.weighed(self.loss(lead.codes, lead.storage), placed.picked(at, _sample_weights) > 0)
-        rows = RowsOnWorkers(DaskEngine(placed, self._loss, AllOnes(), centred=False), placed.mass / self.mass)
-        x = newton_streamed(rows, rows.like(x), self.ridge, ahead)
+        rows = WeighedOnWorkers(DaskEngine(placed, self._loss, AllOnes(), centred=False), placed.mass / self.mass)
+        x, _ = newton_streamed(rows, like(rows.loss, x), self.ridge, ahead)
         rows.engine.close()
         return x
 
@@ -292,52 +288,3 @@ def _targets(block: ShardRows) -> np.ndarray:
 def _sample_weights(block: ShardRows) -> np.ndarray:
     assert block.s is not None, "they were given some"
     return block.s
-
-
-def _elsewhere(at: slice) -> NoReturn:
-    raise TypeError("the weights of these rows lie on the workers; rows that go ahead are asked for theirs.")
-
-
-@final
-class RowsOnWorkers:
-    """`trimlearn.robust.streamed.TrimmedRows` and `WeighedRows` of an engine, whose r1 says what is kept. share: what
-    its rows are of all."""
-
-    weigh: Weigh = staticmethod(_elsewhere)
-
-    def __init__(self, engine: DaskEngine, share: float = 1.0) -> None:
-        self.engine, self.loss, self.share = engine, engine.problem.loss, share
-        self._slope, self._at = np.zeros(0), None
-
-    def like(self, x: Array) -> Array:
-        """x in the dtype of the rows."""
-        return np.asarray(x, to_numpy(self.loss.like).dtype)
-
-    def expect(self, threshold: float) -> None:
-        """Workers keep the residuals of their rows: there is nothing to be saved."""
-
-    def best(self, x: Array, share: float) -> float:
-        value, self._slope = remembered("step", lambda: self._trimmed(x))
-        return float(value)
-
-    def slope(self) -> np.ndarray:
-        return self._slope
-
-    def weights(self, x: Array) -> Any:
-        """The best weights of all rows at x, one for each."""
-        if self._at is None or not np.array_equal(self._at, x):
-            self._trimmed(x)
-        return self.engine.weights
-
-    def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
-        value, gradient = remembered("gradient", lambda: self._weighed(x))
-        return float(value), gradient
-
-    def _trimmed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
-        self.engine.evaluate(x)
-        value, self._at = self.engine.reweigh(inf).value, x
-        return np.array(value), to_numpy(self.engine.mean_duals()).astype(np.float64).ravel()
-
-    def _weighed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = self.engine.value_gradient(x)
-        return np.array(self.share * value), self.share * to_numpy(gradient).astype(np.float64).ravel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import inf
 from typing import Any, final
 
@@ -15,8 +15,9 @@ from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf, loss_of
 from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
 from trimlearn.engines.cluster.rows import Placed, ShardRows
+from trimlearn.estimators.linear.examples import Examples
+from trimlearn.estimators.linear.laws import NORMAL_ERRORS, RegressionLaw
 from trimlearn.estimators.linear.many_regression import (
-    ErrorLaw,
     ExplainedRows,
     RegressionRows,
     explained_weights,
@@ -24,11 +25,9 @@ from trimlearn.estimators.linear.many_regression import (
     publish_regression,
     refuse_labels,
 )
-from trimlearn.estimators.linear.model import Examples
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
-from trimlearn.inference.families import Family, family
 from trimlearn.losses import LeastSquares
 from trimlearn.progress import stage
 from trimlearn.regularizers import Regularizer
@@ -37,8 +36,6 @@ from trimlearn.smart import alternating, svrg
 from trimlearn.smart.method import FEW, Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
-
-__all__ = ["fit_glm_on_dask", "fit_sparse_on_dask", "solved_from", "solved_on_dask"]
 
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 PASSES, TOL = 200.0, 1e-7  # limits on time where Newton's steps converge quadratically: ten or twenty passes are made
@@ -119,7 +116,7 @@ class DaskRegression(RegressionRows):
         self,
         model: Any,
         placed: Placed,
-        law: ErrorLaw,
+        law: RegressionLaw,
         loss: LossOf,
         q: int,
         floor: float,
@@ -174,20 +171,6 @@ def _tallied(block: ShardRows, task: Callable[..., np.ndarray], exact: bool, *ar
     return tally_of(task(block, *args), block.s, exact)
 
 
-@final
-@dataclass(frozen=True)
-class NormalErrors:
-    """Errors about a linear model."""
-
-    @property
-    def family(self) -> Family:
-        return family("normal")
-
-    def residuals(self, t: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """t − z."""
-        return np.asarray(t - z)
-
-
 def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, floor: float, seed: int) -> None:
     """Fit the model as `trimlearn.estimators.linear.sparse.fit_sparse` does, from the fit to a sample.
 
@@ -196,7 +179,7 @@ def fit_sparse_on_dask(model: Any, placed: Placed, known: Any, h: float | None, 
     model that has seen them says the same.
     """
     loss = LossOf(LeastSquares, {"intercept": bool(model.fit_intercept)})
-    rows = DaskRegression(model, placed, NormalErrors(), loss, 0, floor, seed)
+    rows = DaskRegression(model, placed, NORMAL_ERRORS, loss, 0, floor, seed)
     half = float(min(placed.mass, (placed.mass + 1 + bool(model.fit_intercept)) // 2))
     if h is None:  # the rows that are explained, then the trimmed fit that keeps as many as are good
         x = np.append(known.coef_, known.intercept_) if model.fit_intercept else known.coef_

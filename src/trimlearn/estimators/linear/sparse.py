@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.detector import concentration_records
-from trimlearn.estimators.linear.model import Distinct, Examples, warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -38,12 +38,11 @@ from trimlearn.robust.regression.sparse import (
     settle,
 )
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
+from trimlearn.smart.method import concentration_records
 from trimlearn.solution import Status
 
 if TYPE_CHECKING:
     from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-
-__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of", "warn_of_dispute"]
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
@@ -158,11 +157,9 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
     _warn_of_too_many(used, weights)
 
     dtype = data.X.dtype
-    model._x, model.objective_, model.history_ = raw.x, raw.objective, raw.history
+    parts = model._parts(raw.x.astype(dtype)), model._parts(x.astype(dtype))
+    model._set_fits(raw.x, raw.objective, raw.history, *parts)
     model._explained = settled.fit.c > 0
-    model.n_iter_ = max(1, len(raw.history) - 1)
-    model.raw_coef_, model.raw_intercept_ = model._parts(raw.x.astype(dtype))
-    model.coef_, model.intercept_ = model._parts(x.astype(dtype))
     model.contamination_ = settled.verdict.contamination if h is None else 1 - h / rows.S
     model.raw_scale_ = raw_scale(rows.residuals(raw.x), mass, 0, rows.s, intercept=rows.intercept)
     model.scale_, model.threshold_ = final.scale, final.cutoff
