@@ -255,8 +255,8 @@ def test_what_no_strip_is_said_to_hold_none_holds(off: int) -> None:
         points = np.column_stack([rng.uniform(0, 1000, 40), rng.uniform(-width, width, 40)])
         points[:off, 1] = rng.uniform(-500, 500, off)
         points = points @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-        assert not no_strip_holds(40 - off - 1, points, width)  # as so many and one more are in one
-    assert no_strip_holds(20, points, width) == (off == 40)
+        assert not no_strip_holds(40 - off - 1, points.T, width)  # as so many and one more are in one
+    assert no_strip_holds(20, points.T, width) == (off == 40)
 
 
 def test_neighbours_that_err_together_count_together() -> None:
