@@ -28,7 +28,7 @@ from trimlearn.geometry.homography.points import (
     sort_pairs,
 )
 from trimlearn.geometry.homography.refine import refined
-from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
+from trimlearn.geometry.homography.score import WIDE, HomographyScore, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import ALL, FIRST, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import squared_errors, transform
 from trimlearn.geometry.inputs import refuse_weights, seed_of
@@ -232,7 +232,7 @@ class TrimmedHomography(Trimmed):
     def _fit(self, data: PointPairs, h: float | None, warm: bool) -> Self:
         n = len(data)
         if h is not None and h < 4 <= n:
-            raise ValueError(f"contamination={n - h:g} leaves {h:.3g} of {n} matches, and 4 are needed.")
+            raise ValueError(f"contamination takes {n - h:g} of {n} matches and leaves {h:.3g}, where 4 are needed.")
         share = None if h is None else h / n
         matches = sort_pairs(data)
         check_spread(matches.distinct)
@@ -336,6 +336,11 @@ class TrimmedHomography(Trimmed):
         self.threshold_ = noise.threshold if self.threshold is None else float(self.threshold)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
+        if self.threshold is not None and self.threshold > WIDE * chance.side:
+            warn(
+                f"threshold={self.threshold:g} px is more than {WIDE:.0%} of the images' side: wrong matches that far "
+                "off count as right, and draw the homography towards them. threshold=None asks the matches.",
+            )
         agreeing = min(5, len(errors))  # any four matches fit some homography exactly
         if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < agreeing:
             warn(
