@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
-from trimlearn.geometry.homography.dlt import PairMoments, four_best, four_point
+from trimlearn.geometry.homography.dlt import PairMoments
+from trimlearn.geometry.homography.four_point import four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
 from trimlearn.geometry.homography.refine import SETTLED, _cells, _misses, _Mixing, _shares, _step, _weights, refined
@@ -18,6 +19,7 @@ from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, Tri
 from trimlearn.geometry.homography.search import FIRST, REPEATED, SHARP, SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
 from trimlearn.geometry.homography.transfer import adjugate, one_way_errors, squared_errors, squared_transfer, transform
+from trimlearn.geometry.homography.trimmed import four_best
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 ONE = np.arange(4)[None]

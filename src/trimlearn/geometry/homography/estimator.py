@@ -14,8 +14,8 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
-from trimlearn.geometry.homography.dlt import THIN, TrimmedFit, four_best, four_point, trimmed_fit
 from trimlearn.geometry.homography.doubt import rival_matches, uncertainty
+from trimlearn.geometry.homography.four_point import THIN, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
     Floats,
@@ -31,6 +31,7 @@ from trimlearn.geometry.homography.refine import refined
 from trimlearn.geometry.homography.score import WIDE, HomographyScore, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import ALL, FIRST, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import squared_errors, transform
+from trimlearn.geometry.homography.trimmed import TrimmedFit, four_best, trimmed_fit
 from trimlearn.geometry.inputs import refuse_weights, seed_of
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds

@@ -11,7 +11,8 @@ import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import Chance, Significance, no_strip_holds
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
-from trimlearn.geometry.homography.dlt import EXTREME, SINGULAR, THIN, PairMoments, four_point
+from trimlearn.geometry.homography.dlt import PairMoments
+from trimlearn.geometry.homography.four_point import EXTREME, SINGULAR, THIN, four_point
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
 from trimlearn.geometry.homography.transfer import ENTRIES, one_way_errors, squared_errors, zooms

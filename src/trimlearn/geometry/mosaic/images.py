@@ -30,9 +30,8 @@ Deep: TypeAlias = NDArray[np.unsignedinteger[Any]]  # uint8 or uint16
 ImageLike: TypeAlias = "str | os.PathLike[str] | NDArray[Any]"
 
 JPEG = b"\xff\xd8"  # how such a file begins (ISO/IEC 10918-1, SOI): it has no alpha to look for
-JPEG_MARKER = re.compile(
-    rb"\xff([^\x00\xd0-\xd7\xff])"
-)  # in a scan 00 is a byte FF, D0 to D7 are restarts (ibid., B.1)
+# In a scan 00 is a byte FF, D0 to D7 are restarts (ibid., B.1).
+JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 SCAN, END = 0xDA, 0xD9  # markers of a scan and of the end of an image (ibid., table B.1)
 PNG, PNG_END = b"\x89PNG", b"IEND"  # how a PNG begins, and the name of its last chunk (ISO/IEC 15948, 5.2, 11.2.5)
 SMALLEST = 32  # pixels a side: twice the 16 pixels that a SIFT descriptor covers (Lowe 2004, section 6)
