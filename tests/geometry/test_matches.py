@@ -179,7 +179,7 @@ def _written(path: Path, raw: bytes) -> Path:
     return path
 
 
-def test_files_that_are_no_images(tmp_path: Path) -> None:
+def test_files_that_are_no_images(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.jpg does not exist"):
         match_images(tmp_path / "nowhere.jpg", np.zeros((40, 40), np.uint8))
     raw = cv2.imencode(".png", photo(look(0)))[1].tobytes()
@@ -188,6 +188,7 @@ def test_files_that_are_no_images(tmp_path: Path) -> None:
             detect(_written(tmp_path / name, content))
     with pytest.raises(ValueError, match=r"cut\.png is damaged: its 60 bytes end before the picture does"):
         detect(_written(tmp_path / "cut.png", raw[:60]))
+    assert capfd.readouterr().err == ""  # decoders print what they think of it
     with pytest.raises(ValueError, match="cannot be read as an image"):
         detect(tmp_path)
 

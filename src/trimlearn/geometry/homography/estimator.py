@@ -337,16 +337,20 @@ class TrimmedHomography(Trimmed):
         self.threshold_ = noise.threshold if self.threshold is None else float(self.threshold)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
-        if self.threshold is not None and self.threshold > WIDE * chance.side:
+        if self.threshold is not None:
+            self._warn_of_threshold(self.threshold, chance)
+
+    def _warn_of_threshold(self, threshold: float, chance: Chance) -> None:
+        """Where the threshold given is more than noise can be, or leaves no more than any four, which always agree."""
+        if threshold > WIDE * chance.side:
             warn(
-                f"threshold={self.threshold:g} px is more than {WIDE:.0%} of the images' side: wrong matches that far "
-                "off count as right, and draw the homography towards them. threshold=None asks the matches.",
+                f"threshold={threshold:g} px is more than {WIDE:.0%} of the images' side: wrong matches that far off "
+                "count as right, and draw the homography towards them. threshold=None asks the matches.",
             )
-        agreeing = min(5, len(errors))  # any four matches fit some homography exactly
-        if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < agreeing:
+        if self.refine == "inliers" and self.weights_.sum() < min(5, len(self.weights_)):
             warn(
-                f"threshold={self.threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches "
-                f"asks for about {noise.threshold:.2g} px.",
+                f"threshold={threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches asks "
+                f"for about {self._noise.threshold:.2g} px.",
             )
 
     def _warn_of_doubt(self, matches: SortedPairs, chance: Chance) -> None:

@@ -271,8 +271,8 @@ def _is_on_a_line(x: Floats, y: Floats) -> bool:
     slope = xy / xx
     off = y - slope * x
     b = (float(off @ off) / xx) ** 0.5
-    squares = 1.0 + slope**2 + b**2
-    return 2.0 * b <= FLAT * (squares + max(squares**2 - 4.0 * b**2, 0.0) ** 0.5)
+    squares: float = 1.0 + slope**2 + b**2
+    return bool(2.0 * b <= FLAT * (squares + max(squares**2 - 4.0 * b**2, 0.0) ** 0.5))
 
 
 def _inverse(T: Floats) -> Floats:

@@ -73,7 +73,7 @@ def zooms(H: Floats, pairs: PointPairs) -> Floats:
     G, (a, b) = adjugate(H), pairs.lifted
     det = H[0] @ G[:, 0]
     with np.errstate(all="ignore"):
-        return np.abs(np.array([det / (H[2] @ a) ** 3, det * det / (G[2] @ b) ** 3]))
+        return np.asarray(np.abs([det / (H[2] @ a) ** 3, det * det / (G[2] @ b) ** 3]))
 
 
 def one_way_errors(H: Floats, pairs: PointPairs) -> Floats:
@@ -132,7 +132,7 @@ def _missed(images: Floats, targets: Floats) -> Floats:
     x *= x
     y *= y
     x += y
-    return x
+    return np.asarray(x)
 
 
 def _terms(images: Floats, missed: Floats, missed_back: Floats) -> Floats:
