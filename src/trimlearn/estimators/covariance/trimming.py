@@ -125,12 +125,14 @@ def _readmitted(
 
 def _with_expected(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
     """The same with the doubted rows in the fit, if they are no more than good ones explain, or bad ones lie apart
-    from all others; once only."""
+    from all others; once only, and only where most rows left out are still bad by it."""
     doubted = judged.p_values <= DOUBTED
     expected = DOUBTED / (1.0 - DOUBTED) * criterion.weight(~doubted)
     if not judged.apart and criterion.weight(doubted & judged.verdict.inliers) > expected:
         return judged
-    return criterion.refit(judged.weights, judged.model, h) or judged
+    again = criterion.refit(judged.weights, judged.model, h) or judged
+    out = judged.weights == 0
+    return judged if criterion.weight(out & again.verdict.inliers) > 0.5 * criterion.weight(out) else again
 
 
 def _not_by_chance(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
