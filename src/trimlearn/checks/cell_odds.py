@@ -25,7 +25,7 @@ from scipy.ndimage import gaussian_filter1d
 from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
-from trimlearn.robust.cells.transform import Tail
+from trimlearn.robust.cells.tails import Tail
 
 __all__ = ["CellOdds", "cell_odds", "exchanged_cells"]
 
