@@ -138,7 +138,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
             table = self._read(X, reset=True)
             self.left_out_ = {table.names[j]: why for j, why in enumerate(table.left_out) if why}
             self._used = np.array([j for j, why in enumerate(table.left_out) if not why], dtype=np.int64)
-            self._model = None
+            self._model, self._whole = None, np.zeros(0, dtype=bool)
             if len(self._used):
                 values = table.values[:, self._used]
                 check_magnitude(np.where(np.isfinite(values), values, 0.0), "X")
@@ -155,8 +155,8 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
             self.threshold_ = np.inf if self._model is None else self._model.threshold
             found = self._judged(table)
             self.cell_mask_, self.cell_scores_, self.row_scores_ = found.mask, found.scores, found.row_scores
-            self.expected_ = table.like(self._used, found.expected, self._whole_columns(), found.everywhere)
-            self.imputed_ = table.like(self._used, found.expected, self._whole_columns(), found.replaced)
+            self.expected_ = table.like(self._used, found.expected, self._whole, np.ones_like(found.mask))
+            self.imputed_ = table.like(self._used, found.expected, self._whole, found.replaced)
             self.row_names_, self._table = table.index, self._listed(table, found)
         return self
 
@@ -176,7 +176,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         check_is_fitted(self, "cell_mask_")
         table = self._read(X, reset=False)
         found = self._judged(table)
-        return table.like(self._used, found.expected, self._whole_columns(), found.replaced)
+        return table.like(self._used, found.expected, self._whole, found.replaced)
 
     def predict(self, X: Any) -> Flags:
         """Which cells of rows deviate.
@@ -262,9 +262,6 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         values = {"value": table.values[i, j], "expected": found.expected[i, j], "score": found.scores[i, j]}
         return OutlierTable({"row": i, **names, "column": columns, **values})
 
-    def _whole_columns(self) -> Flags:
-        return self._whole if self._model is not None else np.zeros(0, dtype=bool)
-
     def _read(self, X: Any, reset: bool) -> _Table:
         if is_sparse(X):
             raise TypeError("X is sparse, and CellwiseOutliers takes dense tables: give X.toarray().")
@@ -297,10 +294,6 @@ class _Found:
     expected: Floats
     row_scores: Floats
     replaced: Flags
-
-    @property
-    def everywhere(self) -> Flags:
-        return np.ones_like(self.mask)
 
 
 @final
