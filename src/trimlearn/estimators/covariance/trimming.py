@@ -19,6 +19,16 @@ from trimlearn.robust.verdict import readmit
 __all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed"]
 
 
+FEW: Final = 5  # rows per feature below which a covariance may be ill-conditioned: Rousseeuw and Van Zomeren (1990)
+# Of judging and fitting again. In `benchmarks.calibration scatter` half of the fits need 1 or 2 and the slowest 9, but
+# up to a tenth of them go round for ever between verdicts that differ in one or two rows.
+ROUNDS: Final = 10
+# A row that only so small a share of good ones exceeds is doubted. With half of it or twice as much, a tenth fewer rows
+# of a cluster at 5 σ in 50 or 100 rows are found (`benchmarks.calibration scatter`).
+DOUBTED: Final = 0.1
+FAINT: Final = 0.01  # what a doubted row counts: next to nothing, and it is an inlier all the same
+
+
 class Kept(Protocol):
     """What a model of some of the rows has."""
 
@@ -31,15 +41,6 @@ class Kept(Protocol):
 
 
 Model = TypeVar("Model", bound=Kept)
-
-FEW: Final = 5  # rows per feature below which a covariance may be ill-conditioned: Rousseeuw and Van Zomeren (1990)
-# Of judging and fitting again. In `benchmarks.calibration scatter` half of the fits need 1 or 2 and the slowest 9, but
-# up to a tenth of them go round for ever between verdicts that differ in one or two rows.
-ROUNDS: Final = 10
-# A row that only so small a share of good ones exceeds is doubted. With half of it or twice as much, a tenth fewer rows
-# of a cluster at 5 σ in 50 or 100 rows are found (`benchmarks.calibration scatter`).
-DOUBTED: Final = 0.1
-FAINT: Final = 0.01  # what a doubted row counts: next to nothing, and it is an inlier all the same
 
 
 class ScatterCriterion(ABC, Generic[Model]):
