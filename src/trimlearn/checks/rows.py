@@ -16,7 +16,7 @@ from trimlearn.checks.findings import OddRow, RowFindings
 from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
-from trimlearn.robust.cells.rows import distance_cells
+from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.cells.table import common_value, why_left_out
 from trimlearn.robust.cells.transform import ColumnTransform
 from trimlearn.tables.table import Table
