@@ -21,7 +21,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from benchmarks.calibration import summarise
 from trimlearn import TrimmedEstimator
-from trimlearn.estimators.meta.rounds import MORE, SURE, Appeal
+from trimlearn.estimators.meta.appeal import MORE, SURE, Appeal
 
 __all__ = ["MODELS", "appeals", "run"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.calibration import stored
 from benchmarks.calibration.appeals import MODELS, _misfit, appeals
-from trimlearn.estimators.meta.rounds import MORE, SURE
+from trimlearn.estimators.meta.appeal import MORE, SURE
 
 
 def test_a_cell_can_be_had_again() -> None:

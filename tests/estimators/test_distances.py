@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from benchmarks.calibration import stored
 from benchmarks.calibration.ties import far
 from trimlearn import TrimmedGLM, TrimmedLinearRegression
-from trimlearn.estimators.linear.explain import feature_distances
+from trimlearn.estimators.linear.distances import feature_distances
 from trimlearn.plots import plot_outlier_map
 from trimlearn.robust.regression.features import ALIKE
 

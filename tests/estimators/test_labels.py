@@ -17,7 +17,8 @@ from trimlearn import TrimmedEstimator, TrimmedLogisticRegression, label_errors
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
-from trimlearn.robust.labels.flexible import column_bounds, flexible_predictions
+from trimlearn.robust.labels.column_bounds import column_bounds
+from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 

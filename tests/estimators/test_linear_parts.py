@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression
 from trimlearn.estimators.inputs import filled_numbers
-from trimlearn.estimators.linear.model import Distinct, Examples, check_examples
+from trimlearn.estimators.linear.examples import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.problems import PENALTIES, Solver, make_penalty
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem

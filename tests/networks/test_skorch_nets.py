@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 skorch = pytest.importorskip("skorch", reason="skorch is not installed: pip install skorch")
 
 from trimlearn import TrimmedEstimator  # noqa: E402
-from trimlearn.estimators.meta.crossfit import is_net  # noqa: E402
+from trimlearn.estimators.meta.nets import is_net  # noqa: E402
 
 N, WRONG = 300, 45
 

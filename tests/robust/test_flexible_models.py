@@ -10,8 +10,9 @@ import pytest
 from trimlearn.losses import Softmax
 from trimlearn.robust import streamed_newton
 from trimlearn.robust.distinct import row_hashes
-from trimlearn.robust.labels.boosted import BoostedOpinion, FlexibleModels, calibrated
+from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.flexible import flexible_predictions
+from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed_newton import Newton
 

@@ -9,9 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.labels import crossfit, noise_em
-from trimlearn.robust.labels.crossfit import Judges, judge_labels
+from trimlearn.robust.labels import crossfit, judges, noise_em
+from trimlearn.robust.labels.crossfit import judge_labels
 from trimlearn.robust.labels.flexible import flexible_predictions, neighbour_votes
+from trimlearn.robust.labels.judges import Judges
 from trimlearn.robust.labels.noise import estimate_noise
 
 
@@ -120,7 +121,7 @@ def test_no_model_is_fitted_that_nobody_asks(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("wrong", [0.0, 0.4])
 def test_many_rows_begin_with_some(monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
-    for module in (crossfit, crossfit):
+    for module in (crossfit, judges):
         monkeypatch.setattr(module, "SAMPLE", 400)
     V, labels, bad = blobs(3_000, 120, 3, wrong)
     asked = counted(monkeypatch)
@@ -137,10 +138,10 @@ def test_many_rows_begin_with_some(monkeypatch: pytest.MonkeyPatch, wrong: float
 
 
 def test_rows_of_a_fit_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (crossfit, crossfit):
+    for module in (crossfit, judges):
         monkeypatch.setattr(module, "SAMPLE", 400)
     V, labels, bad = blobs(3_000, 120, 3, 0.2)
-    monkeypatch.setattr(crossfit, "COPIED", 900 * V[0].nbytes)
+    monkeypatch.setattr(judges, "COPIED", 900 * V[0].nbytes)
     seen: list[int] = []
     fit = Judges.corrected
 

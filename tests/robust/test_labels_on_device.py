@@ -12,7 +12,8 @@ from sklearn.utils.extmath import randomized_svd
 from trimlearn._utils import arrays
 from trimlearn.problem import lower_medians
 from trimlearn.robust.distinct import row_hashes
-from trimlearn.robust.labels.flexible import column_bounds, flexible_predictions
+from trimlearn.robust.labels.column_bounds import column_bounds
+from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.robust.labels.noise import estimate_noise
 from trimlearn.robust.labels.on_device import forest_probabilities, leading_directions
 

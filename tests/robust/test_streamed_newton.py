@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from trimlearn.losses import Logistic
-from trimlearn.robust.streamed import RowsHere, WeighedHere, trimmed_newton
+from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
 from trimlearn.robust.streamed_newton import value_gradient
 from trimlearn.weights import CappedSimplex
 
@@ -44,16 +44,16 @@ def test_rows_are_read_once_where_the_threshold_is_about_known(
     n, x = len(t), np.r_[1.0, np.zeros(40)]
     s = np.random.default_rng(1).integers(0, 3, n).astype(float) if weighted else None
     loss = Logistic(V, t, intercept=True, part=True)
-    known = RowsHere(loss, s)
-    value = known.best(x, 0.8)
+    known = TrimmedHere(loss, 0.8, s)
+    value = known.value(x)
     w = CappedSimplex(0.8 * (n if s is None else s.sum())).minimise(known.f, s)
     w = w if s is None else w * s / s.mean()
     expected, slope = value_gradient(loss, x, w.__getitem__)
     assert value == pytest.approx(expected, rel=1e-12)
-    some = RowsHere(loss, s)
+    some = TrimmedHere(loss, 0.8, s)
     some.expect(off * known.threshold)
     read.clear()
-    assert some.best(x, 0.8) == pytest.approx(expected, rel=1e-12)
+    assert some.value(x) == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(some.slope(), slope, atol=1e-12)
     assert sum(read) <= reads * n
     assert sum(read) >= (2 * n if reads == 2 else n)
@@ -64,11 +64,11 @@ def test_weights_of_rows_are_rows_that_are_there_as_often() -> None:
     s = np.random.default_rng(1).integers(0, 3, 500).astype(float)
     often = np.repeat(np.arange(500), s.astype(int))
     one, other = (Logistic(A, b, intercept=True, part=True) for A, b in ((V, t), (V[often], t[often])))
-    x, values = trimmed_newton(RowsHere(one, s), np.zeros(4), 0.9, 1e-3)
-    y, others = trimmed_newton(RowsHere(other), np.zeros(4), 0.9, 1e-3)
+    x, values = newton_streamed(TrimmedHere(one, 0.9, s), np.zeros(4), 1e-3)
+    y, others = newton_streamed(TrimmedHere(other, 0.9), np.zeros(4), 1e-3)
     assert values[-1] == pytest.approx(others[-1], rel=1e-5)
     np.testing.assert_allclose(x, y, atol=2e-3)
-    lead = RowsHere(one, s)
-    lead.best(x, 0.9)
-    assert trimmed_newton(RowsHere(one, s), x, 0.9, 1e-3, lead)[1][-1] <= values[-1] * (1 + 1e-5)
+    lead = TrimmedHere(one, 0.9, s)
+    lead.value(x)
+    assert newton_streamed(TrimmedHere(one, 0.9, s), x, 1e-3, lead)[1][-1] <= values[-1] * (1 + 1e-5)
     assert WeighedHere(one).value_gradient(x)[0] > values[-1]

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 
 from trimlearn._utils.arrays import Array, Floats
 from trimlearn.checks.findings import TargetFindings
-from trimlearn.estimators.linear.explain import feature_distances
+from trimlearn.estimators.linear.distances import feature_distances
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 from trimlearn.estimators.path import TrimPath

@@ -12,9 +12,9 @@ from trimlearn.estimators.linear.linear_cv import TrimmedLinearRegressionCV
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
 from trimlearn.estimators.linear.logistic_cv import TrimmedLogisticRegressionCV
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
-from trimlearn.estimators.origins import outlier_table
 from trimlearn.estimators.path import TrimPath, trim_path
 from trimlearn.estimators.pca import TrimmedPCA
+from trimlearn.estimators.pipeline_table import outlier_table
 from trimlearn.estimators.wrong_labels import LabelErrors, label_errors
 
 __all__ = [

@@ -1,214 +1,37 @@
-"""What all trimmed estimators share: how much to trim, what is known about each example, and how to ask again.
-
-What a notebook shows of a fitted estimator: the verdict, above scikit-learn's own diagram.
-
-Fits that can be interrupted: what tells one from another, its settings and its data.
-
-Objects that are changed wholly or not at all.
-"""
+"""What all trimmed estimators share: how much to trim, what is known about each example, and how to ask again."""
 
 from __future__ import annotations
 
-import os
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import wraps
-from hashlib import sha256
-from html import escape
 from numbers import Integral
-from typing import Any, Self, final
+from typing import Any, Self
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn import get_config
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state, estimator_html_repr
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.arrays import given_back, on_host, residing
+from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
-from trimlearn.checkpoint import Checkpoint
-from trimlearn.checkpoint.fit import begin_fit, remembered, saved_fit
+from trimlearn.checkpoint.fit import remembered
+from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import refuse_collections
-from trimlearn.estimators.on_dask import is_on_dask
-from trimlearn.estimators.streamed import opened
+from trimlearn.estimators.notebook import SHOWN, Notebook, NotebookVerdict, in_percent
 from trimlearn.inference.probability import false_discovery_rate, flag
 from trimlearn.inference.table import Findings, OutlierTable, make_table
 from trimlearn.progress import watching
-from trimlearn.streams import Dataset
 from trimlearn.weights.simplex import h_of
 
-
-@contextmanager
-def intact(thing: object) -> Iterator[None]:
-    """If the block raises, also by Ctrl-C, ``thing`` gets the attributes back that it had before.
-
-    For a fit: what was fitted before stays whole. The values themselves must not be changed in place.
-
-    >>> class Model:
-    ...     coef_ = 1
-    >>> model = Model()
-    >>> with intact(model):
-    ...     model.coef_, model.intercept_ = 2, 3
-    >>> try:
-    ...     with intact(model):
-    ...         model.coef_ = 4
-    ...         raise KeyboardInterrupt
-    ... except KeyboardInterrupt:
-    ...     print(vars(model))
-    {'coef_': 2, 'intercept_': 3}
-    """
-    before = dict(vars(thing))
-    try:
-        yield
-    except BaseException:
-        vars(thing).clear()
-        vars(thing).update(before)
-        raise
-
-
-SILENT = ("verbose", "n_jobs")  # parameters that change nothing in the result
-
-
-@contextmanager
-def checkpointed(
-    model: Any, checkpoint: Any, resume: bool, X: Any, y: Any = None, sample_weight: Any = None
-) -> Iterator[None]:
-    """Around a fit of ``model`` that is saved to ``checkpoint``, a path or a `Checkpoint`. Rows on a cluster are told
-    from others by the workers, once these hold them."""
-    file = checkpoint if isinstance(checkpoint, Checkpoint) else Checkpoint(checkpoint)
-    with saved_fit(file, _settings(model), resume):
-        if not is_on_dask(X):
-            begin_fit(lambda: _digest(X, y, sample_weight))
-        yield
-
-
-def _settings(model: Any) -> dict[str, str]:
-    said = {name: repr(value) for name, value in model.get_params(deep=False).items() if name not in SILENT}
-    if "random_state" in said and not isinstance(model.random_state, Integral):
-        said["random_state"] = "None"  # the seed that was drawn is in the file
-    if said.get("warm_start") == "True" and "_x" in vars(model):
-        said["the start"] = sha256(np.ascontiguousarray(model._x).tobytes()).hexdigest()[:16]
-    return {"estimator": type(model).__name__, **said}
-
-
-def _digest(X: Any, y: Any, sample_weight: Any) -> str:
-    """What tells these data from others."""
-    if isinstance(X, (Dataset, str, os.PathLike)):
-        data = opened(X, y, sample_weight)
-        assert data is not None, "it is a dataset"
-        return data.fingerprint("fit")
-    digest = sha256()
-    for value in (X, y, sample_weight):
-        _add(digest, value)
-    return digest.hexdigest()[:24]
-
-
-def _add(digest: Any, value: Any) -> None:
-    if value is None:
-        digest.update(b"none")
-        return
-    if hasattr(value, "columns") and hasattr(value, "items"):  # a data frame, by its columns
-        for name, column in value.items():
-            digest.update(repr(name).encode())
-            _add(digest, np.asarray(column))
-        return
-    if is_sparse(value):
-        rows = sp.csr_array(value)
-        for part in (rows.data, rows.indices, rows.indptr):
-            _add(digest, part)
-        return
-    array = np.asarray(on_host(value))
-    text = array.dtype.kind in "OSU"  # the same text may be written in several ways
-    digest.update(repr((array.shape, "text" if text else array.dtype)).encode())
-    if text:
-        digest.update("\x1f".join(map(str, array.ravel())).encode())
-    else:
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-
-
-# No ground and no colour of its own: it is read on light and on dark paper alike.
-BOX = "margin:0.3em 0 0.8em 0;line-height:1.4;color:inherit"
-DIM = "opacity:0.75"  # black on white is then 10:1, above the 4.5:1 of WCAG 2.1
-
-
-@final
-@dataclass(frozen=True)
-class NotebookVerdict:
-    """What a fit found, in a sentence; the worst rows or cells; what to be careful about."""
-
-    sentence: str
-    worst: OutlierTable
-    caption: str
-    caveats: tuple[str, ...] = ()
-
-    def html(self, name: str) -> str:
-        """The same as a piece of HTML, in which every value is escaped."""
-        parts = [f"<b>{escape(name)}</b>: {escape(self.sentence)}"]
-        if len(self.worst):
-            parts.append(f'<div style="{DIM}">{escape(self.caption)}</div>{self.worst._repr_html_()}')
-        parts += [f"<div><b>Caveat:</b> {escape(caveat)}</div>" for caveat in self.caveats]
-        return f'<div class="trimlearn-verdict" style="{BOX}">{"".join(parts)}</div>'
-
-
-class Notebook(ABC):
-    """Adds the verdict to what scikit-learn shows of an estimator, once it is fitted.
-
-    ``_repr_html_`` stays scikit-learn's property: it is there only where ``display="diagram"`` is set.
-    """
-
-    @abstractmethod
-    def _verdict(self) -> NotebookVerdict | None:
-        """What the fit found; None before fit."""
-
-    def _repr_html_inner(self) -> str:
-        with warnings.catch_warnings():  # to be shown is no occasion to warn: the fit has done so
-            warnings.simplefilter("ignore")
-            verdict = self._verdict()
-        diagram = str(estimator_html_repr(self))
-        return diagram if verdict is None else verdict.html(type(self).__name__) + diagram
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        shown = {"text/plain": repr(self)}
-        if get_config()["display"] == "diagram":
-            shown["text/html"] = self._repr_html_inner()
-        return shown
-
-
-def in_percent(part: float) -> str:
-    """A share of 1 in words, not rounded to nothing.
-
-    >>> in_percent(0.0), in_percent(0.0004), in_percent(0.123), in_percent(0.9999)
-    ('0 %', 'less than 0.1 %', '12.3 %', 'more than 99.9 %')
-    """
-    if 0 < part < 0.0005:
-        return "less than 0.1 %"
-    if 0.9995 <= part < 1:
-        return "more than 99.9 %"
-    return f"{100 * part:.3g} %"
-
-
-SHOWN = 5  # rows in a notebook's verdict: they leave room for the next cell (a choice)
 QUICK = 20_000  # entries of X up to which kinds are told there: a limit on time, about half a second
 # Methods whose answer has one entry per row of X.
 ANSWERS = ("decision_function", "outlier_score", "predict", "predict_log_proba", "predict_proba", "score_samples")
 MANY = 0.4  # the share of bad rows from which on it is said that half is the limit: a fifth below it
-
-
-@dataclass(frozen=True)
-class FeatureRows:
-    """Validated training data without a target: rows X (n, p) and their sample weights s."""
-
-    X: Any
-    s: np.ndarray
-
-    @property
-    def S(self) -> float:
-        return float(self.s.sum())
 
 
 class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]

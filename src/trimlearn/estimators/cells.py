@@ -14,9 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import SHOWN, Notebook, NotebookVerdict, in_percent, intact, row_names
+from trimlearn.estimators.base import row_names
+from trimlearn.estimators.notebook import SHOWN, Notebook, NotebookVerdict, in_percent
 from trimlearn.inference.table import OutlierTable
 from trimlearn.robust.cells.table import TableModel, why_left_out
 

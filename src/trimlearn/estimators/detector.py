@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from math import nan, sqrt
+from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Final, Self
 
 import numpy as np
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.robust.scale import BEYOND_COUNT
-from trimlearn.smart.method import Record
 
-__all__ = ["Detector", "concentration_records", "warn_of_doubtful_rows", "warn_of_exact_subspace"]
+__all__ = ["Detector", "FeatureRows", "warn_of_doubtful_rows", "warn_of_exact_subspace"]
 
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
@@ -93,9 +92,16 @@ class Detector(Trimmed):
         return np.where(self.fit(X).inlier_mask_, 1, -1)
 
 
-def concentration_records(objectives: Sequence[float], h: float) -> list[Record]:
-    """One record per concentration step, which reads all rows twice."""
-    return [Record(k, 2.0 * k + 1, F, nan, nan, h, nan) for k, F in enumerate(objectives)]
+@dataclass(frozen=True)
+class FeatureRows:
+    """Validated training data without a target: rows X (n, p) and their sample weights s."""
+
+    X: Any
+    s: np.ndarray
+
+    @property
+    def S(self) -> float:
+        return float(self.s.sum())
 
 
 def warn_of_doubtful_rows(

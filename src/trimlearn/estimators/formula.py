@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn.estimators.base import Trimmed, intact
+from trimlearn._utils.intact import intact
+from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.formula_matrices import (
     as_objects,
     both_sides,

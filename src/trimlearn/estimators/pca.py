@@ -8,11 +8,12 @@ from typing import Any, Final, Self
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import FeatureRows, intact, row_names
-from trimlearn.estimators.detector import concentration_records, warn_of_doubtful_rows, warn_of_exact_subspace
+from trimlearn.estimators.base import row_names
+from trimlearn.estimators.detector import FeatureRows, warn_of_doubtful_rows, warn_of_exact_subspace
 from trimlearn.estimators.subspace import TrimmedSubspace, warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -20,7 +21,7 @@ from trimlearn.robust.scatter.tails import TailLaw
 from trimlearn.robust.subspace.flat import Flat, Points, principal_components
 from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
 from trimlearn.robust.subspace.search import SCALES, FlatSearch, feature_scales
-from trimlearn.smart.method import Method
+from trimlearn.smart.method import Method, concentration_records
 
 __all__ = ["TrimmedPCA"]
 

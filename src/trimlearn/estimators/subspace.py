@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import FeatureRows
-from trimlearn.estimators.detector import DOUBT, Detector
+from trimlearn.estimators.detector import DOUBT, Detector, FeatureRows
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds
 from trimlearn.robust.cells.rows import reconstruction_cells

@@ -24,9 +24,9 @@ from trimlearn.estimators.cells import CellwiseOutliers
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.formula import FormulaModel
 from trimlearn.estimators.inputs import filled_numbers
-from trimlearn.estimators.linear.explain import Distances, feature_distances
-from trimlearn.estimators.origins import unwrapped
+from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.estimators.pca import TrimmedPCA
+from trimlearn.estimators.pipeline_table import unwrapped
 from trimlearn.estimators.wrong_labels import LabelErrors
 from trimlearn.geometry.homography.estimator import TrimmedHomography
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama

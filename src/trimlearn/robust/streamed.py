@@ -1,14 +1,16 @@
-"""Trimmed fits of any loss of linear predictions to rows that are read from a disk, from a start that a sample gave.
+"""Fits of any loss of linear predictions to rows that are read from a disk, trimmed or not, from a start that a sample
+gave.
 
 Newton's steps: x is near its place already. Of each row its loss is kept, and each step reads the rows once.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, inf, nan
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
@@ -27,14 +29,13 @@ from trimlearn.robust.streamed_newton import (
 from trimlearn.weights.simplex import CappedSimplex, snap_h
 
 __all__ = [
-    "RowsHere",
+    "StreamedSum",
     "ThresholdWeights",
-    "TrimmedRows",
+    "TrimmedHere",
     "WeighedHere",
-    "WeighedRows",
+    "WeighedSum",
     "newton_streamed",
     "pieces_of",
-    "trimmed_newton",
     "trimming",
 ]
 
@@ -91,61 +92,57 @@ def _of(found: ThresholdWeights, f: np.ndarray) -> Weigh:
     return lambda at: found.of(f[at])
 
 
-class TrimmedRows(Protocol):
-    """All rows of a loss, wherever they lie, of which the best are kept. loss: what stands for them, the shape of x."""
+class StreamedSum(ABC):
+    """1/n Σ wᵢfᵢ over all rows of a loss, wherever they lie: w stays, or is the best at each x.
 
-    @property
-    def loss(self) -> Any: ...
+    loss: what stands for the losses, and for the shape of x. weigh: the weights at the last x; only asked for where no
+    rows went ahead. threshold: the loss at which weights end, NaN where they stay.
+    """
 
-    def expect(self, threshold: float) -> None:
+    loss: Any
+    weigh: Weigh
+    threshold: float = nan
+
+    @abstractmethod
+    def value(self, x: Array) -> float:
+        """The sum at x."""
+
+    @abstractmethod
+    def slope(self) -> np.ndarray:
+        """Its gradient at that x, as one vector."""
+
+    def expect(self, threshold: float) -> None:  # noqa: B027
         """Losses will be kept up to about this one, which may save a read of the rows."""
 
-    def best(self, x: Array, share: float) -> float:
-        """1/n Σ wᵢfᵢ(x) with the best weights, 1/n Σ wᵢ being the share."""
+    def crossing(self, x: Array) -> np.ndarray | None:
+        """The curvature that rows at the threshold take away."""
+        return None
 
-    def slope(self) -> np.ndarray:
-        """1/n Σ wᵢ∇fᵢ with these weights at that x, as one vector."""
-
-    @property
-    def weigh(self) -> Weigh:
-        """These weights; only asked for where no rows went ahead."""
-
-
-class WeighedRows(Protocol):
-    """All rows of a loss, wherever they lie, with weights that stay. loss: what stands for them, the shape of x."""
-
-    @property
-    def loss(self) -> Any: ...
-
-    def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
-        """1/n Σ wᵢfᵢ(x) and its gradient, as one vector."""
-
-    @property
-    def weigh(self) -> Weigh:
-        """The weights; only asked for where no rows went ahead."""
+    def last(self, newton: Newton, x: Array) -> Array:
+        """Where steps end that found x to be where it should be: with the best weights there, at x."""
+        return x
 
 
 @final
-class RowsHere:
-    """`TrimmedRows` in this process, in memory or mapped. s: sample weights; then 1/n Σ is a mean by these."""
+class TrimmedHere(StreamedSum):
+    """A share of the weights is kept, of rows in this process. s: sample weights; then 1/n Σ is a mean by these."""
 
-    def __init__(self, loss: PredictionLoss, s: np.ndarray | None = None) -> None:
-        self.loss, self.s = loss, None if s is None else s / np.mean(s, dtype=np.float64)
-        self.f, self.threshold = np.zeros(0), nan
-        self.weigh: Weigh = _all
+    def __init__(self, loss: PredictionLoss, share: float, s: np.ndarray | None = None) -> None:
+        self.loss, self.share, self.s = loss, share, None if s is None else s / np.mean(s, dtype=np.float64)
+        self.f, self.weigh = np.zeros(0), _all
         self._x, self._expected, self._sums = np.zeros(0), nan, np.zeros(0)
 
     def expect(self, threshold: float) -> None:
         self.threshold = threshold
 
-    def best(self, x: Array, share: float) -> float:
+    def value(self, x: Array) -> float:
         self._x, self._expected = x, self.threshold
         self.f, self._sums = evaluated(self.loss, x, self._expected, self.s)
         if self.s is None:
-            found = trimming(self.f, share * self.loss.n)
+            found = trimming(self.f, self.share * self.loss.n)
             self.weigh, self.threshold = _of(found, self.f), found.threshold
             return found.value
-        w = CappedSimplex(share * self.loss.n).minimise(self.f, self.s) * self.s
+        w = CappedSimplex(self.share * self.loss.n).minimise(self.f, self.s) * self.s
         self.weigh, self.threshold = w.__getitem__, float(self.f[w > 0].max())
         return float(np.sum(w * self.f, dtype=np.float64, where=w > 0) / self.loss.n)
 
@@ -158,27 +155,48 @@ class RowsHere:
         return filled(np.empty_like(self.f), self.weigh, pieces_of(len(self.f)))
 
     def crossing(self, x: Array) -> np.ndarray | None:
-        """The curvature that rows at the threshold take away."""
         return crossing_curvature(self.loss, x, self.f, self.threshold, self.s)
 
 
-@final
-@dataclass(frozen=True)
-class WeighedHere:
-    """`WeighedRows` in this process, in memory or mapped."""
+class WeighedSum(StreamedSum):
+    """One in which the weights stay."""
 
-    loss: PredictionLoss
-    weigh: Weigh = _all
+    _gradient: np.ndarray
+
+    @abstractmethod
+    def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
+        """The sum at x, and its gradient as one vector."""
+
+    @final
+    def value(self, x: Array) -> float:
+        value, self._gradient = self.value_gradient(x)
+        return value
+
+    @final
+    def slope(self) -> np.ndarray:
+        return self._gradient
+
+    @final
+    def last(self, newton: Newton, x: Array) -> Array:
+        return newton.last(x)
+
+
+@final
+class WeighedHere(WeighedSum):
+    """The same in this process, in memory or mapped."""
+
+    def __init__(self, loss: PredictionLoss, weigh: Weigh = _all) -> None:
+        self.loss, self.weigh = loss, weigh
 
     def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
         return value_gradient(self.loss, x, self.weigh)
 
 
-def trimmed_newton(
-    rows: TrimmedRows, x: Array, share: float, ridge: float, lead: RowsHere | None = None
+def newton_streamed(
+    rows: StreamedSum, x: Array, ridge: float, lead: StreamedSum | None = None
 ) -> tuple[Array, list[float]]:
-    """min over x and w of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², 1/n Σ wᵢ = share, the intercept exempt: x, for which the rows
-    have their best weights, and F after each step.
+    """min over x, and over w where rows are trimmed, of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², the intercept exempt: x, and F
+    after each step. The rows have the weights that belong to x.
 
     The best w for x, then a step of `Newton` for this w, in turn. lead: some of the rows, held in memory, to which all
     is done first, so that all rows are asked for one or two steps.
@@ -186,44 +204,21 @@ def trimmed_newton(
     newton = Newton(rows.loss, ridge, SETTLED)
     if lead is not None:
         before = Newton(lead.loss, ridge, AHEAD)
-        x, _ = _alternate(lead, before, x, share)
+        x, _ = _descend(lead, before, x)
         newton.go_on_from(before, x, lead.weigh, lead.crossing(x))
         rows.expect(lead.threshold)
-    return _alternate(rows, newton, x, share)
+    return _descend(rows, newton, x)
 
 
-def _alternate(rows: TrimmedRows, newton: Newton, x: Array, share: float) -> tuple[Array, list[float]]:
+def _descend(rows: StreamedSum, newton: Newton, x: Array) -> tuple[Array, list[float]]:
     objectives = list[float]()
     while True:
-        value = rows.best(x, share) + newton.half_square(x)
+        value = rows.value(x) + newton.half_square(x)
         if newton.too_high(value):
             x = newton.shorter()
             continue
         objectives.append(value)
         there = newton.step(x, value, rows.weigh, rows.slope)
         if there is None:
-            return x, objectives
-        x = there
-
-
-def newton_streamed(rows: WeighedRows, x: Array, ridge: float, lead: WeighedHere | None = None) -> Array:
-    """min over x of 1/n Σ wᵢfᵢ(x) + ½ ridge ‖x‖², the intercept exempt, w as given. lead: as in `trimmed_newton`."""
-    newton = Newton(rows.loss, ridge, SETTLED)
-    if lead is not None:
-        before = Newton(lead.loss, ridge, AHEAD)
-        x = _descend(lead, before, x)
-        newton.go_on_from(before, x, lead.weigh, None)
-    return _descend(rows, newton, x)
-
-
-def _descend(rows: WeighedRows, newton: Newton, x: Array) -> Array:
-    while True:
-        value, gradient = rows.value_gradient(x)
-        value += newton.half_square(x)
-        if newton.too_high(value):
-            x = newton.shorter()
-            continue
-        there = newton.step(x, value, rows.weigh, lambda gradient=gradient: gradient)  # type: ignore[misc]
-        if there is None:
-            return newton.last(x)
+            return rows.last(newton, x), objectives
         x = there

@@ -10,9 +10,10 @@ from typing import Any, final
 
 import numpy as np
 
+from trimlearn.streams.arrays import ArrayPiece
 from trimlearn.streams.copy import Deal, OrderedCopy, ShuffledCopy, copy_name, deal_for, ordered_copy, shuffled_copy
 from trimlearn.streams.layout import MatrixColumns
-from trimlearn.streams.pieces import ArrayPiece, Block, Piece
+from trimlearn.streams.pieces import Block, Piece
 
 __all__ = ["Dataset"]
 

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 
 from trimlearn._utils.validation import as_numeric, is_collection, is_sparse
+from trimlearn.streams.arrays import ArrayPiece, array_layout, npy_pieces, npz_pieces
+from trimlearn.streams.csv import COMPRESSED
 from trimlearn.streams.dataset import Dataset
-from trimlearn.streams.layout import COMPRESSED, MatrixColumns
-from trimlearn.streams.pieces import ArrayPiece, Piece, array_layout, npy_pieces, npz_pieces
+from trimlearn.streams.layout import MatrixColumns
+from trimlearn.streams.pieces import Piece
 from trimlearn.streams.tables import TABLES, held_pieces, table_pieces
 
 __all__ = ["open_dataset"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, final
 
-from trimlearn.streams.layout import CsvForm, MatrixColumns
+from trimlearn.streams.csv import CsvForm
+from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Block, Piece
 
 __all__ = ["ArrowPiece", "ArrowStreamPiece", "CsvPiece", "HeldPiece", "ParquetPiece", "TablePiece", "arrow_stream"]

@@ -8,16 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.streams.layout import (
-    CsvForm,
-    MatrixColumns,
-    SourceColumn,
-    categories_in,
-    csv_kinds,
-    csv_names,
-    is_categorical,
-    is_decimal,
-)
+from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
+from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical, is_decimal
 from trimlearn.streams.pieces import Piece, naming, some, target_dtype, whole, working_dtype
 from trimlearn.streams.table_pieces import (
     ArrowPiece,

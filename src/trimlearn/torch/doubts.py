@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.stats import rankdata
 
-from trimlearn.estimators.linear.model import DOUBTFUL
+from trimlearn.estimators.linear.doubt import DOUBTFUL
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.verdict import Verdict
 

@@ -11,9 +11,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
+from trimlearn.estimators.detector import FeatureRows
 from trimlearn.estimators.subspace import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage

@@ -10,8 +10,8 @@ from typing import Any, Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.estimators.base import FeatureRows
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.detector import FeatureRows
 from trimlearn.estimators.penalty_choice import Split, check_grid, distinct_splits
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.scatter.graphical_lasso import graphical_lasso

@@ -8,17 +8,18 @@ from typing import Any, Final, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
-from trimlearn.estimators.base import FeatureRows, intact, row_names
+from trimlearn.estimators.base import row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
-from trimlearn.estimators.detector import Detector, concentration_records, warn_of_doubtful_rows
+from trimlearn.estimators.detector import Detector, FeatureRows, warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.rows import distance_cells
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal
-from trimlearn.smart.method import Record
+from trimlearn.smart.method import Record, concentration_records
 
 __all__ = ["TrimmedScatter"]
 

@@ -9,15 +9,11 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
-from trimlearn.estimators.linear.model import (
-    Distinct,
-    Examples,
-    LinearRegressor,
-    warn_of_exact_fit,
-    warn_of_no_trimming,
-)
+from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream

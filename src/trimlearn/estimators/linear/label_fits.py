@@ -16,7 +16,7 @@ from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.storage import Storage, open_storage
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed
+from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
 from trimlearn.robust.streamed_newton import PER_PARAMETER, SLICES
 from trimlearn.smart.method import FEW, Record
 from trimlearn.weights.simplex import snap_h
@@ -150,10 +150,9 @@ class LabelFits(ABC):
             return Logistic(storage, t, intercept=self.model.fit_intercept, part=True)
         return Softmax(storage, t, self.K, intercept=self.model.fit_intercept)
 
-    @property
-    def trimmed_lead(self) -> RowsHere:
-        """The rows that go ahead of a trimmed fit."""
-        return RowsHere(self.loss(self.lead.codes, self.lead.storage), self.lead.s)
+    def trimmed_lead(self, share: float) -> TrimmedHere:
+        """The rows that go ahead of a trimmed fit that keeps this share."""
+        return TrimmedHere(self.loss(self.lead.codes, self.lead.storage), share, self.lead.s)
 
     def judge(self, noise: LabelNoise, ridge: float) -> Any:
         """The sample's model, fitted to the rows that go ahead, labels being mistaken as the noise says."""
@@ -162,7 +161,7 @@ class LabelFits(ABC):
         loss = Mislabelled(self.lead.storage, self.lead.codes, noise.bounded, intercept=self.model.fit_intercept)
         assert prod(loss.x_shape) == self.parameters, "as it was counted"
         found, x = copy(self.known), as_x(self.known).astype(loss.like.dtype)
-        found.coef_, found.intercept_ = self.model._parts(newton_streamed(self.lead.weighed(loss), x, ridge))
+        found.coef_, found.intercept_ = self.model._parts(newton_streamed(self.lead.weighed(loss), x, ridge)[0])
         return found
 
     def renewed(self, noise: LabelNoise, judge: LabelJudge) -> LabelNoise:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import expit
 
 from trimlearn._utils.threads import each, filled, total
-from trimlearn.robust.labels.boosted import FlexibleModels, calibrated
+from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 

@@ -10,7 +10,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.validation import check_choice, check_magnitude, check_positive
-from trimlearn.estimators.linear.model import Examples
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.inference.families import Family, family
 from trimlearn.losses import Gamma, Huber, Logistic, Poisson, SmoothL1, StudentT
 from trimlearn.losses.base import PredictionLoss

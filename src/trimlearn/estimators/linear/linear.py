@@ -10,15 +10,10 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
+from trimlearn.estimators.linear.doubt import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish, regression_findings
-from trimlearn.estimators.linear.model import (
-    Distinct,
-    Examples,
-    LinearRegressor,
-    warn_of_doubt,
-    warn_of_exact_fit,
-    warn_of_no_trimming,
-)
+from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.sparse import fit_sparse, is_selective

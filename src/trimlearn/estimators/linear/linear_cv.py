@@ -10,8 +10,8 @@ from typing import Any, Self
 import numpy as np
 
 from trimlearn._utils.validation import check_choice
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.estimators.linear.model import Distinct, Examples
 from trimlearn.estimators.linear.sparse import Net, half, is_selective, rows_of, warn_of_dispute
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
 from trimlearn.robust.regression.elastic_net import Floats

@@ -15,15 +15,16 @@ from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known
 from trimlearn.estimators.linear.classifier import LinearClassifier, warn_of_lost_classes
-from trimlearn.estimators.linear.model import Distinct, Examples, check_examples
+from trimlearn.estimators.linear.examples import Distinct, Examples, check_examples
 from trimlearn.estimators.linear.on_dask_labels import fit_logistic_on_dask
 from trimlearn.estimators.linear.problems import Solver, make_penalty
 from trimlearn.estimators.linear.streamed_labels import fit_logistic_rows, fit_logistic_stream
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
-from trimlearn.robust.labels.crossfit import JudgedLabels, is_large, judge_labels
-from trimlearn.robust.labels.flexible import column_bounds
+from trimlearn.robust.labels.column_bounds import column_bounds
+from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
+from trimlearn.robust.labels.judges import is_large
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.threads import jobs
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
-from trimlearn.estimators.linear.model import Distinct, Examples
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict

@@ -12,8 +12,8 @@ from trimlearn.estimators.linear.label_fits import LabelFits, as_x
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.estimators.streamed import fits_in_memory
 from trimlearn.progress import stage
-from trimlearn.robust.labels.boosted import FlexibleModels
 from trimlearn.robust.labels.crossfit import JudgedLabels
+from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 

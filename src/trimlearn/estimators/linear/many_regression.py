@@ -15,8 +15,9 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn.engines.cluster.rows import ShardRows
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels
-from trimlearn.estimators.linear.model import Examples, warn_of_exact_fit
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.inference.families import Family
 from trimlearn.inference.probability import row_probabilities

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 from scipy.special import stdtr
 
-from trimlearn.estimators.linear.model import warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.losses.newton_system import solve_symmetric
 from trimlearn.progress import stage

@@ -19,7 +19,6 @@ from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.levels import histogram, level, order_keys
 from trimlearn.engines.shard import Shard
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes
 from trimlearn.estimators.linear.label_fits import (
@@ -36,11 +35,11 @@ from trimlearn.estimators.linear.problems import LinearFit, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Softmax
-from trimlearn.robust.labels.flexible import ColumnBounds
+from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import newton_streamed, trimmed_newton
+from trimlearn.robust.streamed import StreamedSum, WeighedSum, newton_streamed
 from trimlearn.robust.streamed_newton import Weigh
-from trimlearn.smart.method import FEW
+from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
 __all__ = ["fit_logistic_on_dask"]
@@ -155,14 +154,14 @@ class DaskLabelFits(LabelFits):
 
     def trimmed(self, x: Array, share: float) -> TrimmedLabels:
         h = share * self.mass
-        rows = RowsOnWorkers(DaskEngine(self.placed, self._loss, CappedSimplex(h), centred=False))
+        rows = TrimmedOnWorkers(DaskEngine(self.placed, self._loss, CappedSimplex(h), centred=False))
         if self.by_newton:
-            x, values = trimmed_newton(rows, rows.like(x), share, self.ridge, self.trimmed_lead)
+            x, values = newton_streamed(rows, like(rows.loss, x), self.ridge, self.trimmed_lead(share))
             found = TrimmedLabels(x, values[-1], concentration_records(values, h))
         else:
             fit = self._solved(self.placed, CappedSimplex(h), x)
             found = TrimmedLabels(fit.x, fit.objective, fit.history)
-        self.model.raw_weights_ = rows.weights(rows.like(found.x))
+        self.model.raw_weights_ = rows.weights(like(rows.loss, found.x))
         classes, kept = self.model.classes_, rows.engine.ask(_kept_labels, self.K)[0]
         warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
         rows.engine.close()
@@ -180,8 +179,8 @@ class DaskLabelFits(LabelFits):
             ahead = lead.weighed(self.loss(placed.picked(at, _targets), lead.storage))
         else:
             ahead = lead.weighed(self.loss(lead.codes, lead.storage), placed.picked(at, _sample_weights) > 0)
-        rows = RowsOnWorkers(DaskEngine(placed, self._loss, AllOnes(), centred=False), placed.mass / self.mass)
-        x = newton_streamed(rows, rows.like(x), self.ridge, ahead)
+        rows = WeighedOnWorkers(DaskEngine(placed, self._loss, AllOnes(), centred=False), placed.mass / self.mass)
+        x, _ = newton_streamed(rows, like(rows.loss, x), self.ridge, ahead)
         rows.engine.close()
         return x
 
@@ -297,25 +296,22 @@ def _elsewhere(at: slice) -> NoReturn:
     raise TypeError("the weights of these rows lie on the workers; rows that go ahead are asked for theirs.")
 
 
+def like(loss: Any, x: Array) -> Array:
+    """x in the dtype of the rows."""
+    return np.asarray(x, to_numpy(loss.like).dtype)
+
+
 @final
-class RowsOnWorkers:
-    """`trimlearn.robust.streamed.TrimmedRows` and `WeighedRows` of an engine, whose r1 says what is kept. share: what
-    its rows are of all."""
+class TrimmedOnWorkers(StreamedSum):
+    """The sum over the rows of an engine, whose r1 says what is kept."""
 
     weigh: Weigh = staticmethod(_elsewhere)
 
-    def __init__(self, engine: DaskEngine, share: float = 1.0) -> None:
-        self.engine, self.loss, self.share = engine, engine.problem.loss, share
+    def __init__(self, engine: DaskEngine) -> None:
+        self.engine, self.loss = engine, engine.problem.loss
         self._slope, self._at = np.zeros(0), None
 
-    def like(self, x: Array) -> Array:
-        """x in the dtype of the rows."""
-        return np.asarray(x, to_numpy(self.loss.like).dtype)
-
-    def expect(self, threshold: float) -> None:
-        """Workers keep the residuals of their rows: there is nothing to be saved."""
-
-    def best(self, x: Array, share: float) -> float:
+    def value(self, x: Array) -> float:
         value, self._slope = remembered("step", lambda: self._trimmed(x))
         return float(value)
 
@@ -328,14 +324,24 @@ class RowsOnWorkers:
             self._trimmed(x)
         return self.engine.weights
 
-    def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
-        value, gradient = remembered("gradient", lambda: self._weighed(x))
-        return float(value), gradient
-
     def _trimmed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
         self.engine.evaluate(x)
         value, self._at = self.engine.reweigh(inf).value, x
         return np.array(value), to_numpy(self.engine.mean_duals()).astype(np.float64).ravel()
+
+
+@final
+class WeighedOnWorkers(WeighedSum):
+    """The sum over the rows of an engine, all of which count; share: what they are of all."""
+
+    weigh: Weigh = staticmethod(_elsewhere)
+
+    def __init__(self, engine: DaskEngine, share: float) -> None:
+        self.engine, self.loss, self.share = engine, engine.problem.loss, share
+
+    def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
+        value, gradient = remembered("gradient", lambda: self._weighed(x))
+        return float(value), gradient
 
     def _weighed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
         value, gradient = self.engine.value_gradient(x)

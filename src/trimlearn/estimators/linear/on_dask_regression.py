@@ -14,6 +14,7 @@ from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import EXACT, LossOf, Tally, edge, loss_of, tally_of
 from trimlearn.engines.cluster.rows import Placed, ShardRows
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.estimators.linear.many_regression import (
     ErrorLaw,
     ExplainedRows,
@@ -23,7 +24,6 @@ from trimlearn.estimators.linear.many_regression import (
     publish_regression,
     refuse_labels,
 )
-from trimlearn.estimators.linear.model import Examples
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice

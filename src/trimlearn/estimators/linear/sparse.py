@@ -17,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.detector import concentration_records
-from trimlearn.estimators.linear.model import Distinct, Examples, warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import warn_of_exact_fit
+from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
@@ -38,6 +38,7 @@ from trimlearn.robust.regression.sparse import (
     settle,
 )
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
+from trimlearn.smart.method import concentration_records
 from trimlearn.solution import Status
 
 if TYPE_CHECKING:

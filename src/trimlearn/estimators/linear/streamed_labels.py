@@ -13,9 +13,9 @@ from scipy.special import expit
 from trimlearn._utils.arrays import Array, copy_on_device, rows_apart, taken
 from trimlearn._utils.threads import each, filled, team
 from trimlearn._utils.validation import check_positive, is_sparse
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes
+from trimlearn.estimators.linear.examples import Examples
 from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
@@ -25,7 +25,6 @@ from trimlearn.estimators.linear.label_fits import (
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
-from trimlearn.estimators.linear.model import Examples
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,
@@ -39,9 +38,9 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton, trimming
+from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed, trimming
 from trimlearn.smart import svrg
-from trimlearn.smart.method import FEW
+from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
@@ -132,8 +131,8 @@ class StreamedLabelFits(LabelFits):
         loss = self.loss(self.rows.codes, open_storage(self.rows.X))
         x, h = x.astype(loss.like.dtype), share * self.n
         if self.parameters <= FEW:
-            all_rows = RowsHere(loss)
-            x, values = trimmed_newton(all_rows, x, share, self.ridge, self.trimmed_lead)
+            all_rows = TrimmedHere(loss, share)
+            x, values = newton_streamed(all_rows, x, self.ridge, self.trimmed_lead(share))
             w = all_rows.weights()
         else:
             found = self._solved(loss, CappedSimplex(h), x)
@@ -152,9 +151,8 @@ class StreamedLabelFits(LabelFits):
         if cut is not None:
             w = self.rows.scores(judge, noise) <= cut
             ahead = lead.weighed(self.loss(lead.codes, lead.storage), taken(w, lead.at))
-            return newton_streamed(
-                WeighedHere(self.loss(self.rows.codes, storage), w.__getitem__), x, self.ridge, ahead
-            )
+            rows = WeighedHere(self.loss(self.rows.codes, storage), w.__getitem__)
+            return newton_streamed(rows, x, self.ridge, ahead)[0]
         P = self.rows.classes(judge, noise)
         if judge.flexible is None:  # nobody asks for what is held any more
             self.hold(None)
@@ -162,7 +160,7 @@ class StreamedLabelFits(LabelFits):
         if self.parameters > FEW:
             return self._solved(loss, AllOnes(), x).x
         ahead = lead.weighed(self.loss(taken(P, lead.at), lead.storage))
-        return newton_streamed(WeighedHere(loss), x, self.ridge, ahead)
+        return newton_streamed(WeighedHere(loss), x, self.ridge, ahead)[0]
 
     def _solved(self, loss: Any, r1: WeightSet, x: Array) -> Any:
         model = self.model

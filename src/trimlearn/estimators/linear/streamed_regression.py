@@ -13,7 +13,6 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import each, filled, team
 from trimlearn.engines.cluster.rows import ShardRows
-from trimlearn.estimators.detector import concentration_records
 from trimlearn.estimators.linear.many_regression import (
     ExplainedRows,
     RegressionRows,
@@ -27,9 +26,10 @@ from trimlearn.estimators.streamed import StreamedData, refuse_choice, refuse_te
 from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
-from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary, concentrated
-from trimlearn.robust.streamed import RowsHere, WeighedHere, newton_streamed, trimmed_newton
-from trimlearn.smart.method import FEW
+from trimlearn.robust.regression.streamed_lts import concentrated
+from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary
+from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
+from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
 
@@ -119,14 +119,14 @@ class _StreamedRegression(RegressionRows):
 
     def trimmed(self, x: Array, h: float) -> LinearFit:
         stage(f"trimmed fit, keeping {h:.0f} of {self.n} rows")
-        rows = RowsHere(self.loss)
-        x, F = trimmed_newton(rows, x.astype(self.loss.like.dtype), h / self.n, self._ridge(h / self.n))
+        rows = TrimmedHere(self.loss, h / self.n)
+        x, F = newton_streamed(rows, x.astype(self.loss.like.dtype), self._ridge(h / self.n))
         return LinearFit(x, rows.weights(), F[-1], concentration_records(F, h), Status.CONVERGED)
 
     def refitted(self, x: Array, kept: ExplainedRows) -> Array:
         w = self.column(explained_weights, kept)
         ridge = self._ridge(float(w.mean(dtype=np.float64)))
-        return newton_streamed(WeighedHere(self.loss, w.__getitem__), x, ridge)
+        return newton_streamed(WeighedHere(self.loss, w.__getitem__), x, ridge)[0]
 
     def total(self, task: Callable[..., float], *args: Any) -> float:
         return sum(each(lambda at: task(self._block(at), *args), self._pieces()))

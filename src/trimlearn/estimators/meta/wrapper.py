@@ -15,26 +15,22 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 
+from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import Trimmed, intact, row_names
+from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.inputs import check_counts, check_labels_known, filled_numbers, places, refuse_collections
-from trimlearn.estimators.meta.crossfit import (
-    EncodedExamples,
-    check_no_module,
-    fit_weighted,
-    given_splits,
-    is_net,
-    weight_argument,
-)
-from trimlearn.estimators.meta.rounds import Alternation, Appeal
+from trimlearn.estimators.meta.appeal import Appeal
+from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, given_splits, weight_argument
+from trimlearn.estimators.meta.nets import check_no_module, is_net
+from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
 from trimlearn.estimators.wrong_labels import LabelAssessment
 from trimlearn.inference.table import Findings
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.boosted import BoostedOpinion
-from trimlearn.robust.labels.copies import cells_of
+from trimlearn.robust.labels.few_values import cells_of
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trimlearn.robust.labels.copies import told_by
+from trimlearn.robust.labels.few_values import told_by
 from trimlearn.robust.labels.noise import LabelNoise, anchor_noise, estimate_noise
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.order import weighted_quantile
@@ -211,7 +211,7 @@ def label_verdict(
     corrected: given T, the first prediction made by a model that knows T. to_beat: the log-likelihood of every label
     that noise has to beat, else that of the same predictions without noise. Where it is given, the predictions are
     those of models that trust few labels and are sure of themselves, so that clear classes prove nothing. cells: which
-    rows agree in the columns of few values (`trimlearn.robust.labels.copies.cells_of`).
+    rows agree in the columns of few values (`trimlearn.robust.labels.few_values.cells_of`).
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)

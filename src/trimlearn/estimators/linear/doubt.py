@@ -1,0 +1,103 @@
+"""What a linear regression says where the rows it flags may be right."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numpy as np
+
+from trimlearn._utils.warn import warn
+from trimlearn.estimators.linear.examples import Examples
+from trimlearn.robust.regression.averaging import NEAREST
+from trimlearn.robust.regression.misfit import bends, looks_like_misfit, looks_skewed, widens
+from trimlearn.robust.verdict import Verdict
+
+DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: it changes no fit (a choice)
+# Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
+# gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
+EXACT = 0.85
+# Share of the rows, and one at least, that is expected to be judged wrongly, from which on that is told: of 5 % of bad
+# rows that is all of them (a choice).
+MISTAKEN = 0.05
+MAJORITY = 1.0  # standard errors by which right rows must be more than half: else both groups may be right (a choice)
+
+
+def warn_of_doubt(
+    rows: Examples,
+    kept: float,
+    coefficients: int,
+    residuals: np.ndarray,
+    weights: np.ndarray,
+    verdict: Verdict,
+    wrong: np.ndarray | None = None,
+) -> None:
+    """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
+    the model's fault: a curve, skewed errors, or errors that grow. For a fit that is not exact. wrong: how probable it
+    is that each row is wrong, where the fit tells."""
+    warn_of_no_trimming(rows, kept, coefficients, exact=False)
+    scores, flagged = residuals / verdict.scale, weights <= 0
+    about = rows.X, rows.t - residuals, scores, ~flagged
+    if verdict.contamination > DOUBTFUL and looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
+        warn(
+            f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
+            "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
+            "residuals over the features, or give a contamination.",
+        )
+    elif verdict.contamination > DOUBTFUL and verdict.contamination + MAJORITY / (2 * sqrt(rows.n)) > 0.5:
+        warn(
+            f"{verdict.contamination:.0%} of the rows do not follow the linear fit: nearly as many as do, so that it "
+            "cannot be told which of them are right. Look at both groups, or give a contamination.",
+        )
+    elif bends(*about):
+        warn(
+            "The residuals of the rows that count bend along the fit: the model may be too simple (a curve, an "
+            "interaction), or rows far out in the features pull at it. Look at the residuals over the predictions; add "
+            "squares or products of features, or transform y.",
+        )
+    elif looks_skewed(scores, flagged, fewest=FEWEST):
+        cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
+        warn(
+            f"{flagged.mean():.0%} of the rows lie far off on one side of the linear fit, but one skewed law explains "
+            f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
+            "a contamination.",
+        )
+    elif flagged.any() and widens(*about):
+        cure = "fit log(y), or give sample_weight," if rows.t.min() > 0 else "give sample_weight,"
+        warn(
+            f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
+            f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
+        )
+    elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
+        warn(
+            "It is in doubt which rows are wrong: several fits explain them about as well, and of "
+            f"{flagged.sum()} rows flagged and {rows.n - flagged.sum()} others some {mistakes:.0f} are likely to be "
+            "judged wrongly. Look at outlier_probability_, or give a contamination.",
+        )
+
+
+def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarray) -> float:
+    """How many rows are expected to be flagged though right, or not though wrong, of those that may be either."""
+    return float(np.where(flagged, 1 - wrong, wrong)[np.abs(scores) > NEAREST].sum())
+
+
+def warn_of_exact_fit(weights: np.ndarray) -> None:
+    """UserWarning where many rows lie on the fit up to rounding, and many do not."""
+    share = float(np.mean(weights > 0))
+    if share < EXACT:
+        warn(
+            f"{share:.0%} of the rows lie exactly on the fit, the others count as outliers. If y is rounded, or holds "
+            "few values, give a contamination, or use another model.",
+        )
+
+
+def warn_of_no_trimming(rows: Examples, kept: float, coefficients: int, *, exact: bool) -> None:
+    """UserWarning where contamination="auto" has to keep all rows: a fit needs more rows than it has coefficients, and
+    of these most. Where one more row than that lies exactly on the fit, none is wrong. Sample weights that sum to too
+    little are warned of elsewhere."""
+    agree = exact and rows.n > coefficients
+    if kept >= rows.S and rows.n <= coefficients + 1 and not agree:
+        warn(
+            f"{rows.n} rows are too few for {coefficients} coefficients to tell which of them are wrong: nothing is "
+            "trimmed. Give a contamination, with a penalty, or fewer features.",
+        )
