@@ -23,7 +23,7 @@ from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predic
 from trimlearn.checks.target_numbers import expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_task import Target, TargetJudgement, TargetScale, choose_scale, read_target
-from trimlearn.robust.regression.misfit import looks_skewed
+from trimlearn.robust.regression.one_law import looks_skewed
 
 if TYPE_CHECKING:
     import pandas as pd

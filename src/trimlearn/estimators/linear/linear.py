@@ -26,9 +26,9 @@ from trimlearn.losses.newton_system import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.averaging import average_of_fits, between
+from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.regression.misfit import are_few, looks_by_chance
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for

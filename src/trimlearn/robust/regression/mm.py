@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trimlearn.losses.newton_system import solve_regular
-from trimlearn.robust.regression.misfit import looks_skewed, one_group, two_groups
+from trimlearn.robust.regression.one_law import groups, looks_skewed, one_group
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
@@ -330,7 +330,7 @@ def _evidence(rows: WeightedRows, every: tuple[Vector, Verdict], sharp: tuple[Ve
     if not off.any():
         return 0.0
     one, two = rows.residuals(x)[kept], rows.residuals(y)[kept]
-    return two_groups(two, c, off, by_sharp.scale) - one_group(one, c, rows.rank)
+    return groups(two, c, by_sharp.scale, off) - one_group(one, c, rows.rank)
 
 
 def _of_skewed(r: Vector, c: Vector, verdict: Verdict, end: float) -> Verdict:
