@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn.robust.regression.lts import ends_of_search
-from trimlearn.robust.regression.mm import SmoothFit, WeightedRows
-from trimlearn.robust.regression.modes import Likelihood, Modes, grams
+from trimlearn.robust.regression.features import FeatureOdds
+from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, grams
+from trimlearn.robust.regression.modes import Likelihood, Modes
 from trimlearn.robust.verdict import Verdict
 
 __all__ = ["NEAREST", "average_of_fits", "between"]
@@ -33,17 +34,18 @@ NEGLIGIBLE = 1e-6  # belief, beside the largest, that changes no digit that is k
 
 
 def average_of_fits(
-    rows: WeightedRows, raw: Floats, odds: Floats, floor: float, *, intercept: bool, seed: int
+    rows: WeightedRows, raw: Floats, odds: FeatureOdds, floor: float, *, intercept: bool, seed: int
 ) -> SmoothFit:
     """The mean of the fits that EM finds from the trimmed fit ``raw`` and other starts.
 
-    odds: by which features make rows likelier to be wrong, see `features.odds_of`. floor: the least σ. intercept:
+    odds: by which features make rows likelier to be wrong. floor: the least σ. intercept:
     whether a constant is fitted: then skewed errors have mean 0, as others have.
 
     >>> rng = np.random.default_rng(0)
     >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.arange(20.0) + rng.normal(size=20)
     >>> t[:3] += 12.0
-    >>> found = average_of_fits(WeightedRows(A, t, np.ones(20)), np.zeros(2), np.zeros(20), 0.0, intercept=True, seed=0)
+    >>> rows, odds = WeightedRows(A, t, np.ones(20)), FeatureOdds(np.zeros(20))
+    >>> found = average_of_fits(rows, np.zeros(2), odds, 0.0, intercept=True, seed=0)
     >>> found.x.round(1), np.flatnonzero(found.w == 0)
     (array([ 1. , -0.1]), array([0, 1, 2]))
     """

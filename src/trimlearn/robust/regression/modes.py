@@ -13,7 +13,7 @@ one follows a law of no particular scale, ∝ 1/|r| beyond a few σ (Jeffreys' p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log, pi, sqrt
 from typing import final
 
@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, erf, gammaln
 
-from trimlearn.robust.regression.mm import WeightedRows
+from trimlearn.robust.regression.features import FeatureOdds
+from trimlearn.robust.regression.mm import WeightedRows, grams
 
 NORMAL = 1e8  # degrees of freedom that stand for infinitely many: its logarithms differ by 10⁻⁸ there
 HEAVY = 4.0  # degrees of freedom of heavy tails, as Lange, Little and Taylor (1989) advise
@@ -56,11 +57,11 @@ class ErrorLaws:
         """log f of the scores t (B, n) of right rows."""
         nu, k = self.freedom[:, None], self.skew[:, None]
         top = gammaln((nu + 1) / 2) - gammaln(nu / 2) - 0.5 * np.log(nu * pi) + np.log(2 / (k + 1 / k))
-        return np.asarray(top - (nu + 1) / 2 * np.log1p((t / self._side(t)) ** 2 / nu))
+        return np.asarray(top - (nu + 1) / 2 * np.log1p((t / self.side(t)) ** 2 / nu))
 
     def weight(self, t: Floats) -> Floats:
         """−f'(t)/(t f(t)): how much a right row of score t counts in a weighted least-squares fit."""
-        nu, side = self.freedom[:, None], self._side(t)
+        nu, side = self.freedom[:, None], self.side(t)
         return np.asarray((nu + 1) / (nu + (t / side) ** 2) / side**2)
 
     @property
@@ -69,7 +70,8 @@ class ErrorLaws:
         1, (ν + 3)/(ν + 1)."""
         return (self.freedom + 3) / (self.freedom + 1)
 
-    def _side(self, t: Floats) -> Floats:
+    def side(self, t: Floats) -> Floats:
+        """The width of the side on which the scores t (B, n) lie, in units of σ."""
         k = self.skew[:, None]
         return np.where(t > 0, k, 1 / k)
 
@@ -105,20 +107,25 @@ WRONG, RIGHT = 1.0, 9.0
 MOST = 0.5  # share of wrong rows: of more, nobody could tell which they are
 USUAL = 2.5  # σ beyond which a row is taken for wrong at first, as in `judge`
 # σ over which the mean, and times over which the scale of a group of wrong rows is spread: one farther out is wrong for
-# certain. A group that is no wider than NARROWEST is taken for one that is: right rows are as near as that.
+# certain.
 REACH = 30.0
+# Where a group is neither NARROWEST times as wide as right rows on that side, nor APART times the widths of both away
+# from them, it is taken for one that is: right rows are as near, of uniform errors for example (customary: two groups
+# are told from each other where what lies within 2 σ of each does not overlap).
+APART = 2.0
 THINNEST = 0.5  # σ of that group, at least, in that of the others: equal wrong rows would have none
 HALF = 0.6744897501960817  # median of a half-normal law
 STEPS, EARLY = 200, 12  # of EM, a limit on time; and those after which fits that have met are taken for one
 SETTLED, SAME = 1e-5, 1e-2  # σ by which the last step moves a fit; and by which fits differ that are one
-LEAST, RIDGE = 1e-4, 1e-12  # share of wrong rows, and of a Gram matrix: so that logarithms and inverses are finite
+LEAST, FEWEST = 1e-4, 1e-12  # share, and number, of wrong rows: so that logarithms and means are finite
 
 
 @final
 @dataclass(frozen=True)
 class Modes:
     """B modes, one a law and a start: coefficients u of orthonormal columns, σ, the share of wrong rows, mean and scale
-    of a group of these, how likely each row is right (B, n), and the weight with which it counts."""
+    of a group of these, how likely each row is right (B, n), the weight with which it counts, and the odds by its
+    features."""
 
     laws: ErrorLaws
     u: Floats
@@ -128,24 +135,25 @@ class Modes:
     spread: Floats
     right: Floats
     weight: Floats
+    odds: Floats
     log_likelihood: Floats
 
     def take(self, which: NDArray[np.intp]) -> Modes:
         return Modes(self.laws.take(which), *(getattr(self, name)[which] for name in ARRAYS))
 
 
-ARRAYS = ("u", "scale", "share", "mean", "spread", "right", "weight", "log_likelihood")
+ARRAYS = ("u", "scale", "share", "mean", "spread", "right", "weight", "odds", "log_likelihood")
 
 
 @final
 @dataclass(frozen=True)
 class Likelihood:
     """The likelihood of the rows, the columns of which are orthonormal. t: targets, less a fit nearby, so that no
-    digits are lost; odds: see `features.odds_of`; floor: the least σ."""
+    digits are lost; floor: the least σ."""
 
     rows: WeightedRows
     t: Floats
-    odds: Floats
+    odds: FeatureOdds
     floor: float
 
     def begun(self, residuals: Floats) -> Modes:
@@ -153,14 +161,16 @@ class Likelihood:
         which = np.repeat(np.arange(len(LAWS.skew)), len(residuals))
         r = np.tile(residuals, (len(LAWS.skew), 1))
         scale = np.maximum(_median(np.abs(r), self.rows.c) / HALF, self.floor)
-        off = (np.abs(r) > USUAL * scale[:, None]) * self.rows.c
+        wrong = np.abs(r) > USUAL * scale[:, None]
+        off = wrong * self.rows.c
         count = np.maximum(off.sum(axis=1), 1.0)
         mean = np.sum(off * r, axis=1) / count
         spread = np.sqrt(np.sum(off * (r - mean[:, None]) ** 2, axis=1) / count)
         share = np.full(len(r), WRONG / (WRONG + RIGHT))
         nothing = np.zeros((len(r), self.rows.rank))
         spread = np.maximum(spread, THINNEST * scale)
-        begun = Modes(LAWS.take(which), nothing, scale, share, mean, spread, r, r, scale)
+        odds = self.odds.beside(~wrong * self.rows.c)
+        begun = Modes(LAWS.take(which), nothing, scale, share, mean, spread, r, r, odds, scale)
         return self._expected(begun, r)
 
     def settled(self, modes: Modes) -> Modes:
@@ -169,6 +179,7 @@ class Likelihood:
             before, modes = modes.u, self._expected(*self._fitted(modes))
             if k == EARLY:
                 modes = _distinct(modes)
+                modes = replace(modes, odds=self.odds.beside(modes.right * self.rows.c))
             elif np.abs(modes.u - before).max() <= SETTLED * modes.scale.min():
                 break
         return _distinct(modes)
@@ -184,17 +195,17 @@ class Likelihood:
         scale = np.maximum(np.sqrt(np.sum(W * r**2, axis=1) / freedom), self.floor)
         share = np.clip((n - right + WRONG - 1) / (n + WRONG + RIGHT - 2), LEAST, MOST)
         wrong = (1 - modes.right) * c
-        count = np.maximum(wrong.sum(axis=1), RIDGE)
+        count = np.maximum(wrong.sum(axis=1), FEWEST)
         mean = np.sum(wrong * r, axis=1) / count
         spread = np.sqrt(np.sum(wrong * (r - mean[:, None]) ** 2, axis=1) / count)
         spread = np.maximum(spread, THINNEST * scale)
-        last = modes.right, modes.weight, modes.log_likelihood
+        last = modes.right, modes.weight, modes.odds, modes.log_likelihood
         return Modes(modes.laws, u, scale, share, mean, spread, *last), r
 
     def _expected(self, modes: Modes, r: Floats) -> Modes:
         """How likely each row is right, given residuals r."""
         scale = modes.scale[:, None]
-        odds = np.log(modes.share / (1 - modes.share))[:, None] + self.odds
+        odds = np.log(modes.share / (1 - modes.share))[:, None] + modes.odds
         group = _log_normal((r - modes.mean[:, None]) / modes.spread[:, None]) - np.log(modes.spread)[:, None]
         wrong = np.where(modes.laws.grouped[:, None], group, log_wild(r / scale) - np.log(scale))
         right = modes.laws.log_right(r / scale) - np.log(scale) - np.logaddexp(0.0, odds)
@@ -202,7 +213,7 @@ class Likelihood:
         probability = np.exp(right - both)
         weight = probability * modes.laws.weight(r / scale)
         state = modes.u, modes.scale, modes.share, modes.mean, modes.spread
-        return Modes(modes.laws, *state, probability, weight, both @ self.rows.c)
+        return Modes(modes.laws, *state, probability, weight, modes.odds, both @ self.rows.c)
 
     def evidence(self, modes: Modes) -> Floats:
         """The logarithm of the integral of likelihood and prior around each mode. That of the share is exact, were it
@@ -219,7 +230,9 @@ class Likelihood:
         wrong = np.maximum(bad, 0.5)
         mean = np.log(modes.spread / (REACH * modes.scale)) + 0.5 * np.log(2 * pi / wrong)
         spread = 0.5 * np.log(pi / wrong) - log(log(REACH))
-        near = bad * np.log(np.minimum(np.hypot(modes.mean, modes.spread) / (NARROWEST * modes.scale), 1.0))
+        width = modes.scale * modes.laws.side(modes.mean[:, None])[:, 0]
+        apart = np.maximum(modes.spread / (NARROWEST * width), np.abs(modes.mean) / (APART * (width + modes.spread)))
+        near = bad * np.log(np.minimum(apart, 1.0))
         group = np.where(modes.laws.grouped, mean + spread + near, 0.0)
         found = modes.log_likelihood + modes.laws.log_prior + x + sigma + share + group
         return np.where(right >= n * MOST, found, -np.inf) if np.any(right >= n * MOST) else found
@@ -240,13 +253,6 @@ def _median(a: Floats, c: Floats) -> Floats:
     order = np.argsort(a, axis=1)
     reached = np.cumsum(c[order], axis=1) >= c.sum() / 2
     return np.asarray(np.take_along_axis(a, order, axis=1)[np.arange(len(a)), reached.argmax(axis=1)])
-
-
-def grams(W: Floats, Q: Floats) -> Floats:
-    """Σ wᵢqᵢqᵢᵀ of every row of W, with a ridge that is rounding."""
-    q = Q.shape[1]
-    G = (W @ (Q[:, :, None] * Q[:, None, :]).reshape(len(Q), q * q)).reshape(-1, q, q)
-    return np.asarray(G + RIDGE * np.trace(G, axis1=1, axis2=2)[:, None, None] * np.eye(q))
 
 
 def _log_normal(t: Floats) -> Floats:
