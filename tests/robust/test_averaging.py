@@ -10,9 +10,10 @@ from scipy.stats import norm
 
 from trimlearn import TrimmedLinearRegression
 from trimlearn.robust.regression.averaging import average_of_fits
+from trimlearn.robust.regression.error_laws import LAWS, log_wild
 from trimlearn.robust.regression.features import FeatureOdds, feature_odds, odds_of
 from trimlearn.robust.regression.mm import WeightedRows
-from trimlearn.robust.regression.modes import LAWS, RIGHT, WRONG, Likelihood, log_wild
+from trimlearn.robust.regression.modes import RIGHT, WRONG, Likelihood
 
 
 @pytest.fixture

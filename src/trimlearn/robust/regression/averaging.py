@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.robust.regression.lts import ends_of_search
 from trimlearn.robust.regression.features import FeatureOdds
+from trimlearn.robust.regression.lts import ends_of_search
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, grams
 from trimlearn.robust.regression.modes import Likelihood, Modes
 from trimlearn.robust.verdict import Verdict

@@ -233,7 +233,7 @@ class WeightedRows:
         return self.back @ u, self.Q @ u
 
 
-def grams(W: Floats, Q: Floats) -> Floats:
+def grams(W: Vector, Q: Vector) -> Vector:
     """Σ wᵢqᵢqᵢᵀ of every row of W, with a ridge that is rounding."""
     q = Q.shape[1]
     G = (W @ (Q[:, :, None] * Q[:, None, :]).reshape(len(Q), q * q)).reshape(-1, q, q)
