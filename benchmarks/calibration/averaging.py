@@ -24,7 +24,7 @@ __all__ = ["KINDS", "TRIED", "cell", "run"]
 KINDS = ("none", "vertical", "near", "leverage")
 LAWS = ("normal", "exponential", "uniform")
 SHAPES = ((20, 2), (40, 2), (20, 15), (200, 2))  # rows and features
-SEEDS = range(8)
+SEEDS = range(4)
 
 
 # What is set in place of what is there.
@@ -34,9 +34,7 @@ TRIED: dict[str, tuple[Any, str, Callable[[], Any]]] = {
     "prior (1, 19)": (modes, "RIGHT", lambda: 19.0),
     "skew 2 alone": (modes, "LAWS", lambda: error_laws.all_laws((2.0,))),
     "skews 1.5 and 3": (modes, "LAWS", lambda: error_laws.all_laws((1.5, 3.0))),
-    "skews 3 and 9": (modes, "LAWS", lambda: error_laws.all_laws((3.0, 9.0))),
     "apart 0.1": (modes, "APART", lambda: 0.1),
-    "apart 3": (modes, "APART", lambda: 3.0),
     "behind 1,000": (modes, "BEHIND", lambda: 1_000.0),
     "reach 60": (modes, "REACH", lambda: 60.0),
     "widest 1,000": (error_laws, "WIDEST", lambda: 1_000.0),

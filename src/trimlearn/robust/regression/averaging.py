@@ -51,7 +51,7 @@ def average_of_fits(
     """
     t = rows.residuals(raw)
     likelihood = Likelihood(rows, t, odds, floor)
-    modes = likelihood.settled(likelihood.begun(t - (_starts(rows, raw, seed) - raw) @ rows.A.T))
+    modes = likelihood.settled(likelihood.begun(t - (_starts(rows, raw, odds.overall <= 0, seed) - raw) @ rows.A.T))
     evidence = likelihood.evidence(modes)
     belief = np.exp(evidence - evidence.max())
     belief /= belief.sum()
@@ -81,9 +81,9 @@ def between(rows: WeightedRows, mean: SmoothFit, other: SmoothFit, share: float)
     return SmoothFit(x, w, verdict, noise, mixed(lambda fit: fit.bread), spared, scatter, mean.wrong)
 
 
-def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
-    """Coefficients from which EM begins (B, q): trimmed fits that keep half of the rows and more, least squares, and
-    least absolute residuals."""
+def _starts(rows: WeightedRows, raw: Floats, near: NDArray[np.bool_], seed: int) -> Floats:
+    """Coefficients from which EM begins (B, q): trimmed fits that keep half of the rows and more, least squares, that
+    of the rows ``near`` by their features, and least absolute residuals."""
     c, t = rows.c, rows.t
     plain = rows.step(np.ones(len(t)), t)[0]
     x, unit = plain, float(np.sqrt(c @ rows.residuals(plain) ** 2 / c.sum()))
@@ -91,7 +91,8 @@ def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
         r = rows.residuals(x)
         x = x + rows.step(1 / np.hypot(r, 1e-3 * unit), r)[0] if unit > 0 else x
     trimmed = ends_of_search(rows.A, t, MORE * float(c.sum()), c, seed=seed)[:ENDS]
-    return np.vstack([raw, trimmed, plain, x])
+    inner = rows.step(near.astype(np.float64), t)[0] if c @ near > rows.rank else plain
+    return np.vstack([raw, trimmed, plain, inner, x])
 
 
 def _mean(rows: WeightedRows, t: Floats, modes: Modes, belief: Floats, intercept: bool) -> SmoothFit:
