@@ -124,6 +124,17 @@ def test_a_value_that_many_targets_have_is_told(n: int) -> None:
         TrimmedLinearRegression(random_state=0).fit(X, y)
 
 
+def test_a_value_of_which_every_row_is_flagged_does_no_harm() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 2))
+    y = X.sum(axis=1) + 3 + 0.5 * rng.normal(size=100)
+    y[:20] = 50.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+    assert not model.inlier_mask_[:20].any() and model.inlier_mask_[20:].all()
+
+
 def test_values_that_all_repeat_are_no_mark() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 2))

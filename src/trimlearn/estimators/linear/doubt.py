@@ -41,7 +41,7 @@ def warn_of_doubt(
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
     about = rows.X, rows.t - residuals, scores, ~flagged
-    if (mark := _mark(rows.t)) is not None:
+    if (mark := _mark(rows.t, flagged)) is not None:
         warn(
             f"y is {mark:g} in {np.mean(rows.t == mark):.0%} of the rows, while no other value is there as often: it "
             "may stand for what is missing or too small to be measured, or y may consist of two parts. Fit the other "
@@ -91,13 +91,15 @@ def warn_of_doubt(
         )
 
 
-def _mark(t: np.ndarray) -> float | None:
-    """The value that many targets have, where no other one repeats like that: most of the others are there once."""
+def _mark(t: np.ndarray, flagged: np.ndarray) -> float | None:
+    """The value that many targets have, where no other one repeats like that: most of the others are there once. None
+    where all these rows are flagged: then they do no harm."""
     values, count = np.unique(t, return_counts=True)
     most = int(count.max())
-    if most < max(MARKS, DOUBTFUL * len(t)) or 2 * (len(values) - 1) < len(t) - most:
+    mark = float(values[count.argmax()])
+    if most < max(MARKS, DOUBTFUL * len(t)) or 2 * (len(values) - 1) < len(t) - most or flagged[t == mark].all():
         return None
-    return float(values[count.argmax()])
+    return mark
 
 
 def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarray) -> float:
