@@ -22,7 +22,7 @@ from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_task import Target, TargetJudgement, read_target
 from trimlearn.checks.threads import threads_for
-from trimlearn.robust.regression.misfit import looks_skewed
+from trimlearn.robust.regression.one_law import looks_skewed
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,8 @@ from sklearn.base import clone
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.doubtful_rows import DOUBT, Detector
+from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.doubtful_rows import DOUBT
 from trimlearn.robust.cells.transform import ColumnTransform
 
 __all__ = ["warn_of_skewed_features"]
