@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from trimlearn.robust.labels import crossfit, flexible, noise, noise_em, verdict
+from trimlearn.robust.labels import crossfit, flexible, noise_em, noise_level, verdict
 from trimlearn.starts import Concentration
 
 __all__ = ["quickly"]
@@ -22,7 +22,7 @@ def quickly() -> Iterator[None]:
         patch.setattr(flexible, "TREES", 40)  # each row must be unseen by some
         patch.setattr(flexible, "ROWS", 1000)
         patch.setattr(crossfit, "FOLDS", 2)
-        patch.setattr(noise, "LEVELS", noise.LEVELS[::5])
+        patch.setattr(noise_level, "LEVELS", noise_level.LEVELS[::5])
         patch.setattr(noise_em, "MAX_ITERATIONS", 10)
         patch.setattr(verdict, "CORRECTIONS", 1)
         yield

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from benchmarks.calibration import summarise, with_constant
-from trimlearn.robust.labels import noise, noise_em, verdict
+from trimlearn.robust.labels import noise, noise_em, noise_level, verdict
 
 __all__ = ["TRIED", "cell", "run"]
 
@@ -29,7 +29,7 @@ TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
     "FEW": (verdict, (0.0, 0.03, 0.06)),
     "FREE": (noise_em, (0.25, 0.5, 1.0)),
     "SHRINK": (noise_em, (3.0, 10.0, 30.0)),
-    "AGREES": (noise, (0.1, 0.5, 2.0)),
+    "AGREES": (noise_level, (0.1, 0.5, 2.0)),
     "BACKGROUND": (noise, (1e-4, 1e-3, 1e-2)),
 }
 

@@ -8,7 +8,8 @@ from scipy.special import log_softmax
 
 from trimlearn.checks.findings import RIGHT_ANYWAY
 from trimlearn.checks.target_labels import judge_target_labels, level_weights
-from trimlearn.robust.labels.noise import LabelNoise, NoiseLevel, noise_levels
+from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.robust.labels.noise_level import NoiseLevel, noise_levels
 
 
 def case(level: float, seed: int, n: int = 250, K: int = 2) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:

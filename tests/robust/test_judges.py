@@ -13,7 +13,7 @@ from trimlearn.robust.labels import crossfit, judges, noise_em
 from trimlearn.robust.labels.crossfit import judge_labels
 from trimlearn.robust.labels.flexible import flexible_predictions, neighbour_votes
 from trimlearn.robust.labels.judges import Judges
-from trimlearn.robust.labels.noise import estimate_noise
+from trimlearn.robust.labels.noise_level import estimate_noise
 
 
 def blobs(n: int, p: int, K: int, wrong: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -14,7 +14,7 @@ from trimlearn.problem import lower_medians
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.flexible import flexible_predictions
-from trimlearn.robust.labels.noise import estimate_noise
+from trimlearn.robust.labels.noise_level import estimate_noise
 from trimlearn.robust.labels.on_device import forest_probabilities, leading_directions
 
 torch = pytest.importorskip("torch")

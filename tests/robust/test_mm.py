@@ -12,7 +12,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from trimlearn import TrimmedLinearRegression
-from trimlearn.estimators.linear import model as linear_model
+from trimlearn.estimators.linear import doubt
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.regression.mm import EASY, FIRM, Lqq, WeightedRows, chance, mm_estimate
 from trimlearn.robust.scale import judge, judge_at
@@ -260,7 +260,7 @@ def test_gross_errors_are_no_misfit(dirty: Callable[..., None], n: int, p: int) 
 def test_misfit_is_asked_of_the_rows_that_are_flagged_and_of_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
     monkeypatch.setattr(
-        linear_model, "looks_like_misfit", lambda X, y, scores, cutoff: asked.append(np.sum(np.abs(scores) > cutoff))
+        doubt, "looks_like_misfit", lambda X, y, scores, cutoff: asked.append(np.sum(np.abs(scores) > cutoff))
     )
     for seed in range(20):  # the row that sets the cut-off moves a little in the last step
         X, y = sample(np.random.default_rng(seed), 60, bad=15)

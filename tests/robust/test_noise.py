@@ -14,7 +14,8 @@ from trimlearn.datasets import load_digits_contaminated
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.distinct import content_folds, row_hashes
 from trimlearn.robust.labels.crossfit import judge_labels
-from trimlearn.robust.labels.noise import estimate_noise, two_columns
+from trimlearn.robust.labels.noise import two_columns
+from trimlearn.robust.labels.noise_level import estimate_noise
 
 KINDS = ("shift", "uniform", "one-sided")
 

@@ -13,7 +13,7 @@ import pytest
 
 from trimlearn import open_dataset
 from trimlearn.streams import Dataset
-from trimlearn.streams.copy import Deal, deal_for
+from trimlearn.streams.deal import Deal, deal_for
 
 pa = pytest.importorskip("pyarrow")
 csv = pytest.importorskip("pyarrow.csv")

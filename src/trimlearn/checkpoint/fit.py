@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from threading import get_ident
@@ -17,8 +17,6 @@ from trimlearn.smart.method import Record, Run, State
 
 if TYPE_CHECKING:
     from trimlearn.problem import Problem
-
-__all__ = ["FitCheckpoint", "begin_fit", "part_of_fit", "remembered", "saved_fit"]
 
 FORMAT = "trimlearn fit 1"  # what a file must say it is
 EVEN = "even."  # before the name of an array whose entries are all the same: one of them, and how many there are
@@ -179,9 +177,6 @@ class SavedPart(RunFile):
     def ended(self) -> str | None:
         part = self.fit.known(self.at)
         return None if part is None else part.meta["ended"] or None
-
-    def claimed(self) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def due(self) -> bool:
         return self.fit.file.due()

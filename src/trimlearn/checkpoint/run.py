@@ -6,7 +6,7 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from time import perf_counter
@@ -22,8 +22,6 @@ from trimlearn._utils.validation import is_number
 from trimlearn._utils.warn import warn
 from trimlearn.engines.base import Counts, Engine
 from trimlearn.smart.method import MetricMemory, Record, State
-
-__all__ = ["UNREADABLE", "Checkpoint", "Clock", "RunFile", "packed", "read_archive", "unpacked"]
 
 FORMAT = "trimlearn checkpoint 2"  # what a file must say it is
 METRIC = "metric."  # before the names of the arrays that a metric has learned
@@ -48,13 +46,13 @@ class RunFile(ABC):
         """Whether there is something to go on from."""
 
     @property
-    @abstractmethod
     def ended(self) -> str | None:
         """The status that the run which is there has ended with; None: it has not."""
+        return None
 
-    @abstractmethod
     def claimed(self) -> AbstractContextManager[None]:
         """Hold the place against other runs; ValueError where one has it."""
+        return nullcontext()
 
     @abstractmethod
     def due(self) -> bool:
@@ -64,9 +62,11 @@ class RunFile(ABC):
     def save(self, run: Callable[[], str], engine: Engine, state: State, history: list[Record], clock: Clock) -> None:
         """Save a run by its name, if it is worth it."""
 
-    @abstractmethod
-    def end(self, engine: Engine, state: State, history: list[Record], clock: Clock, status: str) -> None:
-        """The run has ended with this status: keep that, where it may be asked for again."""
+    def end(  # noqa: B027
+        self, engine: Engine, state: State, history: list[Record], clock: Clock, status: str
+    ) -> None:
+        """The run has ended with this status: keep that, where it may be asked for again. In a file of its own it is
+        not: the same run comes to its end from the last save."""
 
     @abstractmethod
     def load(self, run: Callable[[], str], engine: Engine) -> tuple[State, list[Record], Clock]:
@@ -137,16 +137,9 @@ class Checkpoint(RunFile):
         meta, arrays = packed(engine, state, history, clock)
         self.write({"format": FORMAT, "run": run(), **meta}, arrays)
 
-    def end(self, engine: Engine, state: State, history: list[Record], clock: Clock, status: str) -> None:
-        """Nothing is written: the same run comes to its end from the last save."""
-
     @property
     def there(self) -> bool:
         return self.file.exists()
-
-    @property
-    def ended(self) -> str | None:
-        return None
 
     def write(self, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
         """These as the file, whole or not at all; UserWarning, once a run, where that fails."""

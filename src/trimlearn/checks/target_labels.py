@@ -13,7 +13,8 @@ from scipy.stats import beta
 from trimlearn._utils.arrays import Array, Floats
 from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY
 from trimlearn.checks.target_task import TargetJudgement
-from trimlearn.robust.labels.noise import SURE, LabelNoise, NoiseLevel, noise_levels
+from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.robust.labels.noise_level import SURE, NoiseLevel, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
 __all__ = ["judge_target_labels", "level_weights"]

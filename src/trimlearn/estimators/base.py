@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import wraps
 from numbers import Integral
@@ -121,6 +121,84 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
             self._table = self._tabulate(None, y, sample_weight, getattr(self, "feature_names_in_", None), names)
         return self._table
 
+    # -- what a model has to say ---------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
+        """The data as `_fit` wants them."""
+
+    @abstractmethod
+    def _fit(self, data: Any, h: float | None, warm: bool) -> Self:
+        """Fit to validated data, keeping h; None: find out. ``warm``: start from the present fit."""
+
+    @abstractmethod
+    def _scores(self, data: Any) -> np.ndarray:
+        """The outlier scores of data that need not be the training data."""
+
+    @abstractmethod
+    def _findings(self, data: Any, scores: np.ndarray, off: np.ndarray) -> Findings:
+        """What is known about each row; ``off``: which of them the model does not explain."""
+
+    # -- its fits ------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _fitting(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
+    ) -> Iterator[None]:
+        """Around a fit to X: it is made wholly or not at all; saved to a ``checkpoint``, if there is one."""
+        if not self._takes_dask:
+            refuse_collections(self, X)
+        saved = nullcontext() if checkpoint is None else checkpointed(self, checkpoint, resume, X, y, sample_weight)
+        with intact(self), residing(X), self._noting(self.contamination), saved:
+            self._row_names = row_names(X)
+            yield
+
+    @contextmanager
+    def _noting(self, contamination: float | int | str) -> Iterator[None]:
+        """Around a fit for this contamination: what was known about the last one is forgotten, and what this one warns
+        of is kept."""
+        self.__dict__.pop("_table", None)
+        with watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
+            yield
+        self._doubts, self._asked = doubts, contamination
+
+    def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:
+        """`_fit` for a contamination as users say it."""
+        with self._noting(contamination):
+            return self._fit(data, self._h(contamination, data.S), warm)
+
+    def _h(self, contamination: Any, S: float) -> float | None:
+        """Σs·(1 − contamination), the weight to keep; None for "auto"."""
+        h = h_of(contamination, S)
+        if h is not None and h <= S / 2:
+            warn(
+                f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
+                "among itself may be taken for the truth. No estimator can tell.",
+            )
+        return h
+
+    def _seed(self) -> int:
+        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
+            return int(self.random_state)
+        generator = check_random_state(self.random_state)
+        (seed,) = remembered("seed", lambda: (np.array(generator.randint(np.iinfo(np.int32).max)),))
+        return int(seed)
+
+    def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """These data, or without any the training data; which stand for others that are the same."""
+        training = vars(self).get("_training")
+        if X is not None:
+            data = self._validate(X, y, sample_weight, reset=False)
+            return training if training is not None and _same(data, training) else data
+        if training is None:
+            raise ValueError(
+                f"this {type(self).__name__} was unpickled, or fitted to data larger than memory, and has no training "
+                "data: give X (and y), or ask for outlier_table() before it is pickled."
+            )
+        return training
+
+    # -- what is known about each row ----------------------------------------------------------------------------------
+
     def _tabulate(self, X: Any, y: Any, sample_weight: Any, features: Any, names: Any) -> OutlierTable:
         """The table of the rows of X, or of the training data, with the names of features and of rows."""
         check_is_fitted(self, "weights_")
@@ -165,78 +243,6 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
             found = vars(self).get("_table") or self._tabulate(None, None, None, None, None)
             columns |= {name: found[name][:SHOWN] for name in ("kind", "given", "suggested") if name in found}
         return OutlierTable(columns)
-
-    @abstractmethod
-    def _scores(self, data: Any) -> np.ndarray:
-        """The outlier scores of data that need not be the training data."""
-
-    @abstractmethod
-    def _findings(self, data: Any, scores: np.ndarray, off: np.ndarray) -> Findings:
-        """What is known about each row; ``off``: which of them the model does not explain."""
-
-    @abstractmethod
-    def _fit(self, data: Any, h: float | None, warm: bool) -> Self:
-        """Fit to validated data, keeping h; None: find out. ``warm``: start from the present fit."""
-
-    @abstractmethod
-    def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Any:
-        """The data as `_fit` wants them."""
-
-    @contextmanager
-    def _fitting(
-        self, X: Any, y: Any = None, sample_weight: Any = None, *, checkpoint: Any = None, resume: bool = True
-    ) -> Iterator[None]:
-        """Around a fit to X: it is made wholly or not at all, and what was known about the last one is forgotten; saved
-        to a ``checkpoint``, if there is one."""
-        if not self._takes_dask:
-            refuse_collections(self, X)
-        with intact(self), residing(X), watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
-            self._row_names = row_names(X)
-            self.__dict__.pop("_table", None)
-            if checkpoint is None:
-                yield
-            else:
-                with checkpointed(self, checkpoint, resume, X, y, sample_weight):
-                    yield
-            self._doubts, self._asked = doubts, self.contamination
-
-    def _refit(self, data: Any, contamination: float | int | str, warm: bool) -> Self:
-        """`_fit` for a contamination as users say it. What was found out about the last fit is forgotten."""
-        self.__dict__.pop("_table", None)
-        with watching(self.verbose, type(self).__name__), noted_warnings() as doubts:
-            fitted = self._fit(data, self._h(contamination, data.S), warm)
-        self._doubts, self._asked = doubts, contamination
-        return fitted
-
-    def _h(self, contamination: Any, S: float) -> float | None:
-        """Σs·(1 − contamination), the weight to keep; None for "auto"."""
-        h = h_of(contamination, S)
-        if h is not None and h <= S / 2:
-            warn(
-                f"contamination={contamination} calls half of the examples wrong, or more: a minority that agrees "
-                "among itself may be taken for the truth. No estimator can tell.",
-            )
-        return h
-
-    def _remembered(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
-        """These data, or without any the training data; which stand for others that are the same."""
-        training = vars(self).get("_training")
-        if X is not None:
-            data = self._validate(X, y, sample_weight, reset=False)
-            return training if training is not None and _same(data, training) else data
-        if training is None:
-            raise ValueError(
-                f"this {type(self).__name__} was unpickled, or fitted to data larger than memory, and has no training "
-                "data: give X (and y), or ask for outlier_table() before it is pickled."
-            )
-        return training
-
-    def _seed(self) -> int:
-        if isinstance(self.random_state, Integral) and not isinstance(self.random_state, bool):
-            return int(self.random_state)
-        generator = check_random_state(self.random_state)
-        (seed,) = remembered("seed", lambda: (np.array(generator.randint(np.iinfo(np.int32).max)),))
-        return int(seed)
 
 
 def _answered_there(method: Callable[..., Any]) -> Callable[..., Any]:

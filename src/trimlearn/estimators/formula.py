@@ -28,8 +28,6 @@ from trimlearn.estimators.formula_matrices import (
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.inference.table import ColumnOrigins, OutlierTable
 
-__all__ = ["FormulaModel", "from_formula"]
-
 # Methods of estimators that take rows, and here those of a table; `outlier_score` of some takes their target as well.
 OF_ROWS = (
     "decision_function",

@@ -11,20 +11,6 @@ from numpy.typing import NDArray
 from trimlearn._utils.warn import warn
 from trimlearn.inference.table import ColumnOrigins
 
-__all__ = [
-    "as_objects",
-    "both_sides",
-    "check_columns",
-    "check_formula_values",
-    "complete_rows",
-    "model_matrix",
-    "named_rows",
-    "origins_of",
-    "target_of",
-    "whole_rows",
-    "without_unused",
-]
-
 NAMED = 5  # rows that a warning or an error names: enough to look them up
 
 

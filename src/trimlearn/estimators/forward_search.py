@@ -17,8 +17,6 @@ from trimlearn.robust.regression.forward import DistanceSearch, RegressionSearch
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.scatter.mcd import mcd
 
-__all__ = ["ForwardSearch", "forward_search"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -14,16 +14,6 @@ from trimlearn._utils.arrays import on_host
 from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
 
-__all__ = [
-    "check_counts",
-    "check_data",
-    "check_labels_known",
-    "check_numbers",
-    "filled_numbers",
-    "places",
-    "refuse_collections",
-]
-
 SHARE = 0.05  # of the number of rows: weights that sum to 1 sum to less from 20 rows on, and do not count rows
 NO_NUMBERS = "could not convert string|could not be promoted|[Dd]ate[Tt]ime"  # of NumPy, and of pandas
 

@@ -22,8 +22,6 @@ from trimlearn.estimators.streamed import fitted_to_sample, is_small, labels_of,
 from trimlearn.progress import stage
 from trimlearn.streams import Dataset, open_dataset
 
-__all__ = ["OnDask", "SampledFit", "by_sample", "is_on_dask", "lazily", "on_dask", "placed_rows"]
-
 PER_ROW = ("weights_", "raw_weights_", "outlier_scores_", "outlier_probability_", "suggested_labels_")  # of a fit
 
 

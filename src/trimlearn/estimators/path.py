@@ -14,8 +14,6 @@ from trimlearn._utils.threads import jobs
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.origins import column_names
 
-__all__ = ["TrimPath", "trim_path"]
-
 PARAMETERS = ("coef_", "components_", "precision_", "covariance_")  # what a model's coefficients are called
 
 

@@ -13,7 +13,8 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import row_names
-from trimlearn.estimators.detector import FeatureRows, warn_of_doubtful_rows, warn_of_exact_subspace
+from trimlearn.estimators.detector import FeatureRows
+from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_exact_subspace
 from trimlearn.estimators.subspace import TrimmedSubspace, warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage

@@ -12,8 +12,6 @@ from sklearn.model_selection import check_cv
 
 from trimlearn.robust.regression.sparse import FOLDS
 
-__all__ = ["Split", "check_grid", "check_ratios", "distinct_splits"]
-
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.bool_], NDArray[np.bool_]]  # the rows to fit, and those to predict
 

@@ -19,23 +19,6 @@ from trimlearn.progress import stage
 from trimlearn.smart.method import FEW
 from trimlearn.streams import Dataset, OrderedCopy, ShuffledCopy, open_dataset
 
-__all__ = [
-    "STREAMED",
-    "StreamedData",
-    "by_blocks",
-    "can_stream",
-    "fits_in_memory",
-    "fitted_to_sample",
-    "is_small",
-    "labels_of",
-    "opened",
-    "read_whole",
-    "refuse_choice",
-    "refuse_text",
-    "sample_size",
-    "set_column_names",
-]
-
 STREAMED = 1 << 26  # numbers in X from which on it is streamed: a limit on memory, 0.3 GB in float32 and some copies
 WHOLE = 1 << 22  # numbers in X up to which labels are always read into memory: 34 MB in float64, which nobody misses
 SAMPLED = 20_000  # rows that a streamed fit starts from: a share of 20 % is known to 0.3 points

@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.detector import DOUBT, Detector, FeatureRows
+from trimlearn.estimators.detector import Detector, FeatureRows
+from trimlearn.estimators.doubtful_rows import DOUBT
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds
 from trimlearn.robust.cells.rows import reconstruction_cells

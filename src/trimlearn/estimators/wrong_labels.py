@@ -1,55 +1,17 @@
-"""Wrong labels from anybody's probabilities.
-
-What a verdict on labels says about each row, in the form that users ask for it.
-"""
+"""Wrong labels from anybody's probabilities."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known, places
-from trimlearn.inference.table import Findings, OutlierTable, TopFeatures, classifier_p_values, label_kinds, make_table
-from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
-
-
-@dataclass(frozen=True)
-class LabelAssessment:
-    """One entry per row: the log-odds and the probability that its label is wrong, how probable a right label is to
-    look as odd, the number of the label suggested, and the probability of that one."""
-
-    score: np.ndarray
-    probability: np.ndarray
-    p_value: np.ndarray
-    suggested: np.ndarray
-    confidence: np.ndarray
-
-    @classmethod
-    def of(cls, verdict: LabelVerdict) -> Self:
-        """Of every row of the verdict."""
-        P, suggested = verdict.classes, verdict.suggested
-        likely = np.exp(verdict.noise.log_probabilities(verdict.predictions))
-        p_values = classifier_p_values(likely, verdict.labels)
-        return cls(verdict.scores, verdict.probability, p_values, suggested, P[np.arange(len(P)), suggested])
-
-    def findings(
-        self,
-        given: np.ndarray,
-        classes: np.ndarray,
-        off: np.ndarray,
-        extreme: np.ndarray | None = None,
-        top: TopFeatures | None = None,
-    ) -> Findings:
-        """For a table: ``given`` the numbers of the labels, ``off`` the rows that are flagged, ``extreme`` those with
-        an entry of X that measures nothing."""
-        moved = self.suggested != given
-        columns: dict[str, Any] = {"given": classes[given], "suggested": classes[self.suggested]}
-        kind = label_kinds(off, moved, extreme)
-        return Findings(self.score, self.p_value, kind, confidence=self.confidence, top=top, **columns)
-
+from trimlearn.estimators.label_assessment import LabelAssessment
+from trimlearn.inference.table import OutlierTable, make_table
+from trimlearn.robust.labels.verdict import label_verdict
 
 LEAST = 1e-12  # of a probability: a forest may say 0, whose logarithm is not finite; far below 1/n of any n
 ROUNDING = 1e-3  # by which probabilities may sum to something else than 1: three decimals are what people save

@@ -15,11 +15,8 @@ from scipy.sparse import issparse
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
 
-__all__ = ["Folds", "Hashes", "content_folds", "distinct_rows", "row_hashes", "taken_rows"]
-
 CHUNK = 512  # rows hashed at a time: 512 × 1,000 numbers are 4 MB, and what stays in a cache takes a third of the time
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ over the golden ratio, odd: Knuth's multiplicative hashing (1973, 6.4)
-
 THERE = 8_192  # rows of a tensor hashed at a time: 65 MB of 1,000 columns
 
 Folds = NDArray[np.int64]  # for each row the number of the model that judges it and is not fitted on it

@@ -10,16 +10,6 @@ from numpy.typing import NDArray
 
 from trimlearn.weights.simplex import ROUNDING
 
-__all__ = [
-    "hth_smallest",
-    "keep_smallest",
-    "keep_up_to",
-    "medians",
-    "shortest_interval",
-    "weighted_medians",
-    "weighted_quantile",
-]
-
 Floats = NDArray[np.float64]
 
 

@@ -1,5 +1,4 @@
-"""Fits of any loss of linear predictions to rows that are read from a disk, trimmed or not, from a start that a sample
-gave.
+"""Fits of any loss of linear predictions to rows read from a disk, trimmed or not, begun where a sample's fit ended.
 
 Newton's steps: x is near its place already. Of each row its loss is kept, and each step reads the rows once.
 """
@@ -7,15 +6,12 @@ Newton's steps: x is near its place already. Of each row its loss is kept, and e
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from math import ceil, inf, nan
+from math import nan
 from typing import Any, final
 
 import numpy as np
 
 from trimlearn._utils.arrays import Array
-from trimlearn._utils.digits import kth_by_digits
 from trimlearn._utils.threads import filled
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.robust.streamed_newton import (
@@ -26,70 +22,11 @@ from trimlearn.robust.streamed_newton import (
     trimmed_gradient,
     value_gradient,
 )
-from trimlearn.weights.simplex import CappedSimplex, snap_h
-
-__all__ = [
-    "StreamedSum",
-    "ThresholdWeights",
-    "TrimmedHere",
-    "WeighedHere",
-    "WeighedSum",
-    "newton_streamed",
-    "pieces_of",
-    "trimming",
-]
+from trimlearn.robust.trimming import pieces_of, trimming
+from trimlearn.weights.simplex import CappedSimplex
 
 SETTLED = 1e-6  # share of F that the next step could gain, or the last one has, when there is no other
 AHEAD = 1e-5  # the same for rows that go ahead: what is best for them differs from what is best for all by more
-PIECE = 1 << 18  # losses compared with a threshold in one go: a limit on memory, 2 MB
-
-
-@final
-@dataclass(frozen=True)
-class ThresholdWeights:
-    """Weight 1 below a threshold, ``share`` at it, 0 above; and the mean of the weighted losses."""
-
-    threshold: float
-    share: float
-    value: float
-
-    def of(self, a: np.ndarray) -> np.ndarray:
-        """The weights of losses, or of residuals by their size: 0 where these are NaN."""
-        size = np.abs(a)
-        w: np.ndarray = (size < self.threshold).astype(a.dtype)
-        w[size == self.threshold] = self.share
-        return w
-
-
-def trimming(a: np.ndarray, h: float, loss: Callable[[np.ndarray], np.ndarray] = lambda size: size) -> ThresholdWeights:
-    """The weights that keep the h smallest of |a|; loss: of such a size, which it is itself by default."""
-    n, h = len(a), snap_h(h, len(a))
-    theta = inf if h >= n else kth_by_digits(a, ceil(h) - 1)
-    below = tied = 0
-    total_loss = 0.0
-    for at in pieces_of(n):
-        size = np.abs(a[at])
-        inside = size < theta
-        below += int(np.count_nonzero(inside))
-        tied += int(np.count_nonzero(size == theta))
-        total_loss += float(np.sum(loss(size), dtype=np.float64, where=inside))
-    left = h - below
-    value = total_loss + (left * float(loss(np.array(theta))) if left > 0 else 0.0)
-    return ThresholdWeights(theta, min(max(left / max(tied, 1), 0.0), 1.0), value / n)
-
-
-def pieces_of(n: int) -> list[slice]:
-    """n numbers in pieces."""
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
-
-
-def _all(at: Any) -> float:
-    """Every row counts once."""
-    return 1.0
-
-
-def _of(found: ThresholdWeights, f: np.ndarray) -> Weigh:
-    return lambda at: found.of(f[at])
 
 
 class StreamedSum(ABC):
@@ -129,7 +66,7 @@ class TrimmedHere(StreamedSum):
 
     def __init__(self, loss: PredictionLoss, share: float, s: np.ndarray | None = None) -> None:
         self.loss, self.share, self.s = loss, share, None if s is None else s / np.mean(s, dtype=np.float64)
-        self.f, self.weigh = np.zeros(0), _all
+        self.f = np.zeros(0)
         self._x, self._expected, self._sums = np.zeros(0), nan, np.zeros(0)
 
     def expect(self, threshold: float) -> None:
@@ -137,14 +74,15 @@ class TrimmedHere(StreamedSum):
 
     def value(self, x: Array) -> float:
         self._x, self._expected = x, self.threshold
-        self.f, self._sums = evaluated(self.loss, x, self._expected, self.s)
+        f, self._sums = evaluated(self.loss, x, self._expected, self.s)
+        self.f, h = f, self.share * self.loss.n
         if self.s is None:
-            found = trimming(self.f, self.share * self.loss.n)
-            self.weigh, self.threshold = _of(found, self.f), found.threshold
+            found = trimming(f, h)
+            self.weigh, self.threshold = lambda at: found.of(f[at]), found.threshold
             return found.value
-        w = CappedSimplex(self.share * self.loss.n).minimise(self.f, self.s) * self.s
-        self.weigh, self.threshold = w.__getitem__, float(self.f[w > 0].max())
-        return float(np.sum(w * self.f, dtype=np.float64, where=w > 0) / self.loss.n)
+        w = CappedSimplex(h).minimise(f, self.s) * self.s
+        self.weigh, self.threshold = w.__getitem__, float(f[w > 0].max())
+        return float(np.sum(w * f, dtype=np.float64, where=w > 0) / self.loss.n)
 
     def slope(self) -> np.ndarray:
         thresholds = self._expected, self.threshold
@@ -183,10 +121,11 @@ class WeighedSum(StreamedSum):
 
 @final
 class WeighedHere(WeighedSum):
-    """The same in this process, in memory or mapped."""
+    """The same in this process, in memory or mapped. w: the weights; None: all are 1."""
 
-    def __init__(self, loss: PredictionLoss, weigh: Weigh = _all) -> None:
-        self.loss, self.weigh = loss, weigh
+    def __init__(self, loss: PredictionLoss, w: np.ndarray | None = None) -> None:
+        self.loss = loss
+        self.weigh = (lambda at: 1.0) if w is None else w.__getitem__
 
     def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
         return value_gradient(self.loss, x, self.weigh)

@@ -14,17 +14,6 @@ from trimlearn._utils.threads import total
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.newton_system import solve_symmetric
 
-__all__ = [
-    "PER_PARAMETER",
-    "SLICES",
-    "Newton",
-    "Weigh",
-    "crossing_curvature",
-    "evaluated",
-    "trimmed_gradient",
-    "value_gradient",
-]
-
 Weigh = Callable[[Any], Any]  # the weights of some rows, or one for all
 
 STEPS = 30  # at most, a limit on time: from the fit to a sample three to ten are made

@@ -13,8 +13,6 @@ from typing import TypeVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Verdict", "readmit", "rounds_for"]
-
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `robust.scale.judge` says
 
 Mask = NDArray[np.bool_]

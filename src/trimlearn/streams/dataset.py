@@ -11,11 +11,10 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn.streams.arrays import ArrayPiece
-from trimlearn.streams.copy import Deal, OrderedCopy, ShuffledCopy, copy_name, deal_for, ordered_copy, shuffled_copy
+from trimlearn.streams.copy import OrderedCopy, ShuffledCopy, copy_name, ordered_copy, shuffled_copy
+from trimlearn.streams.deal import Deal, deal_for
 from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Block, Piece
-
-__all__ = ["Dataset"]
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time: a limit on memory, as three blocks are held, and long enough for disks
 

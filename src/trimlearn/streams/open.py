@@ -18,8 +18,6 @@ from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Piece
 from trimlearn.streams.tables import TABLES, held_pieces, table_pieces
 
-__all__ = ["open_dataset"]
-
 PIECE_ROWS = 1 << 20  # rows of an array that make a piece: a choice, some row groups' worth
 KINDS = (*TABLES, ".npy", ".npz")
 OTHER_NAMES = {".pq": ".parquet", ".parq": ".parquet", ".tsv": ".csv", ".ipc": ".arrow"}  # that people give these kinds

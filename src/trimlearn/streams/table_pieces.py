@@ -11,8 +11,6 @@ from trimlearn.streams.csv import CsvForm
 from trimlearn.streams.layout import MatrixColumns
 from trimlearn.streams.pieces import Block, Piece
 
-__all__ = ["ArrowPiece", "ArrowStreamPiece", "CsvPiece", "HeldPiece", "ParquetPiece", "TablePiece", "arrow_stream"]
-
 BUFFER = 1 << 20  # bytes of a column of Parquet that are held: else all of it in a row group, which may be the file
 
 

@@ -21,8 +21,6 @@ from trimlearn.streams.table_pieces import (
     arrow_stream,
 )
 
-__all__ = ["TABLES", "held_pieces", "table_pieces"]
-
 TABLES = (".parquet", ".arrow", ".feather", ".csv")  # the kinds of files, after `trimlearn.streams.open.kind_of`
 ARROW = b"ARROW1"  # with which an Arrow file begins, and a stream does not: Arrow's columnar format, "IPC File Format"
 MANY = 1000  # categories of a column: more are names or numbers of rows, and a limit on memory (a choice)

@@ -2,7 +2,7 @@
 
 1. The examples are put into two halves, and a copy of the module is trained on each, on the labels as they are. Each
    predicts the other half, and the labels of the examples that it is surest of give a first noise matrix T
-   (`trimlearn.robust.labels.noise.anchor_noise`).
+   (`trimlearn.robust.labels.noise_level.anchor_noise`).
 2. Where T has noise, both copies are trained on with the likelihood P(label j | x) = Σₖ pₖ(x) T[k, j]: they learn p,
    the classes before labels went wrong, and have little to gain by learning wrong labels by heart.
 3. `trimlearn.robust.labels.verdict` judges all labels by the networks of either step. The second one is believed where
@@ -20,7 +20,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from trimlearn.robust.labels.noise import LabelNoise, anchor_noise, estimate_noise
+from trimlearn.robust.labels.noise import LabelNoise
+from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
 from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective

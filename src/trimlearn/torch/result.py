@@ -69,7 +69,7 @@ class LabelMeasure(Measure):
         return self.verdict.noise.as_it_is.score([log_p], epochs.labels.codes)
 
     def findings(self, result: TrimResult) -> Findings:
-        from trimlearn.estimators.wrong_labels import LabelAssessment
+        from trimlearn.estimators.label_assessment import LabelAssessment
 
         found, given = LabelAssessment.of(self.verdict), self.labels.codes
         n = len(given)

@@ -12,7 +12,8 @@ from trimlearn._utils.intact import intact
 from trimlearn._utils.threads import team
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
-from trimlearn.estimators.detector import Detector, FeatureRows, warn_of_doubtful_rows
+from trimlearn.estimators.detector import Detector, FeatureRows
+from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.rows import distance_cells

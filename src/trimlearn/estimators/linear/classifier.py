@@ -12,12 +12,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from trimlearn._utils.arrays import Array, on_host
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import places
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.linear.examples import Distinct, Examples, check_features
 from trimlearn.estimators.linear.explain import fitted_model
 from trimlearn.estimators.linear.model import LinearModel
 from trimlearn.estimators.on_dask import is_on_dask, lazily
 from trimlearn.estimators.streamed import by_blocks, opened
-from trimlearn.estimators.wrong_labels import LabelAssessment
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
@@ -25,8 +25,6 @@ from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
-
-__all__ = ["LinearClassifier", "warn_of_lost_classes"]
 
 
 class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: ignore[misc]

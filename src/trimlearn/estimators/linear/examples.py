@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -38,6 +38,10 @@ class Examples:
         total = n if self.s is None else self.s.sum(dtype=np.float64)
         # derived once: the class is frozen
         vars(self).update(n=int(n), S=float(total), large=n * p > SMALL, many=n * p > streamed.WHOLE)
+
+    def weighed(self, w: np.ndarray) -> Examples:
+        """The same rows, each counted wᵢ times as much, in the dtype of X."""
+        return replace(self, s=(w if self.s is None else w * self.s).astype(self.X.dtype))
 
 
 @final

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,8 +27,6 @@ from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart.method import SMALL, Method
 from trimlearn.weights import AllOnes, CappedSimplex
-
-__all__ = ["TrimmedGLM"]
 
 TINY = 1e-150  # a scale whose square is still a positive number
 
@@ -169,7 +166,7 @@ class TrimmedGLM(LinearRegressor):
 
     def _fit(self, data: Examples, h: float | None, warm: bool) -> Self:
         """A trimmed fit, a judgement of all rows by it, a fit to those it explains."""
-        law, q = self._law, self._parameters
+        law, q = self._law, self.n_features_in_ + self.fit_intercept
         law.check(data)
         self._training, self._covariance = data, None
         distinct = Distinct.of(data)
@@ -191,8 +188,7 @@ class TrimmedGLM(LinearRegressor):
             return judge(residuals(x), kept, q, rows.s, intercept=self.fit_intercept, floor=floor)
 
         def refit(inliers: np.ndarray, x: Array) -> Array:
-            s = inliers if rows.s is None else inliers * rows.s
-            return solver.refit(self._problem(replace(rows, s=s.astype(rows.X.dtype)), unit), x)
+            return solver.refit(self._problem(rows.weighed(inliers), unit), x)
 
         def trimmed(kept: float, starts: list[str | Array]) -> LinearFit:
             return solver.trimmed(self._problem(rows, unit, kept), kept, starts)
@@ -238,7 +234,7 @@ class TrimmedGLM(LinearRegressor):
 
     def _starts(self, rows: Examples, seed: int) -> tuple[list[str | Array], float]:
         """Where to start; and the unit of residuals, the robust scale of least trimmed squares, for a robust loss."""
-        q = self._parameters
+        q = self.n_features_in_ + self.fit_intercept
         if self._law.is_family:
             small = rows.n * q <= SMALL and self.method is None
             return ["continuation", "concentration"] if small else ["continuation"], 1.0
@@ -262,6 +258,9 @@ class TrimmedGLM(LinearRegressor):
     @property
     def _law(self) -> RegressionLaw:
         return RegressionLaw(self.loss, self.shape)
+
+    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
+        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
 

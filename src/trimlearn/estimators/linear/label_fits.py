@@ -13,15 +13,14 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, slices_apart
 from trimlearn.estimators.linear.label_rows import LabelJudge
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.storage import Storage, open_storage
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
 from trimlearn.robust.streamed_newton import PER_PARAMETER, SLICES
-from trimlearn.smart.method import FEW, Record
+from trimlearn.smart.method import FEW
 from trimlearn.weights.simplex import snap_h
-
-__all__ = ["LabelFits", "LeadRows", "Sample", "TrimmedLabels", "as_x", "kept_rows"]
 
 LEAD = 1 << 23  # numbers in the rows that go ahead: a limit on time and on memory, 34 MB in float32
 STEPS = 2  # of EM for the share of wrong labels: each leaves a fifth of the error of a sample's, 0.3 points
@@ -64,17 +63,7 @@ class LeadRows:
         if self.s is not None:
             mean = self.s / np.mean(self.s)
             w = mean if w is None else w * mean
-        return WeighedHere(loss) if w is None else WeighedHere(loss, w.__getitem__)
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class TrimmedLabels:
-    """The trimmed fit: x, F, and how it went."""
-
-    x: Array
-    objective: float
-    history: list[Record]
+        return WeighedHere(loss, w)
 
 
 class LabelFits(ABC):
@@ -119,9 +108,9 @@ class LabelFits(ABC):
         """The score that a share of the rows does not exceed."""
 
     @abstractmethod
-    def trimmed(self, x: Array, share: float) -> TrimmedLabels:
-        """The trimmed fit that keeps a share of the rows, from x, whose weights become the model's ``raw_weights_``.
-        Warns of classes of which no row is kept."""
+    def trimmed(self, x: Array, share: float) -> LinearFit:
+        """The trimmed fit that keeps a share of the rows, from x, with a weight for each as they were given. Warns of
+        classes of which no row is kept."""
 
     @abstractmethod
     def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:

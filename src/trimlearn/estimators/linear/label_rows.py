@@ -12,8 +12,7 @@ from trimlearn._utils.threads import each, filled, total
 from trimlearn.robust.labels.flexible_models import FlexibleModels, calibrated
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
-
-__all__ = ["LabelJudge", "LabelledRows", "label_pieces"]
+from trimlearn.robust.trimming import pieces_of
 
 PIECE = 1 << 16  # rows whose labels are judged in one go by a thread: a limit on memory, a few MB for ten classes
 TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number, whose inverse is still finite
@@ -21,7 +20,7 @@ TINY = 1e-300  # in place of odds of 0, whose logarithm is none: a normal number
 
 def label_pieces(n: int) -> list[slice]:
     """n rows in pieces."""
-    return [slice(i, min(i + PIECE, n)) for i in range(0, n, PIECE)]
+    return pieces_of(n, PIECE)
 
 
 @final

@@ -19,8 +19,6 @@ from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.scale import rounding_floor
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["FAMILIES", "NORMAL_ERRORS", "RegressionLaw", "are_labels", "verdict_on_labels"]
-
 FAMILIES: dict[str, Callable[..., PredictionLoss]] = {"poisson": Poisson, "gamma": Gamma, "binomial": Logistic}
 # What y may be: the support of each law.
 RANGES = {"poisson": (0.0, inf, "counts >= 0"), "gamma": (0.0, inf, "amounts > 0"), "binomial": (0.0, 1.0, "0 to 1")}

@@ -37,8 +37,6 @@ from trimlearn.smart.method import Method
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex
 
-__all__ = ["TrimmedLinearRegression"]
-
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
 # All fits are averaged of FEWEST to FEW rows a coefficient, up to n q² = WORK, a limit on time: a tenth of a second.
@@ -336,6 +334,13 @@ class TrimmedLinearRegression(LinearRegressor):
     def _strength(self) -> tuple[float, float]:
         """alpha and l1_ratio of the penalty."""
         return self.alpha, self.l1_ratio
+
+    @property
+    def _parameters(self) -> int:
+        return int(self.n_features_in_ + self.fit_intercept)
+
+    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
+        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     def _residuals(self, rows: Examples, x: Array) -> np.ndarray:
         coef, intercept = self._parts(x)

@@ -19,8 +19,6 @@ from trimlearn.robust.regression.sparse import Rows, best_rows, drawn_in
 from trimlearn.robust.regression.sparse_path import PenaltyPath, alpha_grid
 from trimlearn.robust.scale import rounding_floor
 
-__all__ = ["TrimmedLinearRegressionCV"]
-
 PILOT = 20, 1e-2  # penalties, and the least over the largest, by which rows are judged: a limit on time
 RATIO = 1e-2  # of an l1_ratio below, the largest alpha of scikit-learn's grid says nothing: it grows without limit
 

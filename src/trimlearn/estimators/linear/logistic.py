@@ -25,10 +25,9 @@ from trimlearn.progress import stage
 from trimlearn.robust.labels.column_bounds import column_bounds
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.labels.judges import is_large
+from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.smart.method import Method
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
-
-__all__ = ["TrimmedLogisticRegression"]
 
 # Passes over large data, and over very large ones, from the mean of the judges: more do not predict better. On MNIST
 # 92.6 to 92.8 % are right after 5, 8 and 20.
@@ -212,12 +211,8 @@ class TrimmedLogisticRegression(LinearClassifier):
         x, weights = raw.x, raw.w
         if self.reweight and share < 1:
             weights = verdict.keep(None if h is None else share).astype(data.X.dtype)
-            if h is None:  # what the labels should have been, as far as is known: probabilities given all opinions
-                P = verdict.classes
-                rows = replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
-            else:
-                rows = replace(rows, s=weights if rows.s is None else weights * rows.s)
-            x = solver.refit(self._problem(rows), judged.x)
+            corrected = self._corrected(rows, verdict) if h is None else rows.weighed(weights)
+            x = solver.refit(self._problem(corrected), judged.x)
         if h is None and verdict.warning:
             warn(verdict.warning)
 
@@ -235,6 +230,11 @@ class TrimmedLogisticRegression(LinearClassifier):
         self.outlier_probability_ = np.asarray(expit(self.outlier_scores_), dtype=np.float64)
         self.suggested_labels_ = self.classes_[suggested]
         return self
+
+    def _corrected(self, rows: Examples, verdict: LabelVerdict) -> Examples:
+        """The rows with what their labels should have been, as far as is known: probabilities given all opinions."""
+        P = verdict.classes
+        return replace(rows, t=P[:, 1] if len(self.classes_) == 2 else P)
 
     def _solver(self, seed: int, enough: float = ENOUGH) -> Solver:
         name = type(self).__name__

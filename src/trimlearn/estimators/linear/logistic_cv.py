@@ -16,8 +16,6 @@ from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios,
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["TrimmedLogisticRegressionCV"]
-
 DECADES = -4.0, 4.0  # of the Cs when only their number is given: scikit-learn's, from 10⁻⁴ to 10⁴
 PILOT = 1.0  # C of the models that judge labels before one is chosen: the default of the plain estimator
 TOL = 1e-3  # of fits that are only compared: that of models which judge labels
@@ -171,8 +169,7 @@ class TrimmedLogisticRegressionCV(TrimmedLogisticRegression):
         s = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64)
         examples = replace(rows, s=np.where(train, s, 0.0).astype(rows.X.dtype))
         if not verdict.clean:
-            P = verdict.classes
-            examples = replace(examples, t=P[:, 1] if len(self.classes_) == 2 else P)
+            examples = self._corrected(examples, verdict)
         noise = LabelNoise(verdict.noise.T, np.ones(1), np.zeros(len(self.classes_)), verdict.noise.epsilon)
         x: Array = np.asarray(self._loss(rows).start())
         values = []

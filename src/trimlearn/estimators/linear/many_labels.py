@@ -17,8 +17,6 @@ from trimlearn.robust.labels.flexible_models import FlexibleModels
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.verdict import LabelVerdict
 
-__all__ = ["check_classes", "check_sampled", "fit_many_labels"]
-
 HELD = 1 << 26  # log-odds of all rows that are held: a limit on memory, 0.3 GB in float32
 # Share of a sample's flags that the linear model alone sets otherwise than all models do, from which on all rows are
 # asked of all, however long that takes. Where classes are linear it is 0.1 to 0.5 %; where they are not, 6 to 10 %.
@@ -78,7 +76,7 @@ def fit_many_labels(fits: LabelFits, h: float | None) -> tuple[LabelJudge, Label
     share = 1 - noise.epsilon if h is None else h / fits.mass
     stage(f"trimmed fit, keeping {share * fits.mass:.0f} of {fits.mass:.0f} rows")
     raw = fits.trimmed(start, share)
-    x = raw.x
+    model.raw_weights_, x = raw.w, raw.x
     if model.reweight and share < 1:
         stage("fit to what the labels should have been")
         cut = None if h is None else max(0.0, fits.quantile(judge, noise, share))

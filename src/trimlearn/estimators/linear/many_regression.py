@@ -25,15 +25,6 @@ from trimlearn.robust.regression.streamed_rows import Summary
 from trimlearn.robust.scale import judge, raw_scale
 from trimlearn.robust.verdict import Verdict
 
-__all__ = [
-    "ExplainedRows",
-    "RegressionRows",
-    "explained_weights",
-    "fit_regression",
-    "publish_regression",
-    "refuse_labels",
-]
-
 ROUNDS = 5  # of judging and fitting again, a limit on time: two are enough, as `judge` says
 SAME = 1e-5  # share of the cut-off by which it moves, if it does not: a tenth of what a summary can tell
 TINY = 1e-300  # stands for p-values of 0: the smallest power of ten whose inverse is finite, and some room

@@ -140,15 +140,8 @@ class LinearRegressor(IntervalMixin, RegressorMixin, LinearModel):  # type: igno
     def _law(self) -> RegressionLaw:
         """How y spreads about what is predicted."""
 
-    @property
-    def _parameters(self) -> int:
-        return int(self.n_features_in_ + self.fit_intercept)
-
     def _validate(self, X: Any, y: Any, sample_weight: Any, reset: bool) -> Examples:
         return check_examples(self, X, y, sample_weight, reset=reset, y_numeric=True)
-
-    def _parts(self, x: Array) -> tuple[np.ndarray, float]:
-        return (np.asarray(x[:-1]), float(x[-1])) if self.fit_intercept else (np.asarray(x), 0.0)
 
     def _means(self, X: Any) -> np.ndarray:
         """The means of rows that were checked."""

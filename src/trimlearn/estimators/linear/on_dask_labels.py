@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import inf
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import numpy as np
 from scipy.special import expit
@@ -25,24 +24,22 @@ from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
     Sample,
-    TrimmedLabels,
     kept_rows,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
 from trimlearn.estimators.linear.on_dask_regression import solved_on_dask
+from trimlearn.estimators.linear.on_dask_sums import TrimmedOnWorkers, WeighedOnWorkers, like
 from trimlearn.estimators.linear.problems import LinearFit, make_penalty
 from trimlearn.estimators.on_dask import SampledFit, by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import Logistic, Softmax
 from trimlearn.robust.labels.column_bounds import ColumnBounds
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import StreamedSum, WeighedSum, newton_streamed
-from trimlearn.robust.streamed_newton import Weigh
+from trimlearn.robust.streamed import newton_streamed
 from trimlearn.smart.method import FEW, concentration_records
+from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
-
-__all__ = ["fit_logistic_on_dask"]
 
 SEVERAL_KINDS = "y holds labels of several kinds, text and numbers: write all of them as text."
 MANY_LABELS = 1000  # different labels from which on they are taken for numbers: more classes than a softmax is for
@@ -152,20 +149,20 @@ class DaskLabelFits(LabelFits):
 
         return level(CappedSimplex(kept), self.mass, self.placed.counted, np.dtype(np.float32), counts).theta
 
-    def trimmed(self, x: Array, share: float) -> TrimmedLabels:
+    def trimmed(self, x: Array, share: float) -> LinearFit:
         h = share * self.mass
         rows = TrimmedOnWorkers(DaskEngine(self.placed, self._loss, CappedSimplex(h), centred=False))
         if self.by_newton:
             x, values = newton_streamed(rows, like(rows.loss, x), self.ridge, self.trimmed_lead(share))
-            found = TrimmedLabels(x, values[-1], concentration_records(values, h))
+            objective, history = values[-1], concentration_records(values, h)
         else:
             fit = self._solved(self.placed, CappedSimplex(h), x)
-            found = TrimmedLabels(fit.x, fit.objective, fit.history)
-        self.model.raw_weights_ = rows.weights(like(rows.loss, found.x))
+            x, objective, history = fit.x, fit.objective, fit.history
+        w = rows.weights(like(rows.loss, x))
         classes, kept = self.model.classes_, rows.engine.ask(_kept_labels, self.K)[0]
         warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
         rows.engine.close()
-        return found
+        return LinearFit(x, w, objective, history, Status.CONVERGED)
 
     def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:
         task, more = (_with_classes, ()) if cut is None else (_with_weights, (cut,))
@@ -290,59 +287,3 @@ def _targets(block: ShardRows) -> np.ndarray:
 def _sample_weights(block: ShardRows) -> np.ndarray:
     assert block.s is not None, "they were given some"
     return block.s
-
-
-def _elsewhere(at: slice) -> NoReturn:
-    raise TypeError("the weights of these rows lie on the workers; rows that go ahead are asked for theirs.")
-
-
-def like(loss: Any, x: Array) -> Array:
-    """x in the dtype of the rows."""
-    return np.asarray(x, to_numpy(loss.like).dtype)
-
-
-@final
-class TrimmedOnWorkers(StreamedSum):
-    """The sum over the rows of an engine, whose r1 says what is kept."""
-
-    weigh: Weigh = staticmethod(_elsewhere)
-
-    def __init__(self, engine: DaskEngine) -> None:
-        self.engine, self.loss = engine, engine.problem.loss
-        self._slope, self._at = np.zeros(0), None
-
-    def value(self, x: Array) -> float:
-        value, self._slope = remembered("step", lambda: self._trimmed(x))
-        return float(value)
-
-    def slope(self) -> np.ndarray:
-        return self._slope
-
-    def weights(self, x: Array) -> Any:
-        """The best weights of all rows at x, one for each."""
-        if self._at is None or not np.array_equal(self._at, x):
-            self._trimmed(x)
-        return self.engine.weights
-
-    def _trimmed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
-        self.engine.evaluate(x)
-        value, self._at = self.engine.reweigh(inf).value, x
-        return np.array(value), to_numpy(self.engine.mean_duals()).astype(np.float64).ravel()
-
-
-@final
-class WeighedOnWorkers(WeighedSum):
-    """The sum over the rows of an engine, all of which count; share: what they are of all."""
-
-    weigh: Weigh = staticmethod(_elsewhere)
-
-    def __init__(self, engine: DaskEngine, share: float) -> None:
-        self.engine, self.loss, self.share = engine, engine.problem.loss, share
-
-    def value_gradient(self, x: Array) -> tuple[float, np.ndarray]:
-        value, gradient = remembered("gradient", lambda: self._weighed(x))
-        return float(value), gradient
-
-    def _weighed(self, x: Array) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient = self.engine.value_gradient(x)
-        return np.array(self.share * value), self.share * to_numpy(gradient).astype(np.float64).ravel()

@@ -28,8 +28,6 @@ from trimlearn.robust.scale import rounding_floor
 from trimlearn.smart import alternating
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["fit_linear_on_dask"]
-
 PASSES = 300.0  # a limit on time, as in TrimmedLinearRegression: concentration steps end by themselves
 TOL = 1e-9  # the same: their last digits are free
 
@@ -79,14 +77,12 @@ class ClusterRows(StandardisedRows):
         return u, self.slope(weigh, u, u)
 
     def slope(self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray) -> np.ndarray:
-        return self.moments(weigh, r, u)[1]
+        return self._moments(weigh, u)[1]
 
     def curvature(self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray) -> np.ndarray:
-        return self.moments(weigh, r, r)[0]
+        return self._moments(weigh, r)[0]
 
-    def moments(
-        self, weigh: Callable[[np.ndarray], np.ndarray], r: np.ndarray, u: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, weigh: Callable[[np.ndarray], np.ndarray], u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         H, g = remembered("moments", lambda: self.engine.ask(weighted_moments, self.x(u), weigh)[:2])
         return H + np.diag(self.penalty), g - self.penalty * u
 

@@ -36,8 +36,6 @@ from trimlearn.smart.method import FEW, Method
 from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 
-__all__ = ["fit_glm_on_dask", "fit_sparse_on_dask", "solved_from", "solved_on_dask"]
-
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 PASSES, TOL = 200.0, 1e-7  # limits on time where Newton's steps converge quadratically: ten or twenty passes are made
 

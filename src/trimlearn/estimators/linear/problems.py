@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf, isfinite, prod
-from numbers import Real
+from operator import attrgetter
 from typing import Any, final
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn._utils.validation import is_number
 from trimlearn._utils.warn import warn
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
@@ -19,8 +20,6 @@ from trimlearn.regularizers import L0, L1, MCP, SCAD, ElasticNet, Regularizer, R
 from trimlearn.smart.method import FEW, SMALL, Method, Record, small
 from trimlearn.solution import Status
 from trimlearn.solve import solve
-
-__all__ = ["PENALTIES", "SELECTING", "SETTLED", "LinearFit", "Solver", "make_penalty"]
 
 SELECTING = ("l1", "elasticnet", "scad", "mcp", "l0")  # those that set coefficients to zero
 PENALTIES = ("l2", *SELECTING)  # all that estimators take; names as in scikit-learn, where it has them
@@ -37,23 +36,18 @@ def make_penalty(penalty: str, alpha: Any, l1_ratio: Any, scale: float) -> Regul
     """
     if not isinstance(penalty, str) or penalty not in PENALTIES:
         raise ValueError(f"penalty must be None or one of {', '.join(map(repr, PENALTIES))}, got {penalty!r}.")
-    strength = _strength("alpha", alpha) * scale
+    if not is_number(alpha) or not 0 <= alpha < inf:
+        raise ValueError(f"alpha must be a finite number >= 0, got {alpha!r}.")
+    strength = float(alpha) * scale
     if penalty == "elasticnet":
-        ratio = _strength("l1_ratio", l1_ratio)
-        if ratio > 1:
+        if not is_number(l1_ratio) or not 0 <= l1_ratio <= 1:
             raise ValueError(f"l1_ratio must be a number from 0 to 1, got {l1_ratio!r}.")
-        return ElasticNet(strength, ratio)
+        return ElasticNet(strength, float(l1_ratio))
     if penalty in ("scad", "mcp"):  # not homogeneous in alpha
         term = SCAD(float(alpha)) if penalty == "scad" else MCP(float(alpha))
         return Scaled(term, scale)
     plain: dict[str, type[Regularizer]] = {"l2": Ridge, "l1": L1, "l0": L0}
     return plain[penalty](strength)  # type: ignore[call-arg]
-
-
-def _strength(name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, Real) or not isfinite(value) or value < 0:
-        raise ValueError(f"{name} must be a finite number >= 0, got {value!r}.")
-    return float(value)
 
 
 @final
@@ -92,7 +86,7 @@ class Solver:
         """The best of the trimmed fits that keep h: a start is named, or is an x."""
         stage(f"trimmed fit, keeping {h:.0f} of {problem.S:.0f} rows")
         fits = [self._solve(problem, start) for start in starts]
-        best = min(fits, key=lambda fit: fit.objective)
+        best = min(fits, key=attrgetter("objective"))
         self.warn_if_short(best)
         return best
 
@@ -108,21 +102,17 @@ class Solver:
         return found.x
 
     def _solve(self, problem: Problem, start: str | Array) -> LinearFit:
-        where: dict[str, Any] = {"start": start} if isinstance(start, str) else {"x0": start}
-        max_passes, tol = self._limits(problem)
-        found = solve(problem, self.method, max_passes=max_passes, tol=tol, seed=self.seed, **where)
-        return LinearFit(to_numpy(found.x), to_numpy(found.w), found.objective, found.history, found.status)
-
-    def _limits(self, problem: Problem) -> tuple[float, float]:
         """max_passes and tol: where they are left open, the closer, the less a pass costs. tol is 1e-9 where Newton
         steps converge quadratically, so that the last digits are free, and 1e-5 where first-order steps must do. The
         passes are limits on time: over a small problem one takes a millisecond."""
-        is_small = small(problem)
-        passes, tol = (1000.0, 1e-5) if is_small else (self.enough, 1e-3)
-        if is_small and prod(problem.loss.x_shape) <= FEW:
-            passes, tol = 2000.0, 1e-9
-        passes = min(passes, self.most)
-        return passes if self.max_passes is None else self.max_passes, tol if self.tol is None else self.tol
+        passes, tol = self.enough, 1e-3
+        if small(problem):
+            passes, tol = (2000.0, 1e-9) if prod(problem.loss.x_shape) <= FEW else (1000.0, 1e-5)
+        passes = min(passes, self.most) if self.max_passes is None else self.max_passes
+        tol = tol if self.tol is None else self.tol
+        where: dict[str, Any] = {"start": start} if isinstance(start, str) else {"x0": start}
+        found = solve(problem, self.method, max_passes=passes, tol=tol, seed=self.seed, **where)
+        return LinearFit(to_numpy(found.x), to_numpy(found.w), found.objective, found.history, found.status)
 
     def warn_if_short(self, fit: LinearFit) -> None:
         """ConvergenceWarning for a fit that stopped while the objective was still falling.

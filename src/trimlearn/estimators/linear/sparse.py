@@ -44,8 +44,6 @@ from trimlearn.solution import Status
 if TYPE_CHECKING:
     from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 
-__all__ = ["Net", "fit_sparse", "half", "is_selective", "rows_of", "warn_of_dispute"]
-
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
 

@@ -20,11 +20,11 @@ from trimlearn.estimators.linear.label_fits import (
     LabelFits,
     LeadRows,
     Sample,
-    TrimmedLabels,
     kept_rows,
 )
 from trimlearn.estimators.linear.label_rows import LabelJudge, LabelledRows, label_pieces
 from trimlearn.estimators.linear.many_labels import check_classes, check_sampled, fit_many_labels
+from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.estimators.streamed import (
     StreamedData,
     can_stream,
@@ -38,14 +38,14 @@ from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.labels.crossfit import JudgedLabels
 from trimlearn.robust.labels.noise import LabelNoise
-from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed, trimming
+from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
+from trimlearn.robust.trimming import trimming
 from trimlearn.smart import svrg
 from trimlearn.smart.method import FEW, concentration_records
+from trimlearn.solution import Status
 from trimlearn.solve import solve
 from trimlearn.streams import Dataset, open_dataset
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
-
-__all__ = ["fit_logistic_rows", "fit_logistic_stream"]
 
 ENOUGH = 20.0  # passes for a model of many parameters: what TrimmedLogisticRegression takes for large arrays
 FEW_LABELS = 1000  # rows whose labels are likely all there are: a choice, checked against the others
@@ -127,7 +127,7 @@ class StreamedLabelFits(LabelFits):
         place = int(kept_rows(share, self.n)) - 1
         return inf if place == self.n - 1 else float(np.partition(scores, place)[place])
 
-    def trimmed(self, x: Array, share: float) -> TrimmedLabels:
+    def trimmed(self, x: Array, share: float) -> LinearFit:
         loss = self.loss(self.rows.codes, open_storage(self.rows.X))
         x, h = x.astype(loss.like.dtype), share * self.n
         if self.parameters <= FEW:
@@ -140,8 +140,7 @@ class StreamedLabelFits(LabelFits):
             w = trimming(f := np.asarray(found.losses), h).of(f)
         classes, kept = self.model.classes_, self.rows.kept(w)
         warn_of_lost_classes(classes, np.ones(self.K), kept, "Lower contamination.")
-        self.model.raw_weights_ = self.restored(w)
-        return TrimmedLabels(x, values[-1], concentration_records(values, h))
+        return LinearFit(x, self.restored(w), values[-1], concentration_records(values, h), Status.CONVERGED)
 
     def fitted(self, judge: LabelJudge, noise: LabelNoise, x: Array, cut: float | None) -> Array:
         storage, lead = open_storage(self.rows.X), self.lead
@@ -151,7 +150,7 @@ class StreamedLabelFits(LabelFits):
         if cut is not None:
             w = self.rows.scores(judge, noise) <= cut
             ahead = lead.weighed(self.loss(lead.codes, lead.storage), taken(w, lead.at))
-            rows = WeighedHere(self.loss(self.rows.codes, storage), w.__getitem__)
+            rows = WeighedHere(self.loss(self.rows.codes, storage), w)
             return newton_streamed(rows, x, self.ridge, ahead)[0]
         P = self.rows.classes(judge, noise)
         if judge.flexible is None:  # nobody asks for what is held any more

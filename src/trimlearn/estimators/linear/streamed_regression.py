@@ -29,11 +29,10 @@ from trimlearn.progress import stage
 from trimlearn.robust.regression.streamed_lts import concentrated
 from trimlearn.robust.regression.streamed_rows import StreamedRows, Summary
 from trimlearn.robust.streamed import TrimmedHere, WeighedHere, newton_streamed
+from trimlearn.robust.trimming import pieces_of
 from trimlearn.smart.method import FEW, concentration_records
 from trimlearn.solution import Status
 from trimlearn.streams import Dataset
-
-__all__ = ["fit_glm_stream", "fit_linear_stream"]
 
 PIECE = 1 << 16  # rows looked at in one go by a thread: a limit on memory, some 0.5 MB a column in float64
 
@@ -82,7 +81,7 @@ def _publish(model: Any, last: FinalFit) -> None:
         if model.reweight:
             model.weights_[at] = last.weights(t)
 
-    each(part, [slice(i, i + PIECE) for i in range(0, len(scores), PIECE)])
+    each(part, pieces_of(len(scores), PIECE))
 
 
 def fit_glm_stream(model: Any, data: Dataset, h: float | None) -> None:
@@ -126,7 +125,7 @@ class _StreamedRegression(RegressionRows):
     def refitted(self, x: Array, kept: ExplainedRows) -> Array:
         w = self.column(explained_weights, kept)
         ridge = self._ridge(float(w.mean(dtype=np.float64)))
-        return newton_streamed(WeighedHere(self.loss, w.__getitem__), x, ridge)[0]
+        return newton_streamed(WeighedHere(self.loss, w), x, ridge)[0]
 
     def total(self, task: Callable[..., float], *args: Any) -> float:
         return sum(each(lambda at: task(self._block(at), *args), self._pieces()))
@@ -145,7 +144,7 @@ class _StreamedRegression(RegressionRows):
         return 0.0 if self.model.penalty is None else float(self.model.alpha) * share
 
     def _pieces(self) -> list[slice]:
-        return [slice(i, min(i + PIECE, self.n)) for i in range(0, self.n, PIECE)]
+        return pieces_of(self.n, PIECE)
 
     def _block(self, at: slice) -> ShardRows:
         return ShardRows(self.V[at], self.t[at])

@@ -10,15 +10,13 @@ from typing import Any, final
 import numpy as np
 from scipy.special import logsumexp
 
-from trimlearn.estimators.wrong_labels import LabelAssessment
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.inference.table import Findings, plain_kinds
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.robust.scale import Chi, judge, p_values, rounding_floor
-
-__all__ = ["InlierModel", "Judgement", "LabelTarget", "Loss", "NumericTarget", "TargetKind"]
 
 Loss = Callable[[np.ndarray, np.ndarray], Any]  # (y, predictions) -> f, one per row
 InlierModel = float | LabelNoise  # what scores are measured by: the scale of residuals, or a model of wrong labels

@@ -20,12 +20,12 @@ from trimlearn._utils.validation import check_magnitude
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.inputs import check_counts, check_labels_known, filled_numbers, places, refuse_collections
+from trimlearn.estimators.label_assessment import LabelAssessment
 from trimlearn.estimators.meta.appeal import Appeal
 from trimlearn.estimators.meta.crossfit import EncodedExamples, fit_weighted, given_splits, weight_argument
 from trimlearn.estimators.meta.nets import check_no_module, is_net
 from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.targets import InlierModel, Judgement, LabelTarget, Loss, NumericTarget, TargetKind
-from trimlearn.estimators.wrong_labels import LabelAssessment
 from trimlearn.inference.table import Findings
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import row_hashes
@@ -33,8 +33,6 @@ from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.few_values import cells_of
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
-
-__all__ = ["TrimmedEstimator"]
 
 
 def _wrapped_has(name: str) -> Callable[[Any], bool]:

@@ -23,8 +23,8 @@ from trimlearn.robust.labels.flexible import (
     LEAST,
     ROWS,
 )
-from trimlearn.robust.labels.noise import estimate_noise
 from trimlearn.robust.labels.noise_em import Floats, Labels
+from trimlearn.robust.labels.noise_level import estimate_noise
 from trimlearn.robust.labels.verdict import MATERIAL, ONE_SIDED, LabelVerdict, significant
 
 LEAST_ROWS = 200  # of fewer, boosting grows no more than a few leaves of 20 rows

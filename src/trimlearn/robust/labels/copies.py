@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from trimlearn.robust.distinct import GOLDEN, Hashes
 from trimlearn.robust.labels.noise_em import Floats, Labels
 
-__all__ = ["apart", "are_observations", "kish_weights"]
-
 MOST = 10_000  # rows as which they may count, a limit on time: of more, the cells that they share are known well
 
 

@@ -33,8 +33,8 @@ from trimlearn.robust.labels.copies import apart, are_observations, kish_weights
 from trimlearn.robust.labels.few_values import cells_of
 from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, other_rows_loss
-from trimlearn.robust.labels.noise import estimate_noise
 from trimlearn.robust.labels.noise_em import Floats, Labels
+from trimlearn.robust.labels.noise_level import estimate_noise
 from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
 from trimlearn.smart.method import Method
 

@@ -1,12 +1,13 @@
 """EM for the noise model of labels: its matrix T, the calibration β and b of predictions, and a step on all of them.
 
-`trimlearn.robust.labels.noise` says what they mean, and chooses the level.
+`trimlearn.robust.labels.noise` says what they mean, `trimlearn.robust.labels.noise_level` chooses the level.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,6 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Array, namespace, sent
 from trimlearn.robust.labels.on_device import NoiseRows
-
-__all__ = ["Floats", "Labels", "NoiseFit", "NoiseMatrix", "NoiseState", "log_sum", "row_centred", "softmax"]
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.int64]
@@ -41,10 +40,6 @@ class NoiseMatrix:
 
     pattern: Floats
     random: Floats
-
-    @classmethod
-    def clean(cls, K: int) -> NoiseMatrix:
-        return cls(np.eye(K), np.zeros((K, K)))
 
     @classmethod
     def start(cls, K: int) -> NoiseMatrix:
@@ -100,7 +95,7 @@ class NoiseState:
     beta: Floats
     b: Floats
     matrix: NoiseMatrix
-    pi: Floats = field(default_factory=lambda: np.ones(1))  # shares of the classes, known after a step
+    pi: Floats  # shares of the classes, all alike before the first step
     posterior: float = -np.inf  # log-density, before the last step
 
     @property
@@ -122,21 +117,24 @@ class NoiseFit:
         z = sent(self.z)
         return None if is_numpy_array(z) else NoiseRows(z, self.labels, self.s)
 
+    @property
+    def clean(self) -> NoiseState:
+        """Where all labels are right, and all predictions count alike."""
+        m, K = len(self.z), self.z.shape[2]
+        return NoiseState(np.full(m, 1 / m), np.zeros(K), NoiseMatrix(np.eye(K), np.zeros((K, K))), np.full(K, 1 / K))
+
     def search(self) -> NoiseState:
         """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
         if len(self.labels) > MANY * SOME:
             some = slice(None, None, len(self.labels) // SOME)
             found = NoiseFit(self.z[:, some], self.labels[some], self.s[some]).search()
-            return self._shaped(replace(found, matrix=found.matrix.loosened()))
-        m, K = len(self.z), self.z.shape[2]
-        # All predictions alike, and the first alone: one that has learnt the noise itself leaves none to find beside.
-        first = [np.full(m, 1 / m), np.eye(m)[0]][:m]
-        found_from = (self._shaped(NoiseState(beta, np.zeros(K), NoiseMatrix.start(K))) for beta in first)
-        return max(found_from, key=lambda state: state.posterior)
-
-    def _shaped(self, state: NoiseState) -> NoiseState:
-        """EM from here: first which entries T has, then how large they are."""
-        return self.maximise(self.maximise(state, FREE), 0.0)
+            starts = [replace(found, matrix=found.matrix.loosened())]
+        else:
+            start = replace(self.clean, matrix=NoiseMatrix.start(self.z.shape[2]))
+            # All predictions alike, and the first alone: one that has learnt the noise itself leaves none beside it.
+            starts = [start, replace(start, beta=np.eye(len(self.z))[0])][: len(self.z)]
+        # first which entries T has, then how large they are
+        return max((self.maximise(self.maximise(at, FREE), 0.0) for at in starts), key=attrgetter("posterior"))
 
     def maximise(self, state: NoiseState, price: float | None) -> NoiseState:
         """EM until it gains no more; T as it is where there is no ``price`` of its entries."""

@@ -15,8 +15,6 @@ from sklearn.utils import check_random_state
 
 from trimlearn._utils.arrays import TINY, Array, asarray_like, index_like, namespace, to_numpy
 
-__all__ = ["NoiseRows", "forest_probabilities", "leading_directions"]
-
 OVERSAMPLED = 10  # directions beyond those asked for: scikit-learn's default (Halko 2011, §4.2)
 
 Floats = NDArray[np.float64]
@@ -42,7 +40,7 @@ class NoiseRows:
         self._replay = Replay(NoiseRows._at_model, self, z.device)
 
     def sums(self, beta: Floats, b: Floats, T: Floats) -> tuple[Floats, Floats, Floats, float]:
-        """As `trimlearn.robust.labels.noise` asks for them; nobody waits until all are there."""
+        """As `trimlearn.robust.labels.noise_em` asks for them; nobody waits until all are there."""
         m, K = len(beta), len(b)
         self._model[:] = asarray_like(np.concatenate([beta, b, T.T.ravel()]), self._model)
         ends = np.cumsum([K * K, m * m, m * K, K, K * K, m + K])

@@ -30,11 +30,10 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trimlearn.robust.labels.few_values import told_by
-from trimlearn.robust.labels.noise import LabelNoise, anchor_noise, estimate_noise
+from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_em import Floats, Labels
+from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
 from trimlearn.robust.order import weighted_quantile
-
-__all__ = ["LabelVerdict", "label_verdict", "significant"]
 
 # Share of rows in doubt below which classes are clear: the best of 0.1 … 0.15 on the tables of `python -m benchmarks
 # trust`. It trades right labels called wrong (0.6 % with 0.05, 1.1 % with 0.2) for wrong ones that are believed (47 %,

@@ -11,7 +11,7 @@ import numpy as np
 from trimlearn._utils.threads import filled
 from trimlearn.losses.newton_system import solve_symmetric
 from trimlearn.robust.regression.streamed_rows import StreamedRows, Vector
-from trimlearn.robust.streamed import ThresholdWeights, pieces_of, trimming
+from trimlearn.robust.trimming import ThresholdWeights, pieces_of, trimming
 from trimlearn.weights.simplex import snap_h
 
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made

@@ -27,8 +27,6 @@ from trimlearn.robust.regression.mm import (
 from trimlearn.robust.regression.streamed_rows import StandardisedRows, Summary, Vector
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["RowMetric", "StreamedFit", "all_of_them", "smoothed"]
-
 STEPS = 30  # at most, a limit on time: from the fit to a sample four to eight are made
 ROUNDS = 3  # of fitting, measuring and judging: as in `mm_estimate`
 LONGEST = 3.0  # times the step of least squares: for normal errors Newton's is 1.1 to 1.4 times that

@@ -20,8 +20,8 @@ from trimlearn._utils.arrays import slices_apart, taken
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import total
 from trimlearn.robust.scale import rounding_floor
-from trimlearn.robust.streamed import pieces_of
 from trimlearn.robust.streamed_newton import SLICES
+from trimlearn.robust.trimming import pieces_of
 
 Vector = NDArray[np.floating]
 Summary = tuple[np.ndarray, np.ndarray]  # values that stand for residuals, and how many each stands for
