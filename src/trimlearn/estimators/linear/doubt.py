@@ -9,7 +9,6 @@ import numpy as np
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.examples import Examples
 from trimlearn.robust.regression.averaging import NEAREST
-from trimlearn.robust.regression.chance import SURE
 from trimlearn.robust.regression.misfit import bends, looks_like_misfit, looks_skewed, widens
 from trimlearn.robust.verdict import Verdict
 
@@ -82,13 +81,12 @@ def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarra
     return float(np.where(flagged, 1 - wrong, wrong)[np.abs(scores) > NEAREST].sum())
 
 
-def warn_of_chance(expected: float, flagged: int) -> None:
-    """UserWarning where so many sets of rows as far apart as those flagged are expected by chance that one may be."""
-    if expected > SURE:
-        warn(
-            f"It is in doubt whether the rows flagged, {flagged} of them, are wrong: in {expected:.1%} of clean tables "
-            "chance sets as many as far apart. Look at outlier_probability_, or give a contamination.",
-        )
+def warn_of_chance(flagged: int) -> None:
+    """UserWarning where chance may have set the rows that are flagged apart."""
+    warn(
+        f"It is in doubt whether the rows flagged, {flagged} of them, are wrong: among so few rows chance sets as many "
+        "about as far apart. Look at outlier_probability_, or give a contamination.",
+    )
 
 
 def warn_of_exact_fit(weights: np.ndarray) -> None:

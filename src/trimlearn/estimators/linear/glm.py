@@ -203,8 +203,10 @@ class TrimmedGLM(LinearRegressor):
         if self.reweight:
             x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
             if h is None and labels is None:
-                x, inliers, by_chance = without_chance(x, inliers, rows.s, q, residuals, refit)
-                warn_of_chance(by_chance, int(np.count_nonzero(~inliers)))
+                known = law.knows_size(rows.t)
+                x, inliers, doubt = without_chance(x, inliers, rows.s, q, residuals, refit, known=known)
+                if doubt:
+                    warn_of_chance(int(np.count_nonzero(~inliers)))
             weights = inliers.astype(rows.X.dtype)
 
         final = judged(x, None)

@@ -82,12 +82,15 @@ class RegressionLaw:
         return np.asarray(-np.sign(slope) * np.sqrt(2 * np.maximum(f, 0)))
 
     def floor(self, t: np.ndarray) -> float:
-        """What the scale of the residuals cannot be below. Counts and labels have a spread that is known; proportions
-        come from unknown numbers of trials."""
+        """What the scale of the residuals cannot be below."""
         if not self.is_family:
             return rounding_floor(t)
-        known = not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
-        return 1.0 if known else rounding_floor(np.ones(1))
+        return 1.0 if self.knows_size(t) else rounding_floor(np.ones(1))
+
+    def knows_size(self, t: np.ndarray) -> bool:
+        """Whether the spread of the residuals is known: that of counts and labels is; proportions come from unknown
+        numbers of trials."""
+        return self.is_family and not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
 
     def half(self, rows: Examples, coefficients: int, labels: JudgedLabels | None) -> float:
         """Half of the rows, and of counts half of those that are not 0, and half a row more for each coefficient, as
