@@ -66,9 +66,9 @@ def without_chance(
     >>> round(model, 3), np.flatnonzero(~rows), doubt
     (0.075, array([20]), False)
     """
-    s = np.ones(len(inliers)) if s is None else s.astype(np.float64)
+    mass: NDArray[np.float64] = np.ones(len(inliers)) if s is None else s.astype(np.float64)
     squares, rows = residuals(model) ** 2, inliers
-    left, n = _sum(squares, s, inliers), float(s[inliers].sum())
+    left, n = _sum(squares, mass, inliers), float(mass[inliers].sum())
     far = np.unique(squares[~inliers])[::-1]  # copies of a row come back together
     kept, everything = left, left
     for part in range(PARTS if len(far) else 0):
@@ -76,7 +76,7 @@ def without_chance(
         with catch_warnings():  # a fit to rows that no model explains may not end, and is only compared with
             simplefilter("ignore", ConvergenceWarning)
             found = refit(back, model)
-        every, b = _sum(residuals(found) ** 2, s, back), float(s[back & ~inliers].sum())
+        every, b = _sum(residuals(found) ** 2, mass, back), float(mass[back & ~inliers].sum())
         everything = every if part == 0 else everything
         expected = log_sets_expected(left / max(every, left, LEAST), n + b, b, q)
         if known:
@@ -84,8 +84,8 @@ def without_chance(
         if expected > log(LEVEL):
             model, rows, kept = refit(back, found), back, every
             break
-    off = float(s[~rows].sum())
-    doubt = off > 0 and in_doubt(kept / max(everything, kept, LEAST), float(s.sum()), off, q)
+    off = float(mass[~rows].sum())
+    doubt = off > 0 and in_doubt(kept / max(everything, kept, LEAST), float(mass.sum()), off, q)
     return model, rows, doubt
 
 
