@@ -507,6 +507,13 @@ def test_auto_backs_off_and_recovers() -> None:
     assert gammas[-1] == 0.25
 
 
+def test_a_step_taken_back_at_once_recovers_from_the_second_w_step_on() -> None:
+    rule = Auto()
+    for w_steps, factor in ((1, 1.0), (2, rule.recovery)):
+        state = State(x=np.zeros(2), w_steps=w_steps, scale=0.5)
+        assert at_w_step(rule, state, Stub(4.0)) == pytest.approx(0.5 * factor / 4)
+
+
 def test_auto_grows_where_the_loss_is_concave() -> None:
     rule, state = Auto(), State(x=np.zeros(2), w_steps=5)
     gammas = [at_w_step(rule, state, Stub(1.0, concave=True)) for _ in range(30)]
