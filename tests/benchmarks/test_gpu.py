@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 @pytest.mark.filterwarnings("ignore::UserWarning")  # labels of so few digits are hard to judge
 def test_tables_and_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = "trimlearn.engines.cuda."
-    for name in ("trimlearn._utils.arrays", "trimlearn.solve", cuda + "engine"):
+    for name in ("trimlearn._utils.residence", "trimlearn.solve", cuda + "engine"):
         monkeypatch.setattr(import_module(name), "lies_on_device", lambda a: isinstance(a, torch.Tensor))
     monkeypatch.setattr(import_module(cuda + "engine"), "open_device", lambda device: torch.device("cpu"))
     plan = replace(gpu.QUICK, device="cpu", passes=3, rows=4000, large_passes=3)

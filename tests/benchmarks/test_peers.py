@@ -47,7 +47,7 @@ def test_files(written: dict[str, Any], name: str) -> None:
 def test_every_part_is_there(written: dict[str, Any]) -> None:
     titles = " ".join(table["title"] for table in written["peers"]["tables"])
     breakdown = ("(a)", "(b)", "(c)", "all of it", "seconds of a fit")
-    beside = ("covariance", "scatter beside R", "clean normal rows", "labels", "rare")
+    beside = ("covariance", "beside R", "clean normal rows", "labels", "rare")
     for what in ("rivals", "classics", *breakdown, "clean data", "least trimmed", *beside):
         assert what in titles, what
 

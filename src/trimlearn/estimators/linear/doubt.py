@@ -107,12 +107,14 @@ def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarra
     return float(np.where(flagged, 1 - wrong, wrong)[np.abs(scores) > NEAREST].sum())
 
 
-def warn_of_chance(flagged: int) -> None:
-    """UserWarning where chance may have set the rows that are flagged apart."""
-    warn(
-        f"It is in doubt whether the rows flagged, {flagged} of them, are wrong: among so few rows chance sets as many "
-        "about as far apart. Look at outlier_probability_, or give a contamination.",
-    )
+def warn_of_chance(flagged: np.ndarray) -> None:
+    """UserWarning where chance may have set the rows that are flagged apart, and they are many enough to matter."""
+    count = int(np.count_nonzero(flagged))
+    if count > max(1.0, MISTAKEN * len(flagged)):
+        warn(
+            f"It is in doubt whether the rows flagged, {count} of {len(flagged)}, are wrong: among so few rows chance "
+            "sets as many about as far apart. Look at outlier_probability_, or give a contamination.",
+        )
 
 
 def warn_of_exact_fit(weights: np.ndarray) -> None:

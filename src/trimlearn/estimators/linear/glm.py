@@ -206,11 +206,11 @@ class TrimmedGLM(LinearRegressor):
                 known = law.knows_size(rows.t)
                 x, inliers, doubt = without_chance(x, inliers, rows.s, q, residuals, refit, known=known)
                 if doubt:
-                    warn_of_chance(int(np.count_nonzero(~inliers)))
+                    warn_of_chance(~inliers)
             weights = inliers.astype(rows.X.dtype)
 
         final = judged(x, None)
-        share = 1 - h / rows.S if h is not None else final.contamination if self.reweight else verdict.contamination
+        share = 1 - h / rows.S if h is not None else (final if self.reweight else verdict).contamination
         before, after = residuals(raw.x), residuals(x)
         parts = self._parts(raw.x), self._parts(x)
         cutoff = max(final.cutoff, float(np.abs(after[weights > 0]).max() / final.scale)) if h is None else final.cutoff

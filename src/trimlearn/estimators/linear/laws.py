@@ -93,20 +93,23 @@ class RegressionLaw:
         return self.is_family and not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
 
     def half(self, rows: Examples, coefficients: int, labels: JudgedLabels | None) -> float:
-        """Half of the rows, and of counts half of those that are not 0, and half a row more for each coefficient, as
-        of rows: a fit to rows that are all 0, or to few others, explains them perfectly, by means of 0. Of labels, as
-        many as are right."""
+        """Half of the rows, and of counts half of those that are not 0 as well. Of labels, as many as are right."""
         half = float(min(rows.S, (rows.S + coefficients + 1) // 2))
         if labels is not None:
             return max(half, rows.S * (1 - labels.verdict.noise.epsilon))
         if self.loss != "poisson":
             return half
         s = np.ones(rows.n) if rows.s is None else rows.s
-        events = float(s[rows.t > 0].sum())
-        return max(half, rows.S - max(0.0, (events - coefficients) // 2))
+        return max(half, half_of_counts(rows.S, float(s[rows.t > 0].sum()), coefficients))
 
 
 NORMAL_ERRORS = RegressionLaw("normal")  # about a linear model
+
+
+def half_of_counts(total: float, events: float, coefficients: int) -> float:
+    """The rows to keep of so many, of which ``events`` are not 0, for half of those and half a row more for each
+    coefficient: a fit to rows that are all 0, or to few others, explains them perfectly, by means of 0."""
+    return total - max(0.0, (events - coefficients) // 2)
 
 
 def are_labels(t: np.ndarray) -> bool:

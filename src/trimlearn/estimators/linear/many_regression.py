@@ -17,7 +17,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn.engines.cluster.rows import ShardRows
 from trimlearn.estimators.linear.doubt import warn_of_exact_fit
 from trimlearn.estimators.linear.examples import Examples
-from trimlearn.estimators.linear.laws import RegressionLaw, are_labels
+from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, half_of_counts
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.robust.regression.streamed_mm import all_of_them
@@ -143,18 +143,19 @@ def fit_regression(rows: RegressionRows, law: RegressionLaw, starts: Sequence[Ar
     model, half = rows.model, rows.half
     positive = rows.total(_positive, law)
     if law.loss == "poisson":  # as `RegressionLaw.half` says of arrays
-        half = max(half, rows.mass - positive // 2)
+        half = max(half, half_of_counts(rows.mass, positive, rows.q))
     keep = half if h is None else h
     raw = min((rows.trimmed(x, keep) for x in starts), key=lambda fit: fit.objective)
     verdict = rows.judged(raw.x, keep)
-    share = verdict.contamination if h is None else 1 - h / rows.mass
     if h is None and not model.reweight:
         keep = rows.mass * (1 - verdict.contamination)
         raw = rows.trimmed(raw.x, keep)
     x, kept = raw.x, None
     if model.reweight:
         x, _, kept = rows.explained(raw.x, verdict, keep)
-    publish_regression(rows, raw, keep, x, rows.judged(x, half), share, kept)
+    last = rows.judged(x, half)
+    share = 1 - h / rows.mass if h is not None else (last if model.reweight else verdict).contamination
+    publish_regression(rows, raw, keep, x, last, share, kept)
 
 
 def publish_regression(

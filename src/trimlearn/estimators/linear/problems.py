@@ -102,6 +102,12 @@ class Solver:
         return found.x
 
     def _solve(self, problem: Problem, start: str | Array) -> LinearFit:
+        where: dict[str, Any] = {"start": start} if isinstance(start, str) else {"x0": start}
+        max_passes, tol = self._limits(problem)
+        found = solve(problem, self.method, max_passes=max_passes, tol=tol, seed=self.seed, **where)
+        return LinearFit(to_numpy(found.x), to_numpy(found.w), found.objective, found.history, found.status)
+
+    def _limits(self, problem: Problem) -> tuple[float, float]:
         """max_passes and tol: where they are left open, the closer, the less a pass costs. tol is 1e-9 where Newton
         steps converge quadratically, so that the last digits are free, and 1e-5 where first-order steps must do. The
         passes are limits on time: over a small problem one takes a millisecond."""
@@ -109,10 +115,7 @@ class Solver:
         if small(problem):
             passes, tol = (2000.0, 1e-9) if prod(problem.loss.x_shape) <= FEW else (1000.0, 1e-5)
         passes = min(passes, self.most) if self.max_passes is None else self.max_passes
-        tol = tol if self.tol is None else self.tol
-        where: dict[str, Any] = {"start": start} if isinstance(start, str) else {"x0": start}
-        found = solve(problem, self.method, max_passes=passes, tol=tol, seed=self.seed, **where)
-        return LinearFit(to_numpy(found.x), to_numpy(found.w), found.objective, found.history, found.status)
+        return passes, tol if self.tol is None else self.tol
 
     def warn_if_short(self, fit: LinearFit) -> None:
         """ConvergenceWarning for a fit that stopped while the objective was still falling.
