@@ -29,6 +29,7 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from trimlearn import outlier_table
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.estimators.meta.crossfit import EncodedExamples, content_splits, fit_weighted, weight_argument
 from trimlearn.estimators.meta.foretold import features_as_numbers, foretold
@@ -399,6 +400,19 @@ def test_the_table_of_a_regression() -> None:
     assert sorted(table["row"][:10]) == list(range(10)) and table["outlier"].sum() == 10
     assert table["kind"].tolist() == ["outlier"] * 10 + ["regular"] * 50
     assert table["p_adjusted"][:10].max() < 1e-6
+    assert table["features"][10:].tolist() == [""] * 50
+    for row in table[:10]:
+        assert row["features"] == f"y is {row['score']:.3g} sigma too {'low' if row['row'] % 2 == 0 else 'high'}"
+
+
+def test_the_table_through_a_pipeline_has_features_where_there_is_one_number_a_row() -> None:
+    X, y = line()
+    pipe = make_pipeline(StandardScaler(), TrimmedEstimator(Ridge(), random_state=0)).fit(X, y)
+    assert outlier_table(pipe, X, y)[0]["features"].startswith("y is ")
+    unseen = outlier_table(pipe, X[10:12], y[10:12] + np.array([9.0, 0.0]))
+    assert unseen["features"].tolist() == [f"y is {unseen[0]['score']:.3g} sigma too high", ""]
+    columns = TrimmedEstimator(Ridge(), random_state=0).fit(X, np.column_stack([y, -y]))
+    assert "features" not in columns.outlier_table()
 
 
 def test_a_loss_of_ones_own() -> None:

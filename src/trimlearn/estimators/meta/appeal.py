@@ -2,8 +2,8 @@
 
 Rounds that start from half of the rows lose a rare or steep region for good: once it is left out, nobody predicts it.
 Wrong numbers lie anywhere, so that a model of all rows, this one left out, comes no nearer to one of them than it does
-by chance. To a row of a region it does. Where it does not, since folds hold too few of a group or the model is slow to see
-it, a tree of two splits may tell that the features foretell who is left out.
+by chance. To a row of a region it does. Where it does not, since folds hold too few of a group or the model is slow to
+see it, a tree of two splits may tell that the features foretell who is left out.
 """
 
 from __future__ import annotations

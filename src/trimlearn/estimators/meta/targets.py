@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trimlearn.estimators.label_assessment import LabelAssessment
-from trimlearn.inference.table import Findings, plain_kinds
+from trimlearn.inference.table import Findings, plain_kinds, residual_words
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.noise_em import Floats, Labels
@@ -110,8 +110,9 @@ class NumericTarget(TargetKind):
         return np.asarray(self._residual(P, t) / inlier_model)
 
     def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
-        score = self.score(P, t, inlier_model)
-        return Findings(score, p_values(score, self._law(P)), plain_kinds(off))
+        score, r = self.score(P, t, inlier_model), self.signed_residuals(P, t)
+        words = None if r is None else residual_words(r, score, off)
+        return Findings(score, p_values(score, self._law(P)), plain_kinds(off), words=words)
 
     def _residual(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.asarray(np.sqrt(2 * self.losses(P, t)))
