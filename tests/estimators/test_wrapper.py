@@ -230,6 +230,21 @@ def test_a_group_is_told_apart_from_wrong_numbers_beside_and_within_it() -> None
     assert model.inlier_mask_[right][X[right, 4] == 1].mean() > 0.9
 
 
+def test_a_group_is_found_in_any_order_of_the_rows() -> None:
+    X, y = flagged_group(150, 0.1, seed=0)
+    model = TrimmedEstimator(KNeighborsRegressor(5), random_state=0)
+    order = np.random.default_rng(0).permutation(150)
+    with pytest.warns(UserWarning, match="the features predict them"):
+        weights = model.fit(X, y).weights_
+    with pytest.warns(UserWarning, match="the features predict them"):
+        np.testing.assert_array_equal(model.fit(X[order], y[order]).weights_, weights[order])
+    twice = np.tile(np.arange(150), 2)  # copies are known as such, and prove nothing
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X[twice], y[twice])
+    assert np.array_equal(model.weights_[:150], model.weights_[150:]) and len(caught) == 1
+
+
 def test_a_group_that_the_model_cannot_learn_is_told_of() -> None:
     X, y = (part[:300] for part in flagged_group(900, 0.05, seed=1))  # 16 rows, of 20 to a leaf
     boosting = HistGradientBoostingRegressor(max_iter=50, random_state=0)

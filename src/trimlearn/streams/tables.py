@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names, is_number
+from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names, reads_as_number
 from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical, is_decimal
 from trimlearn.streams.pieces import Piece, naming, some, target_dtype, whole, working_dtype
 from trimlearn.streams.table_pieces import (
@@ -175,7 +175,7 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
 def _refuse_many(pieces: Sequence[TablePiece], last: TablePiece, name: str, values: set[str]) -> None:
     """ValueError for a column of too many categories, as was seen in the last piece; where most of its values are
     numbers, for the first that is none."""
-    texts = {value for value in values if not is_number(value)}
+    texts = {value for value in values if not reads_as_number(value)}
     if texts and len(texts) < len(values) / 2:
         place, row, value = next(_cells(pieces, name, texts))
         raise ValueError(
