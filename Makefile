@@ -16,7 +16,7 @@ OLD := $(addprefix src/trimlearn/,losses regularizers smart robust inference est
            problem.py solve.py checkpoint) \
        $(addprefix tests/,test_problem.py inference/test_table.py robust/test_scale.py robust/test_lts.py smart/test_algorithm.py \
            _utils/test_threads.py weights estimators/test_detector.py estimators/test_path.py)
-WITH_EXTRAS := estimators/formula.py datasets/tables.py _utils/graphs.py
+WITH_EXTRAS := estimators/formula.py datasets/penguins.py _utils/graphs.py
 READING := $(addprefix tests/,test_docs.py test_site.py benchmarks/test_benchmarks.py test_datasets.py test_cli.py _utils/test_files.py test_problem.py)
 
 .PHONY: venv lint types test test-browser base lowest sdist docs demo paper bench clean

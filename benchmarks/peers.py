@@ -12,6 +12,7 @@ import numpy as np
 from benchmarks.common import Part, Result, Table, digits, gather, home
 from benchmarks.peers_anomalies import anomalies
 from benchmarks.peers_cells import cells, number_columns
+from benchmarks.peers_clean import unharmed
 from benchmarks.peers_covariance import covariance
 from benchmarks.peers_homography import homography
 from benchmarks.peers_labels import imbalanced, labels
@@ -19,6 +20,7 @@ from benchmarks.peers_linear import breakdown, classics, clean, speed
 from benchmarks.peers_mosaic import mosaics
 from benchmarks.peers_regression import regression
 from benchmarks.peers_rivals import presence
+from benchmarks.peers_scatter import scatter
 from benchmarks.peers_sparse import sparse
 from trimlearn.datasets.locate import find_folder
 
@@ -45,12 +47,19 @@ class Plan:
     bad: tuple[tuple[str, float], ...] = (("clean", 0.0), ("vertical", 0.15), ("leverage", 0.15), ("both", 0.15))
     rows: tuple[int, ...] = (20, 50, 100, 200, 500, 2000)  # of regression in small samples
     draws: int = 100
+    beside: tuple[int, ...] = (50, 200, 1000)  # rows of location and scatter beside R, and samples of each kind
+    tries: int = 8
+    unharmed: tuple[tuple[int, int], ...] = (
+        (15, 2), (15, 5), (15, 10), (20, 2), (20, 5), (20, 30), (30, 5), (50, 5), (50, 20), (100, 10), (200, 2),
+        (500, 5), (2000, 10),
+    )  # fmt: skip
+    times: int = 200
 
 
 FULL = Plan()
 QUICK = Plan(
     True, ("hbk", "telef"), (100,), (3,), (0,), ((100, 2),), (1000, 3), ((100, 3),), 500, (0.2,), 2000, (6.0,),
-    ((40, 60),), (("vertical", 0.15),), (20,), 1,
+    ((40, 60),), (("vertical", 0.15),), (20,), 1, (50,), 1, ((20, 2),), 3,
 )  # fmt: skip
 
 Measure = Callable[[Plan, Path | None], Part]
@@ -98,6 +107,8 @@ PARTS: dict[str, Measure] = {
     "regression": lambda plan, _: regression(plan.rows, plan.wrong[1:] or plan.wrong, plan.draws),
     "speed": lambda plan, _: speed(*plan.lts, plan.seeds),
     "covariance": lambda plan, _: covariance(plan.shapes, plan.seeds),
+    "scatter": lambda plan, _: scatter(plan.beside, plan.features, plan.tries),
+    "unharmed": lambda plan, _: unharmed(plan.unharmed, plan.times),
     "cells": _cells,
     "sparse": lambda plan, _: sparse(plan.wide, plan.bad, plan.seeds),
     "anomalies": _anomalies,

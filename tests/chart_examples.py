@@ -39,7 +39,7 @@ class Example:
     def arguments(self) -> dict[str, Any]:
         """What to call `charts` with."""
         known = {"table": self.table, "cells": self.cells, "target": self.target, "rows": self.rows}
-        return {**known, "names": self.names, **self.more}
+        return {**known, "names": lambda row: self.names.get(row, f"line {row + 2}"), **self.more}
 
 
 def _table(n: int, rng: np.random.Generator) -> tuple[Table, np.ndarray]:

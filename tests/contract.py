@@ -21,7 +21,8 @@ from trimlearn.engines.sharded import ShardedEngine
 from trimlearn.losses import LeastSquares, Logistic, Poisson, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge
-from trimlearn.smart.row_laws import ALL, Nothing, Recipe, Stream, WithReplacement
+from trimlearn.smart.draws import Stream
+from trimlearn.smart.row_laws import ALL, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes, CappedSimplex
 
 N = 90

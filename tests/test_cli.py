@@ -18,7 +18,7 @@ import pytest
 from trimlearn import cli
 from trimlearn.cli import show
 from trimlearn.datasets import load_penguins_dirty
-from trimlearn.datasets.images import _write_idx
+from trimlearn.datasets.mnist import _write_idx
 
 # The lowest of 1,500 random starts of alternating minimisation. The point that docs/paper.md shows, F = 0.123482 with
 # COHEN in MARTIN's place, is a local minimum too: 83 % of those starts end there.

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from trimlearn.datasets import load_classic, load_digits_contaminated, load_judges, load_mnist, shift_labels
-from trimlearn.datasets.images import _write_idx
 from trimlearn.datasets.locate import find_folder, user_cache
+from trimlearn.datasets.mnist import _write_idx
 
 # --- shifted labels ---------------------------------------------------------------------------------------------------
 
@@ -166,7 +166,7 @@ def test_openml_fills_the_cache_once(homes, monkeypatch):
         return sklearn.utils.Bunch(data=pixels.astype(float), target=target)
 
     monkeypatch.setattr(sklearn.datasets, "fetch_openml", openml)
-    monkeypatch.setattr("trimlearn.datasets.images.N_TRAIN", 6)
+    monkeypatch.setattr("trimlearn.datasets.mnist.N_TRAIN", 6)
     for subset, rows in (("test", slice(6, 9)), ("train", slice(0, 6)), ("test", slice(6, 9))):
         X, y = load_mnist(subset, data_home=explicit)
         assert_array_equal(X, pixels[rows])

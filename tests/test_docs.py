@@ -268,7 +268,7 @@ def test_the_comparison_quotes_what_was_measured() -> None:
     """Every number in its tables stands in a table of the pages that it cites."""
     numbers = r"\d[\d.,e+-]*\d|\d"
     measured: set[str] = set()
-    for name in ("performance", "pca", "homography", "cells"):
+    for name in ("performance", "pca", "covariance", "homography", "cells"):
         tables = [line for line in prose(DOCS / f"{name}.md").splitlines() if line.startswith("|")]
         measured.update(re.findall(numbers, "\n".join(tables)))
     quoted = [line for line in prose(DOCS / "comparison.md").splitlines() if line.startswith("|")]

@@ -18,8 +18,9 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import LeastSquares, Logistic, Loss, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, NonNegative, Regularizer, Ridge, Sphere, Zero
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Draws, GivenRows, Recipe
+from trimlearn.smart.row_laws import GivenRows, Recipe
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 Vector = np.ndarray

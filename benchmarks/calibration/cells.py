@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.calibration import with_constant
 from trimlearn import CellwiseOutliers
-from trimlearn.robust.cells import table, transform
+from trimlearn.robust.cells import fit, tails
 
 __all__ = ["cells", "dirty_normal", "run"]
 
@@ -57,13 +57,13 @@ def cells(case: Sequence[float], repetitions: int = REPETITIONS, freedom: float 
 def _rows(module: Any, name: str, values: Sequence[float], cases: Sequence[Sequence[float]]) -> list[dict[str, Any]]:
     out = []
     for value in values:
-        transform._log_shares.cache_clear()
+        tails._log_shares.cache_clear()
         with with_constant(module, name, value):
             out += [{name: value, "case": list(case), **cells(case)} for case in cases]
             if name == "REACH":
                 heavy = (400, 8, 1.0, 0.0, 0.0)
                 out.append({name: value, "case": [*heavy, "t3"], **cells(heavy, freedom=3.0)})
-    transform._log_shares.cache_clear()
+    tails._log_shares.cache_clear()
     return out
 
 
@@ -71,6 +71,6 @@ def run() -> dict[str, Any]:
     """How far in tails are judged, and by how much small samples widen scales."""
     return {
         "case": "n, p, weight of the factor, share of wrong cells, their size in σ",
-        "REACH": _rows(transform, "REACH", REACHES, WILD),
-        "SMALL": _rows(table, "SMALL", SMALLS, CLEAN),
+        "REACH": _rows(tails, "REACH", REACHES, WILD),
+        "SMALL": _rows(fit, "SMALL", SMALLS, CLEAN),
     }

@@ -9,7 +9,7 @@ import numpy as np
 
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Logistic
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 from trimlearn.problem import Problem
 from trimlearn.weights import AllOnes
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.calibration import summarise
 from trimlearn import TrimmedLinearRegression
-from trimlearn.robust.regression import misfit
+from trimlearn.robust.regression import one_law
 
 __all__ = ["ERRORS", "cell", "run"]
 
@@ -54,7 +54,7 @@ def cell(errors: str, n: int, seed: int) -> float | None:
         warnings.simplefilter("ignore", UserWarning)  # of what is measured here
         model = TrimmedLinearRegression(efficiency="reweight", random_state=0).fit(X, y)
     off = ~model.inlier_mask_
-    return misfit.evidence((y - model.predict(X)) / model.scale_, off)
+    return one_law.skewness_evidence((y - model.predict(X)) / model.scale_, off)
 
 
 def run() -> dict[str, Any]:
@@ -69,7 +69,7 @@ def run() -> dict[str, Any]:
 
     figures = {
         "asked": lambda group: float(len(asked(group))),
-        "skewed": lambda group: float(sum(d > -misfit.EVIDENCE for d in asked(group))),
+        "skewed": lambda group: float(sum(d > -one_law.EVIDENCE for d in asked(group))),
         "median": lambda group: float(np.median(asked(group))) if asked(group) else 0.0,
     }
     return {"summary": summarise(rows, ["errors", "n"], figures), "rows": rows}

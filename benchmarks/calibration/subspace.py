@@ -18,8 +18,9 @@ from scipy.special import chdtrc, chdtri
 from benchmarks.calibration.scatter import rounds_taken
 from trimlearn import TrimmedPCA
 from trimlearn.robust.scatter.tails import spread_freedom
-from trimlearn.robust.subspace import flat, judge, search
-from trimlearn.robust.subspace.flat import Flat, FlatProblem, Points
+from trimlearn.robust.subspace import judge, search, span, starts
+from trimlearn.robust.subspace.concentrate import FlatProblem
+from trimlearn.robust.subspace.flat import Flat, Points
 
 __all__ = ["excess", "flagged_when_flattered", "plane", "run", "spread_with"]
 
@@ -99,13 +100,13 @@ def run() -> dict[str, Any]:
             f"n={n}, p={p}, k={k}": steps_taken(n, p, k) for n, p, k in (small, large, (500, 50, 5))
         },
         "excess by rows of the sample (SAMPLE), n=3000": excess(
-            flat, "SAMPLE", ((150, 150), (600, 300), (1200, 600)), large, seeds
+            span, "SAMPLE", ((150, 150), (600, 300), (1200, 600)), large, seeds
         ),
         "excess by minima of the sample tried on all rows (CANDIDATES), n=3000": excess(
             search, "CANDIDATES", (1, 3, 8), large, seeds
         ),
-        "excess by random flats kept (KEEP), n=150": excess(search, "KEEP", (1, 8, 24), small, seeds),
-        "excess by stages of the continuation (STAGES), n=150": excess(search, "STAGES", (2, 8, 16), small, seeds),
+        "excess by random flats kept (KEEP), n=150": excess(starts, "KEEP", (1, 8, 24), small, seeds),
+        "excess by stages of the continuation (STAGES), n=150": excess(starts, "STAGES", (2, 8, 16), small, seeds),
         "sine off after power steps (POWER_STEPS)": {
             str(steps): round(float(np.mean([off_after(steps, seed) for seed in seeds])), 6) for steps in (1, 2, 5, 10)
         },

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from trimlearn.geometry.panorama.consistency import JointFit, agree
+from trimlearn.geometry.panorama.consistency import agree
+from trimlearn.geometry.panorama.joint import JointFit
 from trimlearn.geometry.panorama.models import rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs
 from trimlearn.geometry.panorama.scene import Scene

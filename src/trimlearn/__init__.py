@@ -1,10 +1,11 @@
 """trimlearn fits models to data of which an unknown part is wrong, and says which part."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from trimlearn._version import __version__
 from trimlearn.checkpoint import Checkpoint
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.problem import Problem
 from trimlearn.solution import Solution, Status
 from trimlearn.solve import solve
@@ -67,29 +68,20 @@ __all__ = [
 ]
 
 
+ELSEWHERE = {
+    "Check": "checks.found",
+    "check": "checks.check",
+    "load": "checks.model_file",
+    "on_dask": "estimators.on_dask",
+    "open_dataset": "streams",
+}  # where those names are found that are not in ``estimators``
+
+
 def __getattr__(name: str) -> Any:
     """Estimators and checks, imported when first asked for: scikit-learn brings pandas along, the core does without."""
     if name not in __all__:
         raise AttributeError(f"module 'trimlearn' has no attribute {name!r}")
-    if name in ("Check", "check"):
-        from trimlearn.checks import check
-
-        return getattr(check, name)
-    if name == "load":
-        from trimlearn.checks.model_file import load
-
-        return load
-    if name == "open_dataset":
-        from trimlearn.streams import open_dataset
-
-        return open_dataset
-    if name == "on_dask":
-        from trimlearn.estimators.on_dask import on_dask
-
-        return on_dask
-    from trimlearn import estimators
-
-    return getattr(estimators, name)
+    return getattr(import_module(f"trimlearn.{ELSEWHERE.get(name, 'estimators')}"), name)
 
 
 def __dir__() -> list[str]:

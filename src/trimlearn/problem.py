@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from array_api_compat import is_torch_array
+from array_api_compat import device
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, sum64, to_numpy
 from trimlearn._utils.validation import as_numeric, is_sparse
@@ -16,8 +16,6 @@ from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import ExceptIntercept, Regularizer, Zero
 from trimlearn.weights import WeightSet
 from trimlearn.weights.base import total_weight
-
-__all__ = ["Problem", "lower_medians"]
 
 SAMPLE = 1000  # rows whose median stands for all: off by 1.25/√1000 = 0.04 standard deviations, which no step feels
 
@@ -143,34 +141,24 @@ def lower_medians(V: Any, s: np.ndarray) -> np.ndarray:
     >>> lower_medians(sp.csr_array([[1.0, 0.0], [2.0, 0.0], [9.0, 5.0]]), np.array([1.0, 1.0, 3.0]))
     array([9., 5.])
     """
-    if is_torch_array(V):
-        return _medians_there(V, s)
     if not is_sparse(V):
-        V = to_numpy(V).astype(np.float64)
-        order = np.argsort(V, axis=0, kind="stable")
-        middle = np.argmax(np.cumsum(s[order], axis=0) >= 0.5 * np.sum(s), axis=0)
-        return np.asarray(np.take_along_axis(V, np.take_along_axis(order, middle[None], axis=0), axis=0)[0])
-    columns: Any = sp.csc_array(V)
-    columns.sum_duplicates()
-    found = np.zeros(columns.shape[1])
-    filled = np.asarray(s @ (columns != 0)).ravel()
+        xp = namespace(V)
+        V = xp.astype(V, xp.float64)
+        order = xp.argsort(V, axis=0, stable=True)
+        held = xp.cumulative_sum(asarray_like(s, V)[order], axis=0)
+        middle = xp.sum(held < 0.5 * float(np.sum(s)), axis=0)
+        columns = xp.arange(V.shape[1], device=device(V))
+        return to_numpy(V[order[middle, columns], columns])
+    entries: Any = sp.csc_array(V)
+    entries.sum_duplicates()
+    found = np.zeros(entries.shape[1])
+    filled = np.asarray(s @ (entries != 0)).ravel()
     for j in np.flatnonzero(filled >= 0.5 * np.sum(s)):  # elsewhere zeros are the majority
-        at = slice(columns.indptr[j], columns.indptr[j + 1])
-        values = np.append(columns.data[at], 0.0)
-        counts = np.append(s[columns.indices[at]], np.sum(s) - np.sum(s[columns.indices[at]]))
+        at = slice(entries.indptr[j], entries.indptr[j + 1])
+        values = np.append(entries.data[at], 0.0)
+        counts = np.append(s[entries.indices[at]], np.sum(s) - np.sum(s[entries.indices[at]]))
         found[j] = lower_medians(values[:, None], counts)[0]
     return found
-
-
-def _medians_there(V: Array, s: np.ndarray) -> np.ndarray:
-    """The same where a tensor lies."""
-    xp = namespace(V)
-    V = xp.astype(V, xp.float64)
-    order = xp.argsort(V, axis=0, stable=True)
-    held = xp.cumulative_sum(asarray_like(s, V)[order], axis=0)
-    middle = xp.sum(held < 0.5 * float(np.sum(s)), axis=0)
-    columns = xp.arange(V.shape[1], device=V.device)
-    return to_numpy(V[order[middle, columns], columns])
 
 
 def _sample(problem: Problem, exact: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, final
 
 from trimlearn.smart.method import Record
-
-__all__ = ["Show", "progress_bar", "stage", "watching"]
-
-Show = Callable[[Record], None]
 
 
 class Display(ABC):
@@ -100,9 +96,8 @@ def stage(sentence: str) -> None:
         display.stage(sentence)
 
 
-@contextmanager
-def progress_bar(wanted: bool, max_passes: float) -> Iterator[Show]:
-    """A function that shows the records of a solve: in a display of its own, in the one that is open, or nowhere."""
-    with watching(wanted):
-        display = _display.get()
-        yield (lambda record: None) if display is None else (lambda record: display.passes(record, max_passes))
+def show(record: Record, most: float) -> None:
+    """Say how far a solve has come, of at most so many passes, to the same."""
+    display = _display.get()
+    if display is not None:
+        display.passes(record, most)

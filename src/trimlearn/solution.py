@@ -11,8 +11,6 @@ from trimlearn._utils.arrays import Array
 from trimlearn.engines.base import Counts
 from trimlearn.smart.method import Record
 
-__all__ = ["Solution", "Status"]
-
 
 class Status(Enum):
     """How a solve ended, as a sentence.

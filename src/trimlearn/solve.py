@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, lies_on_device, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, to_numpy
+from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import is_integer, is_number
 from trimlearn.checkpoint import Checkpoint, Clock, RunFile
@@ -24,7 +25,7 @@ from trimlearn.engines.local import LocalEngine
 from trimlearn.kernels import why_not
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem
-from trimlearn.progress import Show, progress_bar, stage
+from trimlearn.progress import show, stage, watching
 from trimlearn.smart import alternating, svrg
 from trimlearn.smart.blockwise import Blockwise
 from trimlearn.smart.finish import Finished, decrease
@@ -32,8 +33,6 @@ from trimlearn.smart.method import Method, Record, Run, State, in_blocks, small
 from trimlearn.smart.w_step import renew
 from trimlearn.solution import Solution, Status
 from trimlearn.starts import Continuation, MultiStart, Start, make_start
-
-__all__ = ["solve"]
 
 PATIENCE = 3.0  # passes between trials of how far F could fall, for each that one takes: trials are a quarter at most
 
@@ -157,10 +156,10 @@ def solve(
         held = nullcontext() if saved is None else saved.claimed()
         threads = where.on_threads and not (is_small or lies_on_device(problem.loss.like))
         slow = None if is_small or not where.on_threads else why_not(problem.loss)
-        with held, progress_bar(progress, max_passes) as show, quiet, team(worth_it=threads):
+        with held, watching(progress), quiet, team(worth_it=threads):
             stage("" if slow is None else f"steps by matrix products, as {slow}")
             where.say = stage
-            solution = driver.solve(resume, show)
+            solution = driver.solve(resume)
     solution = _like_given(solution, problem) if there else solution
     return replace(solution, x=centred.carried(solution.x, problem))
 
@@ -199,7 +198,7 @@ class _Driver:
     again: float = 0.0  # the passes made by when it may be tried again whether F could still fall
     stopped: bool = False
 
-    def solve(self, resume: bool, show: Show) -> Solution:
+    def solve(self, resume: bool) -> Solution:
         self.engine.reset()
         if self.checkpoint is not None and resume and self.checkpoint.there:
             state = self._resume()
@@ -214,16 +213,16 @@ class _Driver:
                 state = self._without_nan(x)
             elif self.start.near(self.engine):
                 self.run.begin_near(self.engine, state)
-            self._note(state, show)
+            self._note(state)
             if self.checkpoint is not None:
                 self._save(state)
         while (status := self._status(state)) is None:
             self.run.advance(self.engine, state)
             if state.record is not None:
-                self._note(state, show)
+                self._note(state)
                 if self.checkpoint is not None and self.checkpoint.due():
                     self._save(state)
-        self._finish(state, show)
+        self._finish(state)
         if status is not Status.DIVERGED and self._converged(state):
             status = Status.CONVERGED
         if self.checkpoint is not None:
@@ -274,12 +273,12 @@ class _Driver:
     def _clock(self) -> Clock:
         return Clock(self._seconds(), self.spent)
 
-    def _note(self, state: State, show: Show) -> None:
+    def _note(self, state: State) -> None:
         assert state.record is not None
         h = self.history[-1].h if state.record.restored else state.record.h  # after a restore w is the old one
         state.record = replace(state.record, seconds=self._seconds(), h=h)
         self.history.append(state.record)
-        show(state.record)
+        show(state.record, self.limits.max_passes)
         if self.callback is not None:
             self.stopped = bool(self.callback(state.record))
         problem, engine = self.engine.problem, self.engine
@@ -328,7 +327,7 @@ class _Driver:
             self.again = begin + (1 + PATIENCE) * (self.engine.passes - begin)
         return record.decrease <= self.limits.tol
 
-    def _finish(self, state: State, show: Show) -> None:
+    def _finish(self, state: State) -> None:
         """w, f and the record for the x we end with, at the h we want."""
         self.engine.r1 = self.engine.problem.r1
         if self.history[-1].h != self.engine.h:
@@ -337,7 +336,7 @@ class _Driver:
         self.run.finish(self.engine, state)
         if state.record is not before:
             self.callback = None
-            self._note(state, show)
+            self._note(state)
 
     def _solution(self, state: State, status: Status) -> Solution:
         record = self.history[-1]

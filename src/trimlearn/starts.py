@@ -15,11 +15,11 @@ from trimlearn._utils.validation import check_count, is_number
 from trimlearn.engines.base import Engine
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Zero
-from trimlearn.smart.finish import from_sample
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton
 from trimlearn.smart.method import FEW, in_blocks
-from trimlearn.smart.row_laws import Stream
+from trimlearn.smart.sample import from_sample
 from trimlearn.weights import AllOnes
 
 
@@ -51,7 +51,7 @@ class Continuation(Start):
 
     passes: float = 20.0
     w_steps: int = 8
-    sample: bool = False  # begin with a sample of the rows instead, where they are many (`trimlearn.starts`)
+    sample: bool = False  # begin with a sample of the rows instead, where they are many (`trimlearn.smart.sample`)
 
     def __post_init__(self) -> None:
         if not is_number(self.passes) or not self.passes > 0:

@@ -23,7 +23,7 @@ from trimlearn import (
 from trimlearn.geometry import TrimmedHomography, TrimmedPanorama
 from trimlearn.geometry.homography.synthetic import random_scene
 from trimlearn.geometry.panorama import beginning
-from trimlearn.geometry.panorama.consistency import JointFit
+from trimlearn.geometry.panorama.joint import JointFit
 
 # A fit is made for every attribute that it sets: how many starts it tries makes no difference to those.
 pytestmark = pytest.mark.usefixtures("quick_fits")

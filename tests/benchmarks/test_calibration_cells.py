@@ -7,17 +7,17 @@ import numpy as np
 from benchmarks.calibration import stored
 from benchmarks.calibration.cells import cells
 from benchmarks.peers_cells import dirty
-from trimlearn.robust.cells import table, transform
+from trimlearn.robust.cells import fit, tails
 
 
 def test_wrong_cells_are_found_and_tails_left_alone() -> None:
-    rows = [row for row in stored("cells")["REACH"] if row["REACH"] == transform.REACH]
+    rows = [row for row in stored("cells")["REACH"] if row["REACH"] == tails.REACH]
     assert len(rows) == 5
     assert all(row["found"] > 90 and row["flagged"] < 2 for row in rows)
 
 
 def test_small_clean_tables_are_left_alone() -> None:
-    rows = [row for row in stored("cells")["SMALL"] if row["SMALL"] == table.SMALL]
+    rows = [row for row in stored("cells")["SMALL"] if row["SMALL"] == fit.SMALL]
     assert rows and all(row["flagged"] < 2 for row in rows)
     before = [row for row in stored("cells")["SMALL"] if row["SMALL"] == 0.0]
     assert max(row["flagged"] for row in before) > 2

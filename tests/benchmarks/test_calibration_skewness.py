@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.calibration import stored
 from benchmarks.calibration.skewness import ERRORS, SEEDS, SIZES, cell
-from trimlearn.robust.regression.misfit import EVIDENCE
+from trimlearn.robust.regression.one_law import EVIDENCE
 
 
 def test_the_table_is_whole_and_its_cells_can_be_had_again() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import large, memory, peers, peers_rivals
+from benchmarks import large, memory, peers, peers_rivals, peers_scatter
 from benchmarks.__main__ import main
 from benchmarks.peers_labels import CLEANLAB, Found, _targets, at_rate
 from benchmarks.peers_linear import Trial, _breakdown_target, _speed_targets, dirty, trimmed_sum
@@ -47,7 +47,8 @@ def test_files(written: dict[str, Any], name: str) -> None:
 def test_every_part_is_there(written: dict[str, Any]) -> None:
     titles = " ".join(table["title"] for table in written["peers"]["tables"])
     breakdown = ("(a)", "(b)", "(c)", "all of it", "seconds of a fit")
-    for what in ("rivals", "classics", *breakdown, "clean data", "least trimmed", "covariance", "labels", "rare"):
+    beside = ("covariance", "scatter beside R", "clean normal rows", "labels", "rare")
+    for what in ("rivals", "classics", *breakdown, "clean data", "least trimmed", *beside):
         assert what in titles, what
 
 
@@ -68,6 +69,27 @@ def test_absent_rivals_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
         "R with robustbase": "absent",
     }
     assert list(rivals()) == ["least squares", "three sigma", "Huber", "RANSAC", "TheilSen"]
+
+
+def test_without_r_scatter_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peers_scatter, "which", lambda name: None)
+    (table,) = peers_scatter.scatter((50,), (3,), 1).tables
+    assert table.rows == [["not run: no R with robustbase and rrcov"]]
+
+
+@pytest.mark.parametrize("kind", peers_scatter.KINDS)
+def test_bad_rows_lie_where_their_kind_says(kind: str) -> None:
+    sample = peers_scatter.Sample.draw(200, 10, kind, 0.3, 0)
+    rng = np.random.default_rng([200, 10, peers_scatter.KINDS.index(kind), 30, 0])
+    Z = rng.standard_normal((200, 10)) * sample.deviations
+    moved = [(X - Z) / sample.deviations for X in (sample.X, sample.beside)]
+    assert sample.bad == 60
+    for by in moved:
+        lengths = np.linalg.norm(by, axis=1)
+        assert not lengths[60:].any() and lengths[:60].min() >= 4.0 and lengths[:60].max() <= 10.0
+        assert (np.ptp(by[:60], axis=0).max() < 1e-9) == (kind == "together")
+        assert ((np.count_nonzero(np.abs(by[:60]) > 1e-9, axis=1) == 2).all()) == (kind == "in two features")
+    np.testing.assert_allclose(moved[1][:, : peers_scatter.K], 0.0, atol=1e-12)
 
 
 def test_parts_alone_leave_the_results_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 
 from benchmarks.peers_cells import dirty
 from tables_made_up import as_table, related
-from trimlearn.checks.cells import find_cells, misspelt, usual_spellings
+from trimlearn.checks.cells import find_cells
 from trimlearn.checks.errors import RULES, Writing, origins
-from trimlearn.checks.numbers import missing_codes
+from trimlearn.checks.missing_codes import missing_codes
+from trimlearn.checks.spelling import misspelt, usual_spellings
 
 
 def judged(frame: pd.DataFrame, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

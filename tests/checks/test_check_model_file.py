@@ -13,7 +13,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from trimlearn import cli, load
 from trimlearn.checks.design import linear_design
-from trimlearn.checks.model_file import Model, model_of_check, with_predictions
+from trimlearn.checks.model import Model, model_of_check, with_predictions
 from trimlearn.checks.write import to_json
 from trimlearn.cli.predict import _shown
 

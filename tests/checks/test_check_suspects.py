@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from trimlearn.checks.findings import DuplicateRows, OddRow, WrongCell
+from trimlearn.checks.names import Names
 from trimlearn.checks.suspects import find_suspects
-from trimlearn.checks.why import Names, Reasons
+from trimlearn.checks.why import Reasons
 from trimlearn.checks.words import caveats, count_findings, headline, next_steps
 from trimlearn.tables import read_table
 

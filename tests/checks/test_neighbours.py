@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from tables_made_up import as_table
-from trimlearn.checks import suspects
-from trimlearn.checks.suspects import nearest_rows
+from trimlearn.checks import neighbours
+from trimlearn.checks.neighbours import nearest_rows
 
 
 def mixed(n: int = 200) -> pd.DataFrame:
@@ -52,7 +52,7 @@ def test_blocks_target_and_little_tables(monkeypatch) -> None:  # type: ignore[n
     assert {row: list(near) for row, near in whole.items()} == {
         row: by_hand(frame.drop(columns="kind"), row, 3) for row in range(50)
     }
-    monkeypatch.setattr(suspects, "HELD", 400)
+    monkeypatch.setattr(neighbours, "HELD", 400)
     assert nearest_rows(table, frame, range(50), target="kind") == whole
     two = frame.iloc[:2]
     assert nearest_rows(as_table(two), two, [1], k=3) == {1: (0,)}

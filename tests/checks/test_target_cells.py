@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks.design import without_doubtful
+from trimlearn.checks.doubtful import without_doubtful
 from trimlearn.robust.cells import table as cell_table
 from trimlearn.tables.table import Column, Table
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from trimlearn.checks.error_sizes import error_sizes, local_scale
 from trimlearn.checks.target_labels import judge_target_labels
-from trimlearn.checks.target_learners import FoldPlan
+from trimlearn.checks.target_learners import fold_plan
 from trimlearn.checks.target_linear import FEATURES, telling
-from trimlearn.checks.target_numbers import error_sizes, judge_target_numbers, local_scale
-from trimlearn.checks.target_task import Target, TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_numbers import judge_target_numbers
+from trimlearn.checks.target_scale import TargetScale, choose_log, counts_behave
+from trimlearn.checks.target_task import Target
 
 
 @pytest.mark.parametrize("law", ["normal", "standard_t", "laplace", "exponential"])
@@ -116,8 +118,8 @@ def test_labels_that_nothing_explains_are_not_flagged() -> None:
 
 
 def test_many_rows_or_classes_cost_fewer_fits() -> None:
-    assert FoldPlan.of(300, 300 * 30) == FoldPlan(3, 5) and FoldPlan.of(300, 10**7) == FoldPlan(1, 5)
-    assert FoldPlan.of(100_000, 1) == FoldPlan(1, 2)
+    assert fold_plan(300, 300 * 30) == (3, 5) and fold_plan(300, 10**7) == (1, 5)
+    assert fold_plan(100_000, 1) == (1, 2)
 
 
 def test_the_features_that_tell_most_are_kept() -> None:

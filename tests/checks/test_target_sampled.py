@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from trimlearn.checks import target, target_labels, target_learners, target_linear
-from trimlearn.checks.target import TOGETHER, judge_target, threads_for
+from trimlearn.checks import target, target_labels, target_learners, target_linear, threads
+from trimlearn.checks.target import judge_target
+from trimlearn.checks.threads import TOGETHER, threads_for
 from trimlearn.tables.table import Column, Table
 
 N = 600
@@ -87,9 +88,9 @@ def test_small_tables_and_busy_machines_use_one_thread(monkeypatch: pytest.Monke
     monkeypatch.setattr(os, "getloadavg", lambda: (0.2, 0.2, 0.2), raising=False)
     assert threads_for(TOGETHER - 1) == 1 and threads_for(TOGETHER) is None
     monkeypatch.setattr(os, "getloadavg", lambda: (7.0, 0.2, 0.2), raising=False)
-    monkeypatch.setattr(target, "running_now", lambda: 9.0)
+    monkeypatch.setattr(threads, "running_now", lambda: 9.0)
     assert threads_for(TOGETHER) == 1
-    monkeypatch.setattr(target, "running_now", lambda: 0.0)  # what ran in the last minute has ended
+    monkeypatch.setattr(threads, "running_now", lambda: 0.0)  # what ran in the last minute has ended
     assert threads_for(TOGETHER) is None
     monkeypatch.delattr(os, "getloadavg")
     assert threads_for(TOGETHER) is None
@@ -102,10 +103,10 @@ def test_where_nothing_is_wrong_boosting_is_not_asked_again(few: None) -> None:
     learners = target_learners.Learners(X, X, [False, False], y, 0, 0)
     everybody = np.ones(N, dtype=bool)
     first = learners.opinions(everybody)
-    second = learners.again(everybody, first)
-    assert second.opinions is first and second.asked.all()
+    second, asked = learners.again(everybody, first)
+    assert second is first and asked.all()
     kept = np.arange(N) > 5
-    assert not np.array_equal(learners.again(kept, first).opinions[0], first[0])
+    assert not np.array_equal(learners.again(kept, first)[0][0], first[0])
 
 
 def test_rare_classes_do_not_wreck_boosting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,9 +128,9 @@ def test_many_classes_are_asked_again_of_some_rows() -> None:
     y = np.arange(400) % 25
     X = np.column_stack([y % 5, y // 5]) + 0.1 * rng.normal(size=(400, 2))
     learners = target_learners.Learners(X, X, [False, False], y, 25, 0)
-    assert learners.plan.folds == target_learners.MANY_FOLDS
+    assert learners.plan[1] == target_learners.MANY_FOLDS
     first = [np.zeros((400, 25))]
-    second = learners.again(np.ones(400, dtype=bool), first)
-    assert 100 < second.asked.sum() < 200
-    assert np.mean(second.opinions[0][second.asked].argmax(axis=1) == y[second.asked]) > 0.6
-    assert not second.opinions[0][~second.asked].any()
+    second, asked = learners.again(np.ones(400, dtype=bool), first)
+    assert 100 < asked.sum() < 200
+    assert np.mean(second[0][asked].argmax(axis=1) == y[asked]) > 0.6
+    assert not second[0][~asked].any()

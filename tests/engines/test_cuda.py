@@ -19,10 +19,10 @@ from trimlearn._utils.arrays import to_numpy
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Loss, Poisson, SmoothL1, Softmax, StudentT, Subspace
-from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, NonNegative, Regularizer, Ridge, Stiefel, Zero
+from trimlearn.regularizers import L1, ElasticNet, NonNegative, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import page, palm, prox_saga, saga, sg, svrg
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Draws
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex, WeightSet
 
 torch = pytest.importorskip("torch")
@@ -32,7 +32,7 @@ from trimlearn.engines.cuda import engine as engine_module  # noqa: E402
 from trimlearn.engines.cuda.coins import first_uniforms  # noqa: E402
 from trimlearn.engines.cuda.layout import MatrixLayout  # noqa: E402
 from trimlearn.engines.cuda.select import Selection  # noqa: E402
-from trimlearn.engines.cuda.steps import Steps, penalties  # noqa: E402
+from trimlearn.engines.cuda.steps import Steps  # noqa: E402
 
 N, P, K = 600, 7, 3
 RNG = np.random.default_rng(0)
@@ -233,16 +233,6 @@ def test_selection_is_that_of_the_capped_simplex(h: float, s: np.ndarray | None)
     with np.errstate(invalid="ignore"):
         np.testing.assert_allclose(value, problem.weighted_mean(expected, f), rtol=1e-12)
         np.testing.assert_allclose(before, problem.weighted_mean(w, f), rtol=1e-12)
-
-
-def test_penalties_are_those_of_r2() -> None:
-    x = np.random.default_rng(3).standard_normal((4, 2))
-    for r2 in (Zero(), Ridge(0.3), L1(np.array([[1.0], [0.0], [2.0], [3.0]])), ElasticNet(0.7, 0.2)):
-        a, b = penalties(r2, x)
-        assert np.sum(a * np.abs(x) + b * x * x / 2) == pytest.approx(r2.value(x))
-    a, b = penalties(ExceptIntercept(Ridge(1.0)), x)
-    assert not a.any() and b[:-1].all() and not b[-1].any()
-    assert penalties(NonNegative(), x) is None
 
 
 @pytest.mark.parametrize("make", [lambda: Softmax(V, LABELS, intercept=True), lambda: Logistic(V, LABELS > 0)])

@@ -13,14 +13,16 @@ from trimlearn.engines import LocalEngine
 from trimlearn.losses import Gamma, Huber, LeastSquares, Logistic, Mislabelled, Poisson, SmoothL1, Softmax, StudentT
 from trimlearn.regularizers import L1, ElasticNet, NonNegative, Ridge
 from trimlearn.smart import page, saga, svrg
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Recipe, Stream, WithReplacement
+from trimlearn.smart.row_laws import Recipe, WithReplacement
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
 torch = pytest.importorskip("torch")
 
 from trimlearn.engines.cuda import CudaEngine, held  # noqa: E402
-from trimlearn.engines.cuda.fused import FusedRows, fused_drawing, fused_selection  # noqa: E402
+from trimlearn.engines.cuda.fastest import drawing_on_device, selection_on_device  # noqa: E402
+from trimlearn.engines.cuda.fused import FusedRows  # noqa: E402
 from trimlearn.engines.cuda.held import HeldRows, HeldSteps  # noqa: E402
 from trimlearn.engines.cuda.rows import TorchRows  # noqa: E402
 from trimlearn.engines.cuda.select import CountedSelection, Selection  # noqa: E402
@@ -118,7 +120,7 @@ def test_the_same_bits_on_every_run() -> None:
 @pytest.mark.parametrize("seed", [0, 2**64 - 5])
 def test_rows_drawn_there_are_those_drawn_here(seed: int, s: np.ndarray | None) -> None:
     cumulative = None if s is None else np.cumsum(s)
-    drawing = fused_drawing(N, cumulative, torch.device("cuda"))
+    drawing = drawing_on_device(N, cumulative, torch.device("cuda"))
     out = torch.zeros((5, 333), dtype=torch.int32, device="cuda")
     for stream, skip in ((Stream.ITERATION, 1), (Stream.PROBE, 1234)):
         drawing.fill(out, Recipe(WithReplacement(333), seed, 77, stream, skip), 5)
@@ -237,7 +239,7 @@ def test_the_smallest_are_found_by_counting_as_by_sorting(n: int, kind: str) -> 
     for h in {1e-3, 0.6, 1.0, n / 3, n // 2 + 0.5, n - 4.0, float(n)}:
         if not 0 < h <= n:
             continue
-        sorting, counting = Selection(losses, w.clone(), None, n), fused_selection(losses, w.clone(), None, n)
+        sorting, counting = Selection(losses, w.clone(), None, n), selection_on_device(losses, w.clone(), None, n)
         assert isinstance(counting, CountedSelection)
         expected, found = sorting.take(CappedSimplex(h)), counting.take(CappedSimplex(h))
         torch.testing.assert_close(counting._w, sorting._w, rtol=1e-6, atol=0.0)

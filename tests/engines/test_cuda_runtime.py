@@ -11,7 +11,7 @@ from trimlearn.weights import CappedSimplex
 
 torch = pytest.importorskip("torch")
 
-from trimlearn.engines.cuda import CudaEngine, held  # noqa: E402
+from trimlearn.engines.cuda import CudaEngine, runtime  # noqa: E402
 from trimlearn.engines.cuda.held import MODES, HeldRows, Tile  # noqa: E402
 
 MEMORY = 232_448  # bytes of shared memory of a program on an H100 or H200
@@ -32,9 +32,9 @@ def test_less_memory_means_fewer_blocks_or_none() -> None:
 
 
 def test_without_a_compiler_there_is_no_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held, "_compiler", lambda: None)
-    assert not held.has_compiler()
-    assert held._loaded(["libno_such_library.so.7"]) is None
+    monkeypatch.setattr(runtime, "_compiler", lambda: None)
+    assert not runtime.has_compiler()
+    assert runtime._loaded(["libno_such_library.so.7"]) is None
 
 
 def test_rows_in_the_hosts_memory_are_summed_by_torch() -> None:

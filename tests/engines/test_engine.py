@@ -20,9 +20,9 @@ from trimlearn.losses import LeastSquares, Logistic, Loss, Softmax
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Zero
 from trimlearn.smart import page, palm, prox_gradient, prox_saga, saga, sg, svrg
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.duals import ResidualTable
 from trimlearn.smart.method import Method
-from trimlearn.smart.row_laws import Stream
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex
 
 N = 60

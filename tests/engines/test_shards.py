@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from contract import PROBLEMS, ThreeShards, hold, operations, table
 from trimlearn import solve
+from trimlearn._utils.digits import histogram, order_keys
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.engines import LocalEngine
-from trimlearn.engines.levels import Level, histogram, level, order_keys
+from trimlearn.engines.levels import Level, level
 from trimlearn.losses import LeastSquares
 from trimlearn.problem import Problem
 from trimlearn.smart import alternating, page, palm, prox_svrg, saga, svrg

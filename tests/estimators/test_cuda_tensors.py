@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from trimlearn import TrimmedGLM, TrimmedLinearRegression, TrimmedLogisticRegression, TrimmedPCA
-from trimlearn._utils import arrays
+from trimlearn._utils import residence
 
 torch = pytest.importorskip("torch")
 
@@ -25,11 +25,11 @@ TARGET[:40] += 10.0
 @pytest.fixture(params=["as if", pytest.param("cuda", marks=pytest.mark.cuda)])
 def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A device; without one, the host's memory counts as such."""
-    monkeypatch.setattr(arrays, "WORTH", 0)  # however small, take the way of large data
+    monkeypatch.setattr(residence, "WORTH", 0)  # however small, take the way of large data
     if request.param == "cuda":
         return "cuda"
     cuda = "trimlearn.engines.cuda."
-    for name in ("trimlearn._utils.arrays", "trimlearn.solve", cuda + "engine"):
+    for name in ("trimlearn._utils.residence", "trimlearn.solve", cuda + "engine"):
         monkeypatch.setattr(import_module(name), "lies_on_device", lambda a: isinstance(a, torch.Tensor))
     monkeypatch.setattr(import_module(cuda + "engine"), "open_device", lambda device: torch.device("cpu"))
     return "cpu"
@@ -90,10 +90,10 @@ def test_16_bit_tensors_are_read_as_float32(device: str) -> None:
 @pytest.mark.usefixtures("quick_fits")
 def test_an_array_is_moved_once(device: str) -> None:
     tensor = there(X, device)
-    with arrays.residing(tensor):
-        host = arrays.on_host(tensor)
-        assert arrays.on_host(tensor) is host and arrays.copy_on_device(host) is not None
-        assert arrays.copy_on_device(host).data_ptr() == tensor.data_ptr()
+    with residence.residing(tensor):
+        host = residence.on_host(tensor)
+        assert residence.on_host(tensor) is host and residence.copy_on_device(host) is not None
+        assert residence.copy_on_device(host).data_ptr() == tensor.data_ptr()
         other = host + 1.0
-        assert arrays.copy_on_device(other) is arrays.copy_on_device(other)
-    assert arrays.copy_on_device(host) is None
+        assert residence.copy_on_device(other) is residence.copy_on_device(other)
+    assert residence.copy_on_device(host) is None

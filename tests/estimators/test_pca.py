@@ -23,7 +23,8 @@ from trimlearn.losses import Subspace
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Stiefel
 from trimlearn.robust.subspace import search as flat_fit
-from trimlearn.robust.subspace.flat import Flat, FlatProblem, Points, best_flat
+from trimlearn.robust.subspace.concentrate import FlatProblem, best_flat
+from trimlearn.robust.subspace.flat import Flat, Points
 from trimlearn.robust.subspace.search import FlatSearch
 from trimlearn.smart import svrg
 from trimlearn.weights import CappedSimplex

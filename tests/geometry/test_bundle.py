@@ -17,7 +17,7 @@ from trimlearn.geometry import ReprojectionLoss, read_bal
 from trimlearn.geometry.bundle_data import BundleScene, made_up_scene
 from trimlearn.geometry.panorama.rotations import rotation_and_jacobian
 from trimlearn.losses import check_loss
-from trimlearn.losses.blocks import relocated
+from trimlearn.losses.relocate import relocated
 from trimlearn.smart import alternating
 from trimlearn.solution import Solution
 from trimlearn.weights import AllOnes, CappedSimplex

@@ -393,7 +393,8 @@ def test_bad_matches_are_named(src: Any, dst: Any, scores: Any, message: str) ->
         ({"contamination": -1}, "contamination=-1 must be at least 0 and below 300, the number of matches"),
         ({"contamination": 300}, "contamination=300 must be at least 0 and below 300"),
         ({"contamination": float("nan")}, "contamination=nan must be at least 0"),
-        ({"contamination": 297}, "contamination=297 leaves 3 of 300 matches, and 4 are needed"),
+        ({"contamination": 297}, "contamination takes 297 of 300 matches and leaves 3, where 4 are needed"),
+        ({"contamination": 0.99}, "contamination takes 297 of 300 matches and leaves 3, where 4 are needed"),
         ({"contamination": "some"}, "contamination='some' is not known"),
         ({"contamination": True}, "contamination must be a number or .auto., got True"),
         ({"threshold": 0.0}, "threshold must be a finite number > 0"),
@@ -499,6 +500,17 @@ def test_a_threshold_below_the_noise_is_warned_of_and_does_not_change_the_estima
     assert model.contamination_ == pytest.approx(0.5, abs=0.05)
 
 
+@pytest.mark.parametrize(("threshold", "warns"), [(15.0, False), (60.0, True), (1e6, True)])
+def test_a_threshold_wider_than_noise_can_be_is_told_of(threshold: float, warns: bool) -> None:
+    scene = random_scene(np.random.default_rng(0), 200, 0.3)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        TrimmedHomography(threshold=threshold).fit(scene.src, scene.dst)
+    assert [f"threshold={threshold:g} px is more than 2% of the images' side" in str(w.message) for w in said] == (
+        [True] if warns else []
+    )
+
+
 def test_points_far_from_the_origin_are_refused_where_rounding_would_spoil_them(half: SyntheticMatches) -> None:
     near = TrimmedHomography().fit(half.src + 1e6, half.dst + 1e6)
     assert np.array_equal(near.inlier_mask_, TrimmedHomography().fit(half.src, half.dst).inlier_mask_)
@@ -556,7 +568,7 @@ def test_rethreshold_goes_on_from_the_fit(contamination: Any, half: SyntheticMat
         unpickled.rethreshold(0.3)
     unpickled.rethreshold(contamination, half.src, half.dst)
     with (
-        pytest.raises(ValueError, match="leaves 3 of 300 matches, and 4 are needed"),
+        pytest.raises(ValueError, match="takes 297 of 300 matches and leaves 3, where 4 are needed"),
         pytest.warns(UserWarning, match="half of the examples"),
     ):
         model.rethreshold(297)

@@ -7,7 +7,7 @@ import pytest
 
 from cameras import SIZE, Ring, bent, ring
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
-from trimlearn.geometry.panorama.scene import bend, magnification, straight
+from trimlearn.geometry.panorama.lens import bend, magnification, straight
 
 HALF = np.array(400.0)
 

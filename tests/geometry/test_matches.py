@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from photos import camera, cv2, look, photo, through
+from trimlearn.geometry.homography.transfer import transform
 from trimlearn.geometry.mosaic import images as images_module
 from trimlearn.geometry.mosaic import matches as matches_module
 from trimlearn.geometry.mosaic.images import read_image
 from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match, match_images
+from trimlearn.geometry.panorama.pairs import match_pairs
 
 SIZE = (400, 300)
 
@@ -177,7 +179,7 @@ def _written(path: Path, raw: bytes) -> Path:
     return path
 
 
-def test_files_that_are_no_images(tmp_path: Path) -> None:
+def test_files_that_are_no_images(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FileNotFoundError, match=r"nowhere\.jpg does not exist"):
         match_images(tmp_path / "nowhere.jpg", np.zeros((40, 40), np.uint8))
     raw = cv2.imencode(".png", photo(look(0)))[1].tobytes()
@@ -186,6 +188,7 @@ def test_files_that_are_no_images(tmp_path: Path) -> None:
             detect(_written(tmp_path / name, content))
     with pytest.raises(ValueError, match=r"cut\.png is damaged: its 60 bytes end before the picture does"):
         detect(_written(tmp_path / "cut.png", raw[:60]))
+    assert capfd.readouterr().err == ""  # decoders print what they think of it
     with pytest.raises(ValueError, match="cannot be read as an image"):
         detect(tmp_path)
 
@@ -199,7 +202,7 @@ def test_files_that_are_no_images(tmp_path: Path) -> None:
         (np.zeros((40, 40, 2), np.uint8), "got an array of shape"),
         (np.zeros((40, 40), np.int64), "got int64"),
         (np.full((40, 40), 200.0), "floats from 200 to 200"),
-        (np.full((40, 40), np.nan), "floats from nan to nan"),
+        (np.full((40, 40), np.nan), "holds NaN; give every pixel a number in"),
     ],
 )
 def test_arrays_that_are_no_images(image: np.ndarray, message: str) -> None:
@@ -219,3 +222,11 @@ def test_without_opencv_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "cv2", None)
     with pytest.raises(ImportError, match=r'pip install "trimlearn\[vision\]"'):
         images_module.opencv()
+
+
+def test_large_photographs_are_matched_on_fewer_pixels_to_a_part_of_one() -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (60, 90), dtype=np.uint8)
+    scene = np.kron(noise, np.ones((24, 24), np.uint8))  # two of 1440 × 1440 pixels, twice as many as are looked at
+    (pair,) = match_pairs([scene[:, :1440], scene[:, 720:]]).pairs
+    corners = np.array([[0.0, 0.0], [1439.0, 0.0], [1439.0, 1439.0], [0.0, 1439.0]])
+    assert np.abs(transform(pair.homography, corners) - (corners - [720.0, 0.0])).max() < 0.5

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from trimlearn.geometry.homography.a_contrario import Chance, no_strip_holds
-from trimlearn.geometry.homography.dlt import PairMoments, four_best, four_point
+from trimlearn.geometry.homography.dlt import PairMoments
+from trimlearn.geometry.homography.four_point import four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of
 from trimlearn.geometry.homography.points import PointPairs, check_pairs, sort_pairs
 from trimlearn.geometry.homography.refine import SETTLED, _cells, _misses, _Mixing, _shares, _step, _weights, refined
@@ -18,6 +19,7 @@ from trimlearn.geometry.homography.score import NARROW, WIDE, MarginalScore, Tri
 from trimlearn.geometry.homography.search import FIRST, REPEATED, SHARP, SampleSearch, samples_needed
 from trimlearn.geometry.homography.synthetic import corner_error, random_homography, random_scene
 from trimlearn.geometry.homography.transfer import adjugate, one_way_errors, squared_errors, squared_transfer, transform
+from trimlearn.geometry.homography.trimmed import four_best
 
 SQUARE = np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
 ONE = np.arange(4)[None]
@@ -255,8 +257,8 @@ def test_what_no_strip_is_said_to_hold_none_holds(off: int) -> None:
         points = np.column_stack([rng.uniform(0, 1000, 40), rng.uniform(-width, width, 40)])
         points[:off, 1] = rng.uniform(-500, 500, off)
         points = points @ np.array([[np.cos(turn), np.sin(turn)], [-np.sin(turn), np.cos(turn)]])
-        assert not no_strip_holds(40 - off - 1, points, width)  # as so many and one more are in one
-    assert no_strip_holds(20, points, width) == (off == 40)
+        assert not no_strip_holds(40 - off - 1, points.T, width)  # as so many and one more are in one
+    assert no_strip_holds(20, points.T, width) == (off == 40)
 
 
 def test_neighbours_that_err_together_count_together() -> None:

@@ -8,20 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from photos import camera, cv2, look, paint, photo
-from trimlearn.geometry.mosaic.blend import BLENDERS, Blender, compose
+from trimlearn.geometry.mosaic.blend import BLENDERS, Blender
+from trimlearn.geometry.mosaic.compose import compose
+from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
 from trimlearn.geometry.mosaic.exposure import gains
-from trimlearn.geometry.mosaic.layout import CanvasLayout, HorizonError, largest_rectangle, lay_out, outline
+from trimlearn.geometry.mosaic.layout import CanvasLayout, HorizonError, lay_out
 from trimlearn.geometry.mosaic.seams import seams
-from trimlearn.geometry.mosaic.surfaces import (
-    CylinderSurface,
-    Patch,
-    PlaneSurface,
-    SphereSurface,
-    Surface,
-    View,
-    Window,
-    warp,
-)
+from trimlearn.geometry.mosaic.surfaces import CylinderSurface, PlaneSurface, SphereSurface, Surface, View, Window
+from trimlearn.geometry.mosaic.warp import Patch, warp
 
 SIZE, FOCAL = (260, 200), 260.0
 SURFACES = (PlaneSurface, CylinderSurface, SphereSurface)

@@ -18,7 +18,7 @@ from trimlearn.datasets import find_photos
 from trimlearn.datasets.locate import find_folder
 from trimlearn.geometry import TrimmedPanorama
 from trimlearn.geometry.homography.transfer import transform
-from trimlearn.geometry.panorama.models import estimate_focals
+from trimlearn.geometry.panorama.focals import estimate_focals
 from trimlearn.geometry.panorama.pairs import make_pairs, match_pairs
 from trimlearn.geometry.panorama.scene import Scene
 from trimlearn.geometry.panorama.trees import central, chain, spanning_tree

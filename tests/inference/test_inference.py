@@ -10,7 +10,7 @@ from scipy import sparse, stats
 from scipy.special import softmax
 from sklearn.base import BaseEstimator
 
-from trimlearn.inference import precision, table
+from trimlearn.inference import design, outlier_table
 from trimlearn.inference.families import FAMILIES, family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import Inference, IntervalMixin, infer
@@ -403,7 +403,7 @@ def test_sparse_and_blocks_of_rows_change_nothing(monkeypatch: pytest.MonkeyPatc
     X = rng.normal(size=(203, 4)) * (rng.random((203, 4)) < 0.4)
     fit = least_squares(X, rng.normal(size=203), rng.random(203))
     whole = infer(fit, "HC3")
-    monkeypatch.setattr(precision, "BLOCK", 7)
+    monkeypatch.setattr(design, "BLOCK", 7)
     for other in (X, sparse.csr_matrix(X), sparse.csr_array(X)):
         found = infer(Fitted("normal", other, fit.y, fit.coef, fit.intercept, fit.weights), "HC3")
         np.testing.assert_allclose(found.covariance, whole.covariance, rtol=1e-10, atol=1e-14)
@@ -473,7 +473,7 @@ def test_summary_as_a_frame(stackloss: Inference) -> None:
 
 
 def test_without_pandas_the_frame_says_so(stackloss: Inference, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "find_spec", lambda name: None)
+    monkeypatch.setattr(outlier_table, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match="attributes of this summary"):
         stackloss.summary().to_frame()
 

@@ -34,8 +34,8 @@ from trimlearn import (
     outlier_table,
 )
 from trimlearn.estimators.origins import trace
-from trimlearn.inference import table as frame_module
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference import outlier_table as frame_module
+from trimlearn.inference.outlier_table import OutlierTable
 
 pytestmark = pytest.mark.usefixtures("quick_fits")  # how well rows are judged is not asked here
 

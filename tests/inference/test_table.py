@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse, stats
 
-from trimlearn.inference import precision
+from trimlearn.inference import design
 from trimlearn.inference.families import FAMILIES, family
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.table import (
     ColumnOrigins,
     Findings,
-    OutlierTable,
     TopFeatures,
     classifier_p_values,
     distance_parts,
@@ -143,7 +143,7 @@ def test_top_features_are_the_largest_in_size_with_their_sign(monkeypatch: pytes
     features, shares = TopFeatures(C, lambda A, rows: A).largest(k=2)
     np.testing.assert_array_equal(features, [[1, 2], [0, 1], [0, 1]])
     np.testing.assert_allclose(shares, [[-0.6, 0.3], [0, 0], [0.4, 0.4]])
-    monkeypatch.setattr(precision, "BLOCK", 4)  # one row at a time
+    monkeypatch.setattr(design, "BLOCK", 4)  # one row at a time
     for other in (C, sparse.csr_array(C)):
         again = TopFeatures(other, lambda A, rows: C[rows]).largest(k=2)
         np.testing.assert_array_equal(again[0], features)

@@ -331,7 +331,7 @@ def test_a_step_that_overflows_is_taken_back_whole(renews: bool) -> None:
 
 def test_the_draws_are_those_of_numpy() -> None:
     from trimlearn.kernels.rows import count, distinct, draw, uniforms
-    from trimlearn.smart.row_laws import Draws, Stream
+    from trimlearn.smart.draws import Draws, Stream
 
     cases = [(0, 0, Stream.ITERATION, 0), (2**64 - 1, 7, Stream.PROBE, 1), (5, 2**40, Stream.START, 6)]
     for seed, k, stream, skip in cases:

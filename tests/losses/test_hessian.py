@@ -24,8 +24,8 @@ from trimlearn.losses import (
     Softmax,
     StudentT,
     Subspace,
+    exact,
     linear,
-    newton_system,
 )
 from trimlearn.regularizers import L1, Box, ExceptIntercept, Ridge, Sphere, Stiefel, Zero
 
@@ -295,8 +295,8 @@ def test_weighted_ridge_regression(
 ) -> None:
     backend = Backend(name, tmp_path)
     if tall:
-        monkeypatch.setattr(newton_system, "DIRECT", 0)
-        monkeypatch.setattr(newton_system, "ROWS", 7)
+        monkeypatch.setattr(exact, "DIRECT", 0)
+        monkeypatch.setattr(exact, "ROWS", 7)
     loss = LeastSquares(backend.matrix(V), targets, **LAYER)
     A = np.column_stack([(V - LAYER["center"]) / LAYER["scale"], np.ones(N)])
     c = coefficients() * (np.arange(N) % 3 > 0)
@@ -314,7 +314,7 @@ def test_weighted_ridge_regression(
 @pytest.mark.parametrize("tall", [False, True])
 def test_ridge_regression_with_a_penalty_for_every_coordinate(tall: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tall:
-        monkeypatch.setattr(newton_system, "DIRECT", 0)
+        monkeypatch.setattr(exact, "DIRECT", 0)
     alpha, c = np.array([0.0, 1.0, 2.0, 30.0]), coefficients()
     loss = LeastSquares(V, REAL)
     np.testing.assert_allclose(
@@ -346,7 +346,7 @@ def test_a_penalty_that_differs_between_outputs_is_solved_or_left_to_others(alph
 def test_least_squares_of_least_norm(tall: bool, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer rows than columns, and a repeated column on top."""
     if tall:
-        monkeypatch.setattr(newton_system, "DIRECT", 0)
+        monkeypatch.setattr(exact, "DIRECT", 0)
     A = np.column_stack([V, V[:, 0], np.zeros(N)])
     c = np.where(np.arange(N) < kept, coefficients(), 0.0)
     loss = LeastSquares(A, REAL)
@@ -358,7 +358,7 @@ def test_least_squares_of_least_norm(tall: bool, kept: int, monkeypatch: pytest.
 @pytest.mark.parametrize("tall", [False, True])
 def test_closed_forms_survive_features_of_very_different_scales(tall: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if tall:
-        monkeypatch.setattr(newton_system, "DIRECT", 0)
+        monkeypatch.setattr(exact, "DIRECT", 0)
     scales = np.array([1e-6, 1.0, 1e3, 1e6])
     c, plain, scaled = coefficients(), LeastSquares(V, REAL), LeastSquares(V * scales, REAL)
     expected = plain.minimiser(c, Zero(), plain.start())
@@ -432,7 +432,7 @@ def test_where_there_is_no_closed_form_none_is_given(loss: PredictionLoss, r2: A
 
 
 def test_too_many_columns_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(newton_system, "COLUMNS", 3)
+    monkeypatch.setattr(exact, "COLUMNS", 3)
     for loss, r2 in ((LeastSquares(V, REAL), Zero()), (Subspace(V, 2), Stiefel())):
         assert loss.minimiser(np.ones(N), r2, loss.start()) is None
 
@@ -501,14 +501,14 @@ def test_singular_values_decide_where_a_pivot_is_neither_regular_nor_nothing() -
     scale = np.sqrt(np.diag(A))[:, None]
     U, s, Vt = np.linalg.svd(A / scale.T / scale)
     expected = Vt.T @ ((U.T @ (T / scale)) / s[:, None]) / scale
-    np.testing.assert_allclose(newton_system.solve_symmetric(A, T), expected, rtol=1e-6)
+    np.testing.assert_allclose(exact.solve_symmetric(A, T), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_largest_entry_of_a_leading_direction_is_positive(seed: int) -> None:
     """Rounding, or LAPACK, decides the sign of an eigenvector: a rule of one's own does not depend on either."""
     A = np.random.default_rng(seed).standard_normal((30, 5))
-    U = newton_system.leading_subspace(Subspace(A, 3).linear, np.ones(30), 3)
+    U = exact.leading_subspace(Subspace(A, 3).linear, np.ones(30), 3)
     assert U is not None
     assert np.all(U[np.abs(U).argmax(axis=0), np.arange(3)] > 0)
 
@@ -518,7 +518,7 @@ def test_the_shortest_solution_of_a_system_of_one_scale(rank: int) -> None:
     rng = np.random.default_rng(rank)
     Z = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, 5))
     A, t = Z.T @ Z, Z.T @ rng.standard_normal(30)
-    np.testing.assert_allclose(newton_system.solve_regular(A, t), np.linalg.pinv(A, rcond=1e-10) @ t, rtol=1e-6)
+    np.testing.assert_allclose(exact.solve_regular(A, t), np.linalg.pinv(A, rcond=1e-10) @ t, rtol=1e-6)
 
 
 @pytest.mark.parametrize("n", [6, 12, 300])
@@ -527,7 +527,7 @@ def test_least_squares_is_accurate_and_shortest_whatever_the_shape_and_the_scale
     rng = np.random.default_rng(n + rank)
     A = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, 6)) * 10.0 ** np.arange(-2, 4)
     T = A @ rng.standard_normal((6, 2)) + 1e-3 * rng.standard_normal((n, 2))
-    found = newton_system._least_squares(A, T)
+    found = exact._least_squares(A, T)
     scale = np.linalg.norm(A, axis=0)
     U, s, Vt = np.linalg.svd(A / scale, full_matrices=False)
     u = Vt[:rank].T @ ((U[:, :rank].T @ T) / s[:rank, None])

@@ -12,7 +12,8 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from trimlearn.torch import TorchLoss  # noqa: E402
-from trimlearn.torch.tensors import ShortRows, Stateless  # noqa: E402
+from trimlearn.torch.parameters import Stateless  # noqa: E402
+from trimlearn.torch.short_rows import ShortRows  # noqa: E402
 
 GENERATOR = torch.Generator().manual_seed(0)
 V = torch.randn(300, 6, generator=GENERATOR, dtype=torch.float64)

@@ -14,7 +14,7 @@ from trimlearn import Problem, smart, solve  # noqa: E402
 from trimlearn.losses import Softmax  # noqa: E402
 from trimlearn.regularizers import L1, Box, ElasticNet, Ridge  # noqa: E402
 from trimlearn.torch import TorchLoss  # noqa: E402
-from trimlearn.torch.loss import rows_at_a_time  # noqa: E402
+from trimlearn.torch.trial import rows_at_a_time  # noqa: E402
 from trimlearn.weights import AllOnes, CappedSimplex, GroupCappedSimplex  # noqa: E402
 
 N, P, K = 200, 4, 3

@@ -20,8 +20,8 @@ from trimlearn import Checkpoint  # noqa: E402
 from trimlearn.datasets import load_digits_contaminated, shift_labels  # noqa: E402
 from trimlearn.torch import TrimResult, trim  # noqa: E402
 from trimlearn.torch.epochs import Epochs  # noqa: E402
-from trimlearn.torch.trimming import CLEAR, SHARE  # noqa: E402
-from trimlearn.torch.trimming import _gain as gain_of  # noqa: E402
+from trimlearn.torch.level import CLEAR, SHARE  # noqa: E402
+from trimlearn.torch.level import _gain as gain_of  # noqa: E402
 
 FASTER = partial(torch.optim.Adam, lr=0.01)
 CROSS_ENTROPY = nn.CrossEntropyLoss(reduction="none")

@@ -37,6 +37,7 @@ from trimlearn.regularizers import (
     Stiefel,
     Zero,
 )
+from trimlearn.regularizers.separable import as_elastic_net
 
 LABELS = [2, 0, 2, 1, 0, 2]
 PER_COORDINATE = np.array([0.0, 0.3, 1.0, 2.0, 0.7, 0.1])
@@ -655,6 +656,17 @@ def test_except_intercept_applies_r2_above_the_last_row_and_leaves_that(r2):
     assert (term.convex, term.separable, term.smooth) == (r2.convex, r2.separable, r2.smooth)
     np.testing.assert_array_equal(term.feasible(x), np.vstack([r2.feasible(x[:-1]), x[-1:]]))
     np.testing.assert_array_equal(to_numpy(term.prox(torch.asarray(x), 0.8)[0])[-1], x[-1])
+
+
+def test_as_elastic_net_has_the_value_of_r2():
+    x = np.random.default_rng(3).standard_normal((4, 2))
+    for r2 in (Zero(), Ridge(0.3), L1(np.array([[1.0], [0.0], [2.0], [3.0]])), ElasticNet(0.7, 0.2)):
+        alpha, ratio = as_elastic_net(r2, x.shape)
+        assert alpha.shape == x.shape
+        assert np.sum(alpha * (ratio * np.abs(x) + (1 - ratio) * x * x / 2)) == pytest.approx(r2.value(x))
+    alpha, ratio = as_elastic_net(ExceptIntercept(Ridge(1.0)), x.shape)
+    assert alpha[:-1].all() and not alpha[-1].any() and ratio == 0.0
+    assert as_elastic_net(NonNegative(), x.shape) is None and as_elastic_net(ExceptIntercept(MCP(1.0)), x.shape) is None
 
 
 def test_except_intercept_slices_gamma_and_gradient():

@@ -16,6 +16,7 @@ from scipy.stats import chi
 import chart_examples as examples
 import trimlearn.report
 from trimlearn.checks.findings import CellFindings, DuplicateRows, WrongCell
+from trimlearn.checks.names import Names
 from trimlearn.report.chart_specs import DRAWN, FLAGGED, LISTED, axis, counted, numbers, rows_to_draw, share
 from trimlearn.report.charts import charts
 
@@ -260,7 +261,7 @@ def test_nothing_found_is_nothing_drawn() -> None:
     clean = tuple(replace(column, missing=0) for column in regression.table.columns)
     table = replace(regression.table, columns=clean)
     none = CellFindings((), table.frame, {})
-    assert charts(table=table, cells=none, target=None, rows=None, names={}) == []
+    assert charts(table=table, cells=none, target=None, rows=None, names=str) == []
 
 
 NAN, NO = np.full(297, np.nan), np.zeros(297, dtype=bool)
@@ -375,9 +376,10 @@ def test_axes_are_logarithmic_where_the_range_asks_for_it() -> None:
 
 
 def test_rows_without_a_name_go_by_the_line_of_the_file() -> None:
-    assert "line 2" in drawn(regression, names={})["outlier-map"]["points"]["name"]
+    assert "line 2" in drawn(regression, names=Names(regression.table).of_row)["outlier-map"]["points"]["name"]
     table = replace(regression.table, first_line=0)
-    assert "row 0" in drawn(replace(regression, table=table), names={})["outlier-map"]["points"]["name"]
+    specs = drawn(replace(regression, table=table), names=Names(table).of_row)
+    assert "row 0" in specs["outlier-map"]["points"]["name"]
 
 
 def test_words() -> None:

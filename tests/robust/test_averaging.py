@@ -10,9 +10,10 @@ from scipy.stats import norm
 
 from trimlearn import TrimmedLinearRegression
 from trimlearn.robust.regression.averaging import average_of_fits
-from trimlearn.robust.regression.features import odds_of
+from trimlearn.robust.regression.error_laws import LAWS, log_wild
+from trimlearn.robust.regression.features import FeatureOdds, feature_odds, odds_of
 from trimlearn.robust.regression.mm import WeightedRows
-from trimlearn.robust.regression.modes import LAWS, RIGHT, WRONG, Likelihood, log_wild
+from trimlearn.robust.regression.modes import RIGHT, WRONG, Likelihood
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_em_ends_where_the_likelihood_is_largest(rng: np.random.Generator) -> No
     X, y = sample(rng, 25, 2, bad=4)
     A = np.column_stack([X, np.ones(25)])
     rows = WeightedRows(A, y, np.ones(25))
-    likelihood = Likelihood(rows, y, np.zeros(25), 1e-6)
+    likelihood = Likelihood(rows, y, FeatureOdds(np.zeros(25)), 1e-6)
     modes = likelihood.settled(likelihood.begun((y - X.sum(axis=1) - 1)[None]))
     for k in np.flatnonzero(~modes.laws.grouped):  # a group of wrong rows tells nothing of x
         mode = modes.take(np.array([k]))
@@ -80,7 +81,7 @@ def test_the_evidence_of_clean_rows_is_the_integral(rng: np.random.Generator) ->
     probability that no row of 40 is wrong, ∫ (1 − π)⁴⁰ Beta(π)."""
     t = rng.standard_normal(40)
     rows = WeightedRows(np.ones((40, 1)), t, np.ones(40))
-    likelihood = Likelihood(rows, t, np.zeros(40), 1e-6)
+    likelihood = Likelihood(rows, t, FeatureOdds(np.zeros(40)), 1e-6)
     modes = likelihood.settled(likelihood.begun((t - t.mean())[None]))
     plain = np.flatnonzero((modes.laws.freedom > 1e6) & (modes.laws.skew == 1.0) & ~modes.laws.grouped)[0]
     squares = np.sum((t - t.mean()) ** 2)
@@ -170,7 +171,7 @@ def test_a_mean_of_fits_is_one_of_several(rng: np.random.Generator) -> None:
     X, y = sample(rng, 15, 1, bad=2)
     A = np.column_stack([X, np.ones(15)])
     rows = WeightedRows(A, y, np.ones(15))
-    found = average_of_fits(rows, np.array([1.0, 1.0]), np.zeros(15), 0.0, intercept=True, seed=0)
+    found = average_of_fits(rows, np.array([1.0, 1.0]), FeatureOdds(np.zeros(15)), 0.0, intercept=True, seed=0)
     assert found.scatter is not None and len(found.scatter) > 1
     assert np.abs(found.scatter[:, :1]).max() > 0 and found.w.max() == pytest.approx(1.0)
 
@@ -228,3 +229,44 @@ def test_doubt_is_told_in_the_summary_and_in_a_sandwich() -> None:
     assert model._scatter is not None
     between = np.sqrt(np.sum(np.roll(model._scatter, 1, axis=1) ** 2, axis=0))
     assert np.all(model.inference("HC1").std_error >= between)
+
+
+def test_a_cluster_that_most_rows_do_not_show_is_far_from_the_right_ones() -> None:
+    """A quarter of 60 rows, whose scatter the covariance determinant takes for that of all: beside the rows of a fit
+    that leaves it out, it is far, whatever the units of the features."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 5))
+    X[:15] = 10 / np.sqrt(5) + X[:15] / 2
+    right = np.ones((2, 60))
+    right[1, :15] = 0.0
+    for units in (1.0, 1e-6, 1e6):
+        odds = feature_odds(X * units + units, np.ones(60), seed=0)
+        kept, left = odds.beside(right)
+        assert np.all(left[:15] > 1.5) and np.all(left[15:] < 1.5)
+        assert np.allclose(kept, odds.overall, atol=1.0)
+
+
+def test_no_distance_is_known_of_dummies() -> None:
+    odds = feature_odds(np.repeat(np.eye(3), 10, axis=0), np.ones(30), seed=0)
+    assert odds.beside(np.ones((4, 30))).tolist() == np.zeros((4, 30)).tolist()
+
+
+def test_a_quarter_of_bad_leverage_is_found_in_five_features() -> None:
+    for seed in range(6):
+        rng = np.random.default_rng([4, seed])
+        X, y = rng.standard_normal((60, 5)), rng.standard_normal(60)
+        X[:15], y[:15] = 10 / np.sqrt(5) + X[:15] / 2, 20 + y[:15]
+        model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        assert not model.inlier_mask_[:15].any() and model.inlier_mask_[15:].mean() > 0.95
+
+
+@pytest.mark.parametrize("law", ["uniform", "exponential"])
+def test_right_rows_with_light_or_skewed_errors_are_no_group(law: str) -> None:
+    flagged = []
+    for seed in range(5):
+        rng = np.random.default_rng([6, seed])
+        X = rng.standard_normal((200, 2))
+        errors = rng.uniform(-1, 1, 200) if law == "uniform" else rng.exponential(size=200)
+        model = TrimmedLinearRegression(random_state=0).fit(X, X.sum(axis=1) + errors)
+        flagged.append(1 - model.inlier_mask_.mean())
+    assert np.mean(flagged) <= 0.03

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trimlearn.robust.cells.rows import CUTOFF, JudgedCells, conditional, distance_cells, explain, reconstruction_cells
-from trimlearn.robust.cells.transform import ColumnTransform, Tail, adaptive_level, tails
+from trimlearn.robust.cells.parts import distance_cells, reconstruction_cells
+from trimlearn.robust.cells.rows import CUTOFF, JudgedCells, conditional, explain
+from trimlearn.robust.cells.tails import Tail, adaptive_level, tails
+from trimlearn.robust.cells.transform import ColumnTransform
 
 RNG = np.random.default_rng(0)
 B = RNG.normal(size=(5, 5))

@@ -9,7 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.extmath import randomized_svd
 
-from trimlearn._utils import arrays
+from trimlearn._utils import residence
 from trimlearn.problem import lower_medians
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.labels.column_bounds import column_bounds
@@ -89,12 +89,12 @@ def test_the_noise_model(options: dict[str, bool], device: str, monkeypatch: pyt
     here = estimate_noise(predictions, labels, s, **options)
     told = [here.score, here.log_likelihood, here.classes, here.suggest]
     expected = [tell(predictions, labels) for tell in told]
-    monkeypatch.setattr(arrays, "WORTH", 0)
-    monkeypatch.setattr(arrays, "lies_on_device", lambda a: isinstance(a, torch.Tensor))
+    monkeypatch.setattr(residence, "WORTH", 0)
+    monkeypatch.setattr(residence, "lies_on_device", lambda a: isinstance(a, torch.Tensor))
     asked: list[Any] = []
-    sent = arrays._Residence.copy
-    monkeypatch.setattr(arrays._Residence, "copy", lambda self, a: asked.append(a) or sent(self, a))
-    with arrays.residing(torch.zeros((N, P), device=device)):
+    sent = residence._Residence.copy
+    monkeypatch.setattr(residence._Residence, "copy", lambda self, a: asked.append(a) or sent(self, a))
+    with residence.residing(torch.zeros((N, P), device=device)):
         found = estimate_noise(predictions, labels, s, **options)
         for tell, right in zip(told, expected, strict=True):
             np.testing.assert_allclose(tell(predictions, labels), right, rtol=1e-9, atol=1e-9)

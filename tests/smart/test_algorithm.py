@@ -22,10 +22,11 @@ from trimlearn.losses.linear import Block, Linear
 from trimlearn.problem import Problem
 from trimlearn.regularizers import L1, Ridge, Sphere, Zero
 from trimlearn.smart import SMART, page, palm, prox_gradient, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
+from trimlearn.smart.draws import Draws, Stream
 from trimlearn.smart.method import Method, MetricMemory, Run, State
 from trimlearn.smart.metrics import LBFGS
 from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Draws, Independent, Nothing, Recipe, Same, Stream, WithReplacement
+from trimlearn.smart.row_laws import Independent, Nothing, Recipe, Same, WithReplacement
 from trimlearn.smart.steps import Auto
 from trimlearn.smart.w_step import renew
 from trimlearn.solve import solve

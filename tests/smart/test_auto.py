@@ -49,9 +49,9 @@ from trimlearn.regularizers import (
 )
 from trimlearn.smart import alternating, page, palm, prox_gradient, sg, variable_projection
 from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Method, State
 from trimlearn.smart.metrics import LBFGS, Diagonal, Euclidean, Metric
-from trimlearn.smart.row_laws import Stream
 from trimlearn.smart.steps import Auto, Decaying, Fixed, Probe, check_step_size, probe_size
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -505,6 +505,13 @@ def test_auto_backs_off_and_recovers() -> None:
     assert gammas[0] == pytest.approx(0.05 * rule.recovery / 4)
     assert np.all(np.diff(gammas) >= 0)
     assert gammas[-1] == 0.25
+
+
+def test_a_step_taken_back_at_once_recovers_from_the_second_w_step_on() -> None:
+    rule = Auto()
+    for w_steps, factor in ((1, 1.0), (2, rule.recovery)):
+        state = State(x=np.zeros(2), w_steps=w_steps, scale=0.5)
+        assert at_w_step(rule, state, Stub(4.0)) == pytest.approx(0.5 * factor / 4)
 
 
 def test_auto_grows_where_the_loss_is_concave() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chisquare
 
 from trimlearn import Problem, solve
-from trimlearn._utils.arrays import block_starts
+from trimlearn._utils.blocks import block_starts
 from trimlearn.losses import LeastSquares
 from trimlearn.smart import svrg
 from trimlearn.smart.row_laws import Blocks, Recipe

@@ -11,19 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chisquare, kstest
 
+from trimlearn.smart.draws import Draws, Stream
 from trimlearn.smart.move_laws import Coin, Cyclic, Every, Move
-from trimlearn.smart.row_laws import (
-    ALL,
-    Draws,
-    Everything,
-    Independent,
-    Nothing,
-    Recipe,
-    RowLaw,
-    Same,
-    Stream,
-    WithReplacement,
-)
+from trimlearn.smart.row_laws import ALL, Everything, Independent, Nothing, Recipe, RowLaw, Same, WithReplacement
 
 BIG = 100_000
 

@@ -13,11 +13,12 @@ from threadpoolctl import threadpool_limits
 
 from trimlearn import Checkpoint, Problem, Solution, Status, solve
 from trimlearn.engines import LocalEngine
-from trimlearn.engines.local import SampledRows
 from trimlearn.losses import LeastSquares, Logistic, Softmax
+from trimlearn.losses.sampled import SampledRows
 from trimlearn.regularizers import Ridge
 from trimlearn.smart import alternating, svrg
-from trimlearn.smart.finish import ProfileRun, from_sample
+from trimlearn.smart.profile import ProfileSteps
+from trimlearn.smart.sample import from_sample
 from trimlearn.starts import Continuation
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
 
@@ -124,7 +125,7 @@ def test_groups_are_not_sampled() -> None:
 
 
 def test_a_sample_that_flatters_itself_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("trimlearn.smart.finish.SURPRISE", -1.0)
+    monkeypatch.setattr("trimlearn.smart.sample.SURPRISE", -1.0)
     assert from_sample(LocalEngine(problem()), 0) is None
     assert solve(problem(), max_passes=3).history[0].h == N
 
@@ -142,7 +143,7 @@ def test_a_step_that_does_not_bring_what_it_promised_is_replaced(found: Solution
     state = run.init(engine, x)
     run.begin_near(engine, state)
     steps = run.steps  # type: ignore[union-attr]
-    assert isinstance(steps, ProfileRun)
+    assert isinstance(steps, ProfileSteps)
     before = state.base + engine.problem.r2.value(x)
     for failures in (1, 2):
         state.metric.profile = 1e4 * np.eye(P + 1)
@@ -176,7 +177,7 @@ def test_a_profile_that_is_hardly_curved_does_not_make_longer_steps() -> None:
     x = np.array([-1.5])
     engine.set_best_weights(x)
     state = plain.init(engine, x)
-    engine.max_passes, steps, moved = np.inf, ProfileRun(plain), []
+    engine.max_passes, steps, moved = np.inf, ProfileSteps(plain), []
     for _ in range(3):
         before = state.x
         steps.advance(engine, state)

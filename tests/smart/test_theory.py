@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trimlearn.smart.row_laws import drawn
+from trimlearn.smart.draws import drawn
 from trimlearn.smart.theory import (
     Rates,
     counts,

@@ -21,7 +21,7 @@ from trimlearn import (
     TrimmedPCA,
     open_dataset,
 )
-from trimlearn._utils.arrays import rows_apart, slices_apart, taken
+from trimlearn._utils.blocks import rows_apart, slices_apart, taken
 from trimlearn.estimators import streamed
 from trimlearn.streams import copy, table_pieces
 

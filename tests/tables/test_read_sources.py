@@ -13,7 +13,7 @@ import pytest
 
 from tables_made_up import workbook
 from trimlearn.tables import read_table
-from trimlearn.tables.read import fingerprint
+from trimlearn.tables.fingerprint import fingerprint
 
 
 def test_excel(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["explained"]
-
 # What helps where a device is full, for the errors that say so: each of these takes less memory there, or none.
 INSTEAD = "store V as bfloat16 (CudaEngine(problem, storage='bfloat16')), take fewer rows, or use engine='local'"
 

@@ -10,8 +10,6 @@ from pathlib import Path
 from platform import node
 from threading import get_ident
 
-__all__ = ["inode", "lock", "replacing"]
-
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:

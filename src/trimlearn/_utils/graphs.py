@@ -11,8 +11,6 @@ import torch
 
 from trimlearn._utils.device_memory import explained
 
-__all__ = ["Replay"]
-
 Owner = TypeVar("Owner")
 
 

@@ -11,8 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import final
 
-__all__ = ["DARK", "LIGHT", "Palette"]
-
 
 @final
 @dataclass(frozen=True)

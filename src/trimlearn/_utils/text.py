@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, SupportsIndex
 
-__all__ = ["and_list", "described", "grid", "markdown", "plural"]
-
 
 def described(thing: Any) -> str:
     """The class of a thing and its settings, the same in every process: what a checkpoint tells runs apart by.

@@ -23,8 +23,6 @@ from typing import Any, TypeVar, final
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-__all__ = ["each", "filled", "jobs", "one_blas_thread", "team", "team_size", "total"]
-
 Item = TypeVar("Item")
 Out = TypeVar("Out")
 

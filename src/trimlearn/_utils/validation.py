@@ -12,24 +12,8 @@ import scipy.sparse as sp
 from array_api_compat import is_array_api_obj, is_numpy_array, is_torch_array
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import Array, asarray_like, lies_on_device, namespace, to_numpy
-
-__all__ = [
-    "as_numeric",
-    "check_choice",
-    "check_count",
-    "check_labels",
-    "check_magnitude",
-    "check_matrix",
-    "check_positive",
-    "check_target",
-    "check_vector",
-    "is_collection",
-    "is_integer",
-    "is_missing",
-    "is_number",
-    "is_sparse",
-]
+from trimlearn._utils.arrays import Array, asarray_like, namespace, to_numpy
+from trimlearn._utils.residence import lies_on_device
 
 CHECK_ENTRIES = 1 << 20  # looked at in one go, as a memory-mapped V is never read as a whole: a limit on memory, 8 MB
 CHECK_ENTRIES_THERE = 1 << 27  # the same on a device, where each look is a wait of 40 µs: 0.1 GB for the answers

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType
 
-__all__ = ["held_warnings", "noted_warnings", "warn"]
-
 LIBRARIES = ("trimlearn", "sklearn", "joblib")  # whose frames are passed over: they call ours
 
 

@@ -25,9 +25,7 @@ from scipy.ndimage import gaussian_filter1d
 from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.errors import RULES, UNUSUAL, Writing, origins
 from trimlearn.robust.cells.table import TableCells, TableModel
-from trimlearn.robust.cells.transform import Tail
-
-__all__ = ["CellOdds", "cell_odds", "exchanged_cells"]
+from trimlearn.robust.cells.tails import Tail
 
 NEAR = 2.0  # |score| below which no error can be told: the density of a right cell is at least an eighth of its most
 WIDE = 20.0  # in σ of a column: the scale of a Cauchy law, of errors that follow no rule; 5 takes odd rows for errors

@@ -22,8 +22,6 @@ from trimlearn.estimators.path import TrimPath
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["chart_inputs"]
-
 # Trimmed, one model each: close together where the first rows leave, and no further than checks can be trusted.
 SHARES = np.array([0.0, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4])
 ROWS = 50_000  # whose distances are taken, all that are flagged among them: the points of more are a blot

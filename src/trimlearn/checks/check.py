@@ -18,8 +18,6 @@ from trimlearn.checks.suspects import find_suspects
 from trimlearn.tables.images import read_images
 from trimlearn.tables.read import read_table
 
-__all__ = ["Check", "check"]
-
 
 def check(
     table: Any,

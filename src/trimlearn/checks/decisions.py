@@ -20,8 +20,6 @@ from trimlearn.checks.parts import Parts, Pins
 if TYPE_CHECKING:
     from trimlearn.tables.table import Kind, Table
 
-__all__ = ["Decisions", "apply", "how_it_moved", "read_decisions"]
-
 What = Literal["keep", "drop", "relabel", "correct"]
 HEADER = ["fingerprint", "row", "what", "column", "value"]
 DONE = {"keep": "kept", "drop": "dropped", "relabel": "relabelled", "correct": "corrected"}
@@ -103,7 +101,9 @@ def _decision(line: dict[str, str], where: str, table: Table, target: str | None
         raise OptionError(f"{where}: this decision is about another table, or {table.source} has changed since.")
     if not line["row"].isdecimal() or int(line["row"]) >= len(table.frame):
         raise OptionError(f"{where}: row must be a number from 0 to {len(table.frame) - 1}, got {line['row']!r}.")
-    row, column, value = int(line["row"]), _column(line["column"], table), _plain(line["value"])
+    row, column, value = int(line["row"]), line["column"], _plain(line["value"])
+    if column not in table.frame.columns:
+        column = _plain(column)
     what = line["what"]
     if what not in DONE:
         raise OptionError(f"{where}: what must be keep, drop, relabel or correct, got {what!r}.")
@@ -118,11 +118,6 @@ def _decision(line: dict[str, str], where: str, table: Table, target: str | None
     if what == "relabel" and not value:
         raise OptionError(f"{where}: a relabelled row needs a label.")
     return row, what, column, value  # type: ignore[return-value]
-
-
-def _column(name: str, table: Table) -> str:
-    """A name as the table has it: what keeps a spreadsheet from taking it for a formula is taken off."""
-    return name if name in table.frame.columns else _plain(name)
 
 
 def _plain(value: str) -> str:

@@ -1,20 +1,15 @@
-"""Columns of a table as matrices that models take: one for linear models and one for trees.
-
-Cells that models of the target had better not see: more of them than are shown to people.
-"""
+"""Columns of a table as matrices that models take: one for linear models and one for trees."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, Flags, Floats
-from trimlearn.checks.numbers import median_and_deviation
-from trimlearn.estimators.cells import CellwiseOutliers
+from trimlearn._utils.arrays import Array, Floats
+from trimlearn.checks.spread import median_and_deviation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -187,21 +182,11 @@ def tree_design(table: Table, frame: pd.DataFrame, exclude: Sequence[str] = ()) 
 
 def _usable(table: Table, frame: pd.DataFrame, exclude: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
     """Numbers, dates and categories that take at least two values."""
-    varied = {name for name in frame.columns if name not in exclude and _varies(frame[name])}
+    varied = {name for name in frame.columns if name not in exclude and frame[name].nunique() > 1}
     numbers, dates = ([name for name in table.of_kind(kind) if name in varied] for kind in ("number", "date"))
-    texts = [name for name in table.of_kind("text") if name in varied and _repeats(frame[name])]
-    categories = [name for name in table.of_kind("category") if name in varied] + texts
-    return numbers, dates, categories
-
-
-def _varies(column: pd.Series) -> bool:
-    """Whether there are two different values."""
-    known = column.dropna()
-    return len(known) > 1 and bool((known != known.iloc[0]).any())
-
-
-def _repeats(column: pd.Series) -> bool:
-    return bool(column.notna().sum() >= REPEATS * column.nunique())
+    texts = [name for name in table.of_kind("text") if name in varied]
+    repeated = [name for name in texts if frame[name].count() >= REPEATS * frame[name].nunique()]
+    return numbers, dates, [name for name in table.of_kind("category") if name in varied] + repeated
 
 
 def _standardised(column: pd.Series, name: str, how: How) -> Feature | None:
@@ -264,49 +249,3 @@ def _numbers(column: pd.Series, how: How) -> Floats:
         positive = values > 0
         return np.where(positive, np.log(np.where(positive, values, 1.0)), np.nan)
     return np.asarray(values)
-
-
-LEAST_ROWS = 20  # of a column, for its cells to be judged
-CELLS = 1_000_000  # that are judged, a limit on time: in larger tables boosting bears the doubtful ones that are left
-
-
-def without_doubtful(table: Table, mended: pd.DataFrame, target: str) -> pd.DataFrame:
-    """The frame with doubtful numbers as NaN too.
-
-    A right value that is taken for missing costs a model little, a wrong one that is believed costs it much. People are
-    shown only those cells that are probably wrong; here each counts that the rest of its row does not explain. A number
-    that is far out together with its target is explained by that, and kept: without it the target would look wrong.
-    """
-    names = [name for name in table.of_kind("number") if name != target]
-    if len(mended) < LEAST_ROWS or len(names) * len(mended) > CELLS:
-        return mended
-    names = [name for name in names if mended[name].nunique() > 2]
-    if not names:
-        return mended
-    X = _finite(mended[names])
-    doubtful = _doubtful(X, _finite(mended[[target]]) if target in table.of_kind("number") else None)
-    return mended.assign(**{name: np.where(doubtful[:, j], np.nan, X[:, j]) for j, name in enumerate(names)})
-
-
-def _finite(frame: pd.DataFrame) -> Floats:
-    X = np.array(frame, dtype=np.float64)
-    X[~np.isfinite(X)] = np.nan
-    return X
-
-
-def _doubtful(X: Floats, target: Floats | None) -> Flags:
-    """The cells that the rest of their row does not explain, nor with the target; none where columns cannot be judged.
-
-    One model says both: without the target a row is judged as one of which that is missing.
-    """
-    table = X if target is None else np.column_stack([X, target])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it was said when cells were judged, and only models see what is left out
-        try:
-            model = CellwiseOutliers().fit(table)
-        except ValueError:  # no column has enough different values: no more is known than before
-            return np.zeros(X.shape, dtype=bool)
-        doubtful = model.cell_mask_[:, : X.shape[1]]
-        if target is None or not doubtful.any():
-            return doubtful
-        return doubtful & model.predict(np.column_stack([X, np.full(target.shape, np.nan)]))[:, : X.shape[1]]

@@ -13,8 +13,10 @@ import numpy as np
 
 from trimlearn._version import __version__
 from trimlearn.checks.chart_inputs import chart_inputs
-from trimlearn.checks.suspects import Suspect, nearest_rows
-from trimlearn.checks.why import Names, Reasons
+from trimlearn.checks.names import Names
+from trimlearn.checks.neighbours import nearest_rows
+from trimlearn.checks.suspects import Suspect
+from trimlearn.checks.why import Reasons
 from trimlearn.checks.words import caveats, count_findings, headline, next_steps
 from trimlearn.report.charts import charts
 
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from trimlearn.checks.findings import TargetFindings, WrongCell
     from trimlearn.checks.parts import Parts
     from trimlearn.tables.images import ImageTable
-
-__all__ = ["FORMAT", "abridged", "document", "plain_values"]
 
 FORMAT = "trimlearn-check/1"  # the first of its kind
 SHOWN = 2000  # suspects whose cells and neighbours are in the document: the page with them stays below 5 MB
@@ -74,7 +74,7 @@ def document(
                 cells=parts.cells,
                 target=judged,
                 rows=parts.rows,
-                names={row: names.of_row(row) for row in range(len(table.frame))},
+                names=names.of_row,
                 duplicates=parts.duplicates,
                 **({} if judged is None else chart_inputs(judged, parts.cells.mended, seed)),
             ),

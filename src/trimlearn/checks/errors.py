@@ -12,8 +12,6 @@ import numpy as np
 from trimlearn._utils.arrays import Flags, Floats
 from trimlearn.checks.findings import WrongCell
 
-__all__ = ["MISSING", "RULES", "UNUSUAL", "ErrorOrigins", "Writing", "origins", "typical_errors"]
-
 # What a value was multiplied by, and what that is called. A slip of the comma, or grams for kilograms.
 FACTORS = {
     "10 times too large": 10.0,

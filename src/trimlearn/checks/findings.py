@@ -1,13 +1,7 @@
-"""What the parts of a check find, as plain data. Rows are numbered from 0.
-
-Warnings as sentences for the reader of a report: none is lost, and none is said twice.
-"""
+"""What the parts of a check find, as plain data. Rows are numbered from 0."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, final
 
@@ -120,39 +114,3 @@ class TargetFindings:
     noise_matrix: Floats | None = None  # [k, j] = P(labelled j | of class k)
     caveats: tuple[str, ...] = ()
     fits: dict[str, Any] = field(default_factory=dict)  # the estimators and their design, for charts and model.json
-
-
-ARITHMETIC = "encountered in"  # what NumPy says of overflow, and of what comes of it
-TOO_LARGE = "some numbers are too large or too small to calculate with; give such columns in other units."
-
-
-@contextmanager
-def heard(sentences: list[str], who: str) -> Iterator[None]:
-    """Append each warning that is given inside to ``sentences``, with who gave it.
-
-    >>> from trimlearn._utils.warn import warn
-    >>> said = []
-    >>> with heard(said, "the linear model"):
-    ...     warn("it stopped short.\\nSee the manual.")
-    >>> said
-    ['From the linear model: it stopped short.']
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for warning in caught:
-        if issubclass(
-            warning.category, (DeprecationWarning, PendingDeprecationWarning, ResourceWarning, FutureWarning)
-        ):
-            continue  # for who writes the code, not for who reads the table
-        if issubclass(warning.category, RuntimeWarning) and ARITHMETIC in str(warning.message):
-            sentence = TOO_LARGE
-        else:
-            sentence = _first_line(warning)
-        if (said := f"From {who}: {sentence}") not in sentences:
-            sentences.append(said)
-
-
-def _first_line(warning: warnings.WarningMessage) -> str:
-    lines = [line.strip() for line in str(warning.message).strip().splitlines() if line.strip()]
-    return lines[0] if lines else warning.category.__name__

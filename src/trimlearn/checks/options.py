@@ -4,26 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, get_args
 
 from trimlearn.checks.findings import Task
-from trimlearn.tables.names import find_names
+from trimlearn.tables.names import find_names, near_names
 
 if TYPE_CHECKING:
     from trimlearn.tables.table import Table
-
-__all__ = [
-    "OptionError",
-    "check_seed",
-    "check_target_column",
-    "check_task",
-    "names",
-    "no_more_options",
-    "of_option",
-    "one_of",
-]
 
 LISTED = 8  # names that one line of an error holds, as many as a reader takes in
 
@@ -66,10 +54,8 @@ def one_of(known: Iterable[str], name: str) -> str:
     'there are Price, Weight.'
     """
     known = list(known)
-    folded = {word.casefold().strip(): word for word in reversed(known)}
-    near = get_close_matches(name.casefold().strip(), folded, n=3)
-    if near:
-        return f"did you mean {' or '.join(folded[word] for word in near)}?"
+    if near := near_names(name, known):
+        return f"did you mean {' or '.join(near)}?"
     shown = ", ".join(known[:LISTED])
     return f"there are {shown}{f' and {len(known) - LISTED} more' if len(known) > LISTED else '.'}"
 

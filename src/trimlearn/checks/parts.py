@@ -1,52 +1,25 @@
-"""The parts of a check, run in their order: cells, then the target or the rows, then duplicates.
-
-Features of images, as columns of the table that labels them.
-"""
+"""The parts of a check, run in their order: cells, then the target or the rows, then duplicates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
-import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trimlearn.checks.cells import find_cells
 from trimlearn.checks.duplicates import find_duplicates
-from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings, Task, heard
+from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings, Task
+from trimlearn.checks.heard import heard
+from trimlearn.checks.image_features import with_features
 from trimlearn.checks.rows import odd_rows
-from trimlearn.checks.target import judge_target, threads_for
-from trimlearn.tables.table import Column, Table
+from trimlearn.checks.target import judge_target
+from trimlearn.checks.threads import threads_for
+from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
     from trimlearn.tables.images import ImageTable
-
-PER_COMPONENT = 10  # images for each component: ten rows a coefficient, as the design of tables has it
-COMPONENTS = 40  # principal components; with 40 of 64 pixels nearest neighbours tell scikit-learn's digits as with all
-
-
-def with_features(images: ImageTable, table: Table, seed: int) -> Table:
-    """The table with one more column for each principal component of the pixels."""
-    import pandas as pd
-    from sklearn.decomposition import PCA
-
-    X = np.asarray(images.pixels, dtype=np.float64)
-    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
-    if len(bad):
-        raise ValueError(f"features: row {bad[0]} holds a value that is no number; {len(bad):,} rows are like that.")
-    k = min(COMPONENTS, X.shape[1], max(2, len(X) // PER_COMPONENT), len(X) - 1)
-    Z = PCA(k, random_state=seed).fit_transform(X)
-    names = [f"component {j + 1}" for j in range(k)]
-    features = pd.DataFrame(Z, columns=names)
-    written = features.astype(str)
-    return replace(
-        table,
-        frame=pd.concat([table.frame, features], axis=1),
-        written=pd.concat([table.written, written], axis=1),
-        columns=(*table.columns, *(Column(name, "number", "a principal component of the pixels") for name in names)),
-    )
-
 
 Progress = Callable[[str], None]
 

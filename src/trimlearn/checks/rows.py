@@ -13,18 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
 from trimlearn.checks.findings import OddRow, RowFindings
-from trimlearn.checks.numbers import center_and_spread
+from trimlearn.checks.spread import center_and_spread
 from trimlearn.estimators.covariance.covariance import TrimmedCovariance
 from trimlearn.estimators.pca import TrimmedPCA
-from trimlearn.robust.cells.rows import distance_cells
+from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.cells.table import common_value, why_left_out
 from trimlearn.robust.cells.transform import ColumnTransform
 from trimlearn.tables.table import Table
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["odd_rows"]
 
 FEWEST = 30  # rows: fewer do not tell what is odd
 MANY = 20  # rows for each column that models are fitted to, where there are more

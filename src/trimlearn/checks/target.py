@@ -1,57 +1,33 @@
-"""Which targets of a table are wrong: a linear model and boosting are asked, and their opinions made one.
-
-How many threads the models of a target use.
-"""
+"""Which targets of a table are wrong: a linear model and boosting are asked, and their opinions made one."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from trimlearn._utils.arrays import Array, Flags, Floats
-from trimlearn.checks.design import Design, linear_design, tree_design, without_doubtful
-from trimlearn.checks.findings import ModelScore, TargetFindings, Task, heard
+from trimlearn.checks.design import Design, linear_design, tree_design
+from trimlearn.checks.doubtful import without_doubtful
+from trimlearn.checks.findings import ModelScore, TargetFindings, Task
+from trimlearn.checks.heard import heard
 from trimlearn.checks.target_labels import judge_target_labels
-from trimlearn.checks.target_learners import BOOSTED, Learners, Second
+from trimlearn.checks.target_learners import BOOSTED, Learners
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
 from trimlearn.checks.target_numbers import expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
-from trimlearn.checks.target_task import Target, TargetJudgement, TargetScale, choose_scale, read_target
-from trimlearn.robust.regression.misfit import looks_skewed
+from trimlearn.checks.target_scale import TargetScale, choose_scale
+from trimlearn.checks.target_task import Target, TargetJudgement, read_target
+from trimlearn.checks.threads import threads_for
+from trimlearn.robust.regression.one_law import looks_skewed
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trimlearn.tables.table import Table
-
-TOGETHER = 500_000  # entries, times classes: two cores take 0.75 of the time of one from here on, 0.9 at 60,000
-BUSY = 0.5  # of the cores: where others use more, threads wait for a core (some five times as long, on two)
-
-
-def threads_for(work: int) -> int | None:
-    """How many boosting may use; None: as many as it likes.
-
-    Its threads meet after every split, and spin until the last one has come. Where that is soon they gain nothing, and
-    on a busy machine they wait for each other much longer than the work takes.
-    """
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    busy = min(load, running_now())  # those of the last minute may have ended
-    return 1 if work < TOGETHER or busy > BUSY * (os.cpu_count() or 1) else None
-
-
-def running_now() -> float:
-    """How many threads beside this one have a core or wait for one; infinite where the system does not tell."""
-    try:
-        return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].split("/")[0]) - 1.0
-    except (OSError, ValueError, IndexError):  # not Linux
-        return float("inf")
-
 
 ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
@@ -158,13 +134,14 @@ class _Judge:
             judged = self._judged(first)
             kept = self._trusted(judged.flagged)
             self.tell("the same, without targets that are probably wrong")
-            second = learners.again(kept, first)
-            opinions = second.opinions if self.numeric else first
+            second, asked = learners.again(kept, first)
+            opinions = second if self.numeric else first
             judged = self._judged(opinions) if self.numeric and opinions is not first else judged
             by_boosting = self._verdict(opinions[0], judged)
         self.tell("plain and trimmed linear model")
         with heard(self.caveats, "the trimmed linear model"):
-            linear = self._linear(judged.contamination)
+            names, level = self.designs[0].feature_names, judged.contamination
+            linear = fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
         if not self.numeric:
             linear = replace(linear, flagged=self._verdict(first[1], judged))
         flagged = (judged.flagged | self.target.pinned_wrong) & ~self.target.pinned_right
@@ -172,7 +149,7 @@ class _Judge:
         found = self._spread(n, judged, flagged, by_boosting, linear)
         return replace(
             found,
-            scores=self._scores(flagged, linear, first[0], second),
+            scores=self._scores(flagged, linear, np.flatnonzero(asked), first[0], second[0]),
             caveats=tuple(dict.fromkeys(self.caveats)),
             fits={
                 "linear": linear.trimmed,
@@ -214,8 +191,11 @@ class _Judge:
 
     def _trusted(self, flagged: Flags) -> Flags:
         """The rows that models learn from: those that are not flagged, or as a person has said."""
-        kept = (~flagged | self.target.pinned_right) & ~self.target.pinned_wrong
-        return kept if self.numeric or _all_classes(kept, self.target.y) else np.ones(len(kept), dtype=bool)
+        kept: Flags = np.asarray((~flagged | self.target.pinned_right) & ~self.target.pinned_wrong)
+        y = self.target.y
+        if not self.numeric and np.bincount(y[kept], minlength=int(y.max()) + 1).min() < 2:
+            return np.ones(len(kept), dtype=bool)  # two rows of every class are needed to learn it from
+        return kept
 
     def _judged(self, opinions: list[Floats]) -> TargetJudgement:
         if self.numeric:
@@ -230,15 +210,11 @@ class _Judge:
             return alone.flagged
         return np.asarray((alone.score > 0) & (judged.flagged.any()))
 
-    def _linear(self, level: float) -> LinearFits:
-        """On the scale chosen; counts by their own law; labels with the share of wrong ones that all models found."""
-        names = self.designs[0].feature_names
-        return fit_linear(self.matrices[0], self._linear_y, self.target, names, level, self.seed)
-
-    def _scores(self, flagged: Flags, linear: LinearFits, plain: Floats, second: Second) -> tuple[ModelScore, ...]:
-        """Predictions go back to the units of the table first."""
-        t, rows = self.target, np.flatnonzero(second.asked)
-        plain, trimmed = plain[rows], second.opinions[0][rows]
+    def _scores(
+        self, flagged: Flags, linear: LinearFits, rows: Array, plain: Floats, trimmed: Floats
+    ) -> tuple[ModelScore, ...]:
+        """Of both models; ``rows``: those that boosting was asked about. Predictions go back to the table's units."""
+        t, plain, trimmed = self.target, plain[rows], trimmed[rows]
         by_line = linear_predictions(self.matrices[0], self._linear_y, t.task, linear, self.seed)
         if self.scale.link == "log":
             by_line = np.exp(by_line[0]), np.exp(by_line[1])
@@ -307,8 +283,3 @@ def _placed(n: int, rows: Array, values: Array, elsewhere: Any = np.nan) -> Arra
     out = np.full((n, *values.shape[1:]), elsewhere)
     out[rows] = values
     return out
-
-
-def _all_classes(kept: Flags, y: Array) -> bool:
-    """Whether two rows of every class are left, for models to learn it from."""
-    return bool(np.bincount(y[kept], minlength=int(y.max()) + 1).min() >= 2)

@@ -17,8 +17,6 @@ from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_level import SURE, NoiseLevel, noise_levels
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
-__all__ = ["judge_target_labels", "level_weights"]
-
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
 FITTED = 5_000  # rows from which the noise is estimated, a limit on time: a share of 10 % is known to half a point
 # The rest as measured by `python -m benchmarks.calibration levels`, on tables with 0 to 20 % of wrong labels.

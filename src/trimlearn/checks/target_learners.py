@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
@@ -19,8 +19,6 @@ from sklearn.linear_model import HuberRegressor, LogisticRegression
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from trimlearn._utils.arrays import Array, Flags, Floats
-
-__all__ = ["BOOSTED", "FoldPlan", "Learners", "Second"]
 
 # (rows up to which, repetitions, folds) of cross-fitting. With 300 rows the choice of folds alone moves the odds of a
 # row as much as the label does; 100,000 rows need no more than half of them for a model as good.
@@ -38,42 +36,6 @@ MANY_FOLDS = 3  # folds where classes are so many
 RARE, DAMPED = 20, 1.0
 LEAST = 1e-6  # of a probability, as robust.labels.flexible has it: one row of a million is not known from thousands
 SMALL = 2_000  # rows up to which boosting is slowed down: steps of 0.07 in leaves of 15 overfit less there than 0.1
-
-
-@final
-@dataclass(frozen=True)
-class FoldPlan:
-    """How the rows are cross-fitted: how often, and in how many folds."""
-
-    repetitions: int
-    folds: int
-
-    @classmethod
-    def of(cls, n: int, work: int) -> FoldPlan:
-        """For n rows; work: times features, times classes."""
-        repetitions, folds = next((r, k) for most, r, k in PLANS if n <= most)
-        return cls(repetitions if work <= WORK else 1, folds)
-
-    def splits(self, y: Array, labels: bool, seed: int) -> Iterator[list[tuple[Array, Array]]]:
-        """Of each repetition, the rows fitted and the rows predicted."""
-        for r in range(self.repetitions):
-            kind = StratifiedKFold if labels else KFold
-            with warnings.catch_warnings():  # of classes with fewer rows than folds: some models do without them
-                warnings.simplefilter("ignore", UserWarning)
-                splits = list(kind(self.folds, shuffle=True, random_state=seed + r).split(np.zeros(len(y)), y))
-            yield splits
-
-
-@final
-@dataclass(frozen=True)
-class Second:
-    """What models say that were fitted without wrong targets, boosting's opinion first.
-
-    ``asked``: the rows that they were asked about; of the others the first opinion stands.
-    """
-
-    opinions: list[Floats]
-    asked: Flags
 
 
 @final
@@ -105,9 +67,17 @@ class Learners:
     seed: int
 
     @cached_property
-    def plan(self) -> FoldPlan:
-        plan = FoldPlan.of(len(self.y), self.trees.size * max(1, self.K))
-        return plan if self.K <= MANY_CLASSES else replace(plan, folds=min(plan.folds, MANY_FOLDS))
+    def plan(self) -> tuple[int, int]:
+        """How often the rows are cross-fitted, and in how many folds."""
+        repetitions, folds = fold_plan(len(self.y), self.trees.size * max(1, self.K))
+        return repetitions, folds if self.K <= MANY_CLASSES else min(folds, MANY_FOLDS)
+
+    def _splits(self, repetition: int) -> list[tuple[Array, Array]]:
+        """Of each fold the rows fitted and the rows predicted."""
+        kind = (StratifiedKFold if self.K else KFold)(self.plan[1], shuffle=True, random_state=self.seed + repetition)
+        with warnings.catch_warnings():  # of classes with fewer rows than folds: some models do without them
+            warnings.simplefilter("ignore", UserWarning)
+            return list(kind.split(np.zeros(len(self.y)), self.y))
 
     def opinions(self, kept: Flags) -> list[Floats]:
         """All predictions by models fitted to these rows, boosting's first."""
@@ -115,8 +85,8 @@ class Learners:
         forest = self.forest(kept)
         return found if forest is None else [*found, forest]
 
-    def again(self, kept: Flags, first: list[Floats]) -> Second:
-        """The opinions once more, by models fitted to these rows.
+    def again(self, kept: Flags, first: list[Floats]) -> tuple[list[Floats], Flags]:
+        """The opinions once more, by models fitted to these rows; and who was asked: of others the first ones stand.
 
         Labels are judged by the first opinions, so that boosting alone is asked: the others found no more on five dirty
         tables. Where rows or classes are many, one boosting model is fitted to some rows and asked about others; where
@@ -124,20 +94,20 @@ class Learners:
         """
         asked = np.ones(len(self.y), dtype=bool)
         if not self.sampled and self.K <= MANY_CLASSES:
-            return Second([self._boosting(kept, 1)] if self.K else self.opinions(kept), asked)
+            return [self._boosting(kept, 1)] if self.K else self.opinions(kept), asked
         if self.sampled and kept.all():
-            return Second(first, asked)
+            return first, asked
         if self.sampled:
             rows = _some(np.flatnonzero(kept), BOOSTED, self.seed)
             asked[rows] = False
         else:
-            fitted, _ = next(self.plan.splits(self.y, self.K > 0, self.seed))[0]
+            fitted, _ = self._splits(0)[0]
             asked[fitted] = False
             rows = fitted[kept[fitted]]
         model = self.new_boosting(self.seed).fit(self.trees[rows], self.y[rows])
         boosting = first[0].copy()
         boosting[asked] = self._predictions(model, self.trees[asked])
-        return Second([boosting, *first[1:]], asked)
+        return [boosting, *first[1:]], asked
 
     @property
     def sampled(self) -> bool:
@@ -190,24 +160,19 @@ class Learners:
 
     def new_line(self, seed: int) -> Any:
         """A linear model, not fitted."""
-        return (
-            LogisticRegression(C=STRENGTH / self.linear.shape[1], max_iter=500)
-            if self.K
-            else HuberRegressor(alpha=1.0, max_iter=300)
-        )
+        if self.K:
+            return LogisticRegression(C=STRENGTH / self.linear.shape[1], max_iter=500)
+        return HuberRegressor(alpha=1.0, max_iter=300)
 
     def _crossfit(self, new: Callable[[int], Any], X: Floats, kept: Flags, repetitions: int | None = None) -> Floats:
-        plan = replace(self.plan, repetitions=repetitions or self.plan.repetitions)
-        total: Floats | None = None
-        for r, splits in enumerate(plan.splits(self.y, self.K > 0, self.seed)):
-            for fitted, predicted in splits:
+        repetitions = repetitions or self.plan[0]
+        total = np.zeros((len(self.y), self.K) if self.K else len(self.y))
+        for r in range(repetitions):
+            for fitted, predicted in self._splits(r):
                 rows = _some(fitted[kept[fitted]], LINEAR_ROWS if X is self.linear else BOOSTED, self.seed)
                 model = new(self.seed + r).fit(X[rows], self.y[rows])
-                part = self._predictions(model, X[predicted])
-                total = np.zeros((len(self.y), *part.shape[1:])) if total is None else total
-                total[predicted] += part
-        assert total is not None
-        return np.asarray(total / plan.repetitions)
+                total[predicted] += self._predictions(model, X[predicted])
+        return np.asarray(total / repetitions)
 
     def _predictions(self, model: Any, X: Floats) -> Floats:
         if self.K:
@@ -218,6 +183,12 @@ class Learners:
         P = np.zeros((len(X), self.K))
         P[:, model.classes_] = model.predict_proba(X)
         return P
+
+
+def fold_plan(n: int, work: int) -> tuple[int, int]:
+    """How often n rows are cross-fitted, and in how many folds. work: times features, times classes."""
+    repetitions, folds = next((r, k) for most, r, k in PLANS if n <= most)
+    return repetitions if work <= WORK else 1, folds
 
 
 def _logarithm(P: Floats) -> Floats:

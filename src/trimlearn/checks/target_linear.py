@@ -3,7 +3,6 @@ well they predict rows that they have not seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
@@ -17,8 +16,6 @@ from trimlearn.checks.target_task import Target
 from trimlearn.estimators.linear.glm import TrimmedGLM
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 from trimlearn.estimators.linear.logistic import TrimmedLogisticRegression
-
-__all__ = ["LinearFits", "fit_linear", "linear_predictions", "model_scores", "telling"]
 
 FEATURES = 200  # a limit on time: beyond, those that tell least about the target are left out
 CLIP = 3.0  # robust σ: what a wild cell may count when features are chosen
@@ -111,26 +108,25 @@ def _sample(rows: Array, y: Array, labels: bool, most: int, seed: int) -> Array:
 def _coefficients(
     plain: Any, trimmed: Any, names: tuple[str, ...], classes: tuple[str, ...]
 ) -> tuple[dict[str, Any], ...]:
-    ends = _intervals(trimmed)
     both = [np.column_stack([np.atleast_1d(m.intercept_), np.atleast_2d(m.coef_)]) for m in (plain, trimmed)]
     if len(both[0]) > 1:  # multinomial: only differences between classes are determined, so that they are centred
         both = [theta - theta.mean(axis=0) for theta in both]
     prefixes = [f"{label}: " for label in classes] if len(both[0]) > 1 else [""]
     terms = [prefix + term for prefix in prefixes for term in ("intercept", *names)]
-    rows = zip(terms, both[0].ravel(), both[1].ravel(), ends(len(terms)), strict=True)
+    rows = zip(terms, both[0].ravel(), both[1].ravel(), _intervals(trimmed, len(terms)), strict=True)
     return tuple(
         {"name": name, "plain": float(a), "trimmed": float(b), "low": _finite(low), "high": _finite(high)}
         for name, a, b, (low, high) in rows
     )
 
 
-def _intervals(trimmed: Any) -> Callable[[int], Floats]:
+def _intervals(trimmed: Any, terms: int) -> Floats:
     """95 % intervals of the coefficients; NaN where the data leave no degrees of freedom for any."""
     try:
         found = np.asarray(trimmed.conf_int())
     except ValueError:  # the estimator says why; the page shows coefficients without intervals
-        return lambda terms: np.full((terms, 2), np.nan)
-    return lambda terms: found if len(found) == terms else np.full((terms, 2), np.nan)
+        found = np.zeros((0, 2))
+    return found if len(found) == terms else np.full((terms, 2), np.nan)
 
 
 def _finite(value: float) -> float | None:

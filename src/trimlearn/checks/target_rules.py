@@ -15,8 +15,6 @@ from trimlearn._utils.arrays import Array, Flags, Floats
 from trimlearn._utils.text import and_list
 from trimlearn.checks.findings import TargetFindings
 
-__all__ = ["Rule", "find_rule", "follow_rule", "say_copies"]
-
 HOLDS = 0.8  # of the rows in which all numbers are known: a rule that a fifth break is no rule of this table
 SELDOM = 0.05  # of the rows: where more break it, a discount may be the reason, and the models judge them
 FINE = 20  # units between the quartiles of a target: the same coarse number comes about without a rule
@@ -25,9 +23,8 @@ COLUMNS = 25  # that are tried in pairs, a limit on time: 300 pairs, five rules 
 FIRST = 200  # rows that are tried first: most rules break there
 ROUNDED = 0.51  # units of the last digit of the target: rounding, and what binary numbers add to it
 EXACTLY = 1e-9  # of the value: as far as the sum of a few binary numbers is known
-BROKEN = (
-    0.95  # the probability that a target is wrong which breaks the rule: one of its numbers may be, and was believed
-)
+# The probability that a target is wrong which breaks the rule: one of its numbers may be, and was believed
+BROKEN = 0.95
 FAR, NEAR = 10.0, 1.0  # scores of targets that break a rule, at least, and that keep it, at most: sizes of errors
 TELLS = 0.98  # of the rows: a column from which as many labels can be read off is as good as a copy of them
 FIRST_VALUES = 1_000  # that are looked at first, to save time: most columns have too many different ones among them

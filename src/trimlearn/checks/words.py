@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from trimlearn._utils.text import and_list, plural
 from trimlearn.checks.errors import SWAPPED
+from trimlearn.checks.names import Names, clip
 from trimlearn.checks.suspects import Suspect
-from trimlearn.checks.why import Names, clip, error_words
+from trimlearn.checks.why import error_words
 
 if TYPE_CHECKING:
     from trimlearn.checks.parts import Parts
-
-__all__ = ["caveats", "count_findings", "headline", "next_steps"]
 
 MANY = 0.4  # wrong targets: near one half, which part is the wrong one cannot be told
 FEW = 50  # rows below which models of several columns say little: five to ten for each coefficient is the usual rule

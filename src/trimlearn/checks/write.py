@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from trimlearn.checks.found import Check
 
-__all__ = ["clean", "flagged", "write"]
-
 FILES = ("labels", "features", "decisions")  # arguments of a check that are files, beside the table
 # A script that repeats a check in Python.
 SCRIPT = '''"""Repeats the check of {name} in Python, by trimlearn {version}.

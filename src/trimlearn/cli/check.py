@@ -17,8 +17,9 @@ from trimlearn.cli.show import check_folder
 if TYPE_CHECKING:
     from trimlearn.checks.found import Check
 
-__all__ = ["add_to"]
-
+# What a shell offers for an argument; shtab's own constants, so that shtab is needed only where it is asked for.
+FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
+FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 EXAMPLES = """\
 examples:
   trimlearn check cars.csv                          cells, rows and duplicates
@@ -70,11 +71,6 @@ def add_to(commands: Any) -> None:
     parser.set_defaults(command=_run)
     table.complete = FILES
     out.complete = FOLDERS
-
-
-# What a shell offers for an argument; shtab's own constants, so that shtab is needed only where it is asked for.
-FILES = {"bash": "_shtab_compgen_files", "zsh": "_files", "tcsh": "f"}
-FOLDERS = {"bash": "_shtab_compgen_dirs", "zsh": "_files -/", "tcsh": "d"}
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:

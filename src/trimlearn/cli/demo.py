@@ -12,8 +12,6 @@ from trimlearn.cli.show import check_folder, print_table
 if TYPE_CHECKING:
     from trimlearn.demo import DemoResult
 
-__all__ = ["add_to"]
-
 
 def add_to(commands: Any) -> None:
     """Add this command to argparse's sub-parsers."""

@@ -9,8 +9,6 @@ from typing import Any
 from trimlearn.checks.options import OptionError
 from trimlearn.cli.check import FILES
 
-__all__ = ["add_to"]
-
 EXAMPLES = """\
 examples:
   trimlearn predict cars-check/model.json new.csv                  print the predictions
@@ -42,7 +40,8 @@ def _run(arguments: argparse.Namespace) -> None:
             raise OptionError(f"there is no file {path}")
     if arguments.out is not None and arguments.out.is_dir():
         raise OptionError(f"--out must be a file, {arguments.out} is a folder")
-    from trimlearn.checks.model_file import load, with_predictions
+    from trimlearn.checks.model import with_predictions
+    from trimlearn.checks.model_file import load
     from trimlearn.tables.write import write_csv
 
     model = load(arguments.model)

@@ -12,8 +12,6 @@ from pathlib import Path
 from trimlearn._utils.text import grid
 from trimlearn.checks.options import OptionError
 
-__all__ = ["check_folder", "print_table", "progress"]
-
 FILE_WIDTH = 160  # columns of a table that goes into a file or a pipe
 
 

@@ -15,11 +15,8 @@ from trimlearn.cli.show import print_table
 if TYPE_CHECKING:
     from trimlearn.geometry import Mosaic
 
-__all__ = ["add_to"]
-
-BORDER = (
-    0.1  # of the picture: empty borders from which a crop is offered; a hand-held pan of level photographs has less
-)
+# Of the picture: empty borders from which a crop is offered; a hand-held pan of level photographs has less
+BORDER = 0.1
 
 
 def add_to(commands: Any) -> None:

@@ -4,9 +4,11 @@ What is not bundled (MNIST, the classic robust-statistics tables, photographs) i
 ``$TRIMLEARN_DATA``, then in the user's cache; MNIST is fetched from OpenML where there is a network.
 """
 
-from trimlearn.datasets.images import find_photos, load_mnist, load_oxford_pair
 from trimlearn.datasets.labels import ContaminatedDigits, load_digits_contaminated, shift_labels
-from trimlearn.datasets.tables import DirtyTable, NamedNumbers, load_classic, load_judges, load_penguins_dirty
+from trimlearn.datasets.mnist import load_mnist
+from trimlearn.datasets.penguins import DirtyTable, load_penguins_dirty
+from trimlearn.datasets.photos import find_photos, load_oxford_pair
+from trimlearn.datasets.tables import NamedNumbers, load_classic, load_judges
 
 __all__ = [
     "ContaminatedDigits",

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["ContaminatedDigits", "load_digits_contaminated", "shift_labels"]
-
 
 @dataclass(frozen=True)
 class ContaminatedDigits:

@@ -15,14 +15,8 @@ from typing import TYPE_CHECKING, Any
 from trimlearn._utils.files import replacing
 from trimlearn._version import __version__
 from trimlearn.datasets import load_penguins_dirty
-from trimlearn.demo.digits import (
-    DigitsResult,
-    JudgesResult,
-    bundled_digits,
-    find_outlying_judges,
-    find_wrong_labels,
-    mnist_digits,
-)
+from trimlearn.demo.digits import DigitsResult, bundled_digits, find_wrong_labels, mnist_digits
+from trimlearn.demo.judges import JudgesResult, find_outlying_judges
 
 if TYPE_CHECKING:
     from trimlearn.checks.found import Check

@@ -1,7 +1,4 @@
-"""Digits of which some labels are wrong: TrimmedLogisticRegression beside plain logistic regression.
-
-US Judges: TrimmedPCA names the judges whom two components do not explain.
-"""
+"""Digits of which some labels are wrong: TrimmedLogisticRegression beside plain logistic regression."""
 
 from __future__ import annotations
 
@@ -16,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from trimlearn import OutlierTable, TrimmedLogisticRegression, TrimmedPCA
-from trimlearn.datasets import NamedNumbers, load_digits_contaminated, load_judges, load_mnist, shift_labels
+from trimlearn import OutlierTable, TrimmedLogisticRegression
+from trimlearn.datasets import load_digits_contaminated, load_mnist, shift_labels
 
 WRONG = 0.3  # the share of labels shifted by one, which nobody tells the estimator
 SEED = 0  # any would do: the demo prints the same every time
@@ -99,25 +96,3 @@ def _judge(data: DigitsData, model: Any, flagged: NDArray[np.bool_], seconds: fl
         false_positives=float(np.mean(flagged[~data.is_wrong])),
         seconds=seconds,
     )
-
-
-COMPONENTS = 2  # as in the paper's Figure 3
-
-
-@dataclass(frozen=True)
-class JudgesResult:
-    """The ratings, the model, what it says about each judge, and whom it does not explain, worst first."""
-
-    data: NamedNumbers
-    model: TrimmedPCA
-    table: OutlierTable
-    outlying: tuple[str, ...]
-
-
-def find_outlying_judges() -> JudgesResult:
-    """Two components of the ratings; how many judges are out of line is for the model to find."""
-    data = load_judges()
-    model = TrimmedPCA(COMPONENTS, random_state=0).fit(data.data)
-    table = model.outlier_table()
-    outlying = tuple(data.names[row] for row in table["row"][table["outlier"]])
-    return JudgesResult(data, model, table, outlying)

@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 
 from trimlearn._utils.files import replacing
 from trimlearn._utils.palette import LIGHT
-from trimlearn.demo.digits import DigitsResult, JudgesResult
+from trimlearn.demo.digits import DigitsResult
+from trimlearn.demo.judges import JudgesResult
 from trimlearn.plots import plot_outlier_map
 from trimlearn.plots.names import name_points
-
-__all__ = ["draw_demo"]
 
 ROWS, COLUMNS = 4, 6  # of digits: as many as can be read beside the map
 

@@ -20,14 +20,13 @@ from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn.losses.newton_system import NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
+from trimlearn.smart.draws import Draws, Stream
 from trimlearn.smart.method import Reweighed, State
-from trimlearn.smart.row_laws import Draws, Recipe, RowLaw, Stream
+from trimlearn.smart.row_laws import Recipe, RowLaw
 from trimlearn.weights import WeightSet
 
 if TYPE_CHECKING:
     from trimlearn.smart.algorithm import Algorithm1
-
-__all__ = ["Counts", "Engine"]
 
 
 @dataclass

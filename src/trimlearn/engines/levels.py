@@ -1,32 +1,23 @@
 """The threshold of a w-step where rows lie in many places: found by counting, so that only numbers travel.
 
-Floats order like their bits read as integers (those of negative ones flipped). So the threshold θ, the smallest value
-of f with Σ_{fᵢ ≤ θ} sᵢ ≥ h, is found from its leading bits to its last: each place counts, for the rows whose bits
-agree with those known, what the next twelve are. Three rounds for float32 and six for float64 give a value of f
-itself, ties included, and not an approximation.
-
-Where the weights of a shard come from: a few numbers and arrays of x's size, from which they are made again.
+The threshold θ, the smallest value of f with Σ_{fᵢ ≤ θ} sᵢ ≥ h, is found from its leading bits to its last
+(`trimlearn._utils.digits`): each place counts, for the rows whose bits agree with those known, what the next twelve
+are. Three rounds for float32 and six for float64 give a value of f itself, ties included, and not an approximation.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, to_numpy
-from trimlearn.engines.local import LocalEngine
+from trimlearn._utils.digits import Counts, find_key, value_of
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet, snap_h
-from trimlearn.weights.base import where_present
 from trimlearn.weights.simplex import ROUNDING
 
 BITS = 12  # found in a round: 4,096 counts, 32 kB of each place; with 8, twice as many rounds would be needed
-
-Counts = Callable[[int, int, int], np.ndarray]  # (leading bits known, how many bits follow the next ones, their number)
 
 
 @final
@@ -53,47 +44,12 @@ class Level:
         return w
 
 
-def order_keys(f: np.ndarray) -> np.ndarray:
-    """Unsigned integers in the order of the floats f, equal where these are; NaN as +inf.
-
-    >>> order_keys(np.array([-1.0, -0.0, 0.0, 2.0, np.inf, np.nan])).argsort(kind="stable").tolist()
-    [0, 1, 2, 3, 4, 5]
-    """
-    width = 8 * f.dtype.itemsize
-    plain = (np.where(np.isnan(f), inf, f) + 0.0).astype(f.dtype, copy=False)  # + 0.0: −0 becomes 0
-    bits: Any = plain.view(f"u{f.dtype.itemsize}")
-    sign = bits.dtype.type(1 << (width - 1))
-    return np.asarray(np.where(bits & sign, ~bits, bits | sign))
-
-
-def value_of(key: int, dtype: np.dtype) -> float:
-    """The float of a key.
-
-    >>> value_of(int(order_keys(np.array([-2.5]))[0]), np.dtype("f8"))
-    -2.5
-    """
-    width = 8 * dtype.itemsize
-    sign = 1 << (width - 1)
-    bits = key ^ sign if key & sign else ~key & ((1 << width) - 1)
-    return float(np.array([bits], dtype=f"u{dtype.itemsize}").view(dtype)[0])
-
-
-def histogram(keys: np.ndarray, s: np.ndarray | None, known: int, after: int, bits: int) -> np.ndarray:
-    """Σs, or the number, of the rows whose leading bits are ``known``, by their next ``bits``; ``after`` follow."""
-    kind = keys.dtype.type
-    lead = keys >> kind(after)
-    if 8 * keys.dtype.itemsize > after + bits:
-        inside = (lead >> kind(bits)) == kind(known)
-        lead, s = lead[inside], None if s is None else s[inside]
-    digits = (lead & kind((1 << bits) - 1)).astype(np.int64)
-    return np.bincount(digits, None if s is None else s.astype(np.float64), 1 << bits)
-
-
 def level(r1: WeightSet, total: float, counted: bool, dtype: np.dtype, counts: Counts) -> Level:
-    """The best weights in r1 for losses that are only known by `histogram`, summed over all places.
+    """The best weights in r1 for losses that are only known by `trimlearn._utils.digits.histogram`, over all places.
 
     total: Σs of all rows. counted: whether s is 1 for every row, so that sums are exact.
 
+    >>> from trimlearn._utils.digits import histogram, order_keys
     >>> f = np.array([3.0, 0.5, 0.5, 7.0])
     >>> level(CappedSimplex(2.5), 4.0, True, f.dtype, lambda *at: histogram(order_keys(f), None, *at))
     Level(theta=3.0, share=0.5)
@@ -106,79 +62,6 @@ def level(r1: WeightSet, total: float, counted: bool, dtype: np.dtype, counts: C
     if h >= total:
         return Level(inf, 1.0)
     enough = h if counted else h - ROUNDING * total
-    known, below, after = 0, 0.0, 8 * dtype.itemsize
-    while after:
-        bits = min(BITS, after)
-        after -= bits
-        found = counts(known, after, bits)
-        held = below + np.cumsum(found)
-        at = int(np.argmax(held >= enough)) if held[-1] >= enough else int(np.flatnonzero(found)[-1])
-        below, tied = float(held[at - 1]) if at else below, float(found[at])
-        known = (known << bits) | at
+    known, below, tied = find_key(8 * dtype.itemsize, BITS, enough, counts)
     share = (h - below) / tied
     return Level(value_of(known, dtype), min(max(share, 0.0), 1.0))
-
-
-class Weighing(ABC):
-    """How the rows of a shard got their weights."""
-
-    @abstractmethod
-    def weigh(self, engine: LocalEngine, lo: int) -> np.ndarray:
-        """The weights of the rows of ``engine``, before which ``lo`` others stand."""
-
-    @abstractmethod
-    def saved(self) -> dict[str, np.ndarray]:
-        """What a checkpoint holds of it."""
-
-
-@final
-@dataclass(frozen=True)
-class Even(Weighing):
-    """The same weight for every row: the centre of r1."""
-
-    weight: float
-
-    def weigh(self, engine: LocalEngine, lo: int) -> np.ndarray:
-        return np.asarray(where_present(np.full(engine.problem.n, self.weight), engine.problem.s))
-
-    def saved(self) -> dict[str, np.ndarray]:
-        return {"w.even": np.array(self.weight)}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Listed(Weighing):
-    """Weights that were given one by one, for all rows of all shards."""
-
-    w: np.ndarray
-
-    def weigh(self, engine: LocalEngine, lo: int) -> np.ndarray:
-        return self.w[lo : lo + engine.problem.n]
-
-    def saved(self) -> dict[str, np.ndarray]:
-        return {"w": self.w}
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Chosen(Weighing):
-    """The best weights at x: those of a w-step with τ = ∞."""
-
-    x: Array
-    level: Level
-
-    def weigh(self, engine: LocalEngine, lo: int) -> np.ndarray:
-        engine.evaluate(self.x)
-        return self.level.weights(to_numpy(engine.losses), engine.problem.s)
-
-    def saved(self) -> dict[str, np.ndarray]:
-        return {"w.x": to_numpy(self.x), "w.level": np.array([self.level.theta, self.level.share])}
-
-
-def saved_weighing(arrays: dict[str, np.ndarray], like: Array) -> Weighing:
-    """What was saved of one."""
-    if "w.even" in arrays:
-        return Even(float(arrays.pop("w.even")))
-    if "w" in arrays:
-        return Listed(arrays.pop("w"))
-    return Chosen(asarray_like(arrays.pop("w.x"), like), Level(*arrays.pop("w.level").tolist()))

@@ -8,9 +8,7 @@ from statistics import NormalDist
 from typing import final
 
 from trimlearn._utils.validation import check_count, check_positive, is_number
-from trimlearn.smart.row_laws import drawn
-
-__all__ = ["Plan", "batch_size", "plan"]
+from trimlearn.smart.draws import drawn
 
 # Measured by `python -m benchmarks.scale_dask` on two cores at 2.5 GHz; every one can be given to `plan`.
 ROUND_TRIP = 0.01  # seconds of one empty task on every worker and back: 3 to 10 ms there, 20 ms on a busy machine

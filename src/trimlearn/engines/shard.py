@@ -14,15 +14,16 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy, zeros
+from trimlearn._utils.digits import histogram, order_keys
 from trimlearn.engines.base import Counts
-from trimlearn.engines.levels import Level, Weighing, histogram, order_keys
+from trimlearn.engines.levels import Level
 from trimlearn.engines.local import EVERY, LocalEngine
+from trimlearn.engines.weighing import Weighing
 from trimlearn.losses.base import Loss
 from trimlearn.problem import Problem
-from trimlearn.smart.row_laws import Draws, Everything, GivenRows, Nothing, Recipe, WithReplacement
+from trimlearn.smart.draws import Draws
+from trimlearn.smart.row_laws import Everything, GivenRows, Nothing, Recipe, WithReplacement
 from trimlearn.weights import AllOnes
-
-__all__ = ["Reply", "Shard", "Standing", "answer", "part"]
 
 PIECE = 1 << 14  # numbers looked at in one go: 0.1 MB stays in a level-2 cache, and is not mapped afresh each time
 
@@ -77,7 +78,7 @@ class Shard:
 
     Examples
     --------
-    >>> from trimlearn.engines.levels import Even
+    >>> from trimlearn.engines.weighing import Even
     >>> from trimlearn.losses import LeastSquares
     >>> from trimlearn.weights import CappedSimplex
     >>> V, t = np.ones((3, 1)), np.array([1.0, 1.0, 9.0])

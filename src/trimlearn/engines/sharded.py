@@ -12,10 +12,12 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, sum64, to_numpy, zeros
 from trimlearn.engines.base import Engine
-from trimlearn.engines.levels import Chosen, Even, Level, Listed, Weighing, level, saved_weighing
+from trimlearn.engines.levels import Level, level
 from trimlearn.engines.shard import Reply, Shard, Standing
+from trimlearn.engines.weighing import Chosen, Even, Listed, Weighing, saved_weighing
 from trimlearn.losses import LeastSquares
-from trimlearn.losses.newton_system import DenseSystem, NewtonSystem, solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
+from trimlearn.losses.newton_system import DenseSystem, NewtonSystem
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Regularizer
 from trimlearn.smart.algorithm import Algorithm1
@@ -23,8 +25,6 @@ from trimlearn.smart.duals import DUALS, choose_duals
 from trimlearn.smart.method import SOME, Reweighed, State
 from trimlearn.smart.row_laws import Nothing, Recipe, RowLaw
 from trimlearn.weights import snap_h
-
-__all__ = ["ShardedEngine"]
 
 STATELESS = ("residuals", "snapshot", "none")  # duals that are a function of the x last evaluated
 

@@ -8,29 +8,38 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trimlearn.losses.linear import Linear
-from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
+from trimlearn.regularizers.separable import as_elastic_net
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Diagonal, Euclidean
 from trimlearn.smart.move_laws import Coin
 from trimlearn.smart.row_laws import Nothing, Same, WithReplacement
-from trimlearn.smart.steps import Auto, Fixed
+from trimlearn.smart.steps import StepRule
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["law_of", "model_of", "put_back"]
+
+def steps_are_alike(run: Algorithm1) -> bool:
+    """Whether all x-steps of a run draw as many rows and move x coordinate by coordinate, by the same γ up to the next
+    w-step, for which a coin is tossed; and nobody looks at x in between."""
+    return (
+        isinstance(run.batch, WithReplacement)
+        and run.batch.growth == 0
+        and type(run.rule).at_x_step is StepRule.at_x_step
+        and isinstance(run.metric, Diagonal | Euclidean)
+        and isinstance(run.j, Coin)
+        and not run.random_output
+    )
 
 
 def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray | None) -> Any:
     """What is drawn ahead; None where steps have to be taken one by one."""
     renews = isinstance(run.refresh, Same) and cumulative is None
-    plain = isinstance(run.batch, WithReplacement) and run.batch.growth == 0
-    known = isinstance(run.rule, Auto | Fixed) and isinstance(run.metric, Diagonal | Euclidean)
-    coin = isinstance(run.j, Coin) and run.j.restart is None
-    if not (renews or isinstance(run.refresh, Nothing)):
+    if not (renews or isinstance(run.refresh, Nothing)) or not (steps_are_alike(run) and state.moved):
         return None
-    if not (plain and known and coin and state.moved and not run.random_output):
+    assert isinstance(run.j, Coin), "steps are alike"
+    if run.j.restart is not None:
         return None
     from trimlearn.kernels.stretch_data import Law
 
@@ -48,16 +57,17 @@ def law_of(run: Algorithm1, state: State, engine: Engine, cumulative: np.ndarray
 
 
 def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
-    """x and what moves it; None where the prox of r2 is no threshold and division."""
+    """x and what moves it; None where the prox of r2 is no threshold and division, as that of an elastic net is."""
     x = state.x
-    inverse = np.asarray(run.metric.inverse(state), dtype=np.float64)
-    size = np.broadcast_to(state.gamma * inverse, x.shape)
-    prox = _prox(run.problem.r2, size)
-    if prox is None:
+    net = as_elastic_net(run.problem.r2, x.shape)
+    if net is None:
         return None
     from trimlearn.kernels.stretch_data import MovingPoint
 
-    threshold, shrink = (np.broadcast_to(a, x.shape) for a in prox)
+    alpha, ratio = net
+    inverse = np.asarray(run.metric.inverse(state), dtype=np.float64)
+    size = np.broadcast_to(state.gamma * inverse, x.shape)
+    strength = size * alpha
     previous = x if state.previous is None else state.previous
     p, dtype = linear.p, x.dtype
     return MovingPoint(
@@ -65,8 +75,8 @@ def model_of(run: Algorithm1, state: State, linear: Linear) -> Any:
         previous=_flat(previous, linear),
         mean=_flat(state.y_mean, linear),
         size=_flat(size, linear),
-        threshold=_flat(threshold, linear),
-        shrink=1 / _flat(shrink, linear),
+        threshold=_flat(strength * ratio, linear),
+        shrink=1 / _flat(1 + strength * (1 - ratio), linear),
         momentum=run.momentum,
         center=np.zeros(p, dtype) if linear.center is None else np.array(linear.center),
         per_scale=np.ones(p, dtype) if linear.scale is None else 1 / linear.scale,
@@ -89,26 +99,6 @@ def _room(engine: Engine) -> float:
     while rows / n + 1 < most:
         rows += 1
     return float(rows - engine.counts.gradients)
-
-
-def _prox(r2: Regularizer, size: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """(t, d) such that the prox with steps ``size`` is the soft threshold by t, divided by d."""
-    none, one = np.zeros(()), np.ones(())
-    if isinstance(r2, Zero):
-        return none, one
-    if isinstance(r2, Ridge):
-        return none, 1 + size * np.asarray(r2.alpha)
-    if isinstance(r2, L1):
-        return size * np.asarray(r2.alpha), one
-    if isinstance(r2, ElasticNet):
-        strength = size * np.asarray(r2.alpha)
-        return strength * r2.l1_ratio, 1 + strength * (1 - r2.l1_ratio)
-    inner = _prox(r2.r2, size[:-1]) if isinstance(r2, ExceptIntercept) else None
-    if inner is None:
-        return None
-    t, d = np.zeros(size.shape), np.ones(size.shape)
-    t[:-1], d[:-1] = inner
-    return t, d
 
 
 def _flat(a: np.ndarray, linear: Linear) -> np.ndarray:

@@ -15,16 +15,17 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.arrays import given_back, on_host, residing
 from trimlearn._utils.intact import intact
+from trimlearn._utils.residence import given_back, on_host, residing
 from trimlearn._utils.validation import is_collection, is_sparse
 from trimlearn._utils.warn import noted_warnings, warn
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.estimators.checkpointed import checkpointed
 from trimlearn.estimators.inputs import refuse_collections
 from trimlearn.estimators.notebook import SHOWN, Notebook, NotebookVerdict, in_percent
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.inference.probability import false_discovery_rate, flag
-from trimlearn.inference.table import Findings, OutlierTable, make_table
+from trimlearn.inference.table import Findings, make_table
 from trimlearn.progress import watching
 from trimlearn.weights.simplex import h_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Self, final
@@ -17,18 +16,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from trimlearn._utils.intact import intact
 from trimlearn._utils.validation import check_magnitude, is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.base import row_names
 from trimlearn.estimators.notebook import SHOWN, Notebook, NotebookVerdict, in_percent
-from trimlearn.inference.table import OutlierTable
-from trimlearn.robust.cells.table import TableModel, why_left_out
+from trimlearn.estimators.number_table import NumberTable
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.robust.cells.table import TableModel
 
 __all__ = ["CellwiseOutliers"]
 
 WHOLE = 0.9  # of the values of a column of whole numbers are whole: 0.1 of a wrong cell need not be
-READ = 0.8  # of the entries of a text column must read as numbers for it to be one: a few may be "n/a" or dirt
-NUMBER = re.compile(
-    r"^[^\w\s.,+-]?\s*([+-]?)\s*[^\w\s.,+-]?\s*(\d{1,3}(?:,\d{3})+|\d+)(\.\d+)?(e[+-]?\d+)?\s*%?$", re.I
-)
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -140,7 +135,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
             table = self._read(X, reset=True)
             self.left_out_ = {table.names[j]: why for j, why in enumerate(table.left_out) if why}
             self._used = np.array([j for j, why in enumerate(table.left_out) if not why], dtype=np.int64)
-            self._model = None
+            self._model, self._whole = None, np.zeros(0, dtype=bool)
             if len(self._used):
                 values = table.values[:, self._used]
                 check_magnitude(np.where(np.isfinite(values), values, 0.0), "X")
@@ -157,8 +152,8 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
             self.threshold_ = np.inf if self._model is None else self._model.threshold
             found = self._judged(table)
             self.cell_mask_, self.cell_scores_, self.row_scores_ = found.mask, found.scores, found.row_scores
-            self.expected_ = table.like(self._used, found.expected, self._whole_columns(), found.everywhere)
-            self.imputed_ = table.like(self._used, found.expected, self._whole_columns(), found.replaced)
+            self.expected_ = table.like(self._used, found.expected, self._whole, np.ones_like(found.mask))
+            self.imputed_ = table.like(self._used, found.expected, self._whole, found.replaced)
             self.row_names_, self._table = table.index, self._listed(table, found)
         return self
 
@@ -178,7 +173,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         check_is_fitted(self, "cell_mask_")
         table = self._read(X, reset=False)
         found = self._judged(table)
-        return table.like(self._used, found.expected, self._whole_columns(), found.replaced)
+        return table.like(self._used, found.expected, self._whole, found.replaced)
 
     def predict(self, X: Any) -> Flags:
         """Which cells of rows deviate.
@@ -244,7 +239,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         caveats = (f"columns that were not judged: {_reasons(self.left_out_)}.",) if self.left_out_ else ()
         return NotebookVerdict(sentence, worst, "The worst cells:", caveats)
 
-    def _judged(self, table: _Table) -> _Found:
+    def _judged(self, table: NumberTable) -> _Found:
         """All columns, those left out with neither scores nor expectations."""
         shape = table.values.shape
         mask, scores, expected = np.zeros(shape, dtype=bool), np.zeros(shape), table.values.copy()
@@ -255,7 +250,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
             expected[:, self._used] = cells.expected
         return _Found(mask, scores, expected, row_scores, mask | np.isnan(table.values))
 
-    def _listed(self, table: _Table, found: _Found) -> OutlierTable:
+    def _listed(self, table: NumberTable, found: _Found) -> OutlierTable:
         i, j = np.nonzero(found.mask)
         order = np.argsort(-np.abs(found.scores[i, j]), kind="stable")
         i, j = i[order], j[order]
@@ -264,10 +259,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         values = {"value": table.values[i, j], "expected": found.expected[i, j], "score": found.scores[i, j]}
         return OutlierTable({"row": i, **names, "column": columns, **values})
 
-    def _whole_columns(self) -> Flags:
-        return self._whole if self._model is not None else np.zeros(0, dtype=bool)
-
-    def _read(self, X: Any, reset: bool) -> _Table:
+    def _read(self, X: Any, reset: bool) -> NumberTable:
         if is_sparse(X):
             raise TypeError("X is sparse, and CellwiseOutliers takes dense tables: give X.toarray().")
         if not hasattr(X, "iloc"):
@@ -279,7 +271,7 @@ class CellwiseOutliers(Notebook, OneToOneFeatureMixin, TransformerMixin, BaseEst
         elif 0 in X.shape:
             raise ValueError(f"X is empty: shape {X.shape}; give at least one row and one column.")
         validate_data(self, X, reset=reset, skip_check_array=True)
-        return _Table.of(X)
+        return NumberTable.of(X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -299,78 +291,6 @@ class _Found:
     expected: Floats
     row_scores: Floats
     replaced: Flags
-
-    @property
-    def everywhere(self) -> Flags:
-        return np.ones_like(self.mask)
-
-
-@final
-@dataclass(frozen=True)
-class _Table:
-    """A table as it came, its numbers (NaN elsewhere), and why a column cannot be judged ("" where it can)."""
-
-    given: Any
-    values: Floats
-    names: list[Any]
-    index: NDArray[Any] | None
-    left_out: list[str]
-
-    @classmethod
-    def of(cls, X: Any) -> _Table:
-        frame = hasattr(X, "iloc")
-        names = list(X.columns) if frame else [f"x{j}" for j in range(X.shape[1])]
-        read = [_numbers(X.iloc[:, j] if frame else X[:, j]) for j in range(X.shape[1])]
-        values = np.column_stack([x if x is not None else np.full(X.shape[0], np.nan) for x in read])
-        left_out = ["no numbers" if x is None else why_left_out(x) for x in read]
-        return cls(X, values, names, row_names(X), left_out)
-
-    def like(self, used: NDArray[np.int64], expected: Floats, whole: Flags, where: Flags) -> Any:
-        """The table as it came, with what was expected in the used columns, where it is asked for."""
-        frame = hasattr(self.given, "iloc")
-        out: Any = self.given.copy() if frame else _writable(self.given)
-        for j, is_whole in zip(used.tolist(), whole.tolist(), strict=True):
-            x = np.where(where[:, j] & ~np.isnan(expected[:, j]), expected[:, j], self.values[:, j])
-            x = np.where(where[:, j] & is_whole, np.rint(x), x)
-            if frame:
-                column = self.given.iloc[:, j]
-                kind = getattr(column.dtype, "kind", "O")
-                kept = kind == "f" or (kind in "iu" and is_whole)
-                out.isetitem(j, type(column)(x, index=column.index, dtype=column.dtype if kept else np.float64))
-            else:
-                out[:, j] = x
-        return out
-
-
-def _writable(X: NDArray[Any]) -> NDArray[Any]:
-    """A copy that can hold what is expected: floats, unless X holds text beside numbers."""
-    if X.dtype.kind == "f":
-        return X.copy()
-    return X.astype(np.float64) if X.dtype.kind in "iub" else X.astype(object)
-
-
-def _numbers(x: Any) -> Floats | None:
-    """A column as numbers, NaN where missing; None of text, dates and truth values."""
-    kind = getattr(x.dtype, "kind", "O")
-    if kind in "iuf":
-        return np.asarray(x.to_numpy(dtype=np.float64, na_value=np.nan) if hasattr(x, "iloc") else x, dtype=np.float64)
-    if kind not in "OUT" or str(x.dtype) == "category":
-        return None
-    entries = x.tolist()
-    there = [entry is not None and str(entry) not in ("nan", "NaT", "<NA>", "") for entry in entries]
-    read = [_number(entry) if known else np.nan for entry, known in zip(entries, there, strict=True)]
-    return np.array(read) if sum(there) and np.isfinite(read).sum() >= READ * sum(there) else None
-
-
-def _number(entry: Any) -> float:
-    """A number, or text that is one, with a currency sign, commas between thousands or %; NaN of anything else."""
-    if isinstance(entry, Real):
-        return np.nan if isinstance(entry, (bool, np.bool_)) else float(entry)
-    found = NUMBER.match(str(entry).strip())
-    if found is None:
-        return np.nan
-    sign, digits, rest, exponent = (part or "" for part in found.groups())
-    return float(f"{sign}{digits.replace(',', '')}{rest}{exponent}")
 
 
 def _is_whole(x: Floats) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from trimlearn._utils.arrays import on_host
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import is_sparse
 from trimlearn.checkpoint import Checkpoint
 from trimlearn.checkpoint.fit import begin_fit, saved_fit

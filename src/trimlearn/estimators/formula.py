@@ -26,7 +26,8 @@ from trimlearn.estimators.formula_matrices import (
     without_unused,
 )
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.inference.table import ColumnOrigins, OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import ColumnOrigins
 
 # Methods of estimators that take rows, and here those of a table; `outlier_score` of some takes their target as well.
 OF_ROWS = (

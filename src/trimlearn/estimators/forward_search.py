@@ -12,7 +12,7 @@ from sklearn.utils import check_array, check_X_y
 
 from trimlearn._utils.validation import check_magnitude
 from trimlearn.estimators.base import row_names
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.robust.regression.forward import DistanceSearch, RegressionSearch, Search, Trace, signal
 from trimlearn.robust.regression.lts import least_trimmed_squares
 from trimlearn.robust.scatter.mcd import mcd

@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.utils import assert_all_finite
 from sklearn.utils.validation import _check_sample_weight, column_or_1d, validate_data
 
-from trimlearn._utils.arrays import on_host
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.validation import is_collection, is_missing, is_sparse
 from trimlearn._utils.warn import warn
 

@@ -11,7 +11,7 @@ from typing import Any, final
 from sklearn import get_config
 from sklearn.utils import estimator_html_repr
 
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 
 # No ground and no colour of its own: it is read on light and on dark paper alike.
 BOX = "margin:0.3em 0 0.8em 0;line-height:1.4;color:inherit"

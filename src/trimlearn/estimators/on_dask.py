@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn._utils.validation import is_collection
 from trimlearn.checkpoint.fit import begin_fit
-from trimlearn.engines.cluster.collections import digest, place_collections
+from trimlearn.engines.cluster.collections import place_collections
+from trimlearn.engines.cluster.digest import digest
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.engines.cluster.workers import Workers, check_client, local_cluster
 from trimlearn.estimators.streamed import fitted_to_sample, is_small, labels_of, sample_size, set_column_names

@@ -15,13 +15,16 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.detector import FeatureRows
 from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_exact_subspace
-from trimlearn.estimators.subspace import TrimmedSubspace, warn_of_skewed_features
+from trimlearn.estimators.skewness import warn_of_skewed_features
+from trimlearn.estimators.subspace import TrimmedSubspace
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.scatter.tails import TailLaw
-from trimlearn.robust.subspace.flat import Flat, Points, principal_components
+from trimlearn.robust.subspace.components import principal_components
+from trimlearn.robust.subspace.flat import Flat, Points
 from trimlearn.robust.subspace.judge import JudgedFlat, fit_and_judge
-from trimlearn.robust.subspace.search import SCALES, FlatSearch, feature_scales
+from trimlearn.robust.subspace.search import FlatSearch
+from trimlearn.robust.subspace.units import SCALES, feature_scales
 from trimlearn.smart.method import Method, concentration_records
 
 __all__ = ["TrimmedPCA"]

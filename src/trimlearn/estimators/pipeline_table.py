@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from trimlearn.estimators.base import Trimmed, row_names
 from trimlearn.estimators.origins import column_names, trace
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 
 
 def outlier_table(model: Any, X: Any = None, y: Any = None, sample_weight: Any = None) -> OutlierTable:

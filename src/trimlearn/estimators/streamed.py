@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from trimlearn._utils.arrays import rows_apart
+from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.threads import team, team_size
 from trimlearn._utils.validation import is_integer
 from trimlearn.progress import stage

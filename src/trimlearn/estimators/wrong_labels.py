@@ -10,7 +10,8 @@ import numpy as np
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known, places
 from trimlearn.estimators.label_assessment import LabelAssessment
-from trimlearn.inference.table import OutlierTable, make_table
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import make_table
 from trimlearn.robust.labels.verdict import label_verdict
 
 LEAST = 1e-12  # of a probability: a forest may say 0, whose logarithm is not finite; far below 1/n of any n

@@ -14,8 +14,6 @@ from trimlearn._utils.validation import check_choice
 from trimlearn.losses import Gamma, LeastSquares, Logistic, Poisson
 from trimlearn.losses.base import PredictionLoss
 
-__all__ = ["FAMILIES", "Family", "family"]
-
 Vector = NDArray[np.float64]
 Map = Callable[[Any], Any]  # elementwise
 Tails = Callable[[Vector, Vector, float], tuple[Vector, Vector]]

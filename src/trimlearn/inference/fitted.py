@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import helmert
 
+from trimlearn.inference.design import Matrix
 from trimlearn.inference.families import family
-from trimlearn.inference.precision import Matrix
 from trimlearn.losses import Softmax
-
-__all__ = ["Fitted", "Kept", "kept"]
 
 Vector = NDArray[np.float64]
 

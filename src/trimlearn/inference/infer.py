@@ -1,7 +1,4 @@
-"""Standard errors, tests and intervals after a reweighted fit, as R's lm and glm report them.
-
-Estimates spread more where rows that were left out may be right after all.
-"""
+"""Standard errors, tests and intervals after a reweighted fit, as R's lm and glm report them."""
 
 from __future__ import annotations
 
@@ -16,53 +13,12 @@ from sklearn.utils.validation import validate_data
 
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice
+from trimlearn.inference.design import Matrix, design
+from trimlearn.inference.doubt import rows_in_doubt, with_doubt
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted, Kept, kept
-from trimlearn.inference.precision import Matrix, Spread, design, spread, triangle
+from trimlearn.inference.precision import Spread, spread, triangle
 from trimlearn.inference.summary import Summary, flagged_share
-
-LEAST = 1e-6  # probability below which a row left out is wrong for certain: its part is below a thousandth of a σ
-
-SURE = 0.75  # probability of one of both, from which on a row is not in doubt: odds of three to one (a choice)
-
-
-def rows_in_doubt(fit: Fitted) -> int:
-    """How many rows are neither right nor wrong for sure, of a mean of several fits."""
-    if fit.scatter is None or fit.innocence is None:
-        return 0
-    return int(np.count_nonzero((fit.innocence > 1 - SURE) & (fit.innocence < SURE)))
-
-
-def with_doubt(fit: Fitted, found: Spread, unit: Spread, scale: float, df: float) -> Spread:
-    """``found``, the covariance of the rows that count, and what the others add if each is right with probability πᵢ:
-
-        cov + Σ sᵢπᵢ δᵢδᵢᵀ,   δᵢ = H aᵢrᵢ/(1 + aᵢᵀHaᵢ),
-
-    the change of θ that row i would make, a mixture of the two fits; H = ``unit``, the covariance of errors of variance
-    1. Likewise σ² is a mixture: with row i it would be larger by (rᵢ²/(1 + aᵢᵀHaᵢ) − σ²)/(df + 1). Rows that are wrong
-    for certain add nothing. Of clean normal samples of 20 rows one in nine has a row left out; coverage of 95 %
-    intervals is then 0.82 instead of 0.70. Of a mean of several fits, these tell all that is in doubt.
-    """
-    if fit.scatter is not None:
-        return Spread(_root(found.F, fit.scatter), found.N, found.d, found.parameters)
-    s = np.ones(len(fit.weights)) if fit.sample_weight is None else np.asarray(fit.sample_weight, dtype=np.float64)
-    innocence = np.zeros(len(s)) if fit.innocence is None else np.where(fit.weights > 0, 0.0, fit.innocence) * s
-    on = np.flatnonzero(innocence > LEAST)
-    if not len(on) or scale <= 0 or fit.ridge > 0:  # shrunk estimates are biased: more than their spread is in doubt
-        return found
-    A, share = design(fit.X[on], fit.has_intercept), innocence[on]
-    r = np.asarray(fit.y)[on].astype(np.float64) - A @ fit.theta[0]
-    HA = A @ unit.F.T @ unit.F
-    h = np.einsum("ij,ij->i", A, HA)
-    larger = 1 + max(0.0, float(share @ (r**2 / (1 + h) / scale**2 - 1)) / (df + 1))
-    moved = (np.sqrt(share) * r / (1 + h))[:, None] * HA
-    return Spread(_root(np.sqrt(larger) * found.F, moved), found.N, found.d, found.parameters)
-
-
-def _root(F: NDArray[np.float64], G: NDArray[np.float64]) -> NDArray[np.float64]:
-    """R with RᵀR = FᵀF + GᵀG."""
-    return np.asarray(np.linalg.qr(np.vstack([F, G]), mode="r"))
-
 
 Vector = NDArray[np.float64]
 
@@ -128,17 +84,13 @@ class Inference:
     def p_value(self) -> Vector:
         """Two-sided, of the hypothesis that the coefficient is 0."""
         t = -np.abs(self.statistic)
-        return np.asarray(2 * (stdtr(self.df_resid, t) if self._student else ndtr(t)))
-
-    @property
-    def _student(self) -> bool:
-        return self.fit.dispersed
+        return np.asarray(2 * (stdtr(self.df_resid, t) if self.fit.dispersed else ndtr(t)))
 
     def _quantile(self, level: float) -> float:
         if not 0 < level < 1:
             raise ValueError(f"level must be between 0 and 1, got {level!r}; 0.95 is usual.")
         share = (1 + level) / 2
-        return float(stdtrit(self.df_resid, share) if self._student else ndtri(share))
+        return float(stdtrit(self.df_resid, share) if self.fit.dispersed else ndtri(share))
 
     def conf_int(self, level: float = 0.95) -> Matrix:
         """(coefficients, 2): lower and upper ends."""
@@ -217,7 +169,7 @@ class Inference:
         return Summary(
             name=self.fit.name, names=self.names, estimate=self.estimate, std_error=self.std_error,
             statistic=self.statistic, p_value=self.p_value, conf_int=self.conf_int(level), level=level,
-            statistic_name="t" if self._student else "z", covariance=self.kind, scale=self.scale,
+            statistic_name="t" if self.fit.dispersed else "z", covariance=self.kind, scale=self.scale,
             df_resid=self.df_resid, df_model=self.spread.parameters, family=self.fit.family, ridge=self.fit.ridge,
             deviance=self.deviance, null_deviance=self.rows.null_deviance, deviance_explained=self.deviance_explained,
             adjusted=self.adjusted, f_test=self.f_test, residual_quantiles=self.residual_quantiles,

@@ -17,8 +17,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["false_discovery_rate", "flag", "row_probabilities"]
-
 Vector = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 

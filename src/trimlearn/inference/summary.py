@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.text import grid
-from trimlearn.inference.table import data_frame
-
-__all__ = ["Summary", "flagged_share"]
+from trimlearn.inference.outlier_table import data_frame
 
 Vector = NDArray[np.float64]
 

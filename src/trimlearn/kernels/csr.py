@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit, uint64
 from numba.extending import register_jitable
@@ -13,8 +11,6 @@ from trimlearn.kernels.dense import LINE
 from trimlearn.kernels.machine import prefetch
 from trimlearn.kernels.phi import phi
 from trimlearn.kernels.vectors import WIDEST, add_outer, add_product
-
-__all__ = ["difference", "evaluate"]
 
 IN_ORDER = {"contract", "nsz"}  # no gathers of eight entries of W at a time: slower than one by one, twice
 MOST = 256  # rows at a time, whatever W takes: their predictions are held
@@ -117,15 +113,5 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
     total += sums
 
 
-@njit(nogil=True, cache=True, fastmath=IN_ORDER)
-def difference(
-    V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any
-) -> None:
-    """`rows_difference`, compiled for itself."""
-    rows_difference(V, index, W, offset, rows, old, c, new, G, total)
-
-
-@njit(nogil=True, cache=True, fastmath=IN_ORDER)
-def evaluate(V: Any, first: int, W: Any, offset: Any, rows: Any, c: Any, f: Any, r: Any, G: Any, total: Any) -> None:
-    """`rows_evaluate`, compiled for itself."""
-    rows_evaluate(V, first, W, offset, rows, c, f, r, G, total)
+difference = njit(nogil=True, cache=True, fastmath=IN_ORDER)(rows_difference)
+evaluate = njit(nogil=True, cache=True, fastmath=IN_ORDER)(rows_evaluate)

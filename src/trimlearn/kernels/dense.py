@@ -8,16 +8,12 @@ Sums may be rearranged for the processor's vectors (``reassoc``), but NaN and in
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
 from trimlearn.kernels.machine import prefetch
 from trimlearn.kernels.phi import phi
-
-__all__ = ["difference", "evaluate"]
 
 FAST = {"reassoc", "contract", "nsz"}  # what vectors need; not nnan or ninf: a loss may overflow
 TILE = 4  # rows at a time, by two of W: eight sums, half of the registers that AVX2 has
@@ -134,15 +130,5 @@ def rows_evaluate(V, first, W, offset, rows, c, f, r, G, total):
     total += sums
 
 
-@njit(nogil=True, cache=True, fastmath=FAST)
-def difference(
-    V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any
-) -> None:
-    """`rows_difference`, compiled for itself."""
-    rows_difference(V, index, W, offset, rows, old, c, new, G, total)
-
-
-@njit(nogil=True, cache=True, fastmath=FAST)
-def evaluate(V: Any, first: int, W: Any, offset: Any, rows: Any, c: Any, f: Any, r: Any, G: Any, total: Any) -> None:
-    """`rows_evaluate`, compiled for itself."""
-    rows_evaluate(V, first, W, offset, rows, c, f, r, G, total)
+difference = njit(nogil=True, cache=True, fastmath=FAST)(rows_difference)
+evaluate = njit(nogil=True, cache=True, fastmath=FAST)(rows_evaluate)

@@ -15,8 +15,6 @@ from trimlearn._utils.threads import each, team_size, total
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.losses.storage import Csr
 
-__all__ = ["Fused"]
-
 PIECES = 16  # that a step is cut into at most: more threads than that would have too little to do
 PIECE_BYTES = 1 << 16  # of V in a piece, at least: 10 µs of reading, what waking a thread costs
 PER_SUM = 16  # numbers of V in a piece for each of its own sum, at least: else adding those up is what takes the time

@@ -11,8 +11,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic, register_jitable
 from numba.np.arrayobj import make_array
 
-__all__ = ["LINE", "atomic_add", "atomic_get", "barrier", "prefetch", "take"]
-
 LEVEL_2 = 2  # of LLVM's localities: into the level-2 cache; a tile of rows would push W out of the first
 LINE = 8  # int64 in a cache line of 64 bytes: what threads count in lies that far apart
 ROUND, HERE = 0, LINE  # where a meeting counts

@@ -9,8 +9,6 @@ from numba import float64, njit
 
 from trimlearn.kernels.dense import FAST
 
-__all__ = ["moments"]
-
 
 @njit(nogil=True, cache=True, fastmath=FAST)
 def moments(V: Any, first: int, c: Any, center: Any, per_scale: Any, second: Any, fourth: Any) -> None:

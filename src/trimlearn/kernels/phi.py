@@ -16,8 +16,6 @@ from numba.extending import overload, register_jitable
 
 from trimlearn.losses import compiled
 
-__all__ = ["phi"]
-
 
 def phi(z: Any, q: int, i: int, rows: Any, r: Any, to: int) -> float:
     """φᵢ(z); r ← ∇φᵢ(z)."""

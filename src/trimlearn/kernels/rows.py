@@ -1,5 +1,5 @@
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, misc"
-"""The rows of an x-step: the numbers of `trimlearn.smart.row_laws`, to the bit, and how often each row was drawn."""
+"""The rows of an x-step: the numbers of `trimlearn.smart.draws`, to the bit, and how often each row was drawn."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numba import njit, uint64
 from numba.extending import register_jitable
-
-__all__ = ["count", "distinct", "draw", "uniforms"]
 
 # Philox4x64-10 of J. K. Salmon, M. A. Moraes, R. O. Dror and D. E. Shaw, Parallel random numbers: as easy as 1, 2, 3
 # (SC 2011), as NumPy has it: the counter is raised by one before the first block.

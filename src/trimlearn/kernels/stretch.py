@@ -32,8 +32,6 @@ from trimlearn.kernels.stretch_data import (
     W_NEXT,
 )
 
-__all__ = ["run"]
-
 
 def _part(V: Any, index: Any, W: Any, offset: Any, rows: Any, old: Any, c: Any, new: Any, G: Any, total: Any) -> None:
     raise NotImplementedError("compiled code only")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["Law", "MovingPoint", "StretchRoom", "columns_of_block"]
-
 OPEN, W_NEXT, LIMIT = 0, 1, 2  # why a stretch ends
 NEXT, OVERFLOW = 0, 1  # places in StretchRoom.found: that of the step to come; whether x is no longer finite
 STEPS, EVALUATED, SKIPPED = 2, 3, 4  # steps taken, rows evaluated, draws of weight 0

@@ -16,8 +16,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import make_array
 
-__all__ = ["WIDEST", "add_outer", "add_product"]
-
 WIDEST = 16  # numbers at a time: twice as many doubles are half of the registers of AVX2
 FUSED = ("contract",)  # a product and a sum may be rounded once
 

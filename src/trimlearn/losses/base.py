@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from trimlearn.losses.compiled import CompiledRows
     from trimlearn.regularizers import Regularizer
 
-__all__ = ["Loss", "PredictionLoss", "select", "weighted"]
-
 
 class Loss(ABC):
     """The losses of n examples as functions of one model x: their values and weighted sums of their gradients.
@@ -301,7 +299,7 @@ class PredictionLoss(Loss):
 
     @final
     def values(self, x: Array, rows: Rows = None) -> Array:
-        parts = each(lambda at: self.phi(self.linear.predict(x, at[1]), at[1]), self.linear.pieces(rows))
+        parts = each(lambda at: self.evaluate(self.linear.predict(x, at[1]), at[1])[0], self.linear.pieces(rows))
         return namespace(self.like).concat(parts) if parts else zeros((0,), self.like)
 
     @final

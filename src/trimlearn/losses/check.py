@@ -13,8 +13,6 @@ from trimlearn._utils.validation import is_integer
 from trimlearn.losses.base import Loss
 from trimlearn.losses.trial import Trial
 
-__all__ = ["check_loss"]
-
 
 def check_loss(loss: Loss, x: Any = None, *, exact_hessian: bool = True, smooth: bool = True, seed: int = 0) -> None:
     """Compare a loss's derivatives with finite differences and its methods with each other; silent where all is well.

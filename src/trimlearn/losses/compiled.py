@@ -6,27 +6,10 @@ that is what a compiler can look into; nothing here needs one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = [
-    "AlgebraicRows",
-    "AmountRows",
-    "CompiledRows",
-    "CountRows",
-    "HuberRows",
-    "LabelRows",
-    "LogisticRows",
-    "MislabelledRows",
-    "PrintedRows",
-    "SmoothRows",
-    "SoftLabelRows",
-    "SquareRows",
-    "StudentRows",
-    "SubspaceRows",
-]
 
 Numbers = NDArray[np.floating]
 Labels = NDArray[np.int64]
@@ -123,18 +106,4 @@ class PrintedRows(NamedTuple):
     dst: Numbers
 
 
-CompiledRows = (
-    SquareRows
-    | HuberRows
-    | StudentRows
-    | SmoothRows
-    | LogisticRows
-    | LabelRows
-    | SoftLabelRows
-    | MislabelledRows
-    | CountRows
-    | AmountRows
-    | SubspaceRows
-    | AlgebraicRows
-    | PrintedRows
-)
+CompiledRows = tuple[Any, ...]  # one of these

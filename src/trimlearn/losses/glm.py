@@ -17,8 +17,6 @@ from trimlearn.losses.compiled import AmountRows, CountRows, LogisticRows
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 
-__all__ = ["GLM", "Gamma", "Logistic", "Poisson"]
-
 PIECE = 1 << 18  # targets looked at in one go: a limit on memory, 2 MB in float64
 
 

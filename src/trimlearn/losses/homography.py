@@ -16,8 +16,6 @@ from trimlearn.losses.linear import Linear
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer, Sphere
 
-__all__ = ["Homography"]
-
 
 @final
 class Homography(PredictionLoss):

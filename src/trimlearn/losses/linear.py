@@ -14,8 +14,6 @@ from trimlearn._utils.arrays import Array, namespace, sum64, to_numpy
 from trimlearn._utils.validation import check_count, check_matrix, check_vector
 from trimlearn.losses.storage import SQUARE_BYTES, Rows, Storage, open_storage
 
-__all__ = ["Block", "Layer", "Linear"]
-
 CHUNK = 4096  # rows whose predictions are held at a time: a limit on memory, 0.3 MB for ten classes
 
 
@@ -142,7 +140,10 @@ class Linear:
     def row_norms2(self) -> Array:
         """‖Aᵢ‖² for every row, intercept included, summed in float64."""
         xp = namespace(self.like)
-        parts = [Q @ xp.ones_like(q) + (xp.sum(q) + self.intercept) for _, Q, q in self._squares()]
+        center, scale = self._transform()
+        pieces = self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES)
+        squares = (self.storage.squares(rows, center, scale) for rows in pieces)
+        parts = [Q @ xp.ones_like(q) + (xp.sum(q) + self.intercept) for Q, q in squares]
         return xp.astype(xp.concat(parts), self.like.dtype)
 
     def column_moments(self, c: Array) -> tuple[float, Array, Array]:
@@ -216,12 +217,6 @@ class Linear:
         if self.K is None:
             return G[0]
         return G if self.transpose else G.T
-
-    def _squares(self) -> Iterator[tuple[slice, Array, Array]]:
-        """The squared entries of the design, piece by piece (see `Storage.squares`)."""
-        center, scale = self._transform()
-        for rows in self.storage.cut_slice(slice(0, self.n), SQUARE_BYTES):
-            yield rows, *self.storage.squares(rows, center, scale)
 
     def _transform(self) -> tuple[Array, Array]:
         """Centre and scale in float64, on the device of V."""

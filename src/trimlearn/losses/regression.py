@@ -10,12 +10,10 @@ from trimlearn._utils.arrays import Array, namespace
 from trimlearn._utils.validation import as_numeric, check_positive, check_target
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.compiled import HuberRows, SmoothRows, SquareRows, StudentRows
+from trimlearn.losses.exact import ridge_regression
 from trimlearn.losses.linear import Layer, Linear
-from trimlearn.losses.newton_system import ridge_regression
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer
-
-__all__ = ["Huber", "LeastSquares", "Regression", "SmoothL1", "StudentT"]
 
 
 class Regression(PredictionLoss):

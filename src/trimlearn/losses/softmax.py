@@ -16,8 +16,6 @@ from trimlearn.losses.compiled import LabelRows, MislabelledRows, SoftLabelRows
 from trimlearn.losses.linear import Layer, Linear
 from trimlearn.losses.storage import Rows
 
-__all__ = ["Mislabelled", "Softmax"]
-
 FEW_CLASSES = 40  # up to here K − 1 maxima of columns beat a maximum over short rows: benchmarks/calibration/classes.py
 
 

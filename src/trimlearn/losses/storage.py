@@ -13,8 +13,6 @@ from array_api_compat import device, is_numpy_array
 from trimlearn._utils.arrays import Array, namespace, to_numpy
 from trimlearn._utils.validation import is_sparse
 
-__all__ = ["Rows", "Storage", "open_storage"]
-
 Rows = slice | Array | None  # all rows, a slice of them, or a 1-D integer index array with entries in [0, n)
 
 # Limits on memory, for rows held at a time, by a thread.
@@ -93,16 +91,7 @@ class Storage(ABC):
 
 
 class Dense(Storage):
-    """Rows of a dense array."""
-
-    @abstractmethod
-    def _gather(self, rows: Array) -> Array:
-        """V[rows] for an index array, in V's dtype."""
-
-    @final
-    def fetch(self, rows: slice | Array) -> Array:
-        B = self.V[rows] if isinstance(rows, slice) else self._gather(rows)
-        return namespace(self.like).astype(B, self.like.dtype) if self.converts else B
+    """Rows of a dense array, wherever it lies."""
 
     @final
     def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
@@ -128,6 +117,10 @@ class Dense(Storage):
 class NumpyDense(Dense):
     """A NumPy array, in memory or memory-mapped."""
 
+    def fetch(self, rows: slice | Array) -> Array:
+        B = self.V[rows] if isinstance(rows, slice) else self._gather(rows)
+        return B.astype(self.like.dtype, copy=False)
+
     def _gather(self, rows: Array) -> Array:
         rows = _check_index(rows, self.n)
         if not (self.V.flags.c_contiguous and self.V.flags.aligned):
@@ -146,13 +139,15 @@ class NumpyDense(Dense):
 class DeviceDense(Dense):
     """A torch tensor, or any other array of the array API."""
 
-    def _gather(self, rows: Array) -> Array:
+    def fetch(self, rows: slice | Array) -> Array:
         xp = namespace(self.V)
+        if isinstance(rows, slice):
+            return xp.astype(self.V[rows], self.like.dtype, copy=False)
         if is_numpy_array(rows):
             rows = xp.asarray(_check_index(rows, self.n), device=device(self.V))
         elif not xp.isdtype(rows.dtype, "integral"):  # the entries are not looked at: that would wait for the device
             raise IndexError(BAD_ROWS.format(n=self.n))
-        return xp.take(self.V, rows, axis=0)
+        return xp.astype(xp.take(self.V, rows, axis=0), self.like.dtype, copy=False)
 
 
 @final

@@ -10,12 +10,10 @@ from trimlearn._utils.arrays import Array, asarray_like, namespace
 from trimlearn._utils.validation import check_count
 from trimlearn.losses.base import PredictionLoss, select
 from trimlearn.losses.compiled import SubspaceRows
+from trimlearn.losses.exact import leading_subspace
 from trimlearn.losses.linear import Linear
-from trimlearn.losses.newton_system import leading_subspace
 from trimlearn.losses.storage import Rows
 from trimlearn.regularizers import Regularizer, Sphere, Stiefel
-
-__all__ = ["Subspace"]
 
 OVERSAMPLING = 10  # columns beside the k asked for: Halko, Martinsson and Tropp (2011), §4.3, advise 5 to 10
 POWER_STEPS = 8  # of which a direction of 0.9 σ_k keeps 0.9¹⁶ = 0.19: enough for a start (ibid., §4.5)

@@ -1,7 +1,4 @@
-"""One loss at one point, and what is wrong with it there: what `check_loss` does.
-
-Where `check_loss` tries a loss: a point, some examples, directions, and how far differences may be off.
-"""
+"""One loss at one point, and what is wrong with it there: what `check_loss` does."""
 
 from __future__ import annotations
 
@@ -21,6 +18,11 @@ from trimlearn.losses.blocks import BlockLoss
 from trimlearn.regularizers import Zero
 
 EXAMPLES = 20  # whose gradients are looked at one by one: a limit on time
+DIRECTIONS = 3  # of differences; of these two must disagree, as a kink within 1e-5 of x is no error
+GRID, HALVINGS = 32, 24  # points of a line where the gradient may jump, and closer looks at one: limits on time
+ACROSS = 0.3, 5.0  # of 1 + |x|, the lengths of that line: near x, and where most losses take another branch
+JUMP, POLE = 1e-2, 10.0  # of the gradient's range along the line: what stays a jump, and what is a pole instead
+NAMES = 3  # examples that a sentence names
 
 
 @dataclass
@@ -81,13 +83,6 @@ class TrialPoint:
         a, b = self.flat(a), self.flat(b)
         slack = 10 * self.step * np.maximum(np.abs(a), np.abs(b)) + 100 * eps_of(self.x) * np.abs(size) / self.step
         return np.asarray(~(np.abs(a - b) <= slack + 1e-30))
-
-
-DIRECTIONS = 3  # of differences; of these two must disagree, as a kink within 1e-5 of x is no error
-GRID, HALVINGS = 32, 24  # points of a line where the gradient may jump, and closer looks at one: limits on time
-ACROSS = 0.3, 5.0  # of 1 + |x|, the lengths of that line: near x, and where most losses take another branch
-JUMP, POLE = 1e-2, 10.0  # of the gradient's range along the line: what stays a jump, and what is a pole instead
-NAMES = 3  # examples that a sentence names
 
 
 @final

@@ -10,20 +10,6 @@ import numpy as np
 
 from trimlearn._utils.palette import DARK, LIGHT, Palette
 
-__all__ = [
-    "axes",
-    "colours",
-    "drawable",
-    "even_axis",
-    "label_axes",
-    "legend",
-    "line_at",
-    "one_line",
-    "panels",
-    "tick_text",
-    "wide",
-]
-
 WIDE = 12.0  # times its unit: an axis that reaches further is logarithmic beyond the unit (a choice: a decade fits)
 NEAR = 3.0  # times its unit, up to where an axis is all but linear: half a decade
 FEW_DECADES = 2  # up to which an axis has ticks at 1, 2 and 5, and only powers of ten beyond: more would touch

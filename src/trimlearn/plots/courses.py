@@ -1,7 +1,4 @@
-"""How something moves: a model along the contamination, a search from few rows to all.
-
-How a fit came to its end.
-"""
+"""How something moves: a model along the contamination, a search from few rows to all."""
 
 from __future__ import annotations
 
@@ -12,10 +9,9 @@ import numpy as np
 from trimlearn.estimators.base import Trimmed
 from trimlearn.estimators.forward_search import ForwardSearch
 from trimlearn.estimators.path import TrimPath, trim_path
-from trimlearn.plots.canvas import axes, colours, even_axis, label_axes, legend, one_line, panels, wide
+from trimlearn.plots.canvas import colours, even_axis, label_axes, one_line, panels, wide
 from trimlearn.plots.names import labelled_rows, name_points, row_text
 from trimlearn.plots.subject import check_picture, subject
-from trimlearn.solution import Solution
 
 LEVELS = (0.01, 0.5, 0.99)  # of the envelopes of a forward search, those of Atkinson and Riani (2000)
 LEFT = ((-1, 0), (-1, 1), (-1, -1))  # where the name of a line stands that begins at the left: see `names.SIDES`
@@ -175,74 +171,3 @@ def _draw_leaving(ax: Any, path: TrimPath, label: Any) -> None:
     rows = labelled_rows(label, -at, path.names)
     rows = rows[np.isfinite(at[rows])]
     name_points(ax, at, height, rows, [row_text(row, path.names) for row in rows.tolist()], np.isfinite(at))
-
-
-TINY = 1e-16  # where a logarithmic axis of relative numbers ends: rounding
-
-
-def plot_convergence(estimator: Any, X: Any = None, y: Any = None, *, ax: Any = None) -> Any:
-    """Draw how a fit came to its end: the objective, and how far model and weights were from stationary.
-
-    The measures of stationarity are on the right axis, relative to the start of the fit; what fits by concentration
-    steps has none. While the share that is trimmed still grows, the objective falls for that reason too.
-
-    Parameters
-    ----------
-    estimator : a trimmed estimator, a Pipeline that ends in one, or a Solution
-        After fit, or what `trimlearn.solve` returned.
-    X, y : Ignored
-        Not used: the course is that of the fit.
-    ax : Axes, optional
-        Where to draw; None makes a new figure.
-
-    Returns
-    -------
-    Axes
-        Those drawn into.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from trimlearn import TrimmedPCA
-    >>> X = np.random.default_rng(0).normal(size=(50, 4))
-    >>> plot_convergence(TrimmedPCA(2, random_state=0).fit(X)).get_xlabel()
-    'passes over the data'
-    """
-    if isinstance(estimator, Solution):
-        history, name = estimator.history, "solve"
-    else:
-        model = subject("plot_convergence", estimator).model
-        history, name = model.history_, type(model).__name__
-    ax = axes(ax)
-    ink = colours(ax)
-    passes, F = _trace(history, "passes"), _trace(history, "objective")
-    ax.plot(passes, F, color=ink.accent, marker=".", label="objective")
-    even_axis(ax, F)
-    _draw_stationarity(ax, passes, history)
-    end = f", F = {F[-1]:.4g}" if len(F) and np.isfinite(F[-1]) else ""
-    steps = f"{len(F)} step{'' if len(F) == 1 else 's'}"
-    label_axes(ax, "passes over the data", "objective", f"{name}: {steps}{end}")
-    legend(ax)
-    return ax
-
-
-def _trace(history: Any, name: str) -> np.ndarray:
-    return np.array([getattr(record, name) for record in history], dtype=np.float64)
-
-
-def _draw_stationarity(ax: Any, passes: np.ndarray, history: Any) -> None:
-    """On an axis of its own at the right, where it is known."""
-    ink = colours(ax)
-    curves = (("model", "stationarity_x", ink.doubt, "--"), ("weights", "stationarity_w", ink.good, ":"))
-    known = [(word, _trace(history, name), color, style) for word, name, color, style in curves]
-    known = [(word, np.where(values > TINY, values, np.nan), color, style) for word, values, color, style in known]
-    known = [curve for curve in known if np.isfinite(curve[1]).any()]
-    if not known:
-        return
-    right = ax.twinx()
-    right.set_yscale("log")
-    right.set_ylabel("how far from stationary")
-    for word, values, color, style in known:
-        there = np.isfinite(values)
-        right.plot(passes[there], values[there], color=color, linestyle=style, marker=".", markersize=4)
-        ax.plot([], [], color=color, linestyle=style, marker=".", markersize=4, label=f"{word} (right)")

@@ -15,10 +15,8 @@ from trimlearn.geometry.mosaic.images import read_image
 from trimlearn.geometry.panorama.estimator import TrimmedPanorama
 from trimlearn.plots.canvas import axes, colours, label_axes, legend, one_line
 from trimlearn.plots.names import labelled_rows, name_points, row_text
-from trimlearn.plots.subject import Subject, dense, subject
-
-__all__ = ["plot_gallery", "plot_matches"]
-
+from trimlearn.plots.regression import dense
+from trimlearn.plots.subject import Subject, subject
 
 COLUMNS = 8  # of a gallery: as many as can be read in a notebook
 CAPTION = 0.32  # of the height of an image, above it (a choice)

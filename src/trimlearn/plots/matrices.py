@@ -14,8 +14,6 @@ from trimlearn.plots.canvas import axes, colours, label_axes, one_line, tick_tex
 from trimlearn.plots.names import labelled_rows, row_text
 from trimlearn.plots.subject import subject
 
-__all__ = ["plot_cell_map", "plot_noise_matrix"]
-
 SHOWN = 40  # rows of a cell map: more are too thin to be read
 LARGEST = 12.0  # inches of a new figure: what fits on a screen
 MOST_NAMES = 60  # at an axis of the largest figure: more would touch

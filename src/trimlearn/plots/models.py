@@ -10,11 +10,10 @@ from sklearn.base import clone
 
 from trimlearn._utils.arrays import Floats
 from trimlearn.plots.canvas import axes, colours, label_axes, legend, one_line, tick_text
-from trimlearn.plots.names import draw_rows, labelled_rows, name_points
-from trimlearn.plots.subject import Subject, dense, nameless, subject
-
-__all__ = ["plot_biplot", "plot_coefficients"]
-
+from trimlearn.plots.names import labelled_rows, name_points
+from trimlearn.plots.regression import dense
+from trimlearn.plots.rows import draw_rows
+from trimlearn.plots.subject import Subject, nameless, subject
 
 MOST = 20  # coefficients in one picture: more lines are too thin to be read
 ARROWS = 12  # features of a biplot that are drawn, the longest arrows: more names cover one another

@@ -1,8 +1,10 @@
 """r2(x), what is known about the model: penalties and sets, each with its value and its exact prox."""
 
-from trimlearn.regularizers.base import ExceptIntercept, Indicator, Regularizer, Scaled, Separable
+from trimlearn.regularizers.around import ExceptIntercept, Scaled
+from trimlearn.regularizers.base import Indicator, Regularizer, Separable
 from trimlearn.regularizers.check import check_regularizer
-from trimlearn.regularizers.separable import L1, MCP, SCAD, ElasticNet, Ridge, Zero
+from trimlearn.regularizers.folded import MCP, SCAD
+from trimlearn.regularizers.separable import L1, ElasticNet, Ridge, Zero
 from trimlearn.regularizers.sets import Box, NonNegative, Rank, Simplex, Sphere, Stiefel
 from trimlearn.regularizers.sparsity import L0, GroupL2
 

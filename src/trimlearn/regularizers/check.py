@@ -10,8 +10,6 @@ import numpy as np
 from trimlearn._utils.arrays import Array, asarray_like, eps_of, namespace, to_numpy
 from trimlearn.regularizers.base import Regularizer, rounding
 
-__all__ = ["check_regularizer"]
-
 RIVALS = 80  # points that a prox is compared with: a limit on time
 STEPS = (0.1, 1.0, 10.0)  # γ: below, at and above the scale of x
 

@@ -1,7 +1,4 @@
-"""Sets of vectors: r2(x) = 0 inside, infinity outside, prox = projection.
-
-Sets of matrices, projected onto by a singular value decomposition.
-"""
+"""Sets of vectors and of matrices: r2(x) = 0 inside, infinity outside, prox = projection."""
 
 from __future__ import annotations
 
@@ -173,21 +170,6 @@ class Sphere(Indicator):
         return x * (float(self.radius) / _norm(x))
 
 
-def _norm(x: Array) -> float:
-    xp = namespace(x)
-    x = xp.astype(x, xp.float64)
-    return sqrt(float(xp.sum(x * x)))
-
-
-def _thin_svd(x: Array) -> Any:
-    """U, s, Vᵀ of x = U diag(s) Vᵀ; all NaN when x is not finite, where LAPACK would raise."""
-    xp = namespace(x)
-    if not bool(xp.all(xp.isfinite(x))):
-        x = xp.ones_like(x)
-        return tuple(nan * part for part in xp.linalg.svd(x, full_matrices=False))
-    return xp.linalg.svd(x, full_matrices=False)
-
-
 @final
 @dataclass(frozen=True, eq=False)
 class Stiefel(Indicator):
@@ -267,6 +249,21 @@ class Rank(Indicator):
         u, s, vt = _thin_svd(x)
         k = self.k
         return namespace(x).matmul(u[:, :k] * s[:k], vt[:k, :])
+
+
+def _norm(x: Array) -> float:
+    xp = namespace(x)
+    x = xp.astype(x, xp.float64)
+    return sqrt(float(xp.sum(x * x)))
+
+
+def _thin_svd(x: Array) -> Any:
+    """U, s, Vᵀ of x = U diag(s) Vᵀ; all NaN when x is not finite, where LAPACK would raise."""
+    xp = namespace(x)
+    if not bool(xp.all(xp.isfinite(x))):
+        x = xp.ones_like(x)
+        return tuple(nan * part for part in xp.linalg.svd(x, full_matrices=False))
+    return xp.linalg.svd(x, full_matrices=False)
 
 
 def _check_tall(x: Array) -> None:

@@ -1,7 +1,4 @@
-"""Few non-zero coefficients: ‖x‖₀ as a penalty or as a limit.
-
-Whole groups of coefficients in or out.
-"""
+"""Few non-zero coefficients: ‖x‖₀ as a penalty or as a limit, and whole groups of coefficients in or out."""
 
 from __future__ import annotations
 

@@ -1,12 +1,9 @@
-"""Charts of the cells: which are wrong, in which columns, and what is missing.
-
-A chart of rows that are the same.
-"""
+"""Charts of the cells: which are wrong, in which columns, and what is missing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +11,7 @@ import numpy as np
 from trimlearn.report.chart_specs import RowNames, Spec, counted, say, share, table
 
 if TYPE_CHECKING:
-    from trimlearn.checks.findings import CellFindings, DuplicateRows, WrongCell
+    from trimlearn.checks.findings import CellFindings, WrongCell
     from trimlearn.tables.table import Table
 
 ROWS = 30  # of a cell map: more do not fit on a screen
@@ -108,7 +105,7 @@ def cell_map(found: Table, cells: CellFindings, names: RowNames) -> Iterator[Spe
         "title": _cells_title(cells),
         "description": f"Each square is a cell: + is too high, − is too low for the rest of its row{words}, the "
         f"stronger the colour the further off{grey}.{left}",
-        "rows": names.all(rows),
+        "rows": [names(row) for row in rows],
         "columns": columns,
         "cells": [*gaps, *drawn],
         "table": table(["row", "column", "value", "expected", "probability", "error"],
@@ -141,7 +138,7 @@ def _strength(score: float) -> float:
 def _cell_line(found: Table, cell: WrongCell, names: RowNames) -> list[str]:
     written = str(found.written[cell.column].iloc[cell.row]) or _shown(cell.value)
     error = cell.error or "–"
-    return [names.of(cell.row), cell.column, written, _shown(cell.expected), share(cell.probability), error]
+    return [names(cell.row), cell.column, written, _shown(cell.expected), share(cell.probability), error]
 
 
 def _shown(value: float | str) -> str:
@@ -153,7 +150,7 @@ def _missing(found: Table, rows: list[int], columns: list[str], names: RowNames)
     gaps = found.frame.iloc[rows][columns].isna().to_numpy()
     return [
         {"row": int(i), "column": int(j), "role": "missing", "strength": 0,
-         "lines": [f"{columns[j]} of {names.of(rows[i])}", "missing"]}
+         "lines": [f"{columns[j]} of {names(rows[i])}", "missing"]}
         for i, j in np.argwhere(gaps)
     ]  # fmt: skip
 
@@ -169,43 +166,3 @@ def _cells_title(cells: CellFindings) -> str:
     elif len(numeric) == count > 3 and high <= 0.2 * count:
         side = ", mostly too low"
     return f"{counted(count, 'cell', start=True)} in {counted(rows, 'row')} {verb} not fit the rest of the row{side}"
-
-
-SHOWN = 15  # groups of rows: more belong into the list of suspects
-ROLES = {"contradictory": "wrong", "near": "doubt", "exact": "fits"}  # worst first
-NAMED = 3  # rows of a group that are named in full
-
-
-def duplicate_bars(duplicates: Sequence[DuplicateRows], names: RowNames) -> Iterator[Spec]:
-    """How many rows are the same, group by group."""
-    if len(duplicates) < 2:  # one group is a sentence, not a chart
-        return
-    order = sorted(duplicates, key=lambda group: (list(ROLES).index(group.kind), -len(group.rows)))
-    kinds = [kind for kind in ROLES if any(group.kind == kind for group in duplicates)]
-    items = [
-        {
-            "name": _named(group, names),
-            "counts": [len(group.rows) if group.kind == kind else 0 for kind in kinds],
-            "note": f"differ in {', '.join(group.differs)}" if group.differs else "",
-        }
-        for group in order[:SHOWN]
-    ]
-    against = sum(group.kind == "contradictory" for group in duplicates)
-    title = f"{counted(len(duplicates), 'group', start=True)} of rows repeat each other"
-    more = f" The first {SHOWN} of {len(order):,} groups are drawn." if len(order) > SHOWN else ""
-    yield {
-        "type": "bars",
-        "key": "duplicates",
-        "title": f"{title}, {counted(against, 'of them', 'of them')} with contradictory targets" if against else title,
-        "description": "Each bar is a group of rows that are the same, nearly so, or the same but for the target "
-        f"(contradictory); its length is the number of rows.{more}",
-        "groups": [{"role": ROLES[kind], "name": kind} for kind in kinds],
-        "items": items,
-        "table": table(["rows", *kinds, "note"],
-                       [[i["name"], *i["counts"], i["note"] or "–"] for i in items], len(order)),
-    }  # fmt: skip
-
-
-def _named(group: DuplicateRows, names: RowNames) -> str:
-    first = ", ".join(names.all(group.rows[:NAMED]))
-    return f"{first} and {len(group.rows) - NAMED} more" if len(group.rows) > NAMED else first

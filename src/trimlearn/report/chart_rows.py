@@ -8,26 +8,11 @@ from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Flags, Floats, Ints
-from trimlearn.report.chart_specs import (
-    Groups,
-    RowNames,
-    Spec,
-    axis,
-    counted,
-    numbers,
-    points,
-    rows_to_draw,
-    say,
-    share,
-    table,
-)
+from trimlearn._utils.arrays import Floats, Ints
+from trimlearn.report.chart_specs import Cloud, RowNames, Spec, axis, counted, numbers, say, share, table
 
 if TYPE_CHECKING:
     from trimlearn.checks.findings import RowFindings
-
-__all__ = ["row_charts"]
-
 
 FEWEST = 5  # rows of a chart of points; fewer are read better in the table of suspects
 ARROWS = 8  # columns of a biplot: more arrows hide each other and the points
@@ -40,44 +25,41 @@ class Seen:
     """The rows that were judged, with what their charts share."""
 
     found: RowFindings
-    names: RowNames
-    flagged: Flags
-    groups: Groups
+    cloud: Cloud
     rows: Ints  # those that have a score
-    worst: Floats  # the score of each row of the table, 0 for those without
 
     @classmethod
     def of(cls, found: RowFindings, names: RowNames) -> Self:
         """The rows of a table."""
         flagged = np.zeros(len(found.scores), dtype=bool)
         flagged[[odd.row for odd in found.odd]] = True
-        groups = Groups({"fits": "like the others", "wrong": "odd as a whole"}, np.where(flagged, "wrong", "fits"))
-        there = np.flatnonzero(np.isfinite(found.scores))
-        return cls(found, names, flagged, groups, there, np.nan_to_num(found.scores, nan=0.0))
+        words = {"fits": "like the others", "wrong": "odd as a whole"}
+        score = np.nan_to_num(found.scores, nan=0.0)  # 0 for rows that have none
+        cloud = Cloud(names, flagged, score, np.where(flagged, "wrong", "fits"), words)
+        return cls(found, cloud, np.flatnonzero(np.isfinite(found.scores)))
 
     def of_fit(self, known: Any) -> Floats | None:
         """What a fit knows of its rows, for all rows of the table; None where it is not known which rows it saw."""
         values: Floats = np.asarray(known, dtype=np.float64)
-        if values.shape[0] == len(self.worst):
+        if values.shape[0] == len(self.found.scores):
             return values
         if values.shape[0] != len(self.rows):
             return None
-        spread = np.full((len(self.worst), *values.shape[1:]), np.nan)
+        spread = np.full((len(self.found.scores), *values.shape[1:]), np.nan)
         spread[self.rows] = values
         return spread
 
     def scatter(self, key: str, x: Floats, y: Floats, far: Floats) -> tuple[Spec, str]:
         """The points of a chart, and what was left out."""
         rows = self.rows[np.isfinite(x[self.rows]) & np.isfinite(y[self.rows])]
-        drawn, note = rows_to_draw(rows, self.flagged, far, self.worst)
-        spec = points(x[drawn], y[drawn], drawn, self.groups, self.names, self.worst)
+        spec, note = self.cloud.points(x, y, rows, far)
         return {"type": "scatter", "key": key, **spec, "table": self.listed()}, note
 
     def listed(self) -> Spec:
         """The odd rows, most probable first."""
         order = sorted(self.found.odd, key=lambda odd: (-odd.probability, -odd.score))
         lines = [
-            [self.names.of(o.row), share(o.probability), float(o.score), ", ".join(o.columns)] for o in order[:100]
+            [self.cloud.names(o.row), share(o.probability), float(o.score), ", ".join(o.columns)] for o in order[:100]
         ]
         return table(["row", "probability", "score", "columns"], lines, len(order))
 
@@ -89,20 +71,19 @@ def row_charts(found: RowFindings, names: RowNames) -> Iterator[Spec]:
         return
     yield from _components(seen, found.fits.get("pca"), found.fits.get("matrix"), found.fits.get("columns"))
     yield from _sorted(seen)
-    if seen.flagged.any():  # else they would alarm, by rows that are far out in one view only
+    if seen.cloud.flagged.any():  # else they would alarm, by rows that are far out in one view only
         yield from _distances(seen, found.fits.get("pca"))
         yield from _quantiles(seen, found.fits.get("covariance"))
 
 
 def _sorted(seen: Seen) -> Iterator[Spec]:
     """The scores from the worst on, with the cut."""
-    score, rows = seen.worst, seen.rows
-    rank = np.full(len(score), np.nan)
-    rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+    score, rows = seen.cloud.worst, seen.rows
+    rank = seen.cloud.ranks(rows)
     spec, note = seen.scatter("row-scores", rank, np.where(np.isfinite(rank), score, np.nan), score)
     limit, odd = seen.found.threshold, len(seen.found.odd)
     verb = "is" if odd <= 1 else "are"
-    beyond = int(np.sum((score[rows] > limit) & ~seen.flagged[rows]))
+    beyond = int(np.sum((score[rows] > limit) & ~seen.cloud.flagged[rows]))
     other = f" {counted(beyond, 'row', start=True)} beyond the cut-off {'is' if beyond == 1 else 'are'} not called odd:"
     doubt = f"{other} not all models agree." if beyond else ""
     yield spec | {
@@ -127,7 +108,7 @@ def _distances(seen: Seen, pca: Any) -> Iterator[Spec]:
         return
     spec, note = seen.scatter("row-map", within, off, within)
     limit = float(pca.threshold_)
-    beyond, odd = int(np.sum(off[seen.flagged] > limit)), int(seen.flagged.sum())
+    beyond, odd = int(np.sum(off[seen.cloud.flagged] > limit)), int(seen.cloud.flagged.sum())
     some = f"{counted(odd, 'odd row', start=True)}" if beyond == odd else f"{beyond} of {counted(odd, 'odd row')}"
     yield spec | {
         "title": f"{some} {'lies' if odd == 1 else 'lie'} off the pattern that the columns share",
@@ -152,7 +133,7 @@ def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spe
     arrows = pca.components_[:2].T
     names = [str(name) for name in (columns if columns is not None else range(len(arrows)))]
     longest = np.argsort(-np.hypot(*arrows.T), kind="stable")[: min(ARROWS, len(arrows))]
-    centre = np.abs(scores[seen.rows][~seen.flagged[seen.rows]])
+    centre = np.abs(scores[seen.rows][~seen.cloud.flagged[seen.rows]])
     reach = float(np.quantile(centre.max(axis=1), 0.99)) if len(centre) else 1.0
     by = REACH * reach / max(float(np.hypot(*arrows.T).max()), 1e-300)
     tips = by * arrows[longest]
@@ -169,10 +150,6 @@ def _components(seen: Seen, pca: Any, matrix: Any, columns: Any) -> Iterator[Spe
     }
 
 
-def _times(ratio: float) -> str:
-    return "more than 1,000 times" if ratio > 1000 else f"{say(ratio, 2)} times"
-
-
 def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     """Distances against those of normal rows."""
     if covariance is None:
@@ -187,9 +164,10 @@ def _quantiles(seen: Seen, covariance: Any) -> Iterator[Spec]:
     expected = np.full(len(score), np.nan)
     expected[order] = chi.ppf((np.arange(len(order)) + 0.5) / len(order), p)
     spec, note = seen.scatter("quantiles", expected, np.where(np.isfinite(expected), score, np.nan), score)
-    times = score[order[-1]] / expected[order[-1]]
+    ratio = float(score[order[-1]] / expected[order[-1]])
+    times = "more than 1,000" if ratio > 1000 else say(ratio, 2)
     yield spec | {
-        "title": f"The furthest row lies {_times(float(times))} as far out as a normal distribution would put it",
+        "title": f"The furthest row lies {times} times as far out as a normal distribution would put it",
         "description": "Sorted distances against those of as many rows from a normal distribution: on the dashed line "
         "they are the same; "
         f"odd rows rise above it, and a bend says that the columns are not normal. {note}".strip(),

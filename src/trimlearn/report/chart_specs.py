@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -11,22 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from trimlearn._utils.arrays import Flags, Floats, Ints
 
-__all__ = [
-    "Groups",
-    "RowNames",
-    "Spec",
-    "axis",
-    "counted",
-    "numbers",
-    "points",
-    "rows_to_draw",
-    "say",
-    "share",
-    "short",
-    "table",
-]
-
 Spec = dict[str, Any]
+RowNames = Callable[[int], str]  # what a row is called
 
 DIGITS = 4  # significant ones of a number in a chart: a pixel is a thousandth of its width
 WIDE = 10.0  # times the median: from there on, half of the points would share a tenth of a linear axis
@@ -108,35 +94,35 @@ def numbers(values: ArrayLike) -> list[float | int | None]:
 
 @final
 @dataclass(frozen=True)
-class RowNames:
-    """What the rows are called: by their id where they have one, else by their number as the user counts."""
+class Cloud:
+    """Rows as points: what each is called, whether it is flagged, how bad it is, and what its mark means."""
 
-    known: Mapping[int, str]
-    first_line: int
+    names: RowNames
+    flagged: Flags
+    worst: Floats
+    role: NDArray[np.str_]
+    words: Mapping[str, str]  # role → what it says; the order is that of the key
 
-    def of(self, row: int) -> str:
-        """The name of a row."""
-        word = "line" if self.first_line else "row"
-        return self.known.get(row) or f"{word} {row + self.first_line}"
+    def points(self, x: Floats, y: Floats, rows: Ints, far: Floats) -> tuple[Spec, str]:
+        """Of these rows the points at (x, y), their groups and which to name; and a sentence on those left out.
 
-    def all(self, rows: Iterable[int]) -> list[str]:
-        """The names of rows."""
-        return [self.of(int(row)) for row in rows]
+        The worst of the flagged ones are named first. ``x``, ``y`` and ``far``, how far out they lie: of all rows.
+        """
+        rows, note = rows_to_draw(rows, self.flagged, far, self.worst)
+        there = [role for role in self.words if np.any(self.role[rows] == role)]
+        groups = [{"role": r, "name": self.words[r], "count": int(np.sum(self.role == r))} for r in there]
+        group = [there.index(str(role)) for role in self.role[rows]]
+        name = [self.names(row) for row in rows.tolist()]
+        drawn = {"x": numbers(x[rows]), "y": numbers(y[rows]), "group": group, "name": name}
+        marked, order = self.role[rows] != "fits", np.argsort(-self.worst[rows], kind="stable")
+        label = np.concatenate([order[marked[order]][:NAMED], order[~marked[order]][:OTHERS]])
+        return {"points": drawn, "groups": groups, "label": label.tolist()}, note
 
-
-@final
-@dataclass(frozen=True)
-class Groups:
-    """What a mark means: a name for each role that occurs among the rows."""
-
-    names: Mapping[str, str]  # role → what it says; the order is that of the key
-    role: NDArray[np.str_]  # of each row
-
-    def spec(self, rows: Ints) -> tuple[list[Spec], list[int]]:
-        """The groups that occur among these rows, and the group of each."""
-        there = [role for role in self.names if np.any(self.role[rows] == role)]
-        groups = [{"role": r, "name": self.names[r], "count": int(np.sum(self.role == r))} for r in there]
-        return groups, [there.index(str(role)) for role in self.role[rows]]
+    def ranks(self, rows: Ints) -> Floats:
+        """The place of each of these rows, the worst first; NaN of all others."""
+        rank = np.full(len(self.worst), np.nan)
+        rank[rows[np.argsort(-self.worst[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
+        return rank
 
 
 def axis(label: str, values: ArrayLike, wide: float = WIDE, **more: Any) -> Spec:
@@ -195,19 +181,6 @@ def _first_and_some(rows: Ints, size: Floats, first: int, count: int) -> Ints:
     order = rows[np.argsort(-size[rows], kind="stable")]
     lot = np.random.default_rng(0).choice(order[first:], count - first, replace=False)
     return np.concatenate([order[:first], lot])
-
-
-def points(x: ArrayLike, y: ArrayLike, rows: Ints, groups: Groups, names: RowNames, worst: Floats) -> Spec:
-    """Points as a chart wants them: the columns, the groups, and which to name, the worst of the flagged first.
-
-    ``x`` and ``y``: of the rows drawn; ``groups`` and ``worst``: of all rows of the table.
-    """
-    kinds, group = groups.spec(rows)
-    marked = groups.role[rows] != "fits"
-    order = np.argsort(-worst[rows], kind="stable")
-    label = np.concatenate([order[marked[order]][:NAMED], order[~marked[order]][:OTHERS]])
-    drawn = {"x": numbers(x), "y": numbers(y), "group": group, "name": names.all(rows)}
-    return {"points": drawn, "groups": kinds, "label": label.tolist()}
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]], total: int | None = None) -> Spec:

@@ -10,27 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Floats, Ints
-from trimlearn.report.chart_specs import (
-    Groups,
-    RowNames,
-    Spec,
-    axis,
-    counted,
-    points,
-    rows_to_draw,
-    share,
-    short,
-    table,
-)
+from trimlearn.report.chart_specs import Cloud, RowNames, Spec, axis, counted, share, short, table
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from trimlearn.checks.findings import TargetFindings
     from trimlearn.tables.table import Table
-
-__all__ = ["JudgedTarget", "outlier_map", "probabilities", "sorted_scores"]
-
 
 TOP = 1.5  # times the largest score that is finite: where infinite ones are drawn, above all others
 GROUPS = 0.25  # of the rows beyond the limit of distances: so many are a group of their own rather than unusual
@@ -44,10 +30,8 @@ class JudgedTarget:
     """A target that was judged, with what its charts share."""
 
     target: TargetFindings
-    names: RowNames
-    groups: Groups
+    cloud: Cloud
     given: NDArray[Any]  # as the table has it: numbers or labels
-    score: Floats  # finite, or NaN for rows that were not judged
     residual: Floats  # the score; negative where a number is smaller than expected
     note: str  # on scores that are infinite
 
@@ -73,7 +57,12 @@ class JudgedTarget:
         if not target.classes:
             expected = np.asarray(target.suggested, dtype=np.float64)
             residual = np.where(given < expected, -score, score)
-        return cls(target, names, Groups(words, role), given, score, residual, note)
+        return cls(target, Cloud(names, target.flagged, score, role, words), given, residual, note)
+
+    @property
+    def score(self) -> Floats:
+        """Finite, or NaN for rows that were not judged."""
+        return self.cloud.worst
 
     @property
     def cut(self) -> float | None:
@@ -89,18 +78,12 @@ class JudgedTarget:
         """The suspects among these rows, most probable first, as a table."""
         flagged = rows[self.target.flagged[rows]]
         order = flagged[np.argsort(-self.target.probability[flagged], kind="stable")]
-        lines = [
-            [self.names.of(i), *self.words(i), share(float(self.target.probability[i])), float(self.target.score[i])]
-            for i in order[:100].tolist()
-        ]
+        plain, lines = str if self.target.classes else float, []
+        for i in order[:100].tolist():
+            given, expected = plain(self.given[i]), plain(self.target.suggested[i])
+            probability, score = share(float(self.target.probability[i])), float(self.target.score[i])
+            lines.append([self.cloud.names(i), given, expected, probability, score])
         return table(["row", "given", "expected", "probability", "score"], lines, len(order))
-
-    def words(self, row: int) -> tuple[Any, Any]:
-        """What is given and what is expected, as a table shows them."""
-        given, expected = self.given[row], self.target.suggested[row]
-        if self.target.classes:
-            return str(given), str(expected)
-        return float(given), float(expected)
 
 
 def _labels(values: pd.Series) -> NDArray[np.str_]:
@@ -117,42 +100,30 @@ def outlier_map(judged: JudgedTarget, far: Floats | None, limit: float | None) -
     rows = np.flatnonzero(np.isfinite(far) & np.isfinite(judged.residual))
     if len(rows) < FEWEST:
         return
-    if limit is not None and not np.isfinite(limit):
-        limit = None
-    groups = ""
+    limit, groups = (limit if limit is not None and np.isfinite(limit) else None), ""
     if limit is not None and np.mean(far[rows] > limit) > GROUPS:
         limit, groups = None, "So many rows lie far out that they are groups of their own. "
-    drawn, note = rows_to_draw(rows, target.flagged, far, judged.score)
+    points, note = judged.cloud.points(far, judged.residual, rows, far)
     signed = not target.classes
-    label = "residual, in robust standard deviations" if signed else "score: larger is worse"
+    up: dict[str, Any] = {"label": "score: larger is worse", "short": "score", "zero": True}
+    if signed:
+        up = {"label": "residual, in robust standard deviations", "short": "residual"}
     lines = [] if limit is None else [{"axis": "x", "at": limit, "label": "far from others"}]
-    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in _cuts(judged.cut, signed)]
+    cuts = [] if judged.cut is None else [judged.cut, -judged.cut][: 1 + signed]
+    lines += [{"axis": "y", "at": cut, "label": "flagged beyond"} for cut in cuts]
     yield {
         "type": "scatter",
         "key": "outlier-map",
         "title": _map_title(judged, rows, far, limit),
-        "description": " ".join(
-            [
-                "Each point is a row: across, how unusual its predictors are; up and down, how far its",
-                f"{short(target.name)} is from what the models expect.",
-                "Rows far to the right weigh most in a plain fit.",
-                groups + note + judged.note,
-            ]
-        ).strip(),
+        "description": "Each point is a row: across, how unusual its predictors are; up and down, how far its "
+        f"{short(target.name)} is from what the models expect. Rows far to the right weigh most in a plain fit. "
+        f"{groups}{note}{judged.note}".strip(),
         "x": axis("distance of the predictors from the other rows", far[rows], short="distance"),
-        "y": axis(
-            label, judged.residual[rows], **({"short": "residual"} if signed else {"short": "score", "zero": True})
-        ),
+        "y": axis(values=judged.residual[rows], **up),
         "lines": lines,
-        **points(far[drawn], judged.residual[drawn], drawn, judged.groups, judged.names, judged.score),
+        **points,
         "table": judged.listed(rows),
     }
-
-
-def _cuts(cut: float | None, signed: bool) -> list[float]:
-    if cut is None:
-        return []
-    return [cut, -cut] if signed else [cut]
 
 
 def _map_title(judged: JudgedTarget, rows: Ints, far: Floats, limit: float | None) -> str:
@@ -164,13 +135,10 @@ def _map_title(judged: JudgedTarget, rows: Ints, far: Floats, limit: float | Non
     start = f"{counted(len(flagged), 'row', start=True)} {'has' if len(flagged) == 1 else 'have'} an unexpected {thing}"
     if outside == 0:
         return f"{start}, none of them with unusual predictors" if limit is not None else start
-    which = (
-        "and"
-        if len(flagged) == 1
-        else "all of them with"
-        if outside == len(flagged)
-        else f"{counted(outside, 'of them', 'of them')} with"
-    )
+    which = "and"
+    if len(flagged) > 1:
+        some = "all of them" if outside == len(flagged) else counted(outside, "of them", "of them")
+        which = f"{some} with"
     return f"{start}, {which} unusual predictors too"
 
 
@@ -181,9 +149,7 @@ def sorted_scores(judged: JudgedTarget) -> Iterator[Spec]:
     rows = np.flatnonzero(np.isfinite(score))
     if len(rows) < FEWEST:
         return
-    rank = np.full(len(score), np.nan)
-    rank[rows[np.argsort(-score[rows], kind="stable")]] = np.arange(1, len(rows) + 1)
-    drawn, note = rows_to_draw(rows, target.flagged, score, score)
+    points, note = judged.cloud.points(judged.cloud.ranks(rows), score, rows, score)
     cut = judged.cut
     flagged = int(target.flagged[rows].sum())
     shape = "log" if len(rows) > 100 else "linear"  # else the first ones, which matter, share a few pixels
@@ -196,7 +162,7 @@ def sorted_scores(judged: JudgedTarget) -> Iterator[Spec]:
         "x": {"label": "rank of the row, the worst first", "short": "rank", "shape": shape},
         "y": axis("score: larger is worse", score[rows], zero=True, short="score"),
         "lines": [] if cut is None else [{"axis": "y", "at": cut, "label": "flagged above"}],
-        **points(rank[drawn], score[drawn], drawn, judged.groups, judged.names, judged.score),
+        **points,
         "table": judged.listed(rows),
     }
 

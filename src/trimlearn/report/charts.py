@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trimlearn._utils.arrays import Floats
-from trimlearn.report.chart_cells import cell_map, column_bars, duplicate_bars
-from trimlearn.report.chart_models import calibration, coefficients, convergence, noise_matrix, who_leaves
+from trimlearn.report.chart_cells import cell_map, column_bars
+from trimlearn.report.chart_duplicates import duplicate_bars
+from trimlearn.report.chart_models import coefficients, convergence, who_leaves
+from trimlearn.report.chart_predictions import calibration, noise_matrix
 from trimlearn.report.chart_rows import row_charts
 from trimlearn.report.chart_specs import RowNames, Spec
 from trimlearn.report.chart_target import JudgedTarget, outlier_map, probabilities, sorted_scores
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from trimlearn.checks.findings import CellFindings, DuplicateRows, RowFindings, TargetFindings
     from trimlearn.tables.table import Table
 
-__all__ = ["charts"]
-
 
 def charts(
     *,
@@ -25,7 +25,7 @@ def charts(
     cells: CellFindings,
     target: TargetFindings | None,
     rows: RowFindings | None,
-    names: Mapping[int, str],
+    names: RowNames,
     duplicates: Sequence[DuplicateRows] = (),
     path: Any = None,
     distances: Floats | None = None,
@@ -47,8 +47,8 @@ def charts(
         What was found in the target, if there is one.
     rows : RowFindings or None
         What was found in rows as a whole.
-    names : mapping of int to str
-        What rows are called, where they have a name; the others go by their number.
+    names : callable
+        What a row is called.
     duplicates : sequence of DuplicateRows
         Rows that are the same.
     path : TrimPath, optional
@@ -76,21 +76,20 @@ def charts(
     >>> table = Table(frame, frame.astype(str), (Column("price", "number"),), "cars.csv", 2, "f00")
     >>> wrong = WrongCell(2, "price", 300.0, 3.0, 9.0, 0.98, "100 times too large")
     >>> cells = CellFindings((wrong,), frame, {"price": "100 times too large"})
-    >>> for chart in charts(table=table, cells=cells, target=None, rows=None, names={2: "Giulietta"}):
+    >>> for chart in charts(table=table, cells=cells, target=None, rows=None, names="row {}".format):
     ...     print(chart["type"], "-", chart["title"])
     matrix - One cell in one row does not fit the rest of the row
     bars - The one wrong cell is in price
     """
-    called = RowNames(names, table.first_line)
     fits = {} if target is None else target.fits
     extra = {"path": path, "distances": distances, "distance_limit": distance_limit, "predicted": predicted}
     known = {name: fits.get(name) if given is None else given for name, given in extra.items()}
     return [
-        *([] if target is None else _of_target(table, target, rows, called, known)),
-        *cell_map(table, cells, called),
+        *([] if target is None else _of_target(table, target, rows, names, known)),
+        *cell_map(table, cells, names),
         *column_bars(table, cells),
-        *([] if rows is None else row_charts(rows, called)),
-        *duplicate_bars(duplicates, called),
+        *([] if rows is None else row_charts(rows, names)),
+        *duplicate_bars(duplicates, names),
     ]
 
 

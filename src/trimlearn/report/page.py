@@ -17,8 +17,6 @@ from typing import Any
 
 from trimlearn._utils.palette import DARK, LIGHT
 
-__all__ = ["make_page"]
-
 STYLES = ("page.css", "page_sections.css", "page_table.css", "page_card.css", "page_print.css")
 # In the order in which they need each other: all but the charts share one scope.
 SCRIPTS = (

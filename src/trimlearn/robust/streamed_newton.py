@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh, eigvalsh
 
-from trimlearn._utils.arrays import Array, slices_apart
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.blocks import slices_apart
 from trimlearn._utils.threads import total
 from trimlearn.losses.base import PredictionLoss
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 
 Weigh = Callable[[Any], Any]  # the weights of some rows, or one for all
 

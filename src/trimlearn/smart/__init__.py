@@ -3,7 +3,8 @@
 from trimlearn.smart.alternating import alternating
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.prox_gradient import prox_gradient
-from trimlearn.smart.smart import SMART, page, palm, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
+from trimlearn.smart.smart import SMART
+from trimlearn.smart.variants import page, palm, prox_saga, prox_svrg, saga, sg, svrg, variable_projection
 
 __all__ = [
     "SMART",

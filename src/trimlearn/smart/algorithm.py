@@ -1,4 +1,4 @@
-"""Algorithm 1 of the paper, written once. What sets its variants apart is data: see `trimlearn.smart.smart`."""
+"""Algorithm 1 of the paper, written once. What sets its variants apart is data: see `trimlearn.smart.variants`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, norm, rounding_of, zeros
 from trimlearn.problem import Problem
+from trimlearn.smart.draws import Stream
 from trimlearn.smart.method import Record, Reweighed, Run, State, affordable
 from trimlearn.smart.metrics import Metric
 from trimlearn.smart.move_laws import JLaw, Move
-from trimlearn.smart.row_laws import Recipe, RowLaw, Stream
+from trimlearn.smart.row_laws import Recipe, RowLaw
 from trimlearn.smart.steps import Auto, Probe, StepRule
 from trimlearn.smart.w_step import end_continuation, note, renew
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
-
-__all__ = ["Algorithm1"]
 
 
 @final

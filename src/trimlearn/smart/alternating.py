@@ -19,8 +19,6 @@ from trimlearn.smart.w_step import end_continuation, note
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["Alternating", "AlternatingRun", "alternating"]
-
 
 @final
 @dataclass(frozen=True)

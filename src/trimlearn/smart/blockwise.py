@@ -7,7 +7,8 @@ from math import inf
 from typing import TYPE_CHECKING, final
 
 from trimlearn._utils.arrays import Array, asarray_like, to_numpy
-from trimlearn.losses.blocks import BlockLoss, relocated
+from trimlearn.losses.blocks import BlockLoss
+from trimlearn.losses.relocate import relocated
 from trimlearn.problem import Problem
 from trimlearn.smart.alternating import AlternatingRun, alternating
 from trimlearn.smart.finish import SETTLED
@@ -16,8 +17,6 @@ from trimlearn.weights import AllOnes
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
-
-__all__ = ["Blockwise", "BlockwiseRun"]
 
 # Newton steps between two w-steps: of 1, 2, 3, 5 and 20 those that took the fewest passes, and ended no higher, on
 # made-up cameras (`trimlearn.geometry.bundle_data`) whose start was one, two and three times as far off as usual.
@@ -40,7 +39,7 @@ class Blockwise(Method):
 @dataclass(frozen=True)
 class BlockwiseRun(Run):
     """Alternating minimisation; once w has settled, blocks that fit the wrong ones of their examples are moved (see
-    `trimlearn.losses.blocks`), and it goes on from there, as long as F falls by that."""
+    `trimlearn.losses.relocate`), and it goes on from there, as long as F falls by that."""
 
     rounds: AlternatingRun
 

@@ -17,18 +17,6 @@ from trimlearn.kernels import Fused, fused
 from trimlearn.losses.base import Loss, PredictionLoss, select, weighted
 from trimlearn.losses.linear import Block
 
-__all__ = [
-    "DUALS",
-    "Duals",
-    "Forgetful",
-    "GradientTable",
-    "Recursive",
-    "ResidualTable",
-    "Snapshot",
-    "Total",
-    "choose_duals",
-]
-
 MANY = 0.25  # of the rows: from there on a whole second read in order is faster than gathering those that changed
 
 

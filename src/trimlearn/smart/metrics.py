@@ -1,9 +1,7 @@
-"""The metric M of an x-step, x ← prox^M_{γ r2}(x − γ M⁻¹g): Euclidean, diagonal, or L-BFGS.
+"""The metric M of an x-step, x ← prox^M_{γ r2}(x − γ M⁻¹g): Euclidean, diagonal, L-BFGS, or the Hessian itself.
 
-A metric is only offered where the prox stays exact: a diagonal one for separable r2, L-BFGS for smooth r2, whose
+A metric is only offered where the prox stays exact: a diagonal one for separable r2, the last two for smooth r2, whose
 gradient then joins the step.
-
-The metric of models with few parameters: the Hessian itself.
 """
 
 from __future__ import annotations
@@ -26,6 +24,7 @@ from trimlearn.smart.row_laws import ALL
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
+
 
 class Metric(ABC):
     """The metric M of an x-step, x ← prox^M_{γ r2}(x − γ M⁻¹g), with what it has learned kept in ``state.metric``.
@@ -206,39 +205,6 @@ class LBFGS(Metric):
         return xp.astype(point - state.gamma * self.apply(state, g + r2.gradient(point)), point.dtype, copy=False)
 
 
-def default_metric(problem: Problem) -> Metric:
-    """The diagonal metric, where it can be measured and the prox stays exact in it."""
-    return Diagonal() if problem.r2.separable and isinstance(problem.loss, PredictionLoss) else Euclidean()
-
-
-def make_metric(metric: str | Metric | None, default: Metric) -> Metric:
-    """The metric meant by the argument ``metric``."""
-    if metric is None:
-        return default
-    if isinstance(metric, Metric):
-        return metric
-    named: dict[str, Metric] = {"euclidean": Euclidean(), "diagonal": Diagonal(), "lbfgs": LBFGS()}
-    if metric not in named:
-        raise ValueError(f"metric must be one of {', '.join(map(repr, named))} or None, got {metric!r}.")
-    return named[metric]
-
-
-def unit(v: Array) -> Array | None:
-    """v/‖v‖; None where that is not a direction."""
-    length = norm(v)
-    return v / length if isfinite(length) and length > 0 else None
-
-
-def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
-    """1 over the curvature along the gradient at x in the metric whose inverse is given, over all rows: a pass, and the
-    same whatever the order of rows."""
-    u, L = unit(inverse * engine.mean_duals()), 0.0
-    if u is not None:
-        u = namespace(x).astype(u, x.dtype, copy=False)
-        L = abs(dot(u, engine.hessp(x, u, ALL)) / dot(u, u / inverse))
-    return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
-
-
 @final
 @dataclass(frozen=True)
 class NewtonMetric(Metric):
@@ -281,3 +247,36 @@ class NewtonMetric(Metric):
     def residual(self, state: State, g: Array, r2: Regularizer, step: float) -> float:
         """‖rootᵀ∇F‖: its square is twice what a Newton step would gain."""
         return norm(state.metric.root.T @ (g + r2.gradient(state.x)).reshape(-1))
+
+
+def default_metric(problem: Problem) -> Metric:
+    """The diagonal metric, where it can be measured and the prox stays exact in it."""
+    return Diagonal() if problem.r2.separable and isinstance(problem.loss, PredictionLoss) else Euclidean()
+
+
+def make_metric(metric: str | Metric | None, default: Metric) -> Metric:
+    """The metric meant by the argument ``metric``."""
+    if metric is None:
+        return default
+    if isinstance(metric, Metric):
+        return metric
+    named: dict[str, Metric] = {"euclidean": Euclidean(), "diagonal": Diagonal(), "lbfgs": LBFGS()}
+    if metric not in named:
+        raise ValueError(f"metric must be one of {', '.join(map(repr, named))} or None, got {metric!r}.")
+    return named[metric]
+
+
+def first_step(engine: Engine, x: Array, inverse: Array | float = 1.0) -> float:
+    """1 over the curvature along the gradient at x in the metric whose inverse is given, over all rows: a pass, and the
+    same whatever the order of rows."""
+    u, L = unit(inverse * engine.mean_duals()), 0.0
+    if u is not None:
+        u = namespace(x).astype(u, x.dtype, copy=False)
+        L = abs(dot(u, engine.hessp(x, u, ALL)) / dot(u, u / inverse))
+    return 1.0 / L if isfinite(L) and L > 0 and 1.0 / L < inf else 1.0
+
+
+def unit(v: Array) -> Array | None:
+    """v/‖v‖; None where that is not a direction."""
+    length = norm(v)
+    return v / length if isfinite(length) and length > 0 else None

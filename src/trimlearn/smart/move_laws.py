@@ -9,9 +9,7 @@ from math import ceil
 from typing import Any, final
 
 from trimlearn._utils.validation import is_integer, is_number
-from trimlearn.smart.row_laws import Draws, drawn
-
-__all__ = ["Coin", "Cyclic", "Every", "JLaw", "Move"]
+from trimlearn.smart.draws import Draws, drawn
 
 
 class Move(Enum):

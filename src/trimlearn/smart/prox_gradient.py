@@ -17,8 +17,6 @@ from trimlearn.smart.w_step import end_continuation, note
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["ProxGradient", "prox_gradient"]
-
 
 @final
 @dataclass(frozen=True)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from trimlearn._utils.arrays import Array, asarray_like, dot, namespace, norm
 from trimlearn._utils.validation import is_number
+from trimlearn.smart.draws import Draws
 from trimlearn.smart.method import State
 from trimlearn.smart.metrics import Metric, unit
-from trimlearn.smart.row_laws import Draws, Recipe, RowLaw, WithReplacement
+from trimlearn.smart.row_laws import Recipe, RowLaw, WithReplacement
 
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
-
-__all__ = ["Auto", "Decaying", "Fixed", "Probe", "StepRule", "check_step_size"]
 
 UNIFORM = WithReplacement()
 

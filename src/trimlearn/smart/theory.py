@@ -34,19 +34,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, to_numpy
 from trimlearn._utils.validation import is_integer, is_number
-from trimlearn.smart.row_laws import drawn
-
-__all__ = [
-    "PredictedCounts",
-    "Rates",
-    "counts",
-    "estimate_mu",
-    "saga_theory",
-    "sample_t0",
-    "svrg_theory",
-    "theorem1",
-    "theorem2",
-]
+from trimlearn.smart.draws import drawn
 
 EPS0 = 0.01  # any value in (0, 1) will do: this one costs half a percent of γ, as √(1 + ε₀), against ε₀ → 0
 

@@ -19,8 +19,6 @@ from trimlearn.weights import WeightSet
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["end_continuation", "gap", "least", "note", "renew", "reweigh"]
-
 
 def reweigh(problem: Problem, r1: WeightSet, w: Array, f: Array, tau: float) -> tuple[Array, Reweighed]:
     """The new w, prox_{τ r1}(w − τ/S · f), and what is known about it; τ = ∞ takes the best weights ŵ for f."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import block_starts, blocks_for
+from trimlearn._utils.blocks import block_starts, blocks_for
 from trimlearn._utils.threads import each
 
 if TYPE_CHECKING:

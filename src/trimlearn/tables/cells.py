@@ -11,9 +11,6 @@ import numpy as np
 from trimlearn._utils.arrays import Floats, Ints
 from trimlearn.tables.table import arrow
 
-__all__ = ["Cells", "is_missing_number", "lengths", "letters", "pieces", "says_missing"]
-
-
 # Words that pandas.read_csv takes for no value, in any capitals that people use; and "?" of the UCI archive.
 MISSING = frozenset(["", "na", "n/a", "n.a.", "#n/a", "#na", "<na>", "nan", "-nan", "nat", "null", "?", "??"])
 # Words that are missing among numbers and dates, but may be a value among words: "-" beside "+", "none" beside "some".

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -14,21 +14,23 @@ from numpy.typing import NDArray
 
 from trimlearn._utils.arrays import Floats
 
-__all__ = ["Dates", "read_dates", "read_times"]
-
 TIME = (
-    r"(?:[T\s]+|,\s*)(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?"
-    r"\s*([AaPp])?\.?[Mm]?\.?\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
+    r"(?:[T\s]+|,\s*)(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"\s*(?P<half>[AaPp])?\.?[Mm]?\.?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
 )
 # How dates are written: ISO 8601 and its slack forms, day and month first, months alone, without separators, clocks.
-YEAR_FIRST = re.compile(rf"(\d{{4}})([-/.\s])(\d{{1,2}})\2(\d{{1,2}})(?:{TIME})?")
-YEAR_LAST = re.compile(rf"(\d{{1,2}})([-/.]|\s|\.\s)(\d{{1,2}})\2(\d{{4}}|\d{{2}})(?:{TIME})?")
-YEAR_MONTH = re.compile(r"(\d{4})[-/](\d{1,2})")
-MONTH_YEAR = re.compile(r"(\d{1,2})[-/](\d{4})")
-COMPACT = re.compile(r"(\d{4})(\d{2})(\d{2})")
+# a and b: month and day; where the year is last, day and month in an order that the whole column tells.
+YEAR_LAST = re.compile(rf"(?P<a>\d{{1,2}})([-/.]|\s|\.\s)(?P<b>\d{{1,2}})\2(?P<year>\d{{4}}|\d{{2}})(?:{TIME})?")
+DIGITS = (
+    re.compile(rf"(?P<year>\d{{4}})([-/.\s])(?P<a>\d{{1,2}})\2(?P<b>\d{{1,2}})(?:{TIME})?"),
+    YEAR_LAST,
+    re.compile(r"(?P<year>\d{4})[-/](?P<a>\d{1,2})"),
+    re.compile(r"(?P<a>\d{1,2})[-/](?P<year>\d{4})"),
+)
+COMPACT = re.compile(r"(?P<year>\d{4})(?:(?P<a>\d{2})(?P<b>\d{2}))?")
 NAMED = re.compile(
-    rf"(?:[A-Za-z]{{2,9}}\.?,?\s+)?(?:(\d{{1,2}})(?:st|nd|rd|th)?\.?[-\s/]+)?([A-Za-zäéûç]{{3,9}})\.?[-\s/]*"
-    rf"(?:(\d{{1,2}})(?:st|nd|rd|th)?,?\s+)?(?:,\s*)?[-\s/]*(\d{{4}}|\d{{2}})(?:{TIME})?"
+    rf"(?:[A-Za-z]{{2,9}}\.?,?\s+)?(?:(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?[-\s/]+)?(?P<month>[A-Za-zäéûç]{{3,9}})"
+    rf"\.?[-\s/]*(?:(?P<later>\d{{1,2}})(?:st|nd|rd|th)?,?\s+)?(?:,\s*)?[-\s/]*(?P<year>\d{{4}}|\d{{2}})(?:{TIME})?"
 )
 CLOCK = re.compile(r"(\d{1,3}):(\d{2})(?::(\d{2}(?:\.\d+)?))?\s*([AaPp][Mm])?")
 MONTHS = {
@@ -79,7 +81,7 @@ class _Part:
     year: int
     first: int
     second: int
-    order: str  # "ymd", "either"
+    either: bool  # whether it is not known which of both is the day
     seconds: float = 0.0
     timed: bool = False
 
@@ -94,7 +96,7 @@ def read_dates(cells: Sequence[str], day_first: bool | None = None, compact: boo
     ('2015-02-01', 'dates, day first')
     """
     parts = [_take_apart(cell, compact) for cell in cells]
-    either = [part for part in parts if part is not None and part.order == "either"]
+    either = [part for part in parts if part is not None and part.either]
     first, doubt = _day_first(either, cells, day_first) if either else (None, "")
     values = np.array([_date(part, bool(first)) for part in parts], dtype=np.int64).view("datetime64[us]")
     timed = any(part.timed for part in parts if part is not None)
@@ -122,21 +124,13 @@ def _hours(found: re.Match[str] | None) -> float:
 
 
 def _take_apart(cell: str, compact: bool) -> _Part | None:
-    if found := YEAR_FIRST.fullmatch(cell):
-        return _with_time(_Part(int(found[1]), int(found[3]), int(found[4]), "ymd"), found.groups()[4:])
-    if found := YEAR_LAST.fullmatch(cell):
-        part = _Part(_year(found[4]), int(found[1]), int(found[3]), "either")
-        return _with_time(part, found.groups()[4:])
-    if found := YEAR_MONTH.fullmatch(cell):
-        return _Part(int(found[1]), int(found[2]), 1, "ymd")
-    if found := MONTH_YEAR.fullmatch(cell):
-        return _Part(int(found[2]), int(found[1]), 1, "ymd")
-    if compact and len(cell) == 4 and cell.isdigit():
-        return _Part(int(cell), 1, 1, "ymd")
-    if compact and (found := COMPACT.fullmatch(cell)):
-        year = int(found[1])
-        inside = COMPACT_YEARS[0] <= year <= COMPACT_YEARS[1]
-        return _Part(year, int(found[2]), int(found[3]), "ymd") if inside else None
+    for pattern in (*DIGITS, COMPACT) if compact else DIGITS:
+        if found := pattern.fullmatch(cell):
+            part = found.groupdict()
+            year = _year(part["year"])
+            if pattern is COMPACT and part["a"] and not COMPACT_YEARS[0] <= year <= COMPACT_YEARS[1]:
+                return None
+            return _with_time(year, int(part["a"] or 1), int(part.get("b") or 1), pattern is YEAR_LAST, part)
     return _named(cell)
 
 
@@ -145,37 +139,36 @@ def _named(cell: str) -> _Part | None:
     found = NAMED.fullmatch(cell)
     if found is None:
         return None
-    day, word, later, year = found.groups()[:4]
+    day, word, later, year = found["day"], found["month"], found["later"], found["year"]
     month = MONTHS.get(word[:4].lower()) or MONTHS.get(word[:3].lower())
     if month is None or (day and later) or (len(year) == 2 and not (day or later)):
         return None
-    return _with_time(_Part(_year(year), month, int(day or later or 1), "ymd"), found.groups()[4:])
+    return _with_time(_year(year), month, int(day or later or 1), False, found.groupdict())
 
 
 def _year(text: str) -> int:
     return int(text) if len(text) == 4 else int(text) + (1900 if int(text) >= PIVOT else 2000)
 
 
-def _with_time(part: _Part, groups: Sequence[str | None]) -> _Part | None:
-    hour, minute, second, fraction, half, zone = groups
-    if hour is None or minute is None:
-        return part
-    hours = int(hour) % 12 + 12 * (half in ("p", "P")) if half else int(hour)
-    if hours > 24 or int(minute) > 59 or int(second or 0) > 60:
+def _with_time(year: int, first: int, second: int, either: bool, found: Mapping[str, str | None]) -> _Part | None:
+    if not found.get("hour"):
+        return _Part(year, first, second, either)
+    hours, minutes, whole = (int(found[name] or 0) for name in ("hour", "minute", "second"))
+    if half := found["half"]:
+        hours = hours % 12 + 12 * (half in "pP")
+    if hours > 24 or minutes > 59 or whole > 60:
         return None
-    seconds = 3600 * hours + 60 * int(minute) + int(second or 0) + (float(f"0.{fraction}") if fraction else 0.0)
-    if zone and zone[0] in "+-":
-        sign = 1 if zone[0] == "+" else -1
-        seconds -= sign * (3600 * int(zone[1:3]) + 60 * int(zone[-2:]))
-    part.seconds, part.timed = seconds, True
-    return part
+    seconds = 3600 * hours + 60 * minutes + whole + float(f"0.{found['fraction'] or 0}")
+    if (zone := found["zone"]) and zone[0] in "+-":
+        seconds -= int(f"{zone[0]}1") * (3600 * int(zone[1:3]) + 60 * int(zone[-2:]))
+    return _Part(year, first, second, either, seconds, True)
 
 
 def _date(part: _Part | None, day_first: bool) -> int:
     """Microseconds since 1970, or NaT as a number: ten times quicker than dates of NumPy, one by one."""
     if part is None or not EARLIEST <= part.year <= LATEST:
         return NAT
-    month, day = (part.second, part.first) if part.order == "either" and day_first else (part.first, part.second)
+    month, day = (part.second, part.first) if part.either and day_first else (part.first, part.second)
     try:
         days = datetime.date(part.year, month, day).toordinal() - EPOCH
     except ValueError:  # 30 February

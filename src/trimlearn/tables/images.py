@@ -17,8 +17,6 @@ from trimlearn._utils.text import plural
 from trimlearn.tables.read import read_table
 from trimlearn.tables.table import Table, pandas, shown_words
 
-__all__ = ["ImageTable", "read_images"]
-
 # Of files that OpenCV reads (imread).
 ENDINGS = frozenset((".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".gif", ".pgm", ".ppm", ".pnm", ".jp2"))
 SIDE = 28  # pixels a side of the small versions, as MNIST has them: 784 columns of grey ones

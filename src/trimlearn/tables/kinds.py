@@ -27,9 +27,6 @@ from trimlearn.tables.words import (
     read_words,
 )
 
-__all__ = ["read_column", "read_typed"]
-
-
 READ = 0.8  # of the cells must be numbers, or dates, for a column to hold them, as for CellwiseOutliers
 MOSTLY = 0.8  # of the numbers of rows must be as they should be: a tenth of them may be wrong cells, at two steps each
 FEW_VALUES = 10  # apart, whole numbers may be ratings or codes: their range is told, so that a reader can object
@@ -219,25 +216,15 @@ def _numbers(cells: Cells, heading: str, forced: Kind | None, decimal: Decimal |
 def _dates(cells: Cells, share: float, day_first: bool | None, compact: bool = False) -> Reading | None:
     known = _Known.of(cells)
     read = read_dates(known.words, day_first, compact)
-    readable = ~np.isnat(read.values)
-    if not known.enough(readable, share):
-        return None
-    dates = known.spread(read.values, np.datetime64("NaT", "us"))
-    found = Reading("date", dates, read.how, int(np.isnat(dates).sum()), doubt=read.doubt, day_first=read.day_first)
-    known.note(found, readable, "dates")
+    found = known.reading("date", read.values, np.datetime64("NaT", "us"), share, "dates", read.how)
+    if found is not None:
+        found.doubt, found.day_first = read.doubt, read.day_first
     return found
 
 
 def _times(cells: Cells, share: float) -> Reading | None:
     known = _Known.of(cells)
-    read = read_times(known.words)
-    readable = np.isfinite(read)
-    if not known.enough(readable, share):
-        return None
-    hours = known.spread(read, np.nan)
-    found = Reading("number", hours, "times, in hours", int(np.isnan(hours).sum()))
-    known.note(found, readable, "times")
-    return found
+    return known.reading("number", read_times(known.words), np.nan, share, "times", "times, in hours")
 
 
 @final
@@ -259,6 +246,18 @@ class _Known:
     def enough(self, readable: Flags, share: float) -> bool:
         """Whether some could be read, and this share of the cells."""
         return bool(readable.any() and self.counts[readable].sum() >= share * self.counts.sum())
+
+    def reading(
+        self, kind: Kind, values: NDArray[Any], missing: Any, share: float, what: str, how: str
+    ) -> Reading | None:
+        """The column by the ``values`` of its words, NaN or NaT of what is none; None where too few can be read."""
+        readable = values == values  # NaN and NaT are not the same as themselves
+        if not self.enough(readable, share):
+            return None
+        cells = self.spread(values, missing)
+        found = Reading(kind, cells, how, int(np.sum(cells != cells)))
+        self.note(found, readable, what)
+        return found
 
     def spread(self, values: NDArray[Any], missing: Any) -> NDArray[Any]:
         """The value of each cell, from those of the words."""

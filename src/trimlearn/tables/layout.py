@@ -1,7 +1,4 @@
-"""Where the table begins in a text, and what separates its fields: found in the first lines.
-
-What stands below a table in a file: remarks, and a row of totals. Neither is a row of it.
-"""
+"""Where the table begins in a text, and what separates its fields: found in the first lines."""
 
 from __future__ import annotations
 
@@ -12,12 +9,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import final
 
-import numpy as np
-
-from trimlearn.tables.cells import is_missing_number
 from trimlearn.tables.names import PLAIN, TWO_ROWS, has_names, two_rows_of_names
-from trimlearn.tables.numbers import read_numbers
-from trimlearn.tables.table import Raw, shown_words
 
 DELIMITERS = {
     "\t": "tabs",
@@ -41,6 +33,20 @@ class TextRecord:
     fields: list[str]
     first: int
     last: int
+
+    @property
+    def filled(self) -> bool:
+        """Whether any field holds something."""
+        return any(cell.strip() for cell in self.fields)
+
+    @property
+    def commented(self) -> bool:
+        return self.fields[0].lstrip().startswith("#")
+
+    @property
+    def counts(self) -> bool:
+        """Whether it says something on the number of fields: empty and commented lines do not."""
+        return self.filled and not self.commented
 
 
 @final
@@ -67,7 +73,7 @@ def find_layout(text: bytes, name: str, suffix: str) -> TextLayout:
     lines = _first_lines(text)
     told = _told(lines)
     delimiter = told or _sniff(lines, suffix)
-    records = [r for r in records_of(lines, delimiter) if any(cell.strip() for cell in r.fields) or len(r.fields) > 1]
+    records = [r for r in records_of(lines, delimiter) if r.filled or len(r.fields) > 1]
     if told:
         records = records[1:]
     if not records:
@@ -75,7 +81,7 @@ def find_layout(text: bytes, name: str, suffix: str) -> TextLayout:
     at, count, notes = table_start(titles_cut(records))
     first = records[at]
     below = [r.fields for r in records[at + 1 :] if len(r.fields) == count]
-    hash_mark = first.fields[0].lstrip().startswith("#") and len(first.fields) > 1
+    hash_mark = first.commented and len(first.fields) > 1
     fields = [first.fields[0].lstrip().lstrip("#").lstrip(), *first.fields[1:]] if hash_mark else first.fields
     if delimiter == NONE:
         if any(mark in line for mark in DELIMITERS for line in lines):
@@ -137,7 +143,7 @@ def _sniff(lines: list[str], suffix: str) -> str:
     """The delimiter that gives the most lines as many fields as the line of names has."""
     best, delimiter = (False, -PREAMBLE - 1, False, 0.0), ""
     for candidate in DELIMITERS:
-        records = [r.fields for r in records_of(lines, candidate) if _counts(r)]
+        records = [r.fields for r in records_of(lines, candidate) if r.counts]
         rows = [len(fields) for fields in records]
         above = next((i for i, count in enumerate(rows) if count > 1), len(rows))
         several = Counter(count for count in rows[above:] if count > 1)
@@ -169,13 +175,8 @@ def _are_decimals(lines: list[str]) -> bool:
     return len(wholes) >= AGREE * len(found) and wholes[:3] != [1, 2, 3][: len(wholes)]
 
 
-def _counts(record: TextRecord) -> bool:
-    """Whether a record says something on the number of fields: empty and commented lines do not."""
-    return any(cell.strip() for cell in record.fields) and not record.fields[0].lstrip().startswith("#")
-
-
 def _spaces_separate(lines: list[str]) -> bool:
-    rows = [r.fields for r in records_of(lines, " ") if _counts(r)]
+    rows = [r.fields for r in records_of(lines, " ") if r.counts]
     if len(rows) < 2:
         return False
     count, times = Counter(map(len, rows[1:])).most_common(1)[0]
@@ -185,7 +186,7 @@ def _spaces_separate(lines: list[str]) -> bool:
 
 def table_start(records: list[TextRecord]) -> tuple[int, int, list[str]]:
     """Which record is the first of the table, how many fields its rows have, and notes on what stands above."""
-    counts = Counter(len(r.fields) for r in records if _counts(r)) or Counter([len(records[0].fields)])
+    counts = Counter(len(r.fields) for r in records if r.counts) or Counter([len(records[0].fields)])
     usual = counts.most_common(1)[0][0]
     at = 0
     while at < min(PREAMBLE, len(records) - 1) and _is_above(records[at], records[at + 1 :], usual):
@@ -214,9 +215,9 @@ def titles_cut(records: list[TextRecord], least: int = 3) -> list[TextRecord]:
 
 def _is_above(record: TextRecord, below: list[TextRecord], usual: int) -> bool:
     """Whether a record stands above the table: a comment, or a title of one field."""
-    if len(record.fields) == usual and not (usual == 1 and record.fields[0].lstrip().startswith("#")):
+    if len(record.fields) == usual and not (usual == 1 and record.commented):
         return False
-    if record.fields[0].lstrip().startswith("#"):
+    if record.commented:
         return True
     if len(record.fields) > 1 and any(cell.strip() for cell in record.fields[1:]):
         return False
@@ -224,7 +225,7 @@ def _is_above(record: TextRecord, below: list[TextRecord], usual: int) -> bool:
     last_above = len(names) == usual > 1
     if not last_above:
         return len(names) <= 1 and _is_above(below[0], below[1:], usual) if len(below) > 1 else False
-    regular = sum(len(r.fields) == usual for r in below) >= AGREE * sum(map(_counts, below))
+    regular = sum(len(r.fields) == usual for r in below) >= AGREE * sum(r.counts for r in below)
     return regular and (usual > 2 or (len(below) > 1 and not any(PLAIN.match(cell) for cell in names)))
 
 
@@ -237,99 +238,3 @@ def _offset(text: bytes, line: int) -> int:
             return len(text)
         at = end + 1
     return at
-
-
-FEWEST_COLUMNS = 3  # of a table, for a row with one filled cell to be a remark: in one of two it is half a row
-MOST = 20  # rows that may stand below a table, as above it
-# What a row of totals is called, in the languages of most spreadsheets; alone or with what it sums ("Total 2024").
-TOTAL = re.compile(
-    r"(?i)(?:(?:grand|overall)[\s-]+)?(?:totals?|sums?|summe|gesamt|insgesamt|somme|suma|totale|total general|итого|"
-    r"всего|totaal|razem|yhteensä|合计|总计|合計|総計)(?:\s*[:.]|\s+\S+)?"
-)
-ROUNDED = 0.01  # of a sum: a total may have been taken of more digits than are shown, or before a cell went wrong
-
-
-def are_remarks(records: list[TextRecord]) -> bool:
-    """Whether records of another length, which end a text, are remarks: sentences, or set off by an empty line.
-
-    >>> are_remarks([TextRecord([], 5, 5), TextRecord(["* provisional"], 6, 6)])
-    True
-    >>> are_remarks([TextRecord(["12.5"], 5, 5)])
-    False
-    """
-    filled = [r for r in records if any(cell.strip() for cell in r.fields)]
-    set_off = bool(records) and not any(cell.strip() for cell in records[0].fields)
-    return len(filled) <= MOST and (set_off or all(_is_sentence(",".join(r.fields)) for r in filled))
-
-
-def _is_sentence(text: str) -> bool:
-    words = text.split()
-    return len(words) > 2 and sum(any(map(str.isalpha, word)) for word in words) > 1
-
-
-def below_the_table(lines: list[int], words: list[str]) -> str:
-    """What is told of remarks in these lines."""
-    stand = f"Line {lines[0]} stands" if len(lines) == 1 else f"Lines {lines[0]} to {lines[-1]} stand"
-    return f"{stand} below the table ({shown_words(words)}); ignored."
-
-
-def without_footer(raw: Raw) -> None:
-    """Leave out, in place, remarks below the table of a file and a row of totals; each is told in a note.
-
-    >>> import pyarrow as pa
-    >>> cells = [["a", "b", "Total", "", "Printed on Monday"], ["1", "2", "3", "", ""], ["4", "5", "9", "", ""]]
-    >>> raw = Raw(["name", "x", "y"], [pa.array(c, pa.large_string()) for c in cells], "t.csv", 2)
-    >>> without_footer(raw)
-    >>> raw.rows, raw.notes[1]
-    (2, 'Line 4 ("Total") sums up the rows above; ignored.')
-    """
-    if not raw.first_line or len(raw.names) < FEWEST_COLUMNS:  # the rows of a DataFrame are all meant
-        return
-    end = _end_of_rows(raw)
-    if end < raw.rows:
-        remarks = [row for row in range(end, raw.rows) if any(_row(raw, row))]
-        words = [next(filter(None, _row(raw, row))) for row in remarks]
-        raw.notes.append(below_the_table([row + raw.first_line for row in remarks], words))
-        _cut(raw, end)
-    if end > 2 and _is_total(raw, end - 1):
-        word = next(filter(None, _row(raw, end - 1)))
-        raw.notes.append(f'Line {end - 1 + raw.first_line} ("{word}") sums up the rows above; ignored.')
-        _cut(raw, end - 1)
-        while raw.rows > 1 and not any(_row(raw, raw.rows - 1)):
-            _cut(raw, raw.rows - 1)
-
-
-def _row(raw: Raw, row: int) -> list[str]:
-    return [str(column[row].as_py()).strip() for column in raw.columns]
-
-
-def _end_of_rows(raw: Raw) -> int:
-    """Where rows of one filled cell begin that end the table, if they are remarks; else the number of rows."""
-    end = raw.rows
-    while end > max(1, raw.rows - MOST) and sum(map(bool, _row(raw, end - 1))) <= 1:
-        end -= 1
-    below = [TextRecord(list(filter(None, _row(raw, row))), 0, 0) for row in range(end, raw.rows)]
-    return end if end > 1 and any(record.fields for record in below) and are_remarks(below) else raw.rows
-
-
-def _is_total(raw: Raw, row: int) -> bool:
-    """Whether a row is called so, as no other is, and holds the sum of a column or has no other word."""
-    cells = _row(raw, row)
-    named = [j for j, cell in enumerate(cells) if TOTAL.fullmatch(cell)]
-    if not named or any(TOTAL.fullmatch(str(raw.columns[named[0]][i].as_py()).strip()) for i in range(min(row, MOST))):
-        return False
-    return any(_is_sum(raw, j, row) for j, cell in enumerate(cells) if cell and j != named[0])
-
-
-def _is_sum(raw: Raw, j: int, row: int) -> bool:
-    words = [str(cell).strip() for cell in raw.columns[j].to_pylist()[: row + 1]]
-    if is_missing_number(words[row]):
-        return False
-    values = read_numbers(words, [1] * len(words)).values
-    total = float(np.nansum(values[:row]))
-    return bool(abs(values[row] - total) <= ROUNDED * abs(total)) and bool(np.sum(~np.isnan(values[:row])) > 1)
-
-
-def _cut(raw: Raw, rows: int) -> None:
-    raw.columns = [column[:rows] for column in raw.columns]
-    raw.typed = {j: values[:rows] if not isinstance(values, str) else values for j, values in raw.typed.items()}

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Sequence
 
 from trimlearn.tables.cells import is_missing_number
 
-__all__ = ["TWO_ROWS", "find_names", "has_names", "two_rows_of_names", "unique_names"]
-
 PLAIN = re.compile(r"^\s*[-+]?(\d+([.,]\d*)?|[.,]\d+)([eE][-+]?\d+)?\s*%?\s*$")  # a number in a first line
 YEARS = (1800, 2200)  # headings of wide tables: years, not values
 MOSTLY = 0.8  # of the cells of a column are numbers, so that a word above them is part of the heading (a choice)
@@ -90,7 +88,7 @@ def _is_year(cell: str) -> bool:
     return cell.strip().isdigit() and YEARS[0] <= int(cell) <= YEARS[1]
 
 
-def unique_names(headings: Iterable[object], unnamed: str = "Unnamed: {}") -> tuple[list[str], list[str]]:
+def unique_names(headings: Iterable[object]) -> tuple[list[str], list[str]]:
     """Each heading once, on one line; and notes on those that were changed.
 
     >>> unique_names(["a", " a", ""])[0]
@@ -99,7 +97,7 @@ def unique_names(headings: Iterable[object], unnamed: str = "Unnamed: {}") -> tu
     plain = [" ".join(str(heading).split()) for heading in headings]
     taken, names, again = set(plain), [], Counter[str]()
     for j, heading in enumerate(plain):
-        name = heading or unnamed.format(j)
+        name = heading or f"Unnamed: {j}"
         again[name] += 1
         if again[name] > 1 or (not heading and name in taken):
             number = max(again[name], 2)
@@ -136,10 +134,18 @@ def find_names(asked: str | Iterable[str], names: Sequence[str], option: str) ->
     return found
 
 
+def near_names(name: str, known: Sequence[str]) -> list[str]:
+    """Those of the known names that are written much like this one, the nearest first; three at most.
+
+    >>> near_names(" pirce", ["Price", "Fuel"])
+    ['Price']
+    """
+    folded = {other.casefold().strip(): other for other in reversed(known)}
+    return [folded[word] for word in difflib.get_close_matches(name.casefold().strip(), folded, n=3)]
+
+
 def _close(name: str, names: Sequence[str]) -> str:
-    lower = {other.lower(): other for other in reversed(names)}
-    close = [lower[word] for word in difflib.get_close_matches(name.strip().lower(), list(lower), n=3, cutoff=0.6)]
-    if close:
+    if close := near_names(name, names):
         return "did you mean " + " or ".join(f'"{other}"' for other in close) + "?"
     shown = ", ".join(f'"{other}"' for other in names[:8]) + (", …" if len(names) > 8 else "")
     return f"the columns are {shown}."

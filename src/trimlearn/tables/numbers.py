@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, final
 
@@ -13,8 +13,6 @@ import numpy as np
 from trimlearn._utils.arrays import Floats
 from trimlearn._utils.text import and_list, plural
 from trimlearn.tables.table import arrow
-
-__all__ = ["ReadNumbers", "mixed_units", "read_many", "read_numbers"]
 
 Decimal = Literal["point", "comma"]
 
@@ -37,6 +35,7 @@ EITHER = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")  # a thousand or three decimals
 EITHERS = ("either point", "either comma")  # the forms of those
 INFINITE = re.compile(r"[-+−]?(inf|infinity|∞)", re.I)
 MANY = 2000  # different cells from which on the detour pays: one takes about 10 µs, the detour 5 ms
+LOOKED = 1000  # cells that tell how a column is written: more tell nothing new
 SAMPLE = 500  # of the simple ones are read with the others, to learn how they are written
 FACTORS = {"k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "mn": 1e6, "mio": 1e6, "B": 1e9, "bn": 1e9, "b": 1e9}  # short scale
 OWN_UNIT = frozenset("mb")  # metres and bits unless other factors stand beside them
@@ -45,8 +44,13 @@ OWN_UNIT = frozenset("mb")  # metres and bits unless other factors stand beside 
 @final
 @dataclass(frozen=True)
 class _Parsed:
-    """A cell taken apart: its digits without groups of spaces, the sign that parts its decimals, its unit."""
+    """A cell taken apart: its digits without groups of spaces, the sign that parts its decimals, its unit.
 
+    ``at``: its place among the different cells; ``count``: how often it is there.
+    """
+
+    at: int
+    count: int
     digits: str
     form: Literal["whole", "point", "comma", "either point", "either comma"]
     exponent: str
@@ -85,27 +89,34 @@ def read_numbers(cells: Sequence[str], counts: Sequence[int], decimal: Decimal |
     >>> read_numbers(["12,5", "1.234"], [1, 1]).values.tolist()
     [12.5, 1234.0]
     """
-    parsed = _without_bounds([_parse(cell) for cell in cells], counts)
+    parsed = [one for i, cell in enumerate(cells) if (one := _parse(cell, i, counts[i])) is not None]
+    limits = _count(one for one in parsed if one.limit)
+    if 2 * limits >= _count(parsed):  # "<0.5" is a number among numbers only: ">50K" and "<=50K" alone are two classes
+        parsed, limits = [one for one in parsed if not one.limit], 0
     forms = Counter[str]()
-    for one, count in zip(parsed, counts, strict=True):
-        if one is not None:
-            forms[one.form] += count
+    for one in parsed:
+        forms[one.form] += one.count
     proved: Decimal | None = None
     if forms["point"] or forms["comma"]:
         proved = "comma" if forms["comma"] > forms["point"] else "point"
     chosen: Decimal = proved or decimal or "point"
-    mark, unit, factors = _usual_units(parsed, counts)
+    mark, unit, factors = _usual_units(parsed)
+    sizes = {unit: 1.0} | (FACTORS if factors else {}) | {"": 1.0}
     values = np.full(len(cells), np.nan)
-    for i, one in enumerate(parsed):
-        if one is not None and one.mark in ("", mark):
-            if factors:
-                values[i] = one.value(chosen) * FACTORS.get(one.unit, 1.0 if not one.unit else np.nan)
-            elif one.unit in ("", unit):
-                values[i] = one.value(chosen)
+    for one in parsed:
+        if one.mark in ("", mark):
+            values[one.at] = one.value(chosen) * sizes.get(one.unit, np.nan)
     endless = [i for i, cell in enumerate(cells) if INFINITE.fullmatch(cell)]
     values[endless] = np.inf  # a number, but none that can be used
-    how = _how(chosen, mark, unit, factors, _spaced(cells, parsed), parsed)
-    return ReadNumbers(values, how, proved, mark, _doubt(forms, proved, chosen), _limits(parsed, counts))
+    spaced = any(one.digits not in cells[one.at] for one in parsed[:LOOKED])
+    how = _how(chosen, mark, unit, factors, spaced, parsed)
+    named = plural(limits, 'cell such as "<0.5" was', 'cells such as "<0.5" were')
+    notes = (f"{named} read as the number named",) if limits else ()
+    return ReadNumbers(values, how, proved, mark, _doubt(forms, proved, chosen), notes)
+
+
+def _count(parsed: Iterable[_Parsed]) -> int:
+    return sum(one.count for one in parsed)
 
 
 def read_many(cells: Sequence[str], counts: Sequence[int], decimal: Decimal | None = None) -> ReadNumbers:
@@ -150,14 +161,7 @@ def _simple(cells: Sequence[str], mark: str) -> Floats:
     return values
 
 
-def _without_bounds(parsed: list[_Parsed | None], counts: Sequence[int]) -> list[_Parsed | None]:
-    """Limits such as "<0.5" are numbers among numbers only: ">50K" and "<=50K" alone are two classes."""
-    numbers = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None)
-    limits = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None and one.limit)
-    return [one if one is None or not one.limit or 2 * limits < numbers else None for one in parsed]
-
-
-def _parse(cell: str) -> _Parsed | None:
+def _parse(cell: str, at: int, count: int) -> _Parsed | None:
     found = NUMBER.fullmatch(cell)
     if found is None or bool(found["open"]) != bool(found["close"]):
         return None
@@ -181,7 +185,8 @@ def _parse(cell: str) -> _Parsed | None:
     if after.count(" ") > 1:  # "3 blind mice went" is no unit
         return None
     negative = bool(signs) and signs[0] != "+"
-    return _Parsed(digits, form, found["exponent"] or "", negative, mark, _unit(after), bool(found["limit"]))
+    unit = after[:-1] if len(after) > 3 and after.endswith("s") else after  # "years" is "year"
+    return _Parsed(at, count, digits, form, found["exponent"] or "", negative, mark, unit, bool(found["limit"]))
 
 
 def _form(digits: str) -> Literal["whole", "point", "comma", "either point", "either comma"] | None:
@@ -194,18 +199,12 @@ def _form(digits: str) -> Literal["whole", "point", "comma", "either point", "ei
     return "comma" if COMMAS.fullmatch(digits) else None
 
 
-def _unit(after: str) -> str:
-    """One name of a unit: "years" is "year"."""
-    return after[:-1] if len(after) > 3 and after.endswith("s") else after
-
-
-def _usual_units(parsed: Sequence[_Parsed | None], counts: Sequence[int]) -> tuple[str, str, bool]:
+def _usual_units(parsed: Sequence[_Parsed]) -> tuple[str, str, bool]:
     """The commonest currency and unit of a column, and whether its units are factors such as k and M."""
     marks, units = Counter[str](), Counter[str]()
-    for one, count in zip(parsed, counts, strict=True):
-        if one is not None:
-            marks[one.mark] += count
-            units[one.unit] += count
+    for one in parsed:
+        marks[one.mark] += one.count
+        units[one.unit] += one.count
     named = [unit for unit in units if unit]
     factors = bool(named) and all(unit in FACTORS for unit in named)
     if factors and set(named) <= OWN_UNIT and not any(mark for mark in marks):
@@ -219,7 +218,7 @@ def mixed_units(cells: Sequence[str]) -> list[str]:
     >>> mixed_units(["€5", "$7", "€9", "$1"]), mixed_units(["€5", "€7"]), mixed_units(["12A", "13B", "14A", "15B"])
     (['$', '€'], [], [])
     """
-    parsed = [one for one in map(_parse, cells) if one is not None]
+    parsed = [one for cell in cells if (one := _parse(cell, 0, 1)) is not None]
     units = Counter(one.mark or one.unit for one in parsed)
     often = sorted(unit for unit, count in units.items() if count >= OFTEN * len(cells))
     told = [unit for unit in often if len(unit) > 1 or not unit.isalpha()]  # one letter may be that of a seat
@@ -231,13 +230,8 @@ def _commonest(counter: Counter[str]) -> str:
     return max(named)[1] if named else ""
 
 
-def _spaced(cells: Sequence[str], parsed: Sequence[_Parsed | None]) -> bool:
-    some = [(cell, one) for cell, one in zip(cells, parsed, strict=True) if one is not None][:1000]
-    return any(one.digits not in cell for cell, one in some)
-
-
-def _how(decimal: Decimal, mark: str, unit: str, factors: bool, spaced: bool, parsed: Sequence[_Parsed | None]) -> str:
-    some = [one.digits for one in parsed if one is not None and one.form in (decimal, "whole", *EITHERS)][:1000]
+def _how(decimal: Decimal, mark: str, unit: str, factors: bool, spaced: bool, parsed: Sequence[_Parsed]) -> str:
+    some = [one.digits for one in parsed if one.form in (decimal, "whole", *EITHERS)][:LOOKED]
     commas, points = any("," in digits for digits in some), any("." in digits for digits in some)
     parts = [mark] if mark else []
     if factors:
@@ -259,9 +253,3 @@ def _doubt(forms: Counter[str], proved: Decimal | None, chosen: Decimal) -> str:
     if chosen == "comma":
         return '"1,234" could be 1234 as well; it was read as 1.234'
     return '"1,234" could be 1.234 as well; it was read as 1234'
-
-
-def _limits(parsed: Sequence[_Parsed | None], counts: Sequence[int]) -> tuple[str, ...]:
-    limits = sum(count for one, count in zip(parsed, counts, strict=True) if one is not None and one.limit)
-    cells = plural(limits, 'cell such as "<0.5" was', 'cells such as "<0.5" were')
-    return (f"{cells} read as the number named",) if limits else ()

@@ -1,7 +1,4 @@
-"""A table that has been read: what was written in each cell, and what it means.
-
-A table before anything is known of its columns: strings, and where they came from.
-"""
+"""A table: what was written in each cell, and, once it has been understood, what that means."""
 
 from __future__ import annotations
 

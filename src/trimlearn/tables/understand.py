@@ -10,8 +10,6 @@ from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind, Raw
 from trimlearn.tables.words import Reading
 
-__all__ = ["understand"]
-
 
 def understand(raw: Raw, kept: list[int], forced: dict[str, Kind]) -> list[Reading]:
     """Read each of the columns ``kept``, as what it looks like or as what is ``forced``.

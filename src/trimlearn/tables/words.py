@@ -15,17 +15,6 @@ from trimlearn.tables.cells import Cells, says_missing
 from trimlearn.tables.numbers import Decimal
 from trimlearn.tables.table import Kind
 
-__all__ = [
-    "ID_HEADING",
-    "MOST_CATEGORIES",
-    "NAMED_ROWS",
-    "PER_CATEGORY",
-    "Reading",
-    "count_cells",
-    "nothing",
-    "read_words",
-]
-
 MOST_CATEGORIES = 255  # as many as scikit-learn's histogram boosting takes; beyond, words are text
 PER_CATEGORY = 2  # rows that a category has on average: otherwise the words name rows
 NAMED_ROWS = 0.95  # of the cells must differ for words to name the rows: a few rows may be there twice

@@ -9,12 +9,12 @@ from typing import Any
 
 from trimlearn._utils.files import replacing
 from trimlearn.tables.cells import letters
-
-__all__ = ["harmless", "write_csv"]
+from trimlearn.tables.table import arrow
 
 # What spreadsheets take for the start of a formula (OWASP, CSV Injection), also after spaces and quotation marks;
 # full-width signs are taken for the plain ones.
 FORMULA = re.compile(r"""^[\s"']*[=+\-@\t\r\n＝＋－＠]|^[\t\r\n]""")
+NO_FORMULA = r"^(?:[0-9A-Za-z.£$€¥]|-[0-9]+(?:\.[0-9]*)?$|$)"  # cells that begin with a letter, plain numbers, no cell
 # A number, which no spreadsheet runs: sign, currency, thousands, decimals, exponent, per cent; or a mere dash.
 PLAIN = re.compile(r"\s*[-+]?[£$€¥]?(\d{1,3}(,\d{3})+|\d+([.,]\d*)?|[.,]\d+)([.,]\d+)?([eE][-+]?\d+)?\s*%?\s*|-+|\+")
 
@@ -74,9 +74,7 @@ def _joined(frame: Any) -> list[Any] | None:
     columns."""
     if frame.shape[1] < 2 or any(str(dtype) not in ("str", "string") for dtype in frame.dtypes):
         return None  # a line of one empty cell needs quotation marks, which pandas knows
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    pa = arrow()
     try:
         columns = [pa.array(frame.iloc[:, j], type=pa.large_string(), from_pandas=True) for j in range(frame.shape[1])]
         head = pa.array([harmless(str(name)) for name in frame.columns], type=pa.large_string())
@@ -85,10 +83,10 @@ def _joined(frame: Any) -> list[Any] | None:
     first = (",".join(_quoted(head).to_pylist()) + "\n").encode("utf-8")
     if not len(frame):
         return [first]
-    columns = [_quoted(_harmless(pc.fill_null(_flat(column), ""))) for column in columns]
+    columns = [_quoted(_harmless(pa.compute.fill_null(_flat(column), ""))) for column in columns]
     comma, end, nothing = (pa.scalar(text, type=pa.large_string()) for text in (",", "\n", ""))
-    columns[-1] = pc.binary_join_element_wise(columns[-1], nothing, end)
-    lines = pc.binary_join_element_wise(*columns, comma)
+    columns[-1] = pa.compute.binary_join_element_wise(columns[-1], nothing, end)
+    lines = pa.compute.binary_join_element_wise(*columns, comma)
     return [first, letters(lines)]
 
 
@@ -99,25 +97,21 @@ def _flat(column: Any) -> Any:
 
 def _harmless(column: Any) -> Any:
     """`harmless` of each cell; those that begin with a letter or are plain numbers need not be looked at."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    looked_at = pc.invert(pc.match_substring_regex(column, r"^(?:[0-9A-Za-z.£$€¥]|-[0-9]+(?:\.[0-9]*)?$|$)"))
-    if not pc.any(looked_at).as_py():
+    pa = arrow()
+    looked_at = pa.compute.invert(pa.compute.match_substring_regex(column, NO_FORMULA))
+    if not pa.compute.any(looked_at).as_py():
         return column
     safe = [harmless(cell) for cell in column.filter(looked_at).to_pylist()]
-    return pc.replace_with_mask(column, looked_at, pa.array(safe, type=pa.large_string()))
+    return pa.compute.replace_with_mask(column, looked_at, pa.array(safe, type=pa.large_string()))
 
 
 def _quoted(column: Any) -> Any:
     """Each cell in quotation marks where a comma, a mark or the end of a line is in it."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    needed = pc.match_substring_regex(column, '[",\r\n]')
-    if not pc.any(needed).as_py():
+    pa = arrow()
+    needed = pa.compute.match_substring_regex(column, '[",\r\n]')
+    if not pa.compute.any(needed).as_py():
         return column
     mark, nothing = (pa.scalar(text, type=pa.large_string()) for text in ('"', ""))
-    doubled = pc.replace_substring(column, pattern='"', replacement='""')
-    marked = pc.binary_join_element_wise(mark, doubled, mark, nothing)
-    return pc.if_else(needed, marked, column)
+    doubled = pa.compute.replace_substring(column, pattern='"', replacement='""')
+    marked = pa.compute.binary_join_element_wise(mark, doubled, mark, nothing)
+    return pa.compute.if_else(needed, marked, column)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 if find_spec("torch") is None:
     raise ImportError('trimlearn.torch needs PyTorch: pip install "trimlearn[torch]".')
 
-from trimlearn.torch.data import Indexed
+from trimlearn.torch.indexed import Indexed
 from trimlearn.torch.loss import TorchLoss
 from trimlearn.torch.result import TrimResult
 from trimlearn.torch.stages import EpochRecord

@@ -11,8 +11,6 @@ from trimlearn.estimators.linear.doubt import DOUBTFUL
 from trimlearn.robust.regression.misfit import looks_like_misfit
 from trimlearn.robust.verdict import Verdict
 
-__all__ = ["doubt_of_flagged", "is_region"]
-
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 

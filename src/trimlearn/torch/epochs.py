@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -14,10 +15,9 @@ from torch import Tensor, nn
 
 from trimlearn.torch.criterion import Criterion, forward
 from trimlearn.torch.data import Batch, NumberedExamples
-from trimlearn.torch.recipe import Learner, evaluating
+from trimlearn.torch.modes import evaluating
+from trimlearn.torch.recipe import Learner
 from trimlearn.torch.targets import Labels
-
-__all__ = ["Epochs", "Objective", "RowLosses", "seeded"]
 
 Objective = Callable[[Any, Batch], Tensor]  # (output, batch) -> one loss per example, to be minimised
 
@@ -56,18 +56,19 @@ class Epochs:
     def train(self, learner: Learner, rows: Tensor, w: Tensor, objective: Objective, scaler: Any = None) -> float:
         """One epoch over ``rows`` in a random order, each with its weight; the mean of the objective on the way."""
         module, optimizer = learner.module, learner.optimizer
-        anchor = _Anchor.at(self, module, rows, w, objective) if self.variance_reduced else None
+        weighted = partial(self._weighted, w=w, objective=objective)
+        anchor = _Anchor.at(self, module, rows, w, weighted) if self.variance_reduced else None
         groups = self._groups(rows[torch.randperm(len(rows))])
         total = torch.zeros((), device=self.examples.device)
         mean_weight = self._mass(w, rows) / len(rows)
         for k, batch in enumerate(self.examples.batches(groups)):
             parts = self._parts_of_step(k, len(groups))
             share = 1 / (mean_weight * parts * len(batch.rows))  # of a weighted loss in the mean over a step's batches
-            value = self._weighted(module, batch, w, objective)
+            value = weighted(module, batch)
             step = value * share
             (step if scaler is None else scaler.scale(step)).backward()
             if anchor is not None:
-                anchor.correct(self, module, batch, w, objective, share, parts)
+                anchor.correct(module, weighted(anchor.module, batch) * share, parts)
             total += value.detach()
             if (k + 1) % self.accumulate == 0 or k + 1 == len(groups):
                 _step(optimizer, scaler)
@@ -141,25 +142,22 @@ class _Anchor:
     mean: list[Tensor]
 
     @classmethod
-    def at(cls, epochs: Epochs, module: nn.Module, rows: Tensor, w: Tensor, objective: Objective) -> _Anchor:
+    def at(cls, epochs: Epochs, module: nn.Module, rows: Tensor, w: Tensor, weighted: Callable[..., Tensor]) -> _Anchor:
         """At the module as it is: a pass over all rows that count."""
         old = deepcopy(module)
         parameters = [p for p in old.parameters() if p.requires_grad]
         mean = [torch.zeros_like(p) for p in parameters]
         mass = epochs._mass(w, rows)
         for batch in epochs.examples.batches(list(torch.split(rows, WIDER * epochs.batch_size))):
-            value = epochs._weighted(old, batch, w, objective) / mass
-            for total, g in zip(mean, torch.autograd.grad(value, parameters, allow_unused=True), strict=True):
+            gradients = torch.autograd.grad(weighted(old, batch) / mass, parameters, allow_unused=True)
+            for total, g in zip(mean, gradients, strict=True):
                 if g is not None:
                     total += g
         return cls(old, mean)
 
-    def correct(
-        self, epochs: Epochs, module: nn.Module, batch: Batch, w: Tensor, objective: Objective, share: float, parts: int
-    ) -> None:
-        """Take the batch's gradient at the old x off the module's, and add the mean there."""
+    def correct(self, module: nn.Module, value: Tensor, parts: int) -> None:
+        """Take the gradient of a batch's value at the old x off the module's, and add the mean there."""
         parameters = [p for p in self.module.parameters() if p.requires_grad]
-        value = epochs._weighted(self.module, batch, w, objective) * share
         old = torch.autograd.grad(value, parameters, allow_unused=True)
         now = (p.grad for p in module.parameters() if p.requires_grad)
         used = [(a, b, mean) for a, b, mean in zip(now, old, self.mean, strict=True) if a is not None and b is not None]

@@ -19,10 +19,8 @@ except ImportError as error:
 
 from trimlearn._utils.files import replacing
 from trimlearn._utils.warn import warn
-from trimlearn.torch.data import INDEX, Indexed
+from trimlearn.torch.indexed import INDEX, Indexed
 from trimlearn.torch.trimmer import Trimmer
-
-__all__ = ["TrimmedTrainer", "TrimmerCallback", "example_losses"]
 
 FILE = "trimmer.npz"  # in the folder of a checkpoint
 
@@ -57,7 +55,8 @@ class TrimmerCallback(TrainerCallback):
         if state.is_world_process_zero:
             folder = _checkpoint(args, state)
             folder.mkdir(parents=True, exist_ok=True)
-            arrays = {name: np.asarray(_array(value)) for name, value in self.trimmer.state_dict().items()}
+            there = self.trimmer.state_dict().items()
+            arrays = {name: np.asarray(value.cpu() if isinstance(value, Tensor) else value) for name, value in there}
             with replacing(folder / FILE) as temporary, temporary.open("wb") as file:
                 np.savez(file, allow_pickle=False, **arrays)
 
@@ -191,7 +190,3 @@ def _check(given: dict[str, Any], trimmer: Trimmer, loss_fn: Any) -> None:
 
 def _checkpoint(args: Any, state: Any) -> Path:
     return Path(args.output_dir) / f"checkpoint-{state.global_step}"
-
-
-def _array(value: Any) -> Any:
-    return value.detach().cpu().numpy() if isinstance(value, Tensor) else value

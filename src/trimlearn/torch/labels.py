@@ -25,10 +25,8 @@ from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
 from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective
-from trimlearn.torch.stages import Halves, steady
+from trimlearn.torch.halves import Halves, steady
 from trimlearn.torch.targets import Labels
-
-__all__ = ["forward_corrected", "judge_halves", "log_probabilities", "soft_labels"]
 
 NOISY = 0.01  # a share of wrong anchors below which there is nothing to correct: the verdict alone finds so few
 MOST_ROWS = 20_000  # of a table that a forest judges as well, a limit on time: it takes a second

@@ -17,8 +17,6 @@ except ImportError:  # the same under its older name
 
 from trimlearn.torch.trimmer import Trimmer
 
-__all__ = ["TrimmerCallback"]
-
 
 @final
 class TrimmerCallback(Callback):

@@ -10,9 +10,7 @@ import torch
 from torch import Tensor
 
 from trimlearn.weights import CappedSimplex, GroupCappedSimplex
-from trimlearn.weights.simplex import SNAP, h_of
-
-__all__ = ["Quotas"]
+from trimlearn.weights.simplex import SNAP, factorise, h_of
 
 
 @final
@@ -84,9 +82,7 @@ def _codes(groups: Any, n: int) -> tuple[list[Any], np.ndarray]:
     groups = groups.tolist() if isinstance(groups, (Tensor, np.ndarray)) else list(groups)
     if len(groups) != n:
         raise ValueError(f"groups must hold one label for each of the {n} examples, got {len(groups)}.")
-    labels = GroupCappedSimplex(groups, 1.0).labels
-    place = {label: g for g, label in enumerate(labels)}
-    return labels, np.array([place[label] for label in groups])
+    return factorise(groups)
 
 
 def _kept_shares(contamination: Any, labels: list[Any] | None, sizes: np.ndarray, n: int) -> np.ndarray:

@@ -1,29 +1,17 @@
-"""How a module is trained: its modes, its optimizer and scheduler, for the module itself and for fresh copies of it.
-
-A fit on disk: what its stages need to go on, in one file without pickled objects.
-"""
+"""How a module is trained: its optimizer and scheduler, for the module itself and for fresh copies of it."""
 
 from __future__ import annotations
 
-import os
-import pickle
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import wraps
 from inspect import Parameter, signature
-from pathlib import Path
-from time import perf_counter
 from typing import Any, final
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.optim import Adam, Optimizer
 from torch.optim.lr_scheduler import CosineAnnealingLR, LRScheduler, ReduceLROnPlateau
-
-from trimlearn._utils.files import replacing
-from trimlearn._utils.warn import warn
 
 ROUNDING = 1e-6  # of a count of steps: a third of them three times is one
 RATE = 1e-3  # Adam's own default (Kingma and Ba 2015)
@@ -143,147 +131,3 @@ def _check(module: nn.Module, optimizer: Any, scheduler: Any) -> None:
             "optimizer must be a torch Optimizer or a function of the parameters, such as "
             f"lambda p: torch.optim.SGD(p, lr=0.1), got {type(optimizer).__name__}."
         )
-
-
-@contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
-    """All of the module in evaluation mode, and without gradients.
-
-    >>> module = nn.Sequential(nn.BatchNorm1d(1).eval(), nn.Dropout())
-    >>> with evaluating(module):
-    ...     [part.training for part in module.modules()]
-    [False, False, False]
-    >>> [part.training for part in module.modules()]
-    [True, False, True]
-    """
-    with _kept(module), torch.no_grad():
-        module.eval()
-        yield
-
-
-@contextmanager
-def training(module: nn.Module) -> Iterator[None]:
-    """Ready to be trained: a module in evaluation mode is set to training; of one in training mode, the parts that are
-    in evaluation mode stay so, for they are frozen."""
-    if torch.is_inference_mode_enabled():
-        raise RuntimeError("a module cannot be trained under torch.inference_mode(): call trim outside of it.")
-    with _kept(module), torch.enable_grad():
-        if not module.training:
-            module.train()
-        yield
-
-
-@contextmanager
-def _kept(module: nn.Module) -> Iterator[None]:
-    modes = [(part, part.training) for part in module.modules()]
-    try:
-        yield
-    finally:
-        for part, mode in modes:
-            part.training = mode
-
-
-FORMAT = "trimlearn torch 1"  # what a file must say it is
-EVERY = 60.0  # seconds between two saves, the default of trimlearn.Checkpoint
-
-
-@final
-class SavedRun:
-    """Saves stages after their epochs, and restores them in a later run of the same name.
-
-    The file is torch's own, and is read with weights_only=True: it holds tensors, numbers and text, and can run no
-    code. ``run`` says what is fitted to what: a file of another run is refused.
-    """
-
-    def __init__(self, path: Any, run: dict[str, Any], resume: bool, every: float) -> None:
-        if not isinstance(path, (str, os.PathLike)):
-            raise TypeError(f"checkpoint must be a path, got {type(path).__name__}.")
-        self.file, self.run, self.every = Path(path), run, every
-        folder = self.file.absolute().parent
-        if self.file.is_dir() or not folder.is_dir():
-            raise ValueError(f"checkpoint must be a file in an existing folder, got {str(self.file)!r}.")
-        self.stages: dict[str, Any] = {}
-        self.history: list[dict[str, Any]] = []
-        self._last, self._warned = perf_counter(), False
-        if resume and self.file.exists():
-            self._read()
-
-    def restore(self, name: str, learner: Learner, arrays: dict[str, Tensor]) -> int:
-        """Put what was saved of the stage into the learner and the arrays; how many epochs of it are done."""
-        if name not in self.stages:
-            return 0
-        there = self.stages[name]
-        learner.module.load_state_dict(there["module"])
-        learner.optimizer.load_state_dict(there["optimizer"])
-        if learner.scheduler is not None:
-            learner.scheduler.load_state_dict(there["scheduler"])
-        for key, value in there["arrays"].items():
-            arrays[key].copy_(value)
-        learner.ticks = int(there["ticks"])
-        return int(there["epochs"])
-
-    def keep(
-        self, name: str, epochs: int, last: bool, learner: Learner, arrays: dict[str, Tensor], history: list[Any]
-    ) -> None:
-        """Save the stage as it is, if it is its last epoch or if enough time has passed."""
-        if not last and perf_counter() - self._last < self.every:
-            return
-        scheduler = {} if learner.scheduler is None else _plain(learner.scheduler.state_dict())
-        self.stages[name] = {
-            "epochs": epochs,
-            "ticks": learner.ticks,
-            "module": {key: value.detach().cpu().clone() for key, value in learner.module.state_dict().items()},
-            "optimizer": learner.optimizer.state_dict(),
-            "scheduler": scheduler,
-            "arrays": {key: value.cpu().clone() for key, value in arrays.items()},
-        }
-        if last:  # of what is done, only what it leaves is asked for again
-            self.stages[name] = {**self.stages[name], "optimizer": _without_state(self.stages[name]["optimizer"])}
-        self.history = [asdict(record) for record in history]
-        self._write()
-        self._last = perf_counter()
-
-    def _write(self) -> None:
-        everything = {"format": FORMAT, "run": self.run, "stages": self.stages, "history": self.history}
-        try:
-            with replacing(self.file) as temporary:
-                torch.save(everything, temporary)
-        except OSError as problem:
-            if not self._warned:
-                warn(f"checkpoint {str(self.file)!r} could not be written ({problem}); the fit goes on.")
-            self._warned = True
-
-    def _read(self) -> None:
-        try:
-            there = torch.load(self.file, map_location="cpu", weights_only=True)
-            if there["format"] != FORMAT:
-                raise ValueError(there["format"])
-            run, self.stages, self.history = there["run"], there["stages"], there["history"]
-        except (OSError, EOFError, LookupError, TypeError, ValueError, RuntimeError, pickle.UnpicklingError) as problem:
-            raise ValueError(
-                f"checkpoint {str(self.file)!r} is damaged or not one of trim's; move it away, or give resume=False "
-                f"to overwrite it ({type(problem).__name__})."
-            ) from problem
-        differ = [key for key in self.run if run.get(key) != self.run[key]]
-        if differ:
-            said = "; ".join(f"{key}: there {run.get(key)!r}, here {self.run[key]!r}" for key in differ[:3])
-            raise ValueError(
-                f"checkpoint {str(self.file)!r} belongs to another fit; give another path or resume=False ({said})."
-            )
-
-
-def _plain(state: dict[str, Any]) -> dict[str, Any]:
-    """What of a scheduler's state can be kept without pickling code: numbers, text, and lists and dicts of them."""
-    return {key: value for key, value in state.items() if _is_plain(value)}
-
-
-def _is_plain(value: Any) -> bool:
-    if isinstance(value, dict):
-        return all(map(_is_plain, value.values()))
-    if isinstance(value, (list, tuple)):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, (bool, int, float, str, Tensor))
-
-
-def _without_state(optimizer: dict[str, Any]) -> dict[str, Any]:
-    return {**optimizer, "state": {}}

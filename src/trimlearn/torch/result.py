@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -12,51 +11,40 @@ import torch
 from scipy.special import expit
 from torch import nn
 
-from trimlearn.inference.table import Findings, OutlierTable, make_table, plain_kinds
+from trimlearn.inference.outlier_table import OutlierTable
+from trimlearn.inference.table import Findings, make_table, plain_kinds
 from trimlearn.plots.canvas import axes, colours
 from trimlearn.robust.labels.verdict import LabelVerdict
 from trimlearn.robust.scale import p_values
 from trimlearn.torch.epochs import Epochs
 from trimlearn.torch.labels import log_probabilities
+from trimlearn.torch.level import LossScale
 from trimlearn.torch.stages import EpochRecord
 from trimlearn.torch.targets import Labels
-from trimlearn.torch.trimming import LossScale
-
-__all__ = ["LabelMeasure", "LossMeasure", "Measure", "TrimResult"]
 
 MOST_NUMBERS = 15  # classes up to which the matrix has numbers, as in trimlearn.plots: more would touch
 
 
-class Measure(ABC):
-    """How the losses of an example become its score."""
-
-    @abstractmethod
-    def scores(self, epochs: Epochs, module: nn.Module) -> np.ndarray:
-        """Of all examples of ``epochs``, by the module: larger is worse."""
-
-    @abstractmethod
-    def findings(self, result: TrimResult) -> Findings:
-        """What the table says of the examples of the fit."""
-
-
 @final
 @dataclass(frozen=True)
-class LossMeasure(Measure):
+class LossMeasure:
     """Losses of which nothing is known but that small is good."""
 
     scale: LossScale
 
     def scores(self, epochs: Epochs, module: nn.Module) -> np.ndarray:
+        """Of all examples of ``epochs``, by the module: larger is worse."""
         return self.scale.scores(epochs.evaluate(module, torch.arange(epochs.examples.n)).losses)
 
     def findings(self, result: TrimResult) -> Findings:
+        """What the table says of the examples of the fit."""
         score = result.outlier_scores_
         return Findings(score, p_values(score), plain_kinds(~result.inlier_mask_))
 
 
 @final
 @dataclass(frozen=True)
-class LabelMeasure(Measure):
+class LabelMeasure:
     """Labels: the log-odds that one is wrong, given the noise that was found."""
 
     verdict: LabelVerdict
@@ -64,6 +52,7 @@ class LabelMeasure(Measure):
     labels: Labels
 
     def scores(self, epochs: Epochs, module: nn.Module) -> np.ndarray:
+        """The same."""
         assert epochs.labels is not None
         log_p = log_probabilities(epochs.evaluate(module, torch.arange(epochs.examples.n)).classes)
         return self.verdict.noise.as_it_is.score([log_p], epochs.labels.codes)
@@ -72,27 +61,23 @@ class LabelMeasure(Measure):
         from trimlearn.estimators.label_assessment import LabelAssessment
 
         found, given = LabelAssessment.of(self.verdict), self.labels.codes
-        n = len(given)
-        filled = LabelAssessment(
-            *(
-                _filled(n, self.rows, part, rest)
-                for part, rest in (
-                    (found.score, np.inf),
-                    (found.probability, 1.0),
-                    (found.p_value, 0.0),
-                    (found.suggested, given),
-                    (found.confidence, np.nan),
-                )
-            )
+
+        def filled(part: np.ndarray, rest: Any) -> np.ndarray:
+            whole = np.broadcast_to(np.asarray(rest, dtype=part.dtype), given.shape).copy()
+            whole[self.rows] = part
+            return whole
+
+        whole = LabelAssessment(
+            filled(found.score, np.inf),
+            filled(found.probability, 1.0),
+            filled(found.p_value, 0.0),
+            filled(found.suggested, given),
+            filled(found.confidence, np.nan),
         )
-        names = self.labels.names
-        return filled.findings(given, names, ~result.inlier_mask_)
+        return whole.findings(given, self.labels.names, ~result.inlier_mask_)
 
 
-def _filled(n: int, rows: np.ndarray, part: np.ndarray, rest: Any) -> np.ndarray:
-    whole = np.broadcast_to(np.asarray(rest, dtype=part.dtype), (n,)).copy()
-    whole[rows] = part
-    return whole
+Measure = LossMeasure | LabelMeasure  # how the losses of an example become its score
 
 
 @final

@@ -19,10 +19,8 @@ from trimlearn.checkpoint import Checkpoint
 from trimlearn.torch.criterion import Criterion
 from trimlearn.torch.data import NumberedExamples
 from trimlearn.torch.epochs import Epochs
-from trimlearn.torch.recipe import EVERY, SavedRun
+from trimlearn.torch.saved import EVERY, SavedRun
 from trimlearn.torch.targets import Labels
-
-__all__ = ["Settings", "dtype_of", "module_device"]
 
 BATCHES = 128  # of an epoch: with as many, its steps see the data often enough, and a batch is large enough to average
 BATCH = (16, 256)  # the least and the most examples of a batch: smaller ones waste time, larger ones steps

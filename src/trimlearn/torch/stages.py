@@ -1,13 +1,9 @@
-"""A fit in stages of epochs: what each leaves as a record, and what a run needs to go on where it stopped.
-
-The judges of a fit are two copies of a module, each trained on one half of the examples and asked about the other.
-"""
+"""A fit in stages of epochs: what each leaves as a record, and what a run needs to go on where it stopped."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import nan
 from time import perf_counter
 from typing import Any, final
@@ -15,20 +11,18 @@ from zlib import crc32
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trimlearn.progress import stage as announce
-from trimlearn.torch.epochs import Epochs, Objective, RowLosses, seeded
-from trimlearn.torch.recipe import Learner, LearnerRecipe, SavedRun
-
-__all__ = ["FOLDS", "EpochPlan", "EpochRecord", "Halves", "Stage", "TrainingRun", "steady", "still_falling"]
+from trimlearn.torch.epochs import Epochs, Objective, seeded
+from trimlearn.torch.recipe import Learner
+from trimlearn.torch.saved import SavedRun
 
 # The fall in the later half of a fit over that in the earlier. An exponential decay that is cut after a part a of what
 # is to be learnt has √(1 − a): a fifth has been learnt at most where it is above
 STEADY = 0.9  # a choice
 MATERIAL = 0.05  # share of the loss below which its fall is no reason to train on: a choice
 FEWEST = 4  # epochs from which on two halves can be compared: two in each
-FOLDS = 2  # the least: a judge per half, and an epoch of both together costs no more than one over all examples
 
 
 @final
@@ -103,23 +97,6 @@ class EpochPlan:
         return cls(numbers[torch.as_tensor(weights > 0)], w, objective)
 
 
-Planner = Callable[[nn.Module, np.ndarray], Callable[[int], EpochPlan]]  # (module, its rows) -> what epoch e minimises
-
-
-@final
-@dataclass
-class Stage:
-    """Some epochs of one learner. ``plan``: what epoch e minimises, w-steps included. It remembers things in ``arrays``
-    only, which are saved and restored."""
-
-    name: str
-    learner: Learner
-    count: int
-    plan: Callable[[int], EpochPlan]
-    arrays: dict[str, Tensor] = field(default_factory=dict)
-    plain: bool = False  # whether gradients are, whatever was asked for: a judge need not be exact
-
-
 @final
 @dataclass
 class TrainingRun:
@@ -137,83 +114,37 @@ class TrainingRun:
             self.history += [EpochRecord(**record) for record in self.saved.history]
             self._begin -= self.history[-1].seconds if self.history else 0.0
 
-    def run(self, stage: Stage) -> None:
-        """All epochs of the stage that are left to do."""
-        first = 0 if self.saved is None else self.saved.restore(stage.name, stage.learner, stage.arrays)
-        scaler = self.epochs.scaler()
-        epochs = replace(self.epochs, variance_reduced=False) if stage.plain else self.epochs
-        for epoch in range(first, stage.count):
+    def run(
+        self,
+        name: str,
+        learner: Learner,
+        count: int,
+        plan: Callable[[int], EpochPlan],
+        arrays: dict[str, Tensor] | None = None,
+        plain: bool = False,
+    ) -> None:
+        """All ``count`` epochs of this stage that are left to do.
+
+        plan: what epoch e minimises, w-steps included. It remembers things in ``arrays`` only, which are saved and
+        restored. plain: whether gradients are, whatever was asked for: a judge need not be exact.
+        """
+        arrays = arrays or {}
+        first = 0 if self.saved is None else self.saved.restore(name, learner, arrays)
+        epochs = replace(self.epochs, variance_reduced=False) if plain else self.epochs
+        scaler = epochs.scaler()
+        for epoch in range(first, count):
             if self.stopped:
                 return
             # By the name: a fit is the same whether or not there were judges before.
-            with seeded(self.epochs.examples.device, self.epochs.seed, crc32(stage.name.encode()), epoch):
-                plan = stage.plan(epoch)
-                objective = epochs.train(stage.learner, plan.rows, plan.w, plan.objective, scaler)
-            self._record(stage, epoch, objective, float(plan.w[plan.rows.to(plan.w.device)].sum()))
-
-    def _record(self, stage: Stage, epoch: int, objective: float, h: float) -> None:
-        rate = float(stage.learner.optimizer.param_groups[0]["lr"])
-        record = EpochRecord(stage.name, epoch + 1, objective, h, rate, perf_counter() - self._begin)
-        self.history.append(record)
-        announce(f"{stage.name}: epoch {epoch + 1}/{stage.count}, mean loss {objective:.4g}")
-        if self.callback is not None and self.callback(record):
-            self.stopped = True
-        if self.saved is not None:
-            self.saved.keep(stage.name, epoch + 1, epoch + 1 == stage.count, stage.learner, stage.arrays, self.history)
-
-
-@final
-@dataclass
-class Halves:
-    """The rows that are there, split in two, every one of the ``strata`` evenly."""
-
-    run: TrainingRun
-    recipe: LearnerRecipe
-    rows: np.ndarray
-    strata: np.ndarray | None  # one number per row, labels
-    count: int  # epochs of a training
-    full: int  # epochs of the fit itself, to whose end a scheduler of the user's goes
-
-    @cached_property
-    def fold(self) -> np.ndarray:
-        """The half of every row."""
-        n = len(self.rows)
-        chance = np.random.default_rng(self.run.epochs.seed).permutation(n)
-        order = np.argsort(chance) if self.strata is None else np.lexsort((chance, self.strata))
-        fold = np.empty(n, dtype=np.int64)
-        fold[order] = np.arange(n) % FOLDS
-        return fold
-
-    def train(self, name: str, planner: Planner, begin: list[nn.Module] | None = None) -> list[nn.Module]:
-        """A module for each half, trained on the other one, from the start or from those of ``begin``."""
-        models = []
-        for g in range(FOLDS):
-            rows = self.rows[self.fold != g]
-            steps = self.count * self.run.epochs.batches_in(len(rows))
-            whole = self.full * self.run.epochs.batches_in(len(self.rows))
-            pace = whole / steps if self.recipe.every_batch else self.full / self.count
-            learner = self.recipe.learner(steps, begin=None if begin is None else begin[g], pace=pace)
-            self.run.run(Stage(name.format(g + 1), learner, self.count, planner(learner.module, rows), plain=True))
-            models.append(learner.module)
-        return models
-
-    def evaluate(self, models: list[nn.Module]) -> RowLosses:
-        """Every row by the module that has not seen it."""
-        parts = [self.run.epochs.evaluate(m, torch.as_tensor(self.rows[self.fold == g])) for g, m in enumerate(models)]
-        order = np.argsort(np.concatenate([np.flatnonzero(self.fold == g) for g in range(FOLDS)]))
-        classes = [part.classes for part in parts if part.classes is not None]
-        return RowLosses(
-            np.concatenate([part.losses for part in parts])[order],
-            np.concatenate(classes)[order] if classes else None,
-        )
-
-
-def steady(epochs: Epochs, objective: Objective, weights: np.ndarray | None = None) -> Planner:
-    """The same objective in every epoch, each example with its weight; None: all alike."""
-    w = np.ones(epochs.examples.n) if weights is None else weights
-
-    def planner(module: nn.Module, rows: np.ndarray) -> Callable[[int], EpochPlan]:
-        plan = EpochPlan.of(epochs, rows, w[rows], objective)
-        return lambda epoch: plan
-
-    return planner
+            with seeded(epochs.examples.device, epochs.seed, crc32(name.encode()), epoch):
+                minimised = plan(epoch)
+                objective = epochs.train(learner, minimised.rows, minimised.w, minimised.objective, scaler)
+            h = float(minimised.w[minimised.rows.to(minimised.w.device)].sum())
+            rate = float(learner.optimizer.param_groups[0]["lr"])
+            record = EpochRecord(name, epoch + 1, objective, h, rate, perf_counter() - self._begin)
+            self.history.append(record)
+            announce(f"{name}: epoch {epoch + 1}/{count}, mean loss {objective:.4g}")
+            if self.callback is not None and self.callback(record):
+                self.stopped = True
+            if self.saved is not None:
+                self.saved.keep(name, epoch + 1, epoch + 1 == count, learner, arrays, self.history)

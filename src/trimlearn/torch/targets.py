@@ -11,8 +11,6 @@ from torch import Tensor
 
 from trimlearn._utils.warn import warn
 
-__all__ = ["LOSSES_ALONE", "Labels", "find_labels", "looks_like_labels"]
-
 MOST_CLASSES = 1_000  # a limit on memory: n × K numbers are kept, 0.5 GB for 60,000 examples
 SUM = 1e-3  # that the entries of a row may be off 1, in float16 even, to be the probabilities of classes
 LOSSES_ALONE = "so that they are judged by their losses alone, which finds few wrong labels"

@@ -18,19 +18,21 @@ from trimlearn.progress import watching
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict
 from trimlearn.robust.verdict import Verdict
-from trimlearn.torch.criterion import Criterion, try_examples
+from trimlearn.torch.criterion import Criterion
 from trimlearn.torch.data import Batch, NumberedExamples, examples_of
 from trimlearn.torch.doubts import doubt_of_flagged
 from trimlearn.torch.epochs import Epochs, Objective, seeded
+from trimlearn.torch.halves import FOLDS, Halves
 from trimlearn.torch.labels import judge_halves, log_probabilities, soft_labels
-from trimlearn.torch.recipe import LearnerRecipe, training
+from trimlearn.torch.level import LossScale, judge_examples
+from trimlearn.torch.modes import training
+from trimlearn.torch.probe import try_examples
+from trimlearn.torch.recipe import LearnerRecipe
 from trimlearn.torch.result import LabelMeasure, LossMeasure, Measure, TrimResult
 from trimlearn.torch.settings import Settings, dtype_of, module_device
-from trimlearn.torch.stages import FOLDS, EpochPlan, EpochRecord, Halves, Stage, TrainingRun, still_falling
+from trimlearn.torch.stages import EpochPlan, EpochRecord, TrainingRun, still_falling
 from trimlearn.torch.targets import Labels
-from trimlearn.torch.trimming import LossScale, TrimmedEpochs, judge_examples, warn_of_invalid, weight_set
-
-__all__ = ["trim"]
+from trimlearn.torch.trimming import TrimmedEpochs, weight_set
 
 JUDGED = 0.5  # of the epochs, for each of the two trainings of the judges: with the fit itself twice the plain time
 # The same where the level is known: with the fit to what is kept 1.4 times the plain time at most. Labels are judged in
@@ -193,7 +195,7 @@ class _Fit:
         first = epochs.evaluate(self.module, torch.arange(n)).losses
         self.rows = np.flatnonzero(np.isfinite(first))
         self.invalid = n - len(self.rows)
-        warn_of_invalid(self.invalid, n, n if self.level is None else n * self.level)
+        _warn_of_invalid(self.invalid, n, n if self.level is None else n * self.level)
         if len(self.rows) < FOLDS and self.level != 0:
             raise ValueError("one example alone cannot be judged by others: give two at least, or contamination=0.")
         # Of those that are left; what has no finite loss is among the trimmed.
@@ -331,7 +333,7 @@ class _Fit:
     def _fit(self, run: TrainingRun, plan: Callable[[int], EpochPlan], arrays: dict[str, Tensor] | None = None) -> None:
         """The fit of the module itself."""
         learner = self.recipe.learner(self.count * self.epochs.batches_in(len(self.rows)), own=True)
-        run.run(Stage("fit", learner, self.count, plan, arrays=arrays or {}))
+        run.run("fit", learner, self.count, plan, arrays)
 
     def _best(self, scores: np.ndarray, share: float) -> tuple[np.ndarray, float]:
         """The weights that keep a share of the rows, every group's if there are groups; and the largest score kept."""
@@ -353,3 +355,18 @@ def _epochs_of(epochs: Epochs, examples_of: Callable[[Any], NumberedExamples], d
     if labels is not None:
         labels = Labels(labels.codes_of(examples.targets()), labels.values)
     return replace(epochs, examples=examples, labels=labels)
+
+
+def _warn_of_invalid(invalid: int, n: int, trimmed: float) -> None:
+    """Say that examples without a finite loss were left out, and whether there are more of them than were expected."""
+    if invalid == n:
+        raise ValueError(
+            "no example has a finite loss: look for NaN in the inputs, the targets or the module's parameters."
+        )
+    if invalid > trimmed:
+        warn(
+            f"{invalid} of {n} examples have no finite loss and are left out; they count among the trimmed ones, "
+            "and are more of them than contamination allows."
+        )
+    elif invalid:
+        warn(f"{invalid} of {n} examples have no finite loss; they are trimmed first.")

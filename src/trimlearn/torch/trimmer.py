@@ -1,7 +1,4 @@
-"""Trimming in a training loop of one's own.
-
-Training in several processes: when they make a w-step together, and the losses of all of them.
-"""
+"""Trimming in a training loop of one's own."""
 
 from __future__ import annotations
 
@@ -12,98 +9,17 @@ from typing import Any, final
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
-from trimlearn.inference.table import OutlierTable
+from trimlearn.inference.outlier_table import OutlierTable
 from trimlearn.smart.method import Record
-from trimlearn.torch.data import check_indices
-from trimlearn.torch.loss import check_losses
+from trimlearn.torch.indexed import check_indices
+from trimlearn.torch.processes import Pace, merged, same_everywhere
 from trimlearn.torch.quotas import Quotas
-
-
-@final
-class Pace:
-    """Says when n losses have gone in, counted over all processes, after the same call in each of them.
-
-    Processes that train together call as often as one another (else their gradients could not be averaged), but with
-    batches of different sizes, perhaps. So they count together, at calls that all of them foresee: the first, and then
-    when, at the rate so far, n will be reached.
-
-    Parameters
-    ----------
-    n : int
-        How many losses make a pass.
-
-    Examples
-    --------
-    >>> pace = Pace(5)
-    >>> [pace.advance(2) for _ in range(3)], pace.drawn
-    ([False, False, True], 6)
-    """
-
-    def __init__(self, n: int) -> None:
-        self.n = n
-        self.restart()
-
-    def restart(self) -> None:
-        """Count from 0."""
-        self.drawn, self._here, self._calls, self._look_at = 0, 0, 0, 1
-
-    def advance(self, count: int) -> bool:
-        """Whether, with ``count`` more, a pass is complete."""
-        self._here += count
-        self._calls += 1
-        if not _together():
-            self.drawn = self._here
-        elif self._calls >= self._look_at:
-            self.drawn = _summed(self._here)
-            rate = max(self.drawn / self._calls, 1e-9)
-            self._look_at = self._calls + max(1, int((self.n - self.drawn) / rate))
-        return self.drawn >= self.n
-
-    def state(self) -> list[int]:
-        """The counts."""
-        return [self.drawn, self._here, self._calls, self._look_at]
-
-    def load(self, counts: Any) -> None:
-        """Go on from such counts."""
-        self.drawn, self._here, self._calls, self._look_at = map(int, counts)
-
-
-def merged(f: Tensor, fresh: Tensor, seen: Tensor) -> None:
-    """The losses of all processes put into f and seen: where several have one since the last time, their mean."""
-    if not _together():
-        return
-    counts = fresh.to(f.device, f.dtype)
-    sums = torch.where(counts > 0, f, torch.zeros_like(f))
-    dist.all_reduce(counts)
-    dist.all_reduce(sums)
-    known = counts > 0
-    f[known] = sums[known] / counts[known]
-    seen |= known.cpu()
-
-
-def same_everywhere(w: Tensor) -> Tensor:
-    """The weights of the first process, in all of them."""
-    if _together():
-        dist.broadcast(w, src=0)
-    return w
-
-
-def _together() -> bool:
-    return dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1
-
-
-def _summed(count: int) -> int:
-    """Over all processes, on the device that their backend speaks to."""
-    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
-    total = torch.tensor(count, device=device)
-    dist.all_reduce(total)
-    return int(total)
-
+from trimlearn.torch.spoilt import spoilt, without_gradient
+from trimlearn.torch.trial import check_losses
 
 CONTINUATION = 4  # w-steps in which h falls to its target: as many as `TrimmedEstimator` takes, each an epoch
 UNSEEN = 0.25  # share of the examples of which a whole pass must show more: drawn with replacement it shows 63 %
@@ -393,50 +309,3 @@ class Trimmer:
         objective = float(w[kept] @ f[kept]) / self.n
         moved = float((w - before).abs().sum()) / self.n
         self.history_.append(Record(self.w_steps, self.w_steps, objective, nan, moved, self._h, nan))
-
-
-def spoilt(total: Tensor) -> bool:
-    """Whether the gradient of ``total`` by some parameter is not finite. It costs a backward pass.
-
-    >>> x = torch.tensor([1.0, torch.nan])
-    >>> w = torch.ones(1, requires_grad=True)
-    >>> spoilt((w * x)[:1].sum()), spoilt((w * x[:1]).sum())
-    (True, False)
-    """
-    leaves = _leaves(total)
-    if not leaves:
-        return False
-    try:
-        slopes = torch.autograd.grad(total, leaves, retain_graph=True, allow_unused=True)
-    except RuntimeError:  # a graph that can be walked once only, as compiled ones may be: nothing is known
-        return True
-    return not all(slope is None or bool(torch.isfinite(slope).all()) for slope in slopes)
-
-
-def without_gradient(total: Tensor) -> Tensor:
-    """The same number with gradients 0, which still reach every parameter: processes that train together wait for them.
-
-    >>> w = torch.ones(1, requires_grad=True)
-    >>> without_gradient((3 * w).sum()).backward()
-    >>> w.grad
-    tensor([0.])
-    """
-    value = total.detach()
-    for leaf in _leaves(total):
-        value = value + (torch.zeros_like(leaf) * leaf).sum().to(value.device, value.dtype)
-    return value
-
-
-def _leaves(total: Tensor) -> list[Tensor]:
-    """The tensors whose gradients a backward pass adds to."""
-    found, seen = [], set()
-    waiting: list[Any] = [total.grad_fn]
-    while waiting:
-        node = waiting.pop()
-        if node is None or node in seen:
-            continue
-        seen.add(node)
-        if node.name() == "torch::autograd::AccumulateGrad":
-            found.append(node.variable)
-        waiting += [before for before, _ in node.next_functions]
-    return found

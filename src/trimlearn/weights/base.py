@@ -13,10 +13,8 @@ from typing import final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, namespace
+from trimlearn._utils.arrays import Array, asarray_like, namespace, sum64
 from trimlearn._utils.text import described
-
-__all__ = ["AllOnes", "WeightSet", "in_unit_box", "projectable", "total_weight", "weighted_sum", "where_present"]
 
 
 class WeightSet(ABC):
@@ -27,6 +25,8 @@ class WeightSet(ABC):
 
     Attributes
     ----------
+    h : float
+        Σ sᵢwᵢ for every w in the set; inf where the set keeps every row, however many there are.
     B : float
         The paper's Bᵢ: |wᵢ| ≤ B for every w in the set.
 
@@ -39,15 +39,11 @@ class WeightSet(ABC):
     (2.0, True, CappedSimplex(3.0))
     """
 
-    B: float = 1.0  # the paper's Bᵢ: |wᵢ| ≤ B for every w in the set
+    h: float
+    B: float = 1.0
 
     def __repr__(self) -> str:
         return described(self)
-
-    @property
-    @abstractmethod
-    def h(self) -> float:
-        """Σ sᵢwᵢ for every w in the set; inf where the set keeps every row, however many there are."""
 
     @abstractmethod
     def check(self, n: int, s: Array | None = None) -> None:
@@ -88,12 +84,7 @@ class AllOnes(WeightSet):
     array([1., 1.])
     """
 
-    def __repr__(self) -> str:
-        return "AllOnes()"
-
-    @property
-    def h(self) -> float:
-        return inf
+    h = inf
 
     def check(self, n: int, s: Array | None = None) -> None:
         total_weight(n, s)
@@ -128,8 +119,7 @@ def projectable(v: Array) -> Array:
 
 def weighted_sum(a: Array, s: Array | None) -> float:
     """Σ sᵢaᵢ in float64."""
-    xp = namespace(a)
-    return float(xp.sum(a if s is None else s * a, dtype=xp.float64))
+    return sum64(a if s is None else s * a)
 
 
 def total_weight(n: int, s: Array | None) -> float:
@@ -140,7 +130,7 @@ def total_weight(n: int, s: Array | None) -> float:
         return float(n)
     if tuple(s.shape) != (n,):
         raise ValueError(f"sample_weight must have one entry per row, shape ({n},), got {tuple(s.shape)}.")
-    total = weighted_sum(s, None)
+    total = sum64(s)
     if not (isfinite(total) and bool(namespace(s).all(s >= 0))):
         raise ValueError("sample_weight must be finite and >= 0; remove or repair the offending entries.")
     if total == 0:

@@ -25,8 +25,6 @@ from trimlearn.problem import SAMPLE, Problem, lower_medians
 from trimlearn.regularizers import Regularizer
 from trimlearn.weights import AllOnes, WeightSet, snap_h
 
-__all__ = ["DaskEngine"]
-
 
 def _make_shard(block: ShardRows, problem: Problem, loss: LossOf, lo: int, n: int, before: float) -> Shard:
     keep_memory()

@@ -10,11 +10,9 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse as sp
 
-from trimlearn._utils.arrays import rows_apart
+from trimlearn._utils.blocks import rows_apart
 from trimlearn._utils.validation import is_missing, is_sparse
 from trimlearn.engines.cluster.workers import Workers
-
-__all__ = ["Facts", "Placed", "ShardRows", "assemble", "check_agreement", "facts", "read_saved", "save_rows"]
 
 
 @final
@@ -231,7 +229,8 @@ class Placed:
 
     def sample(self, m: int) -> ShardRows:
         """m rows drawn with replacement, as `Problem.centred` draws them; each that was drawn once, its times as s."""
-        return self.fetch(*np.unique(_philox(0).integers(0, self.n, m), return_counts=True))
+        draw = np.random.Generator(np.random.Philox(key=0))
+        return self.fetch(*np.unique(draw.integers(0, self.n, m), return_counts=True))
 
     def distinct_sample(self, m: int, seed: int) -> ShardRows:
         """m different rows drawn at random, in order; all where there are no more. s is 1, or the sample weights."""
@@ -248,10 +247,6 @@ class Placed:
         args = [(block, rows, times, lo) for block, lo in zip(self.blocks, self.starts, strict=True)]
         parts = [found for found in self.workers.gather(self.workers.place(_some, args, "sample")) if len(found.t)]
         return assemble([b.V for b in parts], [b.t for b in parts], [b.s for b in parts])
-
-
-def _philox(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.Philox(key=seed))
 
 
 def _some(block: ShardRows, rows: np.ndarray, times: np.ndarray, lo: int) -> ShardRows:

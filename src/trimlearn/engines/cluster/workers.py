@@ -14,39 +14,13 @@ from trimlearn._utils.threads import team
 from trimlearn._utils.warn import warn
 from trimlearn.engines.shard import Reply, Shard, answer
 
-__all__ = ["Workers", "local_cluster"]
-
 FAN = 8  # replies that one task adds up: two levels of them for 64 workers; of as many or fewer, the client does it
 PATIENCE = 10.0  # seconds after which it is looked who has not answered, or come: a thousand times what a round takes
 GRACE = 60.0  # seconds without any worker after which a fit gives up: a nanny starts a new one within a few
-
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 KEPT_BYTES = 32 << 20  # the most that glibc takes for the latter: larger arrays are mapped
-
 Say = Callable[[str], None]
-
 _serials = count()  # of engines in this process: their tasks must not be taken for one another's
-
-
-@contextmanager
-def local_cluster() -> Iterator[Any]:
-    """A client of a cluster on this machine, one process for each core; both are closed at the end."""
-    from distributed import Client, LocalCluster  # untyped
-
-    started: Any = LocalCluster
-    connected: Any = Client
-
-    try:
-        # Port 0 is any that is free: the usual one may be taken, which would be worth a warning to Dask.
-        free = {"dashboard_address": ":0"}
-        cluster = started(threads_per_worker=1, processes=True, dashboard_address=None, scheduler_kwargs=free)
-    except RuntimeError as error:
-        raise RuntimeError(
-            "engine='dask' could not start worker processes; in a script, put what starts them under "
-            f"'if __name__ == \"__main__\":', or give a client ({error})."
-        ) from error
-    with cluster, connected(cluster) as client:
-        yield client
 
 
 @final
@@ -156,12 +130,25 @@ class Workers:
         return error
 
 
-def dumps(asked: Any) -> bytes:
-    """A question as bytes, once for all workers; functions of a module that workers do not have are sent along."""
-    from distributed.protocol import pickle as dask_pickle
+@contextmanager
+def local_cluster() -> Iterator[Any]:
+    """A client of a cluster on this machine, one process for each core; both are closed at the end."""
+    from distributed import Client, LocalCluster  # untyped
 
-    pickled: Any = dask_pickle  # untyped
-    return bytes(pickled.dumps(asked))
+    started: Any = LocalCluster
+    connected: Any = Client
+
+    try:
+        # Port 0 is any that is free: the usual one may be taken, which would be worth a warning to Dask.
+        free = {"dashboard_address": ":0"}
+        cluster = started(threads_per_worker=1, processes=True, dashboard_address=None, scheduler_kwargs=free)
+    except RuntimeError as error:
+        raise RuntimeError(
+            "engine='dask' could not start worker processes; in a script, put what starts them under "
+            f"'if __name__ == \"__main__\":', or give a client ({error})."
+        ) from error
+    with cluster, connected(cluster) as client:
+        yield client
 
 
 def check_client(client: Any) -> Any:
@@ -180,6 +167,14 @@ def check_client(client: Any) -> Any:
         except TimeoutError as error:
             raise ValueError("client has no workers: start some, or scale its cluster, before the fit.") from error
     return client
+
+
+def dumps(asked: Any) -> bytes:
+    """A question as bytes, once for all workers; functions of a module that workers do not have are sent along."""
+    from distributed.protocol import pickle as dask_pickle
+
+    pickled: Any = dask_pickle  # untyped
+    return bytes(pickled.dumps(asked))
 
 
 def keep_memory() -> None:

@@ -1,19 +1,14 @@
-"""The coins of many iterations at once: how many x-steps lie ahead of the next w-step.
-
-Rows drawn: by NumPy on the host, or the same numbers by a kernel on the device, where nobody waits for them.
-"""
+"""The coins of many iterations at once: how many x-steps lie ahead of the next w-step."""
 
 from __future__ import annotations
 
-from typing import Any, final
+from functools import lru_cache
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Recipe, WithReplacement
 
 # Philox 4x64 with 10 rounds: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011), table 2.
 MULTIPLIERS = (0xD2E7470EE14C6C93, 0xCA5A826395121157)  # of its rounds (ibid.)
@@ -26,34 +21,27 @@ LOW = np.uint64(0xFFFFFFFF)  # the lower half
 Words = NDArray[np.uint64]
 
 
-@final
-class Coins:
-    """The coins of one run, tossed ahead."""
+def tails_ahead(run: Algorithm1, k: int, most: int) -> int:
+    """How many iterations from k on are x-steps, up to ``most``."""
+    assert isinstance(run.j, Coin), "others are left to Algorithm 1"
+    found = 0
+    while found < most:
+        block, begin = divmod(k + found, TOSSED)
+        left = _w_steps(run.seed, run.j.chance, run.j.restart, block)[begin:]
+        if left.any():
+            return min(most, found + int(np.argmax(left)))
+        found += len(left)
+    return most
 
-    def __init__(self) -> None:
-        self._run: Algorithm1 | None = None
-        self._first = 0
-        self._heads = np.empty(0, dtype=bool)
 
-    def tails_ahead(self, run: Algorithm1, k: int, most: int) -> int:
-        """How many iterations from k on are x-steps, up to ``most``."""
-        found = 0
-        while found < most:
-            left = self._from(run, k + found)
-            if left.any():
-                return min(most, found + int(np.argmax(left)))
-            found += len(left)
-        return most
-
-    def _from(self, run: Algorithm1, k: int) -> NDArray[np.bool_]:
-        """Whether iterations k, k + 1, … are w-steps, as many as are known."""
-        assert isinstance(run.j, Coin), "others are left to Algorithm 1"
-        if self._run is not run or not self._first <= k < self._first + len(self._heads):
-            heads = first_uniforms(run.seed, k, TOSSED) < run.j.chance
-            if run.j.restart is not None:
-                heads = heads | ((np.arange(k, k + TOSSED) + 1) % run.j.restart == 0)
-            self._run, self._first, self._heads = run, k, heads
-        return self._heads[k - self._first :]
+@lru_cache(maxsize=2)
+def _w_steps(seed: int, q: float, restart: int | None, block: int) -> NDArray[np.bool_]:
+    """Which iterations of a block of them are w-steps."""
+    first = block * TOSSED
+    heads = first_uniforms(seed, first, TOSSED) < q
+    if restart is not None:
+        heads |= (np.arange(first, first + TOSSED) + 1) % restart == 0
+    return heads
 
 
 def first_uniforms(seed: int, first: int, count: int) -> NDArray[np.float64]:
@@ -81,49 +69,3 @@ def _product(m: int, c: Words) -> tuple[Words, Words]:
     middle, other = a * low, b * high
     carry = ((b * low) >> HALF) + (middle & LOW) + (other & LOW)
     return a * high + (middle >> HALF) + (other >> HALF) + (carry >> HALF), np.uint64(m) * c
-
-
-BLOCK = 256  # groups of four numbers that a program draws: two programs for the 1,533 rows of MNIST
-
-Tensor = Any  # a torch.Tensor
-
-
-class Drawing:
-    """The rows of n examples that a `Recipe` with replacement stands for; with sample weights, ``cumulative`` sums."""
-
-    def __init__(self, n: int, cumulative: np.ndarray | None, device: torch.device) -> None:
-        self.n, self.cumulative, self.device = n, cumulative, device
-
-    def fill(self, out: Tensor, recipe: Recipe, count: int = 1) -> None:
-        """Write the rows of ``count`` iterations, from the recipe's on, into ``out`` (count or more, b)."""
-        for i in range(count):
-            later = Recipe(recipe.law, recipe.seed, recipe.k + i, recipe.stream, recipe.skip)
-            out[i] = torch.from_numpy(np.asarray(later.rows(self.n, self.cumulative), dtype=np.int32))
-
-
-class KernelDrawing(Drawing):
-    """The same on the device."""
-
-    def __init__(self, n: int, cumulative: np.ndarray | None, device: torch.device, kernel: Any) -> None:
-        super().__init__(n, cumulative, device)
-        self._kernel = kernel
-        self._host = torch.zeros(4, dtype=torch.int64, pin_memory=True)
-        self._words = torch.zeros(4, dtype=torch.int64, device=device)
-        self._sums = None if cumulative is None else torch.from_numpy(cumulative).to(device)
-        self._sent: Any = torch.cuda.Event()  # type: ignore[no-untyped-call]
-
-    def fill(self, out: Tensor, recipe: Recipe, count: int = 1) -> None:
-        assert isinstance(recipe.law, WithReplacement), "other laws are left to the host"
-        b = out.shape[1]
-        self._sent.synchronize()  # what was sent last has arrived: long ago
-        seed = recipe.seed - (1 << 64) if recipe.seed >> 63 else recipe.seed  # the same bits
-        self._host.numpy()[:] = seed, recipe.k, recipe.stream.value, recipe.skip
-        self._words.copy_(self._host, non_blocking=True)
-        self._sent.record()
-        grid = (count, -(-(b + 4) // (4 * BLOCK)))
-        if self._sums is None:
-            self._kernel[grid](self._words, out, self.n, b, BLOCK=BLOCK, ROWS=True)
-            return
-        u = torch.empty((count, b), dtype=torch.float64, device=self.device)
-        self._kernel[grid](self._words, u, self.n, b, BLOCK=BLOCK, ROWS=False)
-        out[:count] = torch.searchsorted(self._sums, u * self._sums[-1], right=True).clamp_(max=self.n - 1).int()

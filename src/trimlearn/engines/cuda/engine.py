@@ -4,14 +4,11 @@ What a run looks at between two stretches of steps are numbers and vectors of x'
 microseconds each, on the device a launch and a wait. So every operation below sends x there, sums over rows, and
 brings the sum back, with one wait; a stretch of x-steps goes up and comes back as a whole (`steps`). The same rows are
 drawn as by any other engine, and the iterates agree up to rounding.
-
-x-steps one by one, for the laws and terms whose stretches are not taken as a whole.
 """
 
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, isinf, nan
 from typing import Any, final
@@ -19,16 +16,19 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, lies_on_device, sum64, zeros
+from trimlearn._utils.arrays import Array, Tensor, asarray_like, sum64, zeros
 from trimlearn._utils.device_memory import explained
+from trimlearn._utils.residence import copy_on_device, lies_on_device
 from trimlearn.engines.base import Engine
-from trimlearn.engines.cuda.coins import Coins
-from trimlearn.engines.cuda.fused import fused_drawing, fused_selection
-from trimlearn.engines.cuda.held import rows_on_device, steps_on_device
+from trimlearn.engines.cuda.coins import tails_ahead
+from trimlearn.engines.cuda.evaluation import EvaluatedRows
+from trimlearn.engines.cuda.exchange import Exchange
+from trimlearn.engines.cuda.fastest import drawing_on_device, rows_on_device, selection_on_device, steps_on_device
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.place import on_device, open_device, rows_like
-from trimlearn.engines.cuda.products import EvaluatedRows, Exchange, Products
+from trimlearn.engines.cuda.products import Products
 from trimlearn.engines.cuda.rows import TorchRows
+from trimlearn.engines.cuda.singly import Active, active, refreshed
 from trimlearn.engines.cuda.steps import Steps, knows
 from trimlearn.engines.local import LocalEngine
 from trimlearn.losses.base import PredictionLoss
@@ -39,40 +39,6 @@ from trimlearn.smart.algorithm import Algorithm1
 from trimlearn.smart.method import Reweighed, State
 from trimlearn.smart.row_laws import Everything, Nothing, Recipe
 from trimlearn.smart.w_step import gap, reweigh
-
-
-@final
-@dataclass(frozen=True)
-class Active:
-    """The distinct rows drawn, what each counts in 1/b Σ, w·(times drawn)/b; how many of them have a positive weight,
-    and how many draws do not."""
-
-    rows: Any
-    c: Tensor
-    evaluated: int
-    skipped: int
-
-
-def active(recipe: Recipe, n: int, cumulative: np.ndarray | None, w: Tensor, shares: Tensor) -> Active:
-    """The rows of a recipe, of n with weights w and shares sᵢwᵢ/S."""
-    drawn = recipe.rows(n, cumulative)
-    if isinstance(drawn, slice):
-        return Active(slice(0, n), shares, n, 0)
-    distinct, times = (torch.from_numpy(a).to(w.device) for a in np.unique(drawn, return_counts=True))
-    weights = w[distinct]
-    alive = weights > 0
-    evaluated, hit = torch.stack([alive.sum(), (times * alive).sum()]).tolist()
-    return Active(distinct, weights * (times / len(drawn)).to(w.dtype), evaluated, len(drawn) - hit)
-
-
-def refreshed(rows: TorchRows, X: Tensor, at: Any, shares: Tensor) -> Tensor:
-    """tableᵢ ← ∇φᵢ(x) for rows ``at`` of positive weight; the change of Σ shareᵢAᵢᵀtableᵢ."""
-    change, new = rows.difference(X, at, shares[at])
-    rows.table[at] = torch.where((shares[at] == 0)[:, None], rows.table[at], new)
-    return change
-
-
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @final
@@ -121,16 +87,15 @@ class CudaEngine(Engine):
             self._exchange = Exchange(self._layout, loss.like, self._w)
             s = None if problem.s is None else asarray_like(problem.s, moved.like)
             self._all = EvaluatedRows(self._rows, self._exchange, self._w, s, problem.S)
-            self._selection = fused_selection(self._all.f, self._w, s, problem.S)
+            self._selection = selection_on_device(self._all.f, self._w, s, problem.S)
         self._twin = copy(problem)
         self._twin.loss, self._twin.s = moved, s
         self._outside = rows_like(loss)
         self.set_even_weights()
         self._kind = "residuals"
-        self._drawing = fused_drawing(problem.n, self._cumulative, self.device)
+        self._drawing = drawing_on_device(problem.n, self._cumulative, self.device)
         self._products = Products(self._rows, self._exchange, self._w, self._drawing)
         self._steps: tuple[Algorithm1 | None, Steps | None] = (None, None)
-        self._coins = Coins()
         self._careful = False  # whether a stretch has overflowed: its steps are then taken one by one
 
     def reset(self) -> None:
@@ -224,7 +189,7 @@ class CudaEngine(Engine):
         steps = None if self._careful else self._steps_of(run)
         if steps is None:
             return False
-        count = self._coins.tails_ahead(run, state.k, steps.capacity)
+        count = tails_ahead(run, state.k, steps.capacity)
         if count == 0:
             return False
         steps.draw(state, count)

@@ -1,69 +1,31 @@
-"""The kernels of `trimlearn.engines.cuda.kernels` at work, where they know the loss; elsewhere torch's products."""
+"""Sums over rows, and steps, by the kernels of `trimlearn.engines.cuda.kernels`."""
 
 from __future__ import annotations
 
-from functools import cache, cached_property
-from importlib.util import find_spec
+from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 
-from trimlearn.engines.cuda.coins import Drawing, KernelDrawing
-from trimlearn.engines.cuda.kernels.drawing import draw_kernel
+from trimlearn._utils.arrays import Tensor
+from trimlearn.engines.cuda.drawing import Drawing
 from trimlearn.engines.cuda.kernels.few import few_kernel
 from trimlearn.engines.cuda.kernels.fold import fold_kernel
 from trimlearn.engines.cuda.kernels.moments import largest_kernel, moments_kernel
 from trimlearn.engines.cuda.kernels.moving import move_kernel
 from trimlearn.engines.cuda.kernels.sweep import sweep_kernel
-from trimlearn.engines.cuda.layout import FOLDED, LATENCY, MatrixLayout, Phi, phi_of, shape_of
+from trimlearn.engines.cuda.layout import MatrixLayout
+from trimlearn.engines.cuda.phis import Phi
 from trimlearn.engines.cuda.rows import TorchRows
-from trimlearn.engines.cuda.select import CountedSelection, Selection
+from trimlearn.engines.cuda.shapes import FOLDED, LATENCY, shape_of
 from trimlearn.engines.cuda.steps import Steps
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.smart.algorithm import Algorithm1
 
-__all__ = ["FusedRows", "FusedSteps", "fused_drawing", "fused_rows", "fused_selection", "fused_steps"]
-
-MOST_CLASSES = 64  # predictions of a row that the kernels were tried with on a device
 EXACT = (torch.bfloat16, torch.uint8, torch.int8)  # what bfloat16 holds as it is: 8 bits
 STORED = (*EXACT, torch.float32, torch.float16)  # what the kernels read
 COLUMN_PARTS = 528  # programs for each 128 columns: four for each of the 132 multiprocessors of an H200
 SCRATCH = 1 << 28  # bytes of partial sums, at most: 256 MB, for models of up to 10⁶ numbers
-
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
-
-
-@cache
-def has_triton() -> bool:
-    """Whether the kernels can be compiled: torch brings Triton along on Linux."""
-    return find_spec("triton") is not None
-
-
-def fused_rows(loss: PredictionLoss, layout: MatrixLayout) -> TorchRows:
-    """The sums over rows of a loss, fused where there is a kernel for it."""
-    V = loss.linear.storage.V
-    fits = V.device.type == "cuda" and V.dtype in STORED and loss.like.dtype == torch.float32 and loss.K <= MOST_CLASSES
-    phi = phi_of(loss) if fits and has_triton() else None
-    return TorchRows(loss, layout) if phi is None else FusedRows(loss, layout, phi)
-
-
-def fused_steps(rows: TorchRows, layout: MatrixLayout, run: Algorithm1, w: Tensor, drawing: Drawing) -> Steps:
-    """The steps of a run over those rows."""
-    return (FusedSteps if isinstance(rows, FusedRows) else Steps)(rows, layout, run, w, drawing)
-
-
-def fused_drawing(n: int, cumulative: np.ndarray | None, device: torch.device) -> Drawing:
-    """Draws on the device, where there is a kernel for that."""
-    if device.type != "cuda" or not has_triton():
-        return Drawing(n, cumulative, device)
-    return KernelDrawing(n, cumulative, device, draw_kernel)
-
-
-def fused_selection(f: Tensor, w: Tensor, s: Tensor | None, S: float) -> Selection:
-    """The search for the h smallest losses, by counting where there is a kernel for that."""
-    fits = f.device.type == "cuda" and f.dtype == torch.float32 and s is None and has_triton()
-    return CountedSelection(f, w, S) if fits else Selection(f, w, s, S)
 
 
 class FusedRows(TorchRows):

@@ -13,14 +13,13 @@ from typing import Any, final
 import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, index_like, namespace, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.device_memory import explained
+from trimlearn._utils.residence import copy_on_device
 from trimlearn.losses.base import PredictionLoss
-from trimlearn.losses.storage import Csr, DeviceDense, Storage
+from trimlearn.losses.storage import Csr, Dense, DeviceDense, Storage
 from trimlearn.losses.subspace import Subspace
 from trimlearn.problem import Problem
-
-__all__ = ["hosted", "on_device", "open_device", "rows_like"]
 
 LARGE = 1 << 22  # bytes that take as long to copy, 3 ms, as it takes to ask for such pages
 
@@ -114,7 +113,7 @@ def _moved(loss: PredictionLoss, storage: Storage, convert: Callable[[Array], Ar
 
 
 @final
-class DeviceStorage(Storage):
+class DeviceStorage(Dense):
     """The rows of a loss that lie on a device, for the few who ask for them in the host's memory: they are fetched."""
 
     def __init__(self, loss: PredictionLoss) -> None:
@@ -122,26 +121,8 @@ class DeviceStorage(Storage):
         super().__init__(there.V, np.empty(0, dtype=_dtype(there.like)))
         self._there = there
 
-    def _rows(self, rows: slice | Array) -> slice | Array:
-        return rows if isinstance(rows, slice) else index_like(rows, self._there.like)
-
     def fetch(self, rows: slice | Array) -> Array:
-        return to_numpy(self._there.fetch(self._rows(rows)))
-
-    def squares(self, rows: slice | Array, center: Array, scale: Array) -> tuple[Array, Array]:
-        Q = ((self.fetch(rows).astype(center.dtype) - center) / scale) ** 2
-        return Q, np.zeros_like(center)
-
-    def moments(self, rows: Array, share: Array, center: Array, scale: Array) -> tuple[Array, Array]:
-        Q, _ = self.squares(rows, center, scale)
-        return share @ Q, share @ (Q * Q)
-
-    def written_out(self, rows: slice | Array) -> np.ndarray:
-        return np.array(self.fetch(rows), dtype=np.float64)
-
-    @property
-    def row_bytes(self) -> int:
-        return int(self.p * self.like.itemsize)
+        return to_numpy(self._there.fetch(rows if isinstance(rows, slice) else index_like(rows, self._there.like)))
 
 
 def _plain(V: np.ndarray) -> np.ndarray:

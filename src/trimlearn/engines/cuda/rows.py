@@ -11,14 +11,12 @@ from typing import Any
 
 import torch
 
+from trimlearn._utils.arrays import Tensor
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.losses.base import PredictionLoss, select, weighted
 
-__all__ = ["TorchRows"]
-
 PIECE = 1 << 26  # numbers of V that are converted or squared at a time: 0.5 GB in float64, on devices of 16 GB and more
 
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 Piece = slice | Tensor
 
 

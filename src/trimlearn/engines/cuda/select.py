@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from trimlearn._utils.arrays import Array
+from trimlearn._utils.arrays import Array, Tensor
 from trimlearn._utils.graphs import Replay
 from trimlearn.engines.cuda.kernels.selection import count_kernel, weigh_kernel
 from trimlearn.losses.base import weighted
 from trimlearn.weights import AllOnes, CappedSimplex, WeightSet
 from trimlearn.weights.simplex import ROUNDING, snap_h
 
-__all__ = ["CountedSelection", "Selection"]
-
 BLOCK = 1024  # numbers that a program reads at a time: eight for each of its threads
 PROGRAMS = 528  # at most: four for each of the 132 multiprocessors of an H200
 TURNS = 4  # of eight bits each: those of a float32
-
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 class Selection:

@@ -9,31 +9,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import final
 
 import numpy as np
 import torch
 
-from trimlearn._utils.arrays import asarray_like, to_numpy
+from trimlearn._utils.arrays import Tensor, asarray_like
 from trimlearn._utils.graphs import Replay
-from trimlearn.engines.cuda.coins import Drawing
+from trimlearn.engines.cuda.drawing import Drawing
 from trimlearn.engines.cuda.layout import MatrixLayout
 from trimlearn.engines.cuda.rows import TorchRows
-from trimlearn.regularizers import L1, ElasticNet, ExceptIntercept, Regularizer, Ridge, Zero
+from trimlearn.engines.stretch import steps_are_alike
+from trimlearn.regularizers.separable import as_elastic_net
 from trimlearn.smart.algorithm import Algorithm1
+from trimlearn.smart.draws import Stream, normals
 from trimlearn.smart.method import State
-from trimlearn.smart.metrics import Diagonal, Euclidean
-from trimlearn.smart.move_laws import Coin
-from trimlearn.smart.row_laws import Nothing, Recipe, Stream, WithReplacement, normals
-from trimlearn.smart.steps import StepRule
-
-__all__ = ["Drawn", "Steps", "knows", "penalties"]
+from trimlearn.smart.row_laws import Nothing, Recipe
 
 STEPS = 512  # of a stretch, at most: as many coins show tails in a row once in 10⁵ stretches of 40
 ROWS = 1 << 25  # row numbers held for a stretch, at most: 128 MB
 BLOCKS = (8, 1)  # steps in a graph: a stretch of 40 is five launches, and captures take a millisecond
-
-Tensor = Any  # a torch.Tensor: losses are written for arrays of any kind, which have no static type
 
 
 @final
@@ -47,39 +42,9 @@ class Drawn:
 
 def knows(run: Algorithm1) -> bool:
     """Whether the steps of a run are among those that can be taken here."""
-    law = run.batch
-    return (
-        isinstance(law, WithReplacement)
-        and law.growth == 0
-        and isinstance(run.refresh, Nothing)
-        and isinstance(run.j, Coin)
-        and run.duals == "residuals"
-        and isinstance(run.metric, (Euclidean, Diagonal))
-        and type(run.rule).at_x_step is StepRule.at_x_step
-        and not run.random_output
-        and penalties(run.problem.r2, to_numpy(run.problem.loss.start())) is not None
-    )
-
-
-def penalties(r2: Regularizer, x: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """(a, b) with r2(x) = Σ aⱼ|xⱼ| + bⱼxⱼ²/2, each in the shape of x; None where r2 is something else.
-
-    >>> penalties(ExceptIntercept(ElasticNet(2.0, 0.25)), np.zeros(2))
-    (array([0.5, 0. ]), array([1.5, 0. ]))
-    """
-    if isinstance(r2, ExceptIntercept):
-        inner = penalties(r2.r2, x[:-1])
-        if inner is None:
-            return None
-        zero = np.zeros((1, *x.shape[1:]))
-        return np.concatenate([inner[0], zero]), np.concatenate([inner[1], zero])
-    if not isinstance(r2, (Zero, Ridge, L1, ElasticNet)):
-        return None
-    strength = 0.0 if isinstance(r2, Zero) else r2.alpha
-    alpha = np.zeros(x.shape) + np.asarray(strength, dtype=np.float64)
-    share = {Zero: 0.0, Ridge: 0.0, L1: 1.0}.get(type(r2)) if not isinstance(r2, ElasticNet) else float(r2.l1_ratio)
-    assert share is not None
-    return alpha * share, alpha * (1.0 - share)
+    net = as_elastic_net(run.problem.r2, run.problem.loss.x_shape)
+    known = isinstance(run.refresh, Nothing) and run.duals == "residuals" and net is not None
+    return known and steps_are_alike(run)
 
 
 class Steps:
@@ -99,9 +64,10 @@ class Steps:
         self.momentum = torch.full((1,), run.momentum, dtype=like.dtype, device=like.device)
         self.inverse = torch.ones(layout.width, dtype=torch.float64, device=like.device)
         self._learned: object = None
-        found = penalties(run.problem.r2, to_numpy(run.problem.loss.start()))
-        assert found is not None, "knows() sees to that"
-        self.l1, self.l2 = (torch.from_numpy(layout.written(part)).to(like.device) for part in found)
+        net = as_elastic_net(run.problem.r2, run.problem.loss.x_shape)
+        assert net is not None, "knows() sees to that"
+        shares = net[1], 1.0 - net[1]
+        self.l1, self.l2 = (torch.from_numpy(layout.written(net[0] * share)).to(like.device) for share in shares)
         self.drawn = torch.zeros((self.capacity, self.b), dtype=torch.int32, device=like.device)
         self.factor = like.new_full((self.capacity + 1,), 1.0 / self.b)
         self.notes = torch.zeros(4, dtype=torch.int32, device=like.device)  # the step, distinct rows, draws, not finite

@@ -12,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 from trimlearn._utils.validation import check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, ScatterCriterion, fit_trimmed
 from trimlearn.estimators.detector import FeatureRows
-from trimlearn.estimators.subspace import warn_of_skewed_features
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.scatter.categories import without_scatter
-from trimlearn.robust.scatter.chance import beyond_chance
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
 from trimlearn.robust.scatter.mcd import concentrate, mcd
@@ -180,7 +179,7 @@ class TrimmedCovariance(TrimmedScatter):
 
 @final
 @dataclass(frozen=True)
-class _Determinant:
+class _Determinant(ScatterCriterion[ScatterFit]):
     """log det of the covariance of the rows kept."""
 
     data: FeatureRows
@@ -217,16 +216,13 @@ class _Determinant:
         # What doubt leaves may be ill-conditioned; and of one feature a skewed tail looks like a cluster.
         if p == 1 or self.weight(model.w) < FEW * p:
             return False
-        d2, expected = model.squared_distances(self.data.X), (min(self.data.S, MOST) / SLACK) ** 3
-        return self.weight(beyond_chance(self.data.X, self.data.s, d2, ~judged.verdict.inliers, expected)) > 1.0
+        expected = (min(self.data.S, MOST) / SLACK) ** 3
+        return self.weight(self.beyond_chance(model, ~judged.verdict.inliers, expected)) > 1.0
 
-    def beyond_chance(self, model: ScatterFit, off: np.ndarray) -> np.ndarray:
+    def beyond_chance(self, model: ScatterFit, off: np.ndarray, expected: float | None = None) -> np.ndarray:
         if model.shrinkage.rho or self.judge_by.quantile is not None:  # judged by fits without the row, or as asked
             return off
-        return beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
-
-    def weight(self, w: np.ndarray) -> float:
-        return float(self.data.s @ w)
+        return super().beyond_chance(model, off, expected)
 
     def judge(self, model: ScatterFit, h: float) -> JudgedScatter[ScatterFit]:
         return self.judge_by.trimmed(model, h)

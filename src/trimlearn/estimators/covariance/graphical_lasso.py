@@ -12,13 +12,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
-from trimlearn.estimators.covariance.trimming import FEW, fit_trimmed
+from trimlearn.estimators.covariance.trimming import FEW, ScatterCriterion, fit_trimmed
 from trimlearn.estimators.detector import FeatureRows
-from trimlearn.estimators.subspace import warn_of_skewed_features
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
-from trimlearn.robust.scatter import chance
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal, graphical_lasso, penalised
 from trimlearn.robust.scatter.judge import JudgedScatter, UnseenRows, effective_freedom, rows_to_spare
 from trimlearn.robust.scatter.mcd import mcd
@@ -27,7 +26,7 @@ from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shrinkage
 from trimlearn.robust.scatter.units import RobustUnits
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["TrimmedGraphicalLasso"]
+__all__ = ["TrimmedGraphicalLasso", "location_and_covariance"]
 
 FOLDS: Final = 5  # in which few rows are left out to judge them: as many as in scikit-learn's cross-validation
 SETTLED: Final = 50  # rows per feature from which that makes no difference: 2 % of a distance
@@ -168,6 +167,13 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         return self
 
 
+def location_and_covariance(X: np.ndarray, c: np.ndarray, centred: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Of the rows of X, weighted by c; the location is 0 where they are ``centred``."""
+    X, c = X[c > 0], c[c > 0]
+    mu = np.zeros(X.shape[1]) if centred else c @ X / c.sum()
+    return mu, np.asarray((X - mu).T @ ((X - mu) * c[:, None]) / c.sum())
+
+
 def _warn(raw: SparseNormal, final: SparseNormal, least: np.ndarray) -> None:
     if not (raw.converged and raw.solved and final.solved):
         message = "TrimmedGraphicalLasso stopped short of a fixed point; raise max_iter, tol or alpha."
@@ -179,8 +185,11 @@ def _warn(raw: SparseNormal, final: SparseNormal, least: np.ndarray) -> None:
 
 @final
 @dataclass(frozen=True)
-class _PenalisedLikelihood:
-    """J of the rows kept. ``least``: the smallest variances to believe in."""
+class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
+    """J of the rows kept. ``least``: the smallest variances to believe in.
+
+    Nothing is doubted: a penalised fit to few rows explains most rows in any case.
+    """
 
     data: FeatureRows
     alpha: float
@@ -211,26 +220,16 @@ class _PenalisedLikelihood:
             history.append(new.objective)
         return replace(best, history=tuple(history))
 
-    def weight(self, w: np.ndarray) -> float:
-        return float(self.data.s @ w)
-
     def judge(self, model: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
         """Rows are nearer to a fit to them than others: where there are not very many, each fifth is judged by the
         rest, and all as rows that were not fitted to."""
         s, inside = self.data.s, model.w > 0
         seen, m = model.squared_distances(self.data.X), float(s @ model.w)
         d2 = self._unseen(model, seen) if self.data.S < SETTLED * self.data.X.shape[1] else seen
-        freedom = effective_freedom(model.precision, self._covariance(model.w, model.location), m)
+        freedom = effective_freedom(model.precision, self._moments(model.w)[1], m)
         kept = s * model.w
         spare = rows_to_spare(float(kept @ d2), float(kept @ seen), (1.0 - 1.0 / FOLDS) * m)
         return UnseenRows(d2, s, inside, m, freedom, spare, FOLDS).judge(model, h)
-
-    def doubts(self, judged: JudgedScatter[SparseNormal]) -> bool:
-        """Never: a penalised fit to few rows explains most rows in any case."""
-        return False
-
-    def beyond_chance(self, model: SparseNormal, off: np.ndarray) -> np.ndarray:
-        return chance.beyond_chance(self.data.X, self.data.s, model.squared_distances(self.data.X), off)
 
     def _unseen(self, model: SparseNormal, d2: np.ndarray) -> np.ndarray:
         """The squared distances, for rows fitted to from a model fitted without them."""
@@ -261,17 +260,14 @@ class _PenalisedLikelihood:
         nearest = CappedSimplex(h).minimise(model.squared_distances(self.data.X), self.data.s)
         return self._estimate(nearest, model, rough)
 
-    def _covariance(self, w: np.ndarray, mu: np.ndarray) -> np.ndarray:
-        D, c = self.data.X[w > 0] - mu, (self.data.s * w)[w > 0]
-        S = D.T @ (D * c[:, None]) / c.sum()
+    def _moments(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mu, S = location_and_covariance(self.data.X, self.data.s * w, self.centred)
         np.fill_diagonal(S, np.maximum(np.diag(S), self.least))
-        return np.asarray(S)
+        return mu, S
 
     def _estimate(self, w: np.ndarray, near: SparseNormal | None = None, rough: bool = False) -> SparseNormal:
         """The graphical lasso of the rows that w keeps, begun at the one of a model that is near."""
-        X, c = self.data.X[w > 0], (self.data.s * w)[w > 0]
-        mu = np.zeros(X.shape[1]) if self.centred else c @ X / c.sum()
-        S = self._covariance(w, mu)
+        mu, S = self._moments(w)
         tol, most = (max(ROUGH[0], self.tol), ROUGH[1]) if rough else (self.tol, self.max_iter)
         theta, solved = graphical_lasso(S, self.alpha, None if near is None else near.precision, tol, most)
         return SparseNormal(w, mu, theta, solved, penalised(S, theta, self.alpha))

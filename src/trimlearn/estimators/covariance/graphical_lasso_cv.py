@@ -10,7 +10,7 @@ from typing import Any, Final, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
+from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso, location_and_covariance
 from trimlearn.estimators.detector import FeatureRows
 from trimlearn.estimators.penalty_choice import Split, check_grid, distinct_splits
 from trimlearn.robust.distinct import distinct_rows
@@ -176,9 +176,7 @@ class _LikelihoodPath:
 
 def _covariance(X: Floats, c: Floats, centred: bool) -> tuple[Floats, Floats]:
     """Location and covariance of rows weighted c; no variance is nearly 0."""
-    A, c = X[c > 0], c[c > 0]
-    location = np.zeros(X.shape[1]) if centred else c @ A / c.sum()
-    S = (A - location).T @ ((A - location) * c[:, None]) / c.sum()
+    location, S = location_and_covariance(X, c, centred)
     diagonal = np.diag(S)
     np.fill_diagonal(S, np.maximum(diagonal, FLOOR * max(float(diagonal.max()), np.finfo(np.float64).tiny)))
     return location, S

@@ -16,7 +16,7 @@ from trimlearn.estimators.detector import Detector, FeatureRows
 from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows
 from trimlearn.estimators.inputs import check_counts, check_data
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
-from trimlearn.robust.cells.rows import distance_cells
+from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.scale import Chi, p_values
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal

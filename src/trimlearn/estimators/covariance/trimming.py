@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -9,22 +10,14 @@ from typing import Final, Generic, Protocol, TypeVar, final
 
 import numpy as np
 
+from trimlearn.estimators.detector import FeatureRows
+from trimlearn.robust.scatter import chance
 from trimlearn.robust.scatter.judge import JudgedScatter
 from trimlearn.robust.scatter.mcd import default_h
 from trimlearn.robust.verdict import readmit
 
 __all__ = ["FEW", "ScatterCriterion", "TrimmedScatterFit", "fit_trimmed"]
 
-
-class Kept(Protocol):
-    """What a model of some of the rows has."""
-
-    @property
-    def w(self) -> np.ndarray:
-        """The weights of the rows in it."""
-
-
-Model = TypeVar("Model", bound=Kept)
 
 FEW: Final = 5  # rows per feature below which a covariance may be ill-conditioned: Rousseeuw and Van Zomeren (1990)
 # Of judging and fitting again. In `benchmarks.calibration scatter` half of the fits need 1 or 2 and the slowest 9, but
@@ -36,29 +29,54 @@ DOUBTED: Final = 0.1
 FAINT: Final = 0.01  # what a doubted row counts: next to nothing, and it is an inlier all the same
 
 
-class ScatterCriterion(Protocol[Model]):
-    """What is minimised over the h rows kept, and how rows are judged by the minimum."""
+class Kept(Protocol):
+    """What a model of some of the rows has."""
 
+    @property
+    def w(self) -> np.ndarray:
+        """The weights of the rows in it."""
+
+    def squared_distances(self, A: np.ndarray, /) -> np.ndarray:
+        """How far rows are from it."""
+
+
+Model = TypeVar("Model", bound=Kept)
+
+
+class ScatterCriterion(ABC, Generic[Model]):
+    """What is minimised over the h rows kept of ``data``, and how rows are judged by the minimum."""
+
+    data: FeatureRows
+
+    @abstractmethod
     def search(self, h: float) -> Model:
         """The best fit to h rows that is found from many starts."""
 
+    @abstractmethod
     def concentrate(self, model: Model, h: float) -> Model:
         """The fit to h rows that concentration steps from another one lead to."""
 
+    @abstractmethod
     def judge(self, model: Model, h: float) -> JudgedScatter[Model]:
         """Every row by a trimmed fit to h rows."""
 
+    @abstractmethod
+    def refit(self, w: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
+        """The fit to rows of these weights, and every row by it, at least h being good; None where they are too few."""
+
     def doubts(self, judged: JudgedScatter[Model]) -> bool:
         """Whether rows lie apart by more than chance, and others like them may be among the inliers."""
+        return False
 
-    def beyond_chance(self, model: Model, off: np.ndarray) -> np.ndarray:
-        """Those of the rows off that are apart from the others by more than chance, if these are normal."""
+    def beyond_chance(self, model: Model, off: np.ndarray, expected: float | None = None) -> np.ndarray:
+        """Those of the rows off that are apart from the others by more than chance, if these are normal; expected: as
+        in `chance.beyond_chance`."""
+        d2 = model.squared_distances(self.data.X)
+        return chance.beyond_chance(self.data.X, self.data.s, d2, off, expected)
 
     def weight(self, w: np.ndarray) -> float:
         """The sum of the sample weights times w."""
-
-    def refit(self, w: np.ndarray, near: Model, h: float) -> JudgedScatter[Model] | None:
-        """The fit to rows of these weights, and every row by it, at least h being good; None where they are too few."""
+        return float(self.data.s @ w)
 
 
 @final
@@ -125,12 +143,14 @@ def _readmitted(
 
 def _with_expected(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:
     """The same with the doubted rows in the fit, if they are no more than good ones explain, or bad ones lie apart
-    from all others; once only."""
+    from all others; once only, and only where most rows left out are still bad by it."""
     doubted = judged.p_values <= DOUBTED
     expected = DOUBTED / (1.0 - DOUBTED) * criterion.weight(~doubted)
     if not judged.apart and criterion.weight(doubted & judged.verdict.inliers) > expected:
         return judged
-    return criterion.refit(judged.weights, judged.model, h) or judged
+    again = criterion.refit(judged.weights, judged.model, h) or judged
+    out = judged.weights == 0
+    return judged if criterion.weight(out & again.verdict.inliers) > 0.5 * criterion.weight(out) else again
 
 
 def _not_by_chance(criterion: ScatterCriterion[Model], judged: JudgedScatter[Model], h: float) -> JudgedScatter[Model]:

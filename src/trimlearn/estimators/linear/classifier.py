@@ -9,7 +9,8 @@ from scipy.special import log_softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from trimlearn._utils.arrays import Array, on_host
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.residence import on_host
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.label_assessment import LabelAssessment

@@ -10,10 +10,12 @@ import numpy as np
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.linear.examples import Examples
 from trimlearn.robust.regression.averaging import NEAREST
-from trimlearn.robust.regression.misfit import bends, looks_like_misfit, looks_skewed, widens
+from trimlearn.robust.regression.misfit import bends, looks_like_misfit, widens
+from trimlearn.robust.regression.one_law import looks_of_two_scales, looks_skewed
 from trimlearn.robust.verdict import Verdict
 
 DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
+MARKS = 5  # rows that have one value of y, of which it is asked whether that is a mark: fewer are chance (a choice)
 FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: it changes no fit (a choice)
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
@@ -34,11 +36,12 @@ def warn_of_doubt(
     wrong: np.ndarray | None = None,
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
-    the model's fault: a curve, skewed errors, or errors that grow. For a fit that is not exact. wrong: how probable it
-    is that each row is wrong, where the fit tells."""
+    the model's fault: one value of y for many rows, a curve, skewed errors, errors of two scales, or errors that grow.
+    For a fit that is not exact. wrong: how probable it is that each row is wrong, where the fit tells."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
-    doubt = doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
+    doubt = doubt_of_mark(rows.t, flagged)
+    doubt = doubt or doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
     doubt = doubt or doubt_of_errors(rows.X, rows.t, rows.t - residuals, scores, flagged)
     if doubt is not None:
         warn(doubt)
@@ -48,6 +51,18 @@ def warn_of_doubt(
             f"{flagged.sum()} rows flagged and {rows.n - flagged.sum()} others some {mistakes:.0f} are likely to be "
             "judged wrongly. Look at outlier_probability_, or give a contamination.",
         )
+
+
+def doubt_of_mark(y: np.ndarray, flagged: np.ndarray) -> str | None:
+    """A sentence where many rows have one value of y that may be none."""
+    mark = _mark(y, flagged)
+    if mark is None:
+        return None
+    return (
+        f"y is {mark:g} in {np.mean(y == mark):.0%} of the rows, while no other value is there as often: it may stand "
+        "for what is missing or too small to be measured, or y may consist of two parts. Fit the other rows on their "
+        "own, or give a contamination."
+    )
 
 
 def doubt_of_many(
@@ -93,12 +108,37 @@ def doubt_of_errors(
             f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
             f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination."
         )
+    if looks_of_two_scales(scores, flagged):
+        return (
+            f"{flagged.mean():.0%} of the rows lie far off on both sides of the {fit}, but errors of two scales "
+            "explain all residuals about as well: these rows may be less precise, or errors have heavy tails, rather "
+            "than these rows wrong. Then give sample_weight or a contamination."
+        )
     return None
+
+
+def _mark(t: np.ndarray, flagged: np.ndarray) -> float | None:
+    """The value that many targets have, where no other one repeats like that: most of the others are there once. None
+    where all these rows are flagged: then they do no harm."""
+    values, count = np.unique(t, return_counts=True)
+    most = int(count.max())
+    mark = float(values[count.argmax()])
+    if most < max(MARKS, DOUBTFUL * len(t)) or 2 * (len(values) - 1) < len(t) - most or flagged[t == mark].all():
+        return None
+    return mark
 
 
 def _expected_mistakes(scores: np.ndarray, flagged: np.ndarray, wrong: np.ndarray) -> float:
     """How many rows are expected to be flagged though right, or not though wrong, of those that may be either."""
     return float(np.where(flagged, 1 - wrong, wrong)[np.abs(scores) > NEAREST].sum())
+
+
+def warn_of_chance(flagged: int) -> None:
+    """UserWarning where chance may have set the rows that are flagged apart."""
+    warn(
+        f"It is in doubt whether the rows flagged, {flagged} of them, are wrong: among so few rows chance sets as many "
+        "about as far apart. Look at outlier_probability_, or give a contamination.",
+    )
 
 
 def warn_of_exact_fit(weights: np.ndarray) -> None:

@@ -14,9 +14,10 @@ from scipy.special import stdtr
 from trimlearn.estimators.linear.distances import Distances, feature_distances
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.problems import LinearFit
+from trimlearn.inference.design import design
 from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
-from trimlearn.inference.precision import design, leverages
+from trimlearn.inference.precision import leverages
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds, residual_words
 from trimlearn.robust.scale import raw_scale

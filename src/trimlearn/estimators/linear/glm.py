@@ -8,7 +8,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.doubt import warn_of_exact_fit, warn_of_no_trimming
+from trimlearn.estimators.linear.doubt import warn_of_chance, warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
 from trimlearn.estimators.linear.laws import RegressionLaw, are_labels, verdict_on_labels
@@ -22,6 +22,7 @@ from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
 from trimlearn.robust.regression.lts import least_trimmed_squares
+from trimlearn.robust.regression.set_apart import without_chance
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart.method import SMALL, Method
@@ -201,12 +202,19 @@ class TrimmedGLM(LinearRegressor):
         x, weights = raw.x, raw.w
         if self.reweight:
             x, inliers, _ = readmit(raw.x, verdict, refit, judged, rounds_for(verdict))
+            if h is None and labels is None:
+                known = law.knows_size(rows.t)
+                x, inliers, doubt = without_chance(x, inliers, rows.s, q, residuals, refit, known=known)
+                if doubt:
+                    warn_of_chance(int(np.count_nonzero(~inliers)))
             weights = inliers.astype(rows.X.dtype)
 
-        final, share = judged(x, None), verdict.contamination if h is None else 1 - h / rows.S
+        final = judged(x, None)
+        share = 1 - h / rows.S if h is not None else final.contamination if self.reweight else verdict.contamination
         before, after = residuals(raw.x), residuals(x)
         parts = self._parts(raw.x), self._parts(x)
-        found = Outcome(raw, keep, before, weights, after, final.scale, final.cutoff, share, *parts)
+        cutoff = max(final.cutoff, float(np.abs(after[weights > 0]).max() / final.scale)) if h is None else final.cutoff
+        found = Outcome(raw, keep, before, weights, after, final.scale, cutoff, share, *parts)
         publish(self, law.family, data, distinct, found)
         exact = law.family.dispersed and final.scale <= floor
         if exact:

@@ -11,7 +11,8 @@ from typing import Any, final
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, slices_apart
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.blocks import slices_apart
 from trimlearn.estimators.linear.label_rows import LabelJudge
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.losses import Logistic, Mislabelled, Softmax

@@ -82,23 +82,28 @@ class RegressionLaw:
         return np.asarray(-np.sign(slope) * np.sqrt(2 * np.maximum(f, 0)))
 
     def floor(self, t: np.ndarray) -> float:
-        """What the scale of the residuals cannot be below. Counts and labels have a spread that is known; proportions
-        come from unknown numbers of trials."""
+        """What the scale of the residuals cannot be below."""
         if not self.is_family:
             return rounding_floor(t)
-        known = not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
-        return 1.0 if known else rounding_floor(np.ones(1))
+        return 1.0 if self.knows_size(t) else rounding_floor(np.ones(1))
+
+    def knows_size(self, t: np.ndarray) -> bool:
+        """Whether the spread of the residuals is known: that of counts and labels is; proportions come from unknown
+        numbers of trials."""
+        return self.is_family and not self.family.dispersed and (self.loss != "binomial" or are_labels(t))
 
     def half(self, rows: Examples, coefficients: int, labels: JudgedLabels | None) -> float:
-        """Half of the rows, and of counts half of those that are not 0: a fit to rows that are all 0 explains them
-        perfectly, by a mean of 0. Of labels, as many as are right."""
+        """Half of the rows, and of counts half of those that are not 0, and half a row more for each coefficient, as
+        of rows: a fit to rows that are all 0, or to few others, explains them perfectly, by means of 0. Of labels, as
+        many as are right."""
         half = float(min(rows.S, (rows.S + coefficients + 1) // 2))
         if labels is not None:
             return max(half, rows.S * (1 - labels.verdict.noise.epsilon))
         if self.loss != "poisson":
             return half
         s = np.ones(rows.n) if rows.s is None else rows.s
-        return max(half, rows.S - float(s[rows.t > 0].sum()) // 2)
+        events = float(s[rows.t > 0].sum())
+        return max(half, rows.S - max(0.0, (events - coefficients) // 2))
 
 
 NORMAL_ERRORS = RegressionLaw("normal")  # about a linear model

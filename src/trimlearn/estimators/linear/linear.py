@@ -22,13 +22,13 @@ from trimlearn.estimators.linear.streamed_regression import fit_linear_stream
 from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.losses import LeastSquares
-from trimlearn.losses.newton_system import COLUMNS
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.averaging import average_of_fits, between
+from trimlearn.robust.regression.chance import are_few, looks_by_chance
 from trimlearn.robust.regression.features import feature_odds
 from trimlearn.robust.regression.lts import least_median_of_squares, least_trimmed_squares
-from trimlearn.robust.regression.misfit import are_few, looks_by_chance
 from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
@@ -39,10 +39,11 @@ from trimlearn.weights import AllOnes, CappedSimplex
 
 NORMAL = family("normal")  # the law of errors
 EXACT_PASSES = 300  # a limit on time: exact concentration steps end by themselves, as a rule after ten or twenty
-# All fits are averaged of FEWEST to FEW rows a coefficient, up to n q² = WORK, a limit on time: a tenth of a second.
-# In twice as many one fit stands out; in between both count, so that no row more or less makes a difference. Of fewer
-# rows the mean errs by up to twice as much as least squares in clean data (python -m benchmarks.calibration averaging).
-FEWEST, FEW, WORK = 2, 100, 20_000
+# All fits are averaged of FEWEST to FEW rows a coefficient, up to n q² = WORK, both limits on time: a fifth of a
+# second. Of twice as many there is an MM-estimate; in between both count, so that no row more or less makes a
+# difference. Of fewer rows the mean errs by up to twice as much as least squares in clean data (python -m
+# benchmarks.calibration averaging).
+FEWEST, FEW, WORK = 2, 700, 20_000
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out to look for a start: 160 MB
 
 

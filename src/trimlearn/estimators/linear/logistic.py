@@ -10,7 +10,7 @@ from scipy.special import expit
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from trimlearn._utils.arrays import floating_copy
+from trimlearn._utils.residence import floating_copy
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.inputs import check_labels_known

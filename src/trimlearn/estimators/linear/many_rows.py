@@ -11,9 +11,9 @@ from scipy.special import stdtr
 
 from trimlearn.estimators.linear.doubt import warn_of_exact_fit
 from trimlearn.inference.probability import row_probabilities
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 from trimlearn.progress import stage
-from trimlearn.robust.regression.misfit import are_few
+from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.mm import Lqq
 from trimlearn.robust.regression.streamed_mm import RowMetric, all_of_them, smoothed
 from trimlearn.robust.regression.streamed_rows import StandardisedRows

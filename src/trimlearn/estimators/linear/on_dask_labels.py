@@ -10,13 +10,14 @@ from scipy.special import expit
 from sklearn.utils.class_weight import compute_sample_weight
 
 from trimlearn._utils.arrays import Array, to_numpy
+from trimlearn._utils.digits import histogram, order_keys
 from trimlearn._utils.threads import team
 from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
 from trimlearn.engines.cluster.losses import LossOf
 from trimlearn.engines.cluster.rows import Placed, ShardRows
-from trimlearn.engines.levels import histogram, level, order_keys
+from trimlearn.engines.levels import level
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.inputs import places
 from trimlearn.estimators.linear.classifier import warn_of_lost_classes

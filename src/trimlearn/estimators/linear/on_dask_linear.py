@@ -11,7 +11,8 @@ import numpy as np
 
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
-from trimlearn.engines.cluster.losses import EXACT, LossOf, edge, residuals, tally, weighted_moments
+from trimlearn.engines.cluster.losses import LossOf
+from trimlearn.engines.cluster.residuals import EXACT, edge, residuals, tally, weighted_moments
 from trimlearn.engines.cluster.rows import Placed
 from trimlearn.engines.shard import Shard
 from trimlearn.estimators.linear.many_rows import FinalFit, TrimmedRegression, fit_many_rows, standards
@@ -20,7 +21,7 @@ from trimlearn.estimators.linear.problems import SELECTING
 from trimlearn.estimators.on_dask import by_sample, placed_rows
 from trimlearn.estimators.streamed import refuse_choice
 from trimlearn.losses import LeastSquares
-from trimlearn.losses.newton_system import COLUMNS
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.progress import stage
 from trimlearn.regularizers import Ridge
 from trimlearn.robust.regression.streamed_rows import StandardisedRows

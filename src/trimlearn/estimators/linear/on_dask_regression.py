@@ -12,7 +12,8 @@ import numpy as np
 from trimlearn._utils.arrays import Array
 from trimlearn.checkpoint.fit import remembered
 from trimlearn.engines.cluster.engine import DaskEngine
-from trimlearn.engines.cluster.losses import EXACT, LossOf, Tally, edge, loss_of, tally_of
+from trimlearn.engines.cluster.losses import LossOf, loss_of
+from trimlearn.engines.cluster.residuals import EXACT, Tally, edge, tally_of
 from trimlearn.engines.cluster.rows import Placed, ShardRows
 from trimlearn.estimators.linear.examples import Examples
 from trimlearn.estimators.linear.laws import NORMAL_ERRORS, RegressionLaw

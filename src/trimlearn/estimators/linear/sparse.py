@@ -22,8 +22,8 @@ from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
+from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.elastic_net import EXACT, ROUGH, Floats, elastic_net
-from trimlearn.robust.regression.misfit import are_few
 from trimlearn.robust.regression.sparse import (
     HonestFit,
     Penalised,

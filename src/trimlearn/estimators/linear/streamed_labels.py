@@ -10,7 +10,9 @@ from typing import Any, final
 import numpy as np
 from scipy.special import expit
 
-from trimlearn._utils.arrays import Array, copy_on_device, rows_apart, taken
+from trimlearn._utils.arrays import Array
+from trimlearn._utils.blocks import rows_apart, taken
+from trimlearn._utils.residence import copy_on_device
 from trimlearn._utils.threads import each, filled, team
 from trimlearn._utils.validation import check_positive, is_sparse
 from trimlearn.estimators.inputs import places

@@ -23,7 +23,7 @@ from trimlearn.estimators.linear.many_regression import (
 from trimlearn.estimators.linear.many_rows import FinalFit, TrimmedRegression, fit_many_rows, standards
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.estimators.streamed import StreamedData, refuse_choice, refuse_text, set_column_names
-from trimlearn.losses.newton_system import COLUMNS
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.losses.storage import open_storage
 from trimlearn.progress import stage
 from trimlearn.robust.regression.streamed_lts import concentrated

@@ -112,19 +112,19 @@ class Chance:
         return np.where(k > 4.5, tests + kept * np.log(self._alpha(e2)), inf)
 
 
-def no_strip_holds(more: float, points: Floats, width: float) -> bool:
-    """Whether it is certain that no line has more than so many of the points (n, 2) within ``width``.
+def no_strip_holds(more: float, points: Floats, width: Any) -> Any:
+    """Whether it is certain that no line has more than so many of the points (2, n) within ``width``; or of each of
+    several sets of as many points (..., 2, n), with widths (...).
 
     A line is tilted by δ = π/2DIRECTIONS, at most, against one of the DIRECTIONS. Across that one the points near it
     are within 2 ``width`` + sin δ times the largest distance of two points, and numbers in order tell how many such a
     window holds.
     """
     normals, tilt = _normals()
-    across = np.sort(normals @ points.T)
-    longest = float(np.hypot(*(points.max(axis=0) - points.min(axis=0))))
-    many = int(more)
-    apart = across[:, many:] - across[:, : len(points) - many]
-    return bool(apart.min(initial=inf) > 2.0 * width + tilt * longest)
+    across, sides = np.sort(normals @ points), points.max(axis=-1) - points.min(axis=-1)
+    longest, many = np.hypot(sides[..., 0], sides[..., 1]), int(more)
+    apart = across[..., many:] - across[..., : points.shape[-1] - many]
+    return apart.min(axis=(-2, -1), initial=inf) > 2.0 * width + tilt * longest
 
 
 @cache

@@ -8,7 +8,8 @@ import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import EXACT, Chance
 from trimlearn.geometry.homography.candidate import CERTAIN
-from trimlearn.geometry.homography.dlt import PairMoments, four_point
+from trimlearn.geometry.homography.dlt import PairMoments
+from trimlearn.geometry.homography.four_point import four_point
 from trimlearn.geometry.homography.noise import MatchNoise
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import WIDE, MarginalScore
@@ -23,9 +24,8 @@ __all__ = ["rival_matches", "uncertainty"]
 RIVAL = 0.5
 SURE = 0.99  # that a sample of such a rival's matches only is drawn: the usual 99 %
 QUARTER = 4  # of the search's own samples are spent on it at most: a limit on time; with a 32nd some rivals are missed
-ROUGH = (
-    0.5  # of a rival's matches: what a homography through four, which magnifies noise, shows; with all, some are missed
-)
+# Of a rival's matches: what a homography through four, which magnifies noise, shows; with all, some are missed.
+ROUGH = 0.5
 SEED = 0  # of the samples, so that whether there is a rival does not depend on random_state
 
 

@@ -14,8 +14,8 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.a_contrario import Chance
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
-from trimlearn.geometry.homography.dlt import THIN, TrimmedFit, four_best, four_point, trimmed_fit
 from trimlearn.geometry.homography.doubt import rival_matches, uncertainty
+from trimlearn.geometry.homography.four_point import THIN, four_point
 from trimlearn.geometry.homography.noise import MatchNoise, noise_of, noise_of_kept
 from trimlearn.geometry.homography.points import (
     Floats,
@@ -28,9 +28,10 @@ from trimlearn.geometry.homography.points import (
     sort_pairs,
 )
 from trimlearn.geometry.homography.refine import refined
-from trimlearn.geometry.homography.score import HomographyScore, MarginalScore, TrimmedScore
+from trimlearn.geometry.homography.score import WIDE, HomographyScore, MarginalScore, TrimmedScore
 from trimlearn.geometry.homography.search import ALL, FIRST, SampleSearch, samples_needed, some_of
 from trimlearn.geometry.homography.transfer import squared_errors, transform
+from trimlearn.geometry.homography.trimmed import TrimmedFit, four_best, trimmed_fit
 from trimlearn.geometry.inputs import refuse_weights, seed_of
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.inference.table import Findings, plain_kinds
@@ -232,7 +233,7 @@ class TrimmedHomography(Trimmed):
     def _fit(self, data: PointPairs, h: float | None, warm: bool) -> Self:
         n = len(data)
         if h is not None and h < 4 <= n:
-            raise ValueError(f"contamination={n - h:g} leaves {h:.3g} of {n} matches, and 4 are needed.")
+            raise ValueError(f"contamination takes {n - h:g} of {n} matches and leaves {h:.3g}, where 4 are needed.")
         share = None if h is None else h / n
         matches = sort_pairs(data)
         check_spread(matches.distinct)
@@ -336,11 +337,20 @@ class TrimmedHomography(Trimmed):
         self.threshold_ = noise.threshold if self.threshold is None else float(self.threshold)
         self.weights_ = (self.outlier_scores_ <= self.threshold_).astype(np.float64)
         self.contamination_ = noise.bad_share(errors, noise.threshold) if share is None else 1.0 - share
-        agreeing = min(5, len(errors))  # any four matches fit some homography exactly
-        if self.threshold is not None and self.refine == "inliers" and self.weights_.sum() < agreeing:
+        if self.threshold is not None:
+            self._warn_of_threshold(self.threshold, chance)
+
+    def _warn_of_threshold(self, threshold: float, chance: Chance) -> None:
+        """Where the threshold given is more than noise can be, or leaves no more than any four, which always agree."""
+        if threshold > WIDE * chance.side:
             warn(
-                f"threshold={self.threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches "
-                f"asks for about {noise.threshold:.2g} px.",
+                f"threshold={threshold:g} px is more than {WIDE:.0%} of the images' side: wrong matches that far off "
+                "count as right, and draw the homography towards them. threshold=None asks the matches.",
+            )
+        if self.refine == "inliers" and self.weights_.sum() < min(5, len(self.weights_)):
+            warn(
+                f"threshold={threshold:g} px leaves {self.weights_.sum():.0f} inliers; the noise of the matches asks "
+                f"for about {self._noise.threshold:.2g} px.",
             )
 
     def _warn_of_doubt(self, matches: SortedPairs, chance: Chance) -> None:

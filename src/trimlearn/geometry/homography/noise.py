@@ -49,7 +49,7 @@ class MatchNoise(NamedTuple):
 
     def bad_share(self, errors: Floats, threshold: float) -> float:
         """1 − the share of inliers, of whom a known part is within ``threshold``."""
-        within = float(np.mean(errors <= threshold)) / (1.0 - float(self.p_values(threshold)))
+        within = int(np.count_nonzero(errors <= threshold)) / len(errors) / (1.0 - float(self.p_values(threshold)))
         return max(1.0 - within, 0.0)
 
 

@@ -40,6 +40,7 @@ CELL = 0.01  # of the side: matches nearer than that in both images count as one
 ENOUGH = 4096  # matches that tell where the others are, and how far apart: a limit on time
 GLANCE = 16  # matches among which four distinct points are looked for before all are: a limit on time
 FLAT = 1e-7  # relative singular value: √(2⁻⁵²) = 1.5·10⁻⁸ is what rounding leaves of points on a line; some room above
+BROAD = 1e-10  # det/trace² of a matrix of squares: rounding, 10⁻¹⁶, spoils a millionth of it; FLAT² is 10⁻¹⁴
 
 
 @final
@@ -86,6 +87,11 @@ class PointPairs:
         return np.sort(self.both[:, :2, :: max(1, len(self) // ENOUGH)])
 
     @cached_property
+    def middle(self) -> Floats:
+        """The median of each coordinate of either image (2, 2), of ENOUGH matches."""
+        return ordered_quantile(self._ordered, 0.5)
+
+    @cached_property
     def extents(self) -> tuple[Floats, Floats]:
         """Width and height of what the points of either image cover: by the quantiles of CORE."""
         low, high = (ordered_quantile(self._ordered, share) for share in CORE)
@@ -115,11 +121,7 @@ class PointPairs:
         step = max(1, len(self) // ENOUGH)
         points, s = self.both[:, :2, ::step], self.cell_shares[::step]
         alike = bool((s == s[0]).all())
-        middle = (
-            ordered_quantile(self._ordered, 0.5)
-            if alike
-            else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
-        )
+        middle = self.middle if alike else weighted_medians(points.reshape(4, -1).T, s).reshape(2, 2)
         away = points - middle[..., None]
         distances = np.hypot(away[:, 0], away[:, 1])
         typical = ordered_quantile(np.sort(distances), 0.5) if alike else weighted_medians(distances.T, s)
@@ -241,40 +243,36 @@ def scaled(H: Floats) -> Floats:
 
 def check_spread(pairs: PointPairs) -> None:
     """ValueError unless either image has four distinct points that are not all on a line."""
-    both = pairs.both[:, :2]
-    farthest, centred = np.abs(both).max(axis=(1, 2)), both - both.mean(axis=2, keepdims=True)
     for k, (name, points) in enumerate((("src", pairs.src), ("dst", pairs.dst))):
         some = {(x, y) for x, y in points[:GLANCE].tolist()}
         if len(some) < 4 and (count := len(distinct_rows(points)[0])) < 4:
             have = f"{len(pairs)} distinct matches, with {count} distinct points in {name}"
             raise ValueError(f"src and dst hold {have}; a homography needs at least 4: give more matches.")
-        far = FAR * pairs.extents[k].max()
-        if farthest[k] > far and _is_far(points, far):
+        if np.abs(pairs.middle[k]).max() > FAR * pairs.extents[k].max():  # one wild point is not enough
             raise ValueError(f"{name} lies too far from the origin for its extent; subtract an offset from its points.")
-        if _narrowness(*centred[k]) <= FLAT:
+        if _is_on_a_line(*pairs.both[k, :2]):
             raise ValueError(f"{name}: all points are on a line, which fixes no homography; give others as well.")
 
 
-def _is_far(points: Floats, far: float) -> bool:
-    """Whether the middle of the points is; one wild point is not enough."""
-    return bool(np.abs(np.median(points[:: max(1, len(points) // ENOUGH)], axis=0)).max() > far)
-
-
-def _narrowness(x: Floats, y: Floats) -> float:
-    """The smaller singular value of centred points, by the larger one.
+def _is_on_a_line(x: Floats, y: Floats) -> bool:
+    """Whether the smaller singular value of points about their mean is no more than FLAT times the larger one.
 
     Through the triangle (1 a; 0 b) of Gram and Schmidt, which keeps the digits that a matrix of squares would lose: the
-    product of its singular values is b, the sum of their squares 1 + a² + b².
+    product of its singular values is b, the sum of their squares 1 + a² + b². A matrix of squares tells most sets.
     """
-    if y @ y > x @ x:
-        x, y = y, x
-    if (length := float(x @ x)) == 0.0:
-        return 0.0
-    slope = float(x @ y) / length
+    x, y = x - x.mean(), y - y.mean()
+    xx, xy, yy = float(x @ x), float(x @ y), float(y @ y)
+    if xx * yy - xy * xy > BROAD * (xx + yy) ** 2:
+        return False
+    if yy > xx:
+        x, y, xx = y, x, yy
+    if xx == 0.0:
+        return True
+    slope = xy / xx
     off = y - slope * x
-    b = (float(off @ off) / length) ** 0.5
-    squares = 1.0 + slope**2 + b**2
-    return float(2.0 * b / (squares + max(squares**2 - 4.0 * b**2, 0.0) ** 0.5))
+    b = (float(off @ off) / xx) ** 0.5
+    squares: float = 1.0 + slope**2 + b**2
+    return bool(2.0 * b <= FLAT * (squares + max(squares**2 - 4.0 * b**2, 0.0) ** 0.5))
 
 
 def _inverse(T: Floats) -> Floats:

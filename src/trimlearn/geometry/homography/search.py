@@ -11,10 +11,11 @@ import numpy as np
 
 from trimlearn.geometry.homography.a_contrario import Chance, Significance, no_strip_holds
 from trimlearn.geometry.homography.candidate import CERTAIN, Candidate
-from trimlearn.geometry.homography.dlt import EXTREME, SINGULAR, THIN, PairMoments, four_point
+from trimlearn.geometry.homography.dlt import PairMoments
+from trimlearn.geometry.homography.four_point import EXTREME, SINGULAR, THIN, four_point
 from trimlearn.geometry.homography.points import Bools, Floats, Ints, PointPairs
 from trimlearn.geometry.homography.score import HomographyScore
-from trimlearn.geometry.homography.transfer import ENTRIES, adjugate, one_way_errors, squared_errors, zooms
+from trimlearn.geometry.homography.transfer import ENTRIES, one_way_errors, squared_errors, zooms
 
 __all__ = ["ALL", "FIRST", "REPEATED", "SampleSearch", "samples_needed", "some_of"]
 
@@ -103,6 +104,7 @@ class SampleSearch:
         self._guided = pairs.scores is not None
         self._order = np.arange(len(pairs)) if pairs.scores is None else np.argsort(-pairs.scores, kind="stable")
         self._mass = np.cumsum(self.chance.s[self._order])  # matches by score: how many cells up to here
+        self._alone = self._mass[-1] == len(pairs)  # each in a cell of its own: that many matches
         self._inside = np.zeros(PREFIXES, dtype=np.int64)  # samples by the prefix that holds all four
         self._glance, self._subset = self._some()
 
@@ -197,7 +199,8 @@ class SampleSearch:
         if self._guided:
             guided = count // 2
             reach[:guided] = ((self.drawn + 2.0 * np.arange(1, guided + 1)) / limit) ** 0.25
-        places = np.searchsorted(self._mass, self._rng.random((4, count)) * reach * self._mass[-1], side="right")
+        cells = self._rng.random((4, count)) * reach * self._mass[-1]
+        places = cells.astype(np.int64) if self._alone else np.searchsorted(self._mass, cells, side="right")
         places = np.sort(np.minimum(places, len(self._mass) - 1), axis=0)
         places = places[:, (places[1:] != places[:-1]).all(axis=0)]
         prefix = np.minimum(places[3] * PREFIXES // len(self._mass), PREFIXES - 1)
@@ -337,19 +340,17 @@ class SampleSearch:
         if self.chance.n <= 4.5 or not found.is_certain:  # four fit always; chance is judged elsewhere
             self._off_line = 0.0
             return True
-        shares: list[float] = []
-        H, (k, limit, _) = self.pairs.to_pixels(found.H), found.significance
+        k, limit, _ = found.significance
         within, width = found.e2 <= limit, 0.5**0.5 * found.noise.threshold
-        for points, map_ in ((self.pairs.src, H), (self.pairs.dst, adjugate(H))):
-            pixel = np.maximum(1.0, 1.0 / np.maximum(zooms(map_, points), SINGULAR)) ** 0.5
-            if no_strip_holds((1.0 - LINE) * k, points[within], width * float(pixel[within].max())):
-                shares.append(LINE)  # at least, and no line need be looked for
-                continue
+        pixels = np.maximum(1.0, 1.0 / np.maximum(zooms(self.pairs.to_pixels(found.H), self.pairs), SINGULAR)) ** 0.5
+        inner, widest = self.pairs.both[:, :2, within], width * pixels[:, within].max(axis=1)
+        clear = no_strip_holds((1.0 - LINE) * k, inner, widest)  # no line need be looked for
+        self._off_line = LINE  # at least
+        for points, pixel in [(self.pairs.src, pixels[0]), (self.pairs.dst, pixels[1])] if not clear.all() else []:
             off = self.chance.off_a_line(within, limit, points, width, pixel, LINE * k)
             if off.log_nfa > log(CERTAIN):
                 return False
-            shares.append(off.k / k)
-        self._off_line = min(shares)
+            self._off_line = min(self._off_line, off.k / k)
         return True
 
     def _scored(self, H: Floats) -> tuple[Any, Floats]:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from trimlearn.geometry.homography.dlt import four_point
+from trimlearn.geometry.homography.four_point import four_point
 from trimlearn.geometry.homography.points import Bools, Floats, PointPairs
 from trimlearn.geometry.homography.transfer import transform
 

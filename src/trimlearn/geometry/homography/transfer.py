@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from trimlearn.geometry.homography.points import Floats, PointPairs
@@ -13,6 +15,8 @@ FACTORS = (
     np.array([4, 2, 1, 5, 0, 2, 3, 1, 0, 5, 1, 2, 3, 2, 0, 4, 0, 1]),
     np.array([8, 7, 5, 6, 8, 3, 7, 6, 4, 7, 8, 4, 8, 6, 5, 6, 7, 3]),
 )
+FEW = 16  # homographies up to which Python multiplies faster than NumPy, 2 µs each: a limit on time
+TINY = 1e-300  # beside det², a bound: no homography that fits any four points has |det H| < 10⁻¹⁵⁰
 ENTRIES = 6_000  # matches at a time, each missed in two images: 96 kB, which stay in a core's cache, in pages it has
 
 
@@ -64,62 +68,90 @@ def squared_errors(H: Floats, pairs: PointPairs) -> Floats:
     return np.concatenate([_squared_errors(H, points[:, :, part]) for part in parts])
 
 
-def zooms(H: Floats, points: Floats) -> Floats:
-    """δ = |det J| at each point (n,): how much larger areas are in the other image."""
-    w = points @ H[2, :2] + H[2, 2]
+def zooms(H: Floats, pairs: PointPairs) -> Floats:
+    """δ = |det J| at each point of either image (2, n): how much larger areas are in the other one."""
+    G, (a, b) = adjugate(H), pairs.lifted
+    det = H[0] @ G[:, 0]
     with np.errstate(all="ignore"):
-        return np.asarray(np.abs(np.linalg.det(H) / (w * w * w)))
+        return np.asarray(np.abs([det / (H[2] @ a) ** 3, det * det / (G[2] @ b) ** 3]))
 
 
 def one_way_errors(H: Floats, pairs: PointPairs) -> Floats:
     """2 rᵀM⁻¹r for each H of a batch and each match, (..., n): `squared_errors` to first order, in half of its time."""
-    e2 = _terms(H[..., None, :, :], pairs.both[:1], pairs.both[1:])[..., 0, :]
-    e2 += e2
-    return np.asarray(np.fmin(e2, np.inf, out=e2))
+    (a, b), maps, batch = pairs.both, _maps(H), H.shape[:-2]
+    with np.errstate(all="ignore"):
+        there = (maps[0].reshape(-1, 3) @ a).reshape(7, *batch, -1)
+        back = (maps[1, :3].reshape(-1, 3) @ b).reshape(3, *batch, -1)
+        e2 = _terms(there, _missed(there, b), _missed(back, a))
+        e2 += e2
+        return np.asarray(np.fmin(e2, np.inf, out=e2))
 
 
 def _squared_errors(H: Floats, points: Floats) -> Floats:
     """e², (..., n), for points (2, 3, n); both misses at once, as calls are what few matches cost."""
-    maps = np.empty((*H.shape[:-2], 2, 3, 3))
-    maps[..., 0, :, :], maps[..., 1, :, :] = H, adjugate(H)
-    terms = _terms(maps, points, points[::-1])
-    e2 = terms[..., 0, :] + terms[..., 1, :]
-    return np.asarray(np.fmin(e2, np.inf, out=e2))
+    batch = H.shape[:-2]
+    targets = points[::-1].swapaxes(0, 1).reshape(3, 2, *(1,) * len(batch), -1)
+    with np.errstate(all="ignore"):
+        images = (_maps(H).reshape(2, -1, 3) @ points).reshape(2, 7, *batch, -1).swapaxes(0, 1)
+        missed = _missed(images, targets)
+        terms = _terms(images, missed, missed[::-1])
+        e2 = terms[0] + terms[1]
+        return np.asarray(np.fmin(e2, np.inf, out=e2))
 
 
-def _terms(maps: Floats, points: Floats, targets: Floats) -> Floats:
-    """rᵀM⁻¹r, (..., k, n), for maps (..., k, 3, 3) and points (k, 3, n).
+def _maps(H: Floats) -> Floats:
+    """What takes points to their images: (2, 7, B, 3), for H and for H⁻¹ of each of B homographies, at |det H| = 1.
+
+    Three rows give H p, whose third coordinate be w, and four w²J, J the derivative of π(H ·). The coefficients of
+    these are entries of H⁻¹, as H a × H b = det(H) H⁻ᵀ(a × b).
+    """
+    flat = H.reshape(-1, 9)
+    rows = np.array([_rows(*h) for h in flat.tolist()] if len(flat) <= FEW else np.transpose(_rows(*flat.T)))
+    return rows.reshape(-1, 2, 7, 3).transpose(1, 2, 0, 3)
+
+
+def _rows(a: Any, b: Any, c: Any, d: Any, e: Any, f: Any, g: Any, h: Any, i: Any) -> list[Any]:
+    """Both maps of one homography, of numbers; or of many, of arrays."""
+    det = a * (e * i - f * h) + b * (f * g - d * i) + c * (d * h - e * g)
+    s = (det * det + TINY) ** (-1 / 6)
+    a, b, c, d, e, f, g, h, i = s * a, s * b, s * c, s * d, s * e, s * f, s * g, s * h, s * i
+    A, B, C = e * i - f * h, c * h - b * i, b * f - c * e
+    D, E, F = f * g - d * i, a * i - c * g, c * d - a * f
+    G, K, L = d * h - e * g, b * g - a * h, a * e - b * d
+    o = 0.0 * a
+    there = [a, b, c, d, e, f, g, h, i, o, -K, E, K, o, -B, o, G, -D, -G, o, A]
+    back = [A, B, C, D, E, F, G, K, L, o, -h, e, h, o, -b, o, g, -d, -g, o, a]
+    return there + back
+
+
+def _missed(images: Floats, targets: Floats) -> Floats:
+    """w²‖r‖², r the miss and w the third coordinate of images (3 or more, ..., n); these are overwritten."""
+    x, y, w = images[:3]
+    x -= w * targets[0]
+    y -= w * targets[1]
+    x *= x
+    y *= y
+    x += y
+    return np.asarray(x)
+
+
+def _terms(images: Floats, missed: Floats, missed_back: Floats) -> Floats:
+    """rᵀM⁻¹r from ``images`` (7, ...), which are overwritten, and from w²‖r‖² there and back.
 
     With R a quarter turn it is 2 (δ‖r‖² + ‖JᵀRr‖²) / ((2δ + ‖J‖²) max(1, δ)): no root, and no difference that rounding
-    spoils. A factor of J, here the inverse of the third coordinate, matters in max(1, δ) only.
+    spoils. Here δ = 1/|w|³, and w²JᵀRr is the miss of the way back times its third coordinate, but for signs.
     """
-    with np.errstate(all="ignore"):
-        image = maps @ points
-        u, v, w = image[..., 0, :], image[..., 1, :], image[..., 2, :]
-        w = np.reciprocal(w)
-        u, v = u * w, v * w
-        h = maps[..., None]
-        j11, j12 = h[..., 0, 0, :] - u * h[..., 2, 0, :], h[..., 0, 1, :] - u * h[..., 2, 1, :]
-        j21, j22 = h[..., 1, 0, :] - v * h[..., 2, 0, :], h[..., 1, 1, :] - v * h[..., 2, 1, :]
-        u -= targets[:, 0]
-        v -= targets[:, 1]
-        zoom = np.abs(j11 * j22 - j12 * j21)
-        turned = np.square(j21 * u - j11 * v)
-        turned += np.square(j22 * u - j12 * v)
-        for j in (j11, j12, j21, j22):
-            j *= j
-        j11 += j12
-        j11 += j21
-        j11 += j22
-        turned += zoom * (u * u + v * v)
-        w *= w
-        w *= zoom
-        zoom += zoom
-        j11 += zoom
-        j11 *= np.maximum(w, 1.0)
-        turned /= j11
-    turned += turned
-    return np.asarray(turned)
+    w, J = np.abs(images[2]), images[3:]
+    J *= J
+    size = J.sum(axis=0)
+    terms = missed / w
+    terms += missed_back
+    terms *= np.minimum(w * w * w, 1.0)
+    terms += terms
+    w += w
+    size += w
+    terms /= size
+    return np.asarray(terms)
 
 
 def _misses(H: Floats, a: Floats, b: Floats) -> Floats:

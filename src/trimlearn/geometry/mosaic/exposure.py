@@ -11,7 +11,7 @@ from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.mosaic.images import Deep, full, opencv
 from trimlearn.geometry.mosaic.images import grey as luminance
 from trimlearn.geometry.mosaic.layout import CanvasLayout, CanvasPiece
-from trimlearn.geometry.mosaic.surfaces import Patch
+from trimlearn.geometry.mosaic.warp import Patch
 
 __all__ = ["apply_gain", "clipped", "gains", "is_grey", "is_overexposed"]
 

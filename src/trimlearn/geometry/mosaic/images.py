@@ -30,9 +30,8 @@ Deep: TypeAlias = NDArray[np.unsignedinteger[Any]]  # uint8 or uint16
 ImageLike: TypeAlias = "str | os.PathLike[str] | NDArray[Any]"
 
 JPEG = b"\xff\xd8"  # how such a file begins (ISO/IEC 10918-1, SOI): it has no alpha to look for
-JPEG_MARKER = re.compile(
-    rb"\xff([^\x00\xd0-\xd7\xff])"
-)  # in a scan 00 is a byte FF, D0 to D7 are restarts (ibid., B.1)
+# In a scan 00 is a byte FF, D0 to D7 are restarts (ibid., B.1).
+JPEG_MARKER = re.compile(rb"\xff([^\x00\xd0-\xd7\xff])")
 SCAN, END = 0xDA, 0xD9  # markers of a scan and of the end of an image (ibid., table B.1)
 PNG, PNG_END = b"\x89PNG", b"IEND"  # how a PNG begins, and the name of its last chunk (ISO/IEC 15948, 5.2, 11.2.5)
 SMALLEST = 32  # pixels a side: twice the 16 pixels that a SIFT descriptor covers (Lowe 2004, section 6)
@@ -133,8 +132,8 @@ def _decode(path: Path, name: str) -> NDArray[Any]:
         raise FileNotFoundError(f"{name} does not exist; check the path of the image.") from error
     except OSError as error:
         raise ValueError(f"{name} cannot be read as an image: {error.strerror}.") from error
+    _check_whole(raw.tobytes(), name)  # first, as decoders print what they think of it
     decoded = _imdecode(raw, cv2.IMREAD_ANYDEPTH | cv2.IMREAD_COLOR)  # applies the EXIF orientation, drops alpha
-    _check_whole(raw.tobytes(), name)
     if decoded is None:
         raise ValueError(f"{name} is not an image that can be read ({raw.size} bytes); use JPEG, PNG or TIFF.")
     if bytes(raw[:2]) != JPEG:
@@ -186,7 +185,9 @@ def _to_whole(a: NDArray[Any], name: str) -> Deep:
         return a
     if np.issubdtype(a.dtype, np.floating) and a.size:
         low, high = np.min(a), np.max(a)
-        if low >= 0 and high <= 1:  # NaN fails as well
+        if np.isnan(low):
+            raise ValueError(f"{name} holds NaN; give every pixel a number in [0, 1].")
+        if low >= 0 and high <= 1:
             return np.asarray(np.rint(a * 65535.0), np.uint16)
         raise ValueError(f"{name} holds floats from {low:g} to {high:g}; they must be in [0, 1], or convert to uint8.")
     raise ValueError(f"{name} must hold uint8, uint16 or floats in [0, 1], got {a.dtype}; convert it first.")

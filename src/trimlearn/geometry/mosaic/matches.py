@@ -63,11 +63,13 @@ class Matches(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """What was detected in one image: points (n, 2) in its full-size pixels, unit descriptors (n, 128), size (w, h)."""
+    """What was detected in one image: points (n, 2) in its full-size pixels, unit descriptors (n, 128), size (w, h); a
+    pixel of what was looked at is ``pixel`` full-size ones wide."""
 
     points: Floats
     descriptors: Descriptors
     size: tuple[int, int]
+    pixel: float = 1.0
 
     def __len__(self) -> int:
         return len(self.points)
@@ -114,8 +116,9 @@ def match_images(image1: ImageLike, image2: ImageLike, *, ratio: float = RATIO, 
     return match(detect(image1, max_features=max_features), detect(image2, max_features=max_features), ratio=ratio)
 
 
-def detect(image: ImageLike, *, max_features: int = MOST) -> Features:
-    """The strongest features of an image, at most `max_features`; an image without any gives empty arrays.
+def detect(image: ImageLike, *, max_features: int = MOST, max_pixels: int = DETECTION_PIXELS) -> Features:
+    """The strongest features of an image, at most ``max_features``; an image without any gives empty arrays. One that
+    has more than ``max_pixels`` is scaled down.
 
     >>> len(detect(np.zeros((64, 64), np.uint8)))
     0
@@ -123,14 +126,14 @@ def detect(image: ImageLike, *, max_features: int = MOST) -> Features:
     check_count(max_features, "max_features")
     pixels = read_image(image, alpha=True)
     h, w = pixels.shape[:2]
-    small = _for_detection(grey(pixels[:, :, :3]))
+    small = _for_detection(grey(pixels[:, :, :3]), max_pixels)
     mask = None if pixels.shape[2] == 3 else _well_inside(pixels[:, :, 3], small.shape)
     sift = opencv().SIFT_create(int(max_features), 3, CONTRAST, EDGE, 1.6, True)  # True: no shift of ¼ pixel
     keypoints, descriptors = sift.detectAndCompute(small, mask)
     points = np.array([k.pt for k in keypoints], np.float64).reshape(-1, 2)
     stretch = np.array([w / small.shape[1], h / small.shape[0]])
     points = (points + 0.5) * stretch - 0.5  # pixel centres are at whole numbers, pixel edges half a pixel off
-    return Features(points, _root(descriptors), (w, h))
+    return Features(points, _root(descriptors), (w, h), float(np.sqrt(stretch.prod())))
 
 
 def match(features1: Features, features2: Features, *, ratio: float = RATIO) -> Matches:
@@ -161,9 +164,9 @@ def _unit(rows: Descriptors) -> Descriptors:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny))
 
 
-def _for_detection(image: Pixels) -> Pixels:
+def _for_detection(image: Pixels, max_pixels: int) -> Pixels:
     h, w = image.shape
-    scale = (DETECTION_PIXELS / (h * w)) ** 0.5
+    scale = (max_pixels / (h * w)) ** 0.5
     if scale >= 1:
         return image
     cv2 = opencv()
@@ -187,8 +190,7 @@ def _root(descriptors: Descriptors | None) -> Descriptors:
 
 def _apart(features: Features) -> Floats:
     """The points in units of ELSEWHERE pixels of the image that they were detected in."""
-    w, h = features.size
-    return np.asarray(features.points / (ELSEWHERE * max(1.0, (w * h / DETECTION_PIXELS) ** 0.5)))
+    return np.asarray(features.points / (ELSEWHERE * features.pixel))
 
 
 def _nearest(a: Descriptors, b: Descriptors, points: Floats) -> tuple[Ints, Ints, Floats, Floats]:

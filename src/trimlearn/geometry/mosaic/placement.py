@@ -24,9 +24,8 @@ SURFACES: dict[str, type[Surface]] = {"plane": PlaneSurface, "cylinder": Cylinde
 # Fields of view. At the edge of a plane things are drawn wider by cos⁻² of half of it: twice as wide at 90°, fifteen
 # times at 150°, where none is tried. A cylinder stretches in height alone, as cos⁻²: 1.7 times at 80°.
 WIDE, TALL, WIDEST = np.radians([90, 80, 150])
-KEYSTONE = (
-    1.7  # times as large at one end of a plane as at another: what 90° of view do, cos⁻¹·⁵ of half of it; see WIDE
-)
+# Times as large at one end of a plane as at another: what 90° of view do, cos⁻¹·⁵ of half of it; see WIDE.
+KEYSTONE = 1.7
 FINER = 1.05  # times the pixels a side from which an image counts as finer than the plane's own: 5 % is not seen
 # Of the diagonal: a median error beyond which the camera may have moved, 1.6 px in 640 × 480, several times a
 # detector's noise; and one that shows, beyond the 0.64 % of lenses (benchmarks/calibration/panoramas.py).

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from trimlearn.geometry.mosaic.images import Pixels, opencv
 from trimlearn.geometry.mosaic.layout import CanvasLayout
-from trimlearn.geometry.mosaic.surfaces import Patch, Window
+from trimlearn.geometry.mosaic.surfaces import Window
+from trimlearn.geometry.mosaic.warp import Patch
 
 __all__ = ["depth", "enlarged", "seams"]
 
-BLUR = (
-    0.0045  # of the side of an image, 1.4 pixels of the 316 of the small mosaic: seams keep off thin things (a choice)
-)
+# Of the side of an image, 1.4 pixels of the 316 of the small mosaic: seams keep off thin things (a choice).
+BLUR = 0.0045
 RIM = 0.02  # of the depth of an image, 3 pixels of the small mosaic: room for a blend (a choice)
 LAST = 1e-3  # pixels: the depth of what is to be avoided, less than any other
 BAND = 2  # columns at each end of a full turn that no seam enters: a cost is one of two neighbours

@@ -17,9 +17,11 @@ from trimlearn._utils.validation import check_choice, check_positive
 from trimlearn._utils.warn import warn
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.inputs import check_flag, check_images, seed_of
-from trimlearn.geometry.mosaic.blend import BLENDERS, compose
+from trimlearn.geometry.mosaic.blend import BLENDERS
+from trimlearn.geometry.mosaic.compose import compose
+from trimlearn.geometry.mosaic.crop import largest_rectangle, outline
 from trimlearn.geometry.mosaic.images import SMALLEST, Deep, ImageLike, name_of, read_deep, sixteen_bits
-from trimlearn.geometry.mosaic.layout import CanvasLayout, largest_rectangle, outline
+from trimlearn.geometry.mosaic.layout import CanvasLayout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_picture_path
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
 from trimlearn.geometry.mosaic.surfaces import PlaneSurface, Window

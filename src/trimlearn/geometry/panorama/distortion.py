@@ -12,9 +12,10 @@ import numpy as np
 
 from trimlearn.geometry.homography.points import Bools, Floats, Ints
 from trimlearn.geometry.panorama.consistency import Agreement
+from trimlearn.geometry.panorama.focals import ROUNDING, ZOOM
+from trimlearn.geometry.panorama.lens import magnification
 from trimlearn.geometry.panorama.losses import Correspondences, Maps, RotationLoss
-from trimlearn.geometry.panorama.models import ROUNDING, ZOOM
-from trimlearn.geometry.panorama.scene import Scene, magnification
+from trimlearn.geometry.panorama.scene import Scene
 from trimlearn.regularizers import Regularizer, Ridge
 
 __all__ = ["check_distortion", "estimate_distortion", "without_lens"]

@@ -16,9 +16,9 @@ from trimlearn.estimators.base import Trimmed
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.inputs import check_index, refuse_weights, seed_of
 from trimlearn.geometry.panorama.beginning import Beginning, begin, met, verified
-from trimlearn.geometry.panorama.consistency import LAW, JointFit
 from trimlearn.geometry.panorama.distortion import check_distortion, without_lens
 from trimlearn.geometry.panorama.doubts import loose_ends, pair_reports, rivalries, strains
+from trimlearn.geometry.panorama.joint import LAW, JointFit
 from trimlearn.geometry.panorama.losses import RotationLoss
 from trimlearn.geometry.panorama.models import STARTS, ModelStart, homography_start, rotation_start
 from trimlearn.geometry.panorama.pairs import Pairs

@@ -32,6 +32,9 @@ FEWEST = 12  # matches below which a pair is not looked at: fewer than 10 are ne
 # panoramas.py); in the photographs of docs/panorama.md 90 % of the matches are within 0.5 %.
 LOOSE = 0.0075
 MANY = 30  # images beyond which pairs are preselected: a limit on time, 435 pairs of some 0.1 s
+# Pixels of a photograph in which features are looked for: a limit on time, as 2.5 times as many take three times as
+# long and give no more matches, of 8,000 features. Each is then a fifth less precise (docs/stitching.md).
+DETECTED = 1_000_000
 SKETCH = 400  # features of an image that the preselection compares: a limit on time, a few ms a pair
 NEIGHBOURS = 8  # pairs that the preselection keeps for each image: the 6 of Brown and Lowe (2007), and two more
 
@@ -181,7 +184,7 @@ def match_pairs(
     shown, seed = check_images(images), seed_of(random_state)
     names = _names(names, [name_of(image, k) for k, image in enumerate(shown)])
     with team():
-        features = shortened(each(lambda image: detect(image, max_features=max_features), shown))
+        features = shortened(each(lambda image: detect(image, max_features=max_features, max_pixels=DETECTED), shown))
         found = each(lambda e: _matched(features, e, ratio, seed), _promising(features, ratio))
     return _gather(found, [f.size for f in features], names)
 
@@ -291,4 +294,4 @@ def _promising(features: Sequence[Features], ratio: float) -> list[Edge]:
 
 def _sketch(features: Features) -> Features:
     rows = np.linspace(0, len(features) - 1, min(SKETCH, len(features))).astype(int)
-    return Features(features.points[rows], features.descriptors[rows], features.size)
+    return replace(features, points=features.points[rows], descriptors=features.descriptors[rows])

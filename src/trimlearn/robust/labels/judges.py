@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import Array, asarray_like, copy_on_device, index_like, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, to_numpy
+from trimlearn._utils.residence import copy_on_device
 from trimlearn.losses import Logistic, Mislabelled, Softmax
 from trimlearn.losses.base import PredictionLoss
 from trimlearn.problem import Problem

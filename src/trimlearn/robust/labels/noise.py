@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, sent, to_numpy
+from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
+from trimlearn._utils.residence import sent
 from trimlearn.robust.labels.noise_em import (
     Floats,
     Labels,

@@ -14,7 +14,8 @@ import numpy as np
 from array_api_compat import is_numpy_array
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import Array, namespace, sent
+from trimlearn._utils.arrays import Array, namespace
+from trimlearn._utils.residence import sent
 from trimlearn.robust.labels.on_device import NoiseRows
 
 Floats = NDArray[np.float64]

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trimlearn.robust.regression.features import FeatureOdds
 from trimlearn.robust.regression.lts import ends_of_search
-from trimlearn.robust.regression.mm import SmoothFit, WeightedRows
-from trimlearn.robust.regression.modes import Likelihood, Modes, grams
+from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, grams
+from trimlearn.robust.regression.modes import Likelihood, Modes
 from trimlearn.robust.verdict import Verdict
 
 __all__ = ["NEAREST", "average_of_fits", "between"]
@@ -33,23 +34,24 @@ NEGLIGIBLE = 1e-6  # belief, beside the largest, that changes no digit that is k
 
 
 def average_of_fits(
-    rows: WeightedRows, raw: Floats, odds: Floats, floor: float, *, intercept: bool, seed: int
+    rows: WeightedRows, raw: Floats, odds: FeatureOdds, floor: float, *, intercept: bool, seed: int
 ) -> SmoothFit:
     """The mean of the fits that EM finds from the trimmed fit ``raw`` and other starts.
 
-    odds: by which features make rows likelier to be wrong, see `features.odds_of`. floor: the least σ. intercept:
+    odds: by which features make rows likelier to be wrong. floor: the least σ. intercept:
     whether a constant is fitted: then skewed errors have mean 0, as others have.
 
     >>> rng = np.random.default_rng(0)
     >>> A, t = np.column_stack([np.arange(20.0), np.ones(20)]), np.arange(20.0) + rng.normal(size=20)
     >>> t[:3] += 12.0
-    >>> found = average_of_fits(WeightedRows(A, t, np.ones(20)), np.zeros(2), np.zeros(20), 0.0, intercept=True, seed=0)
+    >>> rows, odds = WeightedRows(A, t, np.ones(20)), FeatureOdds(np.zeros(20))
+    >>> found = average_of_fits(rows, np.zeros(2), odds, 0.0, intercept=True, seed=0)
     >>> found.x.round(1), np.flatnonzero(found.w == 0)
     (array([ 1. , -0.1]), array([0, 1, 2]))
     """
     t = rows.residuals(raw)
     likelihood = Likelihood(rows, t, odds, floor)
-    modes = likelihood.settled(likelihood.begun(t - (_starts(rows, raw, seed) - raw) @ rows.A.T))
+    modes = likelihood.settled(likelihood.begun(t - (_starts(rows, raw, odds.overall <= 0, seed) - raw) @ rows.A.T))
     evidence = likelihood.evidence(modes)
     belief = np.exp(evidence - evidence.max())
     belief /= belief.sum()
@@ -79,9 +81,9 @@ def between(rows: WeightedRows, mean: SmoothFit, other: SmoothFit, share: float)
     return SmoothFit(x, w, verdict, noise, mixed(lambda fit: fit.bread), spared, scatter, mean.wrong)
 
 
-def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
-    """Coefficients from which EM begins (B, q): trimmed fits that keep half of the rows and more, least squares, and
-    least absolute residuals."""
+def _starts(rows: WeightedRows, raw: Floats, near: NDArray[np.bool_], seed: int) -> Floats:
+    """Coefficients from which EM begins (B, q): trimmed fits that keep half of the rows and more, least squares, that
+    of the rows ``near`` by their features, and least absolute residuals."""
     c, t = rows.c, rows.t
     plain = rows.step(np.ones(len(t)), t)[0]
     x, unit = plain, float(np.sqrt(c @ rows.residuals(plain) ** 2 / c.sum()))
@@ -89,7 +91,8 @@ def _starts(rows: WeightedRows, raw: Floats, seed: int) -> Floats:
         r = rows.residuals(x)
         x = x + rows.step(1 / np.hypot(r, 1e-3 * unit), r)[0] if unit > 0 else x
     trimmed = ends_of_search(rows.A, t, MORE * float(c.sum()), c, seed=seed)[:ENDS]
-    return np.vstack([raw, trimmed, plain, x])
+    inner = rows.step(near.astype(np.float64), t)[0] if c @ near > rows.rank else plain
+    return np.vstack([raw, trimmed, plain, inner, x])
 
 
 def _mean(rows: WeightedRows, t: Floats, modes: Modes, belief: Floats, intercept: bool) -> SmoothFit:

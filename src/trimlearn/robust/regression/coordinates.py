@@ -7,7 +7,7 @@ from typing import final
 
 import numpy as np
 
-from trimlearn.losses.newton_system import _least_squares
+from trimlearn.losses.exact import _least_squares
 from trimlearn.robust.distinct import row_hashes
 from trimlearn.robust.order import medians
 from trimlearn.robust.regression.elemental import RegressionSample

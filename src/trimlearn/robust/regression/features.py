@@ -9,18 +9,20 @@ columns that determine each other as many are taken as are independent: the dist
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import TypeVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
 
+from trimlearn.robust.regression.mm import WeightedRows, grams
 from trimlearn.robust.scale import Chi
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge
 from trimlearn.robust.scatter.mcd import default_h, mcd
 
-__all__ = ["FAR", "feature_odds", "measured", "odds_of"]
+__all__ = ["FAR", "FeatureOdds", "feature_odds", "measured", "odds_of"]
 
 Floats = NDArray[np.float64]
 Shape = TypeVar("Shape")
@@ -51,12 +53,35 @@ def measured(
     return None
 
 
-def feature_odds(X: Floats, s: Floats, seed: int) -> Floats:
-    """`odds_of` each row of X at its robust distance, rows counting s times; 0 where no distance is known.
+@final
+@dataclass(frozen=True)
+class FeatureOdds:
+    """How much likelier its features make each row to be wrong, see `odds_of`.
+
+    overall: by its distance from most rows. Q, limit: orthonormal columns that span the features and a constant, and
+    the distance of a leverage point; None where none is known.
+    """
+
+    overall: Floats
+    Q: Floats | None = None
+    limit: float = 1.0
+
+    def beside(self, right: Floats) -> Floats:
+        """The odds (B, n) if rows are ``right`` so often (B, n): the larger of those overall, and of those by the
+        distances from the right rows, among which no cluster of wrong ones hides."""
+        if self.Q is None:
+            return np.broadcast_to(self.overall, right.shape)
+        reach = np.einsum("bnj,nj->bn", self.Q @ np.linalg.inv(grams(right, self.Q)), self.Q)
+        squares = np.maximum(right.sum(axis=1, keepdims=True) * reach - 1.0, 0.0)
+        return np.maximum(self.overall, odds_of(np.sqrt(squares), self.limit))
+
+
+def feature_odds(X: Floats, s: Floats, seed: int) -> FeatureOdds:
+    """Those of each row of X, rows counting s times.
 
     >>> X = np.random.default_rng(0).normal(size=(40, 2))
     >>> X[:4] += 20.0
-    >>> feature_odds(X, np.ones(40), seed=0)[[0, 1, 2, 3, 30]]
+    >>> feature_odds(X, np.ones(40), seed=0).overall[[0, 1, 2, 3, 30]]
     array([3., 3., 3., 3., 0.])
     """
 
@@ -69,9 +94,12 @@ def feature_odds(X: Floats, s: Floats, seed: int) -> Floats:
 
     found = measured(X, s, scatter)
     if found is None:
-        return np.zeros(len(X))
+        return FeatureOdds(np.zeros(len(X)))
     columns, shape = found
-    return odds_of(np.sqrt(shape.squared_distances(X[:, columns])), Chi(len(columns)).upper(FAR))
+    limit = Chi(len(columns)).upper(FAR)
+    overall = odds_of(np.sqrt(shape.squared_distances(X[:, columns])), limit)
+    spanned = np.column_stack([np.ones(len(X)), _drawn_in(X[:, columns])])
+    return FeatureOdds(overall, WeightedRows(spanned, s, s).Q, limit)
 
 
 def odds_of(distance: Floats, limit: float) -> Floats:

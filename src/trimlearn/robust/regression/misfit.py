@@ -1,62 +1,20 @@
-"""Whether rows that a linear fit does not explain follow another rule, rather than none: misfit taken for bad rows.
+"""Whether the model, rather than some of the rows, is at fault: residuals that depend on where a row lies.
 
-Whether rows flagged on one side of a fit are the tail of skewed errors, rather than a group of their own.
-
-Whether the residuals of the rows kept depend on where a row lies: a curve, or errors that grow.
-
-How likely residuals are, if they come from one normal law, or from two groups.
-
-Whether clean data would look as bad: with few rows per coefficient, half of them can be fitted far too well.
+Of the rows that are flagged, it is asked whether they follow a rule of their own; of the others, whether they bend
+along the fit, or are larger at one end of it.
 """
 
 from __future__ import annotations
 
-from math import sqrt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri, stdtr, stdtrit
+from scipy.special import stdtr
 from scipy.stats import rankdata
 
 from trimlearn._utils.validation import is_sparse
-from trimlearn.robust.regression.lts import least_trimmed_squares
-from trimlearn.robust.scale import TINY, judge
-
-THINNEST = 0.25  # σ of the flagged group, at least, in that of the others: equal flagged rows would have none
-
-
-
-def one_group(r: Floats, c: Floats, rank: float = 0.0) -> float:
-    """The logarithm of the likelihood of one normal law around 0 for residuals r, each of which counts c times, of a
-    fit with so many coefficients.
-
-    >>> round(one_group(np.array([-1.0, 1.0]), np.ones(2)), 3)
-    -2.838
-    """
-    scale = np.sqrt(c @ r**2 / max(c.sum() - rank, 1.0))
-    return float(c @ log_normal(r, scale))
-
-
-def two_groups(r: Floats, c: Floats, off: NDArray[np.bool_], scale: float) -> float:
-    """The same for two normal groups: one around 0 of this scale, and the rows ``off``, of a mean and scale of theirs.
-
-    >>> r = np.array([-1.0, 1.0, 9.0, 9.5])
-    >>> two_groups(r, np.ones(4), r > 5, 1.0) > one_group(r, np.ones(4))
-    True
-    """
-    n, bad, count = c.sum(), r[off], c[off]
-    mean = count @ bad / count.sum()
-    spread = max(float(np.sqrt(count @ (bad - mean) ** 2 / count.sum())), THINNEST * scale)
-    share = count.sum() / n
-    groups = np.log(1 - share) + log_normal(r, scale), np.log(share) + log_normal(r - mean, spread)
-    return float(c @ np.logaddexp(*groups))
-
-
-def log_normal(r: Floats, scale: float) -> Floats:
-    """The logarithm of the density of a normal law around 0 of this scale."""
-    return np.asarray(-0.5 * (r / scale) ** 2 - np.log(scale) - 0.5 * np.log(2 * np.pi))
-
+from trimlearn.robust.scale import TINY
 
 ROWS = 2_000  # looked at, at most: a limit on time, and enough for any share of variance
 NEIGHBOURS = 2  # on either side along a feature, of which a row is predicted: more would blur the edge of small regions
@@ -74,6 +32,10 @@ NEAR, SOME, STEP = 2.0, 0.06, 0.3
 # The window, a share of the rows, that is laid over an edge and inside a region of flagged rows; the former may be that
 # much wider. Choices: for a curve the two are alike, a cluster 6 σ away leaves a window several times as wide.
 WINDOW, WIDER = 0.04, 3.0
+SPARE = 5  # rows for each coefficient: with fewer, the residuals are no longer those of the errors (a choice)
+LEVEL = 1e-3  # of each test, over all that are made: of a thousand clean tables one is called curved (a choice)
+PLAIN = 0.02  # share of the residuals' variance that a bend explains, at least: less is no harm (a choice)
+SAME = 1e-8  # of the length of a square, below which the other columns hold it: that of a column of two values
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -156,89 +118,6 @@ def _by_line(A: Floats, values: Floats) -> float:
     return float(1 - (r @ r) / freedom / (total / (len(A) - 1)))
 
 
-TOO_FEW, SHARE = 5, 0.05  # rows, and of all rows, that are flagged: fewer may be strays of any law (choices)
-ONE_SIDED = 0.9  # of the flagged rows: chance puts 5 of 5 normal ones on one side once in 16 times
-# Logarithm of the likelihood by which two groups must beat one skewed law to be believed: "strong evidence" by Kass and
-# Raftery (1995). Of 25 samples of 100 rows with lognormal errors none was above it, of 25 with 20 % at 5 σ none below
-# (python -m benchmarks.calibration skewness).
-EVIDENCE = 3.0
-# Shapes g that are tried: near 0 the law is normal, at 1 lognormal. Beyond 1.6 half of the rows lie within a seventh of
-# the way to the mean.
-SHAPES = np.linspace(0.1, 1.6, 16)
-STRAYS, REACH = 0.02, 10.0  # the share of rows of no law, and how many σ they reach: so that no row is impossible
-
-Flags = NDArray[np.bool_]
-
-
-def looks_skewed(scores: Floats, flagged: Flags, share: float = SHARE, fewest: int = TOO_FEW) -> bool:
-    """Whether one skewed law explains the scores about as well as two groups do, the flagged rows and the others.
-
-    scores: residuals in units of σ, with signs. share, fewest: of the rows, and rows, that must be flagged for it to be
-    asked.
-
-    The law is Tukey's g, m + A(exp(gz) − 1)/g of a normal z: its median and its width below that are those of the
-    scores, and of the shapes g the most likely one is taken.
-
-    References: D. C. Hoaglin (1985), Summarizing shape numerically: the g-and-h distributions. R. E. Kass and A. E.
-    Raftery (1995), Bayes factors, JASA 90.
-
-    >>> rng = np.random.default_rng(0)
-    >>> skewed = np.exp(rng.normal(size=200)) - 1
-    >>> looks_skewed(skewed, skewed > 3)
-    True
-    >>> shifted = rng.normal(size=200) + np.where(np.arange(200) < 40, 6.0, 0.0)
-    >>> looks_skewed(shifted, shifted > 3)
-    False
-    """
-    found = evidence(scores, flagged, share, fewest)
-    return found is not None and found > -EVIDENCE
-
-
-def evidence(scores: Floats, flagged: Flags, share: float = SHARE, fewest: int = TOO_FEW) -> float | None:
-    """The logarithm of the likelihood of one law, less that of two groups; None where too few rows are flagged, or not
-    on one side, or all others are the same.
-
-    >>> evidence(np.arange(10.0), np.arange(10) > 8) is None
-    True
-    """
-    chosen = np.flatnonzero(np.isfinite(scores))
-    chosen = chosen[np.linspace(0, len(chosen) - 1, min(ROWS, len(chosen))).round().astype(np.intp)]
-    r, off = np.asarray(scores, dtype=np.float64)[chosen], flagged[chosen]
-    if min(off.sum(), (~off).sum()) < fewest or off.mean() < share or np.ptp(r[~off]) == 0:
-        return None
-    side = np.sign(np.median(r[off]))
-    if np.mean(np.sign(r[off]) == side) < ONE_SIDED:
-        return None
-    good = r[~off]
-    return _one_law(side * r) - two_groups(r - good.mean(), np.ones(len(r)), off, float(good.std()))
-
-
-def _one_law(u: Floats) -> float:
-    """The logarithm of the likelihood of the most likely g."""
-    lower, m = np.quantile(u, (0.25, 0.5))
-    width = m - lower
-    if width <= 0:
-        return -np.inf
-    wide = REACH * width / ndtri(0.75)
-    strays = np.log(STRAYS) + log_normal(u - m, wide)
-    return max(float(np.logaddexp(np.log(1 - STRAYS) + _log_g(u - m, width, g), strays).sum()) for g in SHAPES)
-
-
-def _log_g(u: Floats, width: float, g: float) -> Floats:
-    """The logarithm of the density of A(exp(gz) − 1)/g, whose lower quartile is −width."""
-    A = width * g / -np.expm1(g * ndtri(0.25))
-    inside = 1 + g * u / A
-    z = np.log(np.where(inside > 0, inside, 1.0)) / g
-    return np.where(inside > 0, log_normal(z, 1.0) - np.log(A) - g * z, -np.inf)
-
-
-SPARE = 5  # rows for each coefficient: with fewer, the residuals are no longer those of the errors (a choice)
-LEVEL = 1e-3  # of each test, over all that are made: of a thousand clean tables one is called curved (a choice)
-PLAIN = 0.02  # share of the residuals' variance that a bend explains, at least: less is no harm (a choice)
-SAME = 1e-8  # of the length of a square, below which the other columns hold it: that of a column of two values
-
-
-
 def bends(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
     """Whether residuals r of the rows ``on`` follow the square of the prediction, or of a column (Ramsey 1969).
 
@@ -304,56 +183,3 @@ def _chosen(X: Any, fitted: Floats, r: Floats, on: Bools) -> tuple[Floats, Float
     z, left = (np.asarray(v, dtype=np.float64)[rows] for v in (fitted, r))
     A, z, left = (v / np.maximum(np.abs(v).max(axis=0, initial=0.0), TINY) for v in (A, z, left))  # squares are finite
     return A, z, left
-
-
-FEW_ROWS = 3  # per coefficient: below, the half that is fitted has less than two for each, and clean data look bad
-CLEAN_SETS = 9  # simulated: a limit on time, enough to tell what a tenth would look like
-CHANCE_LEVEL = 0.01  # of the test: of a hundred clean data sets, one may be called bad (a choice)
-SIMULATED = 10_000  # entries of the design up to which they are, a limit on time: they are nine more searches
-
-
-
-def are_few(n: int, coefficients: int) -> bool:
-    """Whether there are few rows per coefficient.
-
-    >>> are_few(20, 5), are_few(20, 10)
-    (False, True)
-    """
-    return n < FEW_ROWS * coefficients
-
-
-def looks_by_chance(A: Floats, t: Floats, h: float, s: Floats | None, scale: float, seed: int) -> bool:
-    """Whether the residuals of least squares exceed the robust ``scale``, of a fit to h rows, by no more than they do
-    in clean data on the design A, simulated; False where A is too large for that, or has no more rows than columns.
-
-    The logarithms of that ratio are taken for normal, and the one seen must lie beyond the interval in which Student's
-    law expects another one.
-
-    >>> rng = np.random.default_rng(0)
-    >>> A, t = rng.normal(size=(20, 8)), rng.normal(size=20)
-    >>> looks_by_chance(A, t, 14, None, scale=0.5, seed=0)
-    True
-    >>> looks_by_chance(A, np.where(np.arange(20) < 4, 50.0, t), 14, None, scale=0.5, seed=0)
-    False
-    """
-    n, q = A.shape
-    if n <= q or A.size > SIMULATED:
-        return False
-    draw = np.random.Generator(np.random.Philox(key=seed))
-    seen = _least_squares_scale(A, t, s) / scale
-    clean = np.log([_excess(A, np.asarray(draw.standard_normal(n)), h, s) for _ in range(CLEAN_SETS)])
-    reach = stdtrit(CLEAN_SETS - 1, 1 - CHANCE_LEVEL) * clean.std(ddof=1) * sqrt(1 + 1 / CLEAN_SETS)
-    return bool(np.log(seen) <= clean.mean() + reach)
-
-
-def _excess(A: Floats, t: Floats, h: float, s: Floats | None) -> float:
-    """The scale of the residuals of least squares, in units of the robust one."""
-    r = t - A @ least_trimmed_squares(A, t, h, s).coef
-    return _least_squares_scale(A, t, s) / judge(r, h, A.shape[1], s).scale
-
-
-def _least_squares_scale(A: Floats, t: Floats, s: Floats | None) -> float:
-    c = np.ones(len(t)) if s is None else s
-    root = np.sqrt(c)
-    r = t - A @ np.linalg.lstsq(A * root[:, None], t * root, rcond=None)[0]
-    return float(np.sqrt((c @ r**2) / max(c.sum() - A.shape[1], 1.0)))

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from trimlearn.losses.newton_system import solve_regular
-from trimlearn.robust.regression.misfit import looks_skewed, one_group, two_groups
+from trimlearn.losses.exact import solve_regular
+from trimlearn.robust.regression.one_law import groups, looks_skewed, one_group
 from trimlearn.robust.scale import TINY, judge_at
 from trimlearn.robust.verdict import Verdict
 
@@ -203,6 +203,7 @@ STEPS = 100  # of fitting with renewed weights, a limit on time: they gain a dig
 # Share of σ by which predictions move in a step that is the last, in up to LARGE numbers and in more: the error of the
 # fit is √(q/n) σ, and each step takes time. ROUGH: for a fit of which only the scale is asked.
 SETTLED, LARGE, SETTLED_LARGE, ROUGH = 1e-8, 100_000, 1e-5, 1e-3
+RIDGE = 1e-12  # of the trace of a Gram matrix: so small a ridge is rounding, and its inverse is finite
 RANK = 1e-10  # of the longest: shorter directions of columns of length 1 are rounding (as in inference.precision)
 
 
@@ -230,6 +231,13 @@ class WeightedRows:
         Q = self.Q * root[:, None]
         u = solve_regular(Q.T @ Q, Q.T @ (root * np.where(w > 0, r, 0.0)))
         return self.back @ u, self.Q @ u
+
+
+def grams(W: Vector, Q: Vector) -> Vector:
+    """Σ wᵢqᵢqᵢᵀ of every row of W, with a ridge that is rounding."""
+    q = Q.shape[1]
+    G = (W @ (Q[:, :, None] * Q[:, None, :]).reshape(len(Q), q * q)).reshape(-1, q, q)
+    return np.asarray(G + RIDGE * np.trace(G, axis1=1, axis2=2)[:, None, None] * np.eye(q))
 
 
 @final
@@ -330,7 +338,7 @@ def _evidence(rows: WeightedRows, every: tuple[Vector, Verdict], sharp: tuple[Ve
     if not off.any():
         return 0.0
     one, two = rows.residuals(x)[kept], rows.residuals(y)[kept]
-    return two_groups(two, c, off, by_sharp.scale) - one_group(one, c, rows.rank)
+    return groups(two, c, by_sharp.scale, off) - one_group(one, c, rows.rank)
 
 
 def _of_skewed(r: Vector, c: Vector, verdict: Verdict, end: float) -> Verdict:

@@ -9,7 +9,7 @@ from typing import final
 import numpy as np
 
 from trimlearn._utils.threads import filled
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.regression.streamed_rows import StreamedRows, Vector
 from trimlearn.robust.trimming import ThresholdWeights, pieces_of, trimming
 from trimlearn.weights.simplex import snap_h

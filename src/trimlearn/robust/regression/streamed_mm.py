@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from trimlearn._utils.digits import upper_edge
-from trimlearn.losses.newton_system import solve_symmetric
+from trimlearn.losses.exact import solve_symmetric
 from trimlearn.robust.regression.mm import (
     FIRM,
     ROUGH,

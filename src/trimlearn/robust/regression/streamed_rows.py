@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
-from trimlearn._utils.arrays import slices_apart, taken
+from trimlearn._utils.blocks import slices_apart, taken
 from trimlearn._utils.digits import summarised, upper_edge
 from trimlearn._utils.threads import total
 from trimlearn.robust.scale import rounding_floor

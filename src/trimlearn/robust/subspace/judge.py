@@ -17,7 +17,8 @@ from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import Chi, rounding_floor
 from trimlearn.robust.scatter.chance import beyond_chance, leading_scores
 from trimlearn.robust.scatter.tails import TailLaw, judge_distances, shown_freedom
-from trimlearn.robust.subspace.flat import Flat, TrimmedFlat
+from trimlearn.robust.subspace.concentrate import TrimmedFlat
+from trimlearn.robust.subspace.flat import Flat
 from trimlearn.robust.subspace.search import FlatSearch
 from trimlearn.robust.verdict import Verdict, readmit
 

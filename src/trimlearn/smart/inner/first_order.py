@@ -1,9 +1,4 @@
-"""Limited-memory BFGS, SciPy's, for smooth r2.
-
-What an iterative solver may have left to gain: as much as its last quarter of iterations brought.
-
-Accelerated proximal gradients, for any r2.
-"""
+"""Solvers that need gradients alone: SciPy's L-BFGS for smooth r2, accelerated proximal gradients for any r2."""
 
 from __future__ import annotations
 
@@ -18,14 +13,6 @@ if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
 FEW_ITERATIONS = 4  # of fewer, a quarter is less than one
-
-
-def left_to_gain(fall: list[float], short: bool) -> float:
-    """By how much F fell in the last quarter of the iterations."""
-    made = len(fall) - 1
-    if short:
-        return inf
-    return fall[-1 - made // 4] - fall[-1] if made >= FEW_ITERATIONS else nan
 
 
 def lbfgs(
@@ -127,3 +114,11 @@ def _descend(
             return new, f, g, gamma
         gamma *= 0.5
     return None
+
+
+def left_to_gain(fall: list[float], short: bool) -> float:
+    """By how much F fell in the last quarter of the iterations."""
+    made = len(fall) - 1
+    if short:
+        return inf
+    return fall[-1 - made // 4] - fall[-1] if made >= FEW_ITERATIONS else nan

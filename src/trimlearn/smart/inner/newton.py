@@ -14,8 +14,6 @@ from trimlearn.regularizers import Regularizer
 if TYPE_CHECKING:
     from trimlearn.engines.base import Engine
 
-__all__ = ["newton", "newton_decrease"]
-
 SUBPROBLEM = 500  # steps on a quadratic model: a limit on time, as each is one product with H, 1 ms at order 1,000
 FORCING = 1e-6  # share of its fall to which a model is solved: its square root, three digits of x, is what a step gains
 BALANCE = 10  # the ratio of residuals that changes ρ (Boyd and others 2011, §3.4.1), looked at after as many steps

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
 
-__all__ = ["draw_kernel"]
-
 
 @jit
 def draw_kernel(words, out, n, b, BLOCK: tl.constexpr, ROWS: tl.constexpr):

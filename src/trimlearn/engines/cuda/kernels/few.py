@@ -10,8 +10,6 @@ from __future__ import annotations
 from trimlearn.engines.cuda.kernels.language import jit, tl
 from trimlearn.engines.cuda.kernels.tile import chosen, count_draws, differences, remembered, split
 
-__all__ = ["few_kernel"]
-
 
 @jit
 def _slices(V, rows, inside, alive, J, p):

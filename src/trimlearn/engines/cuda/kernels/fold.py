@@ -6,8 +6,6 @@ from __future__ import annotations
 from trimlearn.engines.cuda.kernels.language import jit, tl
 from trimlearn.engines.cuda.kernels.tile import split
 
-__all__ = ["fold_kernel"]
-
 
 @jit
 def fold_kernel(

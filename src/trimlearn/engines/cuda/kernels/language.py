@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 """Triton, where it is to be had: torch brings it along on Linux. Without it kernels are plain functions that nobody
-calls, and `trimlearn.engines.cuda.fused` asks first."""
+calls, and `trimlearn.engines.cuda.fastest` asks first."""
 
 from __future__ import annotations
 
@@ -15,5 +15,3 @@ except ModuleNotFoundError:
         """The function as it is."""
         return function
 
-
-__all__ = ["jit", "libdevice", "tl"]

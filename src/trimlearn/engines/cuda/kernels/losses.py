@@ -1,14 +1,12 @@
 # mypy: ignore-errors
 """φ, its gradient and its curvature for each loss, as functions of the predictions of some rows.
 
-`Phi` of `trimlearn.engines.cuda.layout` names the function; `trimlearn.losses.compiled` says what its numbers are.
+`Phi` of `trimlearn.engines.cuda.phis` names the function; `trimlearn.losses.compiled` says what its numbers are.
 """
 
 from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, libdevice, tl
-
-__all__ = ["phi", "phi_hessp"]
 
 
 @jit

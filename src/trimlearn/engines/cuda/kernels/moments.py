@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
 
-__all__ = ["largest_kernel", "moments_kernel"]
-
 
 @jit
 def _columns(center, p, CENTER: tl.constexpr, BP: tl.constexpr):

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
 
-__all__ = ["move_kernel"]
-
 
 @jit
 def move_kernel(

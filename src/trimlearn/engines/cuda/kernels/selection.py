@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from trimlearn.engines.cuda.kernels.language import jit, tl
 
-__all__ = ["count_kernel", "weigh_kernel"]
-
 
 @jit
 def _key(f):

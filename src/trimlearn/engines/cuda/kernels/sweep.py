@@ -12,8 +12,6 @@ from __future__ import annotations
 from trimlearn.engines.cuda.kernels.language import jit, tl
 from trimlearn.engines.cuda.kernels.tile import chosen, count_draws, differences, remembered, split
 
-__all__ = ["sweep_kernel"]
-
 
 @jit
 def _times(a, b, c):

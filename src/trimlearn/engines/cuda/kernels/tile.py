@@ -10,8 +10,6 @@ from __future__ import annotations
 from trimlearn.engines.cuda.kernels.language import jit, tl
 from trimlearn.engines.cuda.kernels.losses import phi, phi_hessp
 
-__all__ = ["chosen", "count_draws", "differences", "remembered", "split"]
-
 
 @jit
 def split(a):

@@ -1,0 +1,57 @@
+"""Whether rows are called bad only because features are skewed: the same fit where their bulk is about normal."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final
+
+import numpy as np
+from sklearn.base import clone
+
+from trimlearn._utils.validation import is_sparse
+from trimlearn._utils.warn import warn
+from trimlearn.estimators.detector import Detector
+from trimlearn.estimators.doubtful_rows import DOUBT
+from trimlearn.robust.cells.transform import ColumnTransform
+
+__all__ = ["warn_of_skewed_features"]
+
+ROWS: Final = 1_000  # that features are transformed by, and fitted to again, a limit on time
+COLUMNS: Final = 100  # features up to which that is tried, a limit on time
+DISTINCT: Final = 0.5  # of the values of a feature, at least, that it is transformed: one of few values has no shape
+
+
+def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> None:
+    """UserWarning where so many fewer rows are bad if features are first made symmetric, that these may be right.
+
+    By the same fit to features transformed as `trimlearn.robust.cells.transform` does it, each as the rows kept say:
+    where these are normal nothing is transformed, and nothing is fitted.
+    """
+    if _called_bad(model, s) <= DOUBT or is_sparse(X) or X.shape[1] > COLUMNS:
+        return
+    rows = np.flatnonzero(s > 0)
+    rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
+    A, good = np.array(X[rows], dtype=np.float64), np.asarray(model.weights_)[rows] > 0
+    skewed = False
+    for j, x in enumerate(A[good].T):
+        if len(np.unique(x)) > max(2.0, DISTINCT * len(x)):
+            curve = ColumnTransform.of(x)
+            skewed = skewed or curve.power != 1.0
+            A[:, j] = curve.into(A[:, j]) if curve.power != 1.0 else A[:, j]
+    if not skewed:
+        return
+    again = clone(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is told is one sentence
+        again.fit(A, sample_weight=s[rows])
+    if _called_bad(model, s) - _called_bad(again, s[rows]) > DOUBT:
+        warn(
+            f"{model.contamination_:.0%} of the rows are bad if the good ones are normal as they are, and "
+            f"{again.contamination_:.0%} if powers or logarithms of the features are: a skewed tail is no error. The "
+            "data do not tell which; transform skewed features, or give contamination if you know.",
+        )
+
+
+def _called_bad(model: Detector, s: np.ndarray) -> float:
+    """The share of bad rows as estimated or as flagged, whichever is larger: users see both."""
+    return max(float(model.contamination_), float(s @ (np.asarray(model.weights_) <= 0)) / float(s.sum()))

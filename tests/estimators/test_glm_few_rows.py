@@ -1,0 +1,85 @@
+"""TrimmedGLM on few rows: clean ones count, wrong ones are found, and what may be either is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import pytest
+
+from trimlearn import TrimmedGLM
+
+Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]
+CLEAN: dict[str, tuple[str, Draw]] = {
+    "gamma": ("gamma", lambda rng, z: rng.gamma(5.0, np.exp(z) / 5)),
+    "proportions": ("binomial", lambda rng, z: rng.binomial(20, 1 / (1 + np.exp(-2 * z))) / 20),
+    "counts": ("poisson", lambda rng, z: rng.poisson(np.exp(z + 2)).astype(float)),
+    "huber": ("huber", lambda rng, z: z + rng.normal(size=len(z))),
+}
+SAMPLES = 8
+
+
+def sample(draw: Draw, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng([n, seed])
+    X = rng.normal(size=(n, 2))
+    return X, draw(rng, X @ [0.5, -0.3])
+
+
+def fitted(loss: str, X: np.ndarray, y: np.ndarray) -> tuple[TrimmedGLM, list[str]]:
+    with catch_warnings(record=True) as caught:
+        simplefilter("always")
+        model = TrimmedGLM(loss, random_state=0).fit(X, y)
+    return model, [str(warning.message) for warning in caught]
+
+
+def test_clean_rows_are_hardly_ever_flagged_and_then_in_doubt() -> None:
+    shares = []
+    for loss, draw in CLEAN.values():
+        for seed in range(SAMPLES):
+            model, told = fitted(loss, *sample(draw, 24, seed))
+            shares.append(1 - model.inlier_mask_.mean())
+            assert shares[-1] <= 0.05 or any("in doubt" in message for message in told)
+            assert np.all((model.outlier_scores_ > model.threshold_) == ~model.inlier_mask_)
+    assert np.mean(shares) <= 0.03
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rare_counts_keep_enough_events_for_their_coefficients(seed: int) -> None:
+    """With few counts above 0, all but a few explained by rows left out, means run off to 0."""
+    rng = np.random.default_rng(300 + seed)
+    X = rng.normal(size=(40, 2))
+    y = rng.poisson(np.exp(X @ [0.5, -0.3] - 2)).astype(float)
+    model, _ = fitted("poisson", X, y)
+    plain = TrimmedGLM("poisson", contamination=0, reweight=False, random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.coef_, plain.coef_, atol=1.0)
+
+
+def test_counts_far_too_large_are_found_in_few_rows() -> None:
+    loss, draw = CLEAN["counts"]
+    for seed in range(4):
+        X, y = sample(draw, 30, seed)
+        y[:6] = 5 * y[:6] + 20
+        model, told = fitted(loss, X, y)
+        assert not model.inlier_mask_[:6].any() and model.inlier_mask_[6:].mean() > 0.9
+        assert not any("chance" in message for message in told)
+        assert model.contamination_ == pytest.approx(0.2, abs=0.06)
+
+
+def test_what_chance_might_have_done_is_told() -> None:
+    """Errors moved by about 4 σ: found, or not, but never flagged without a word where chance might do it."""
+    told_of = 0
+    for seed in range(8):
+        X, y = sample(CLEAN["huber"][1], 20, seed)
+        y[:2] += 4.0
+        model, told = fitted("huber", X, y)
+        doubt = [message for message in told if message.startswith("It is in doubt whether the rows flagged")]
+        told_of += bool(doubt)
+        assert not doubt or f", {np.count_nonzero(~model.inlier_mask_)} of them," in doubt[0]
+    assert told_of > 0
+
+
+def test_a_contamination_given_is_taken_as_it_is() -> None:
+    X, y = sample(CLEAN["huber"][1], 20, 0)
+    model = TrimmedGLM("huber", contamination=0.2, random_state=0).fit(X, y)
+    assert model.contamination_ == pytest.approx(0.2)
