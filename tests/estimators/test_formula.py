@@ -76,6 +76,8 @@ def test_errors_say_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
         from_formula("mpg ~ weight", table.to_numpy())
     with pytest.raises(ValueError, match="could not be read"):
         from_formula("mpg ~ (weight", table)
+    with pytest.raises(ValueError, match=r"incorrectly used\. mpg ~ ~ weight$"):  # without the colours of a terminal
+        from_formula("mpg ~ ~ weight", table)
     model = from_formula("mpg ~ weight + C(fuel)", table)
     with pytest.raises(ValueError, match="category that was not there"):
         model.predict(pd.DataFrame({"weight": [1.0], "fuel": ["steam"]}))

@@ -17,6 +17,7 @@ from trimlearn.estimators.linear.problems import PENALTIES, Solver, make_penalty
 from trimlearn.losses import LeastSquares, Logistic
 from trimlearn.problem import Problem
 from trimlearn.regularizers import Ridge
+from trimlearn.solve import solve
 from trimlearn.weights import AllOnes, CappedSimplex
 
 MODELS = [TrimmedLinearRegression, TrimmedGLM, TrimmedLogisticRegression]
@@ -99,8 +100,18 @@ def problem(n: int, p: int, loss: Any = LeastSquares, h: float | None = None) ->
         (Solver("", None, 7, 0.5, 0, most=3), 100, 5, (7, 0.5)),
     ],
 )
-def test_limits_follow_the_size_of_the_data(solver: Solver, n: int, p: int, limits: tuple[float, float]) -> None:
-    assert solver._limits(problem(n, p)) == limits
+def test_limits_follow_the_size_of_the_data(
+    solver: Solver, n: int, p: int, limits: tuple[float, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def watched(*given: Any, max_passes: float, tol: float, **options: Any) -> Any:
+        seen.append((max_passes, tol))
+        return solve(*given, max_passes=1, tol=1.0, **options)
+
+    monkeypatch.setattr("trimlearn.estimators.linear.problems.solve", watched)
+    solver._solve(problem(n, p), "continuation")
+    assert seen == [limits]
 
 
 @pytest.mark.parametrize("loss", [LeastSquares, Logistic])

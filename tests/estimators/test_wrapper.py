@@ -29,8 +29,10 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from trimlearn import outlier_table
 from trimlearn.datasets import load_digits_contaminated
 from trimlearn.estimators.meta.crossfit import EncodedExamples, content_splits, fit_weighted, weight_argument
+from trimlearn.estimators.meta.foretold import features_as_numbers, foretold
 from trimlearn.estimators.meta.wrapper import TrimmedEstimator
 
 
@@ -149,6 +151,7 @@ def steep(kind: str, n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.filterwarnings("ignore:.* of the rows do not follow the trimmed fit")
+@pytest.mark.filterwarnings("ignore:.* but the errors of the others change their size")  # as they do among zeros
 @pytest.mark.parametrize("kind", ["step", "zeros", "group", "curve"])
 @pytest.mark.parametrize(
     "model",
@@ -188,6 +191,112 @@ def test_wrong_numbers_beside_a_curve_are_found(share: float) -> None:
     assert model.inlier_mask_[bad].mean() < 0.1 and np.delete(model.inlier_mask_, bad).mean() > 0.9
 
 
+def flagged_group(n: int, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Right rows, of which those with a 1 in the last column are larger by 10."""
+    rng = np.random.default_rng(seed)
+    told = rng.random(n) < share
+    X = np.column_stack([rng.standard_normal((n, 4)), told])
+    return X, X @ [1, 2, -1, 0.5, 10] + 0.5 * rng.standard_normal(n)
+
+
+@pytest.mark.filterwarnings("ignore:.* of the rows do not follow the trimmed fit, but the features predict them")
+@pytest.mark.parametrize(
+    ("model", "share", "seed"),
+    [
+        (HistGradientBoostingRegressor(max_iter=50, random_state=0), 0.1, 3),  # 21 rows: in folds fewer than in a leaf
+        (KNeighborsRegressor(5), 0.1, 3),  # that one column tells is hardly seen by distances
+        (KNeighborsRegressor(5), 0.05, 0),
+    ],
+    ids=["boosting", "neighbours", "few"],
+)
+def test_a_group_that_one_column_tells_is_not_lost(model: Any, share: float, seed: int) -> None:
+    X, y = flagged_group(900, share, seed)
+    trimmed = TrimmedEstimator(model, random_state=0).fit(X[:300], y[:300])
+    assert trimmed.inlier_mask_[X[:300, 4] == 1].all()
+    assert trimmed.score(X[300:], y[300:]) > clone(model).fit(X[:300], y[:300]).score(X[300:], y[300:]) - 0.02
+
+
+def test_a_group_is_told_apart_from_wrong_numbers_beside_and_within_it() -> None:
+    X, y = flagged_group(300, 0.1, seed=0)
+    bad = np.random.default_rng(1).permutation(300)[:30]
+    y[bad] += 40
+    assert X[bad, 4].any()
+    model = TrimmedEstimator(KNeighborsRegressor(5), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(X, y)
+    right = np.delete(np.arange(300), bad)
+    assert not model.inlier_mask_[bad].any() and model.inlier_mask_[right].mean() > 0.95
+    assert model.inlier_mask_[right][X[right, 4] == 1].mean() > 0.9
+
+
+def test_a_group_is_found_in_any_order_of_the_rows() -> None:
+    X, y = flagged_group(150, 0.1, seed=0)
+    model = TrimmedEstimator(KNeighborsRegressor(5), random_state=0)
+    order = np.random.default_rng(0).permutation(150)
+    with pytest.warns(UserWarning, match="the features predict them"):
+        weights = model.fit(X, y).weights_
+    with pytest.warns(UserWarning, match="the features predict them"):
+        np.testing.assert_array_equal(model.fit(X[order], y[order]).weights_, weights[order])
+    twice = np.tile(np.arange(150), 2)  # copies are known as such, and prove nothing
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.fit(X[twice], y[twice])
+    assert np.array_equal(model.weights_[:150], model.weights_[150:]) and len(caught) == 1
+
+
+def test_a_group_that_the_model_cannot_learn_is_told_of() -> None:
+    X, y = (part[:300] for part in flagged_group(900, 0.05, seed=1))  # 16 rows, of 20 to a leaf
+    boosting = HistGradientBoostingRegressor(max_iter=50, random_state=0)
+    with pytest.warns(UserWarning, match="the features foretell 16 of them") as caught:
+        model = TrimmedEstimator(boosting, random_state=0).fit(X, y)
+    assert len(caught) == 1 and not model.inlier_mask_[X[:, 4] == 1].any()
+
+
+@pytest.mark.parametrize("seed", [4, 8, 9])
+def test_that_a_line_fits_neither_end_of_a_curve_is_told(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((900, 4))[:300]
+    y = np.exp(X @ [0.6, 1.2, -0.6, 0.3] + 0.5 * rng.standard_normal(900)[:300])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        TrimmedEstimator(Ridge(1e-3), random_state=0).fit(X, y)
+    doubts = [str(one.message) for one in caught if one.category is UserWarning]
+    assert len(doubts) == 1 and "foretell" in doubts[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "says"), [("skewed", "one skewed law"), ("grows", "change their size"), ("bends", "bend along the fit")]
+)
+def test_the_doubts_of_a_linear_regression_are_told_of_any_model(kind: str, says: str) -> None:
+    rng = np.random.default_rng(1)
+    X, noise = rng.uniform(size=(300, 2)), rng.standard_normal(300)
+    errors = {
+        "skewed": np.exp(noise),
+        "grows": (0.2 + X[:, 0]) * noise,
+        "bends": 4 * (X[:, 0] - 0.5) ** 2 + 0.3 * rng.standard_t(2, size=300),
+    }
+    with pytest.warns(UserWarning, match=says) as caught:
+        TrimmedEstimator(LinearRegression(), random_state=0).fit(X, X @ [5, 3] + errors[kind])
+    assert len(caught) == 1
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.45])
+def test_nothing_foretells_who_is_wrong_at_random(share: float) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        X = np.column_stack([rng.standard_normal((200, 3)), rng.random(200) < 0.1])
+        assert not foretold(X, rng.random(200) < share).any()
+
+
+def test_texts_foretell_as_numbers_do() -> None:
+    colours = np.array(["red", "green", "blue", "white"] * 50, dtype=object)
+    X = features_as_numbers(np.column_stack([np.arange(200.0).astype(object), colours]))
+    np.testing.assert_array_equal(X[:, 0], np.arange(200))
+    np.testing.assert_array_equal(foretold(X, colours == "green"), colours == "green")
+    assert features_as_numbers(["a text", "another"]) is None
+
+
 def test_appeals_do_not_depend_on_the_order_of_the_rows_nor_on_how_they_are_repeated() -> None:
     X, y = steep("curve", 80, seed=1)
     y[::9] -= 100
@@ -207,9 +316,10 @@ def test_appeals_do_not_depend_on_the_order_of_the_rows_nor_on_how_they_are_repe
 
 
 def line(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
-    X = np.linspace(0, 6, n)[:, None]
+    """The first ten are wrong, and lie anywhere."""
+    X = np.linspace(0, 6, n)[11 * np.arange(n) % n, None]
     y = 2 * X[:, 0] + 0.1 * np.sin(37 * np.arange(n))
-    y[:10] += 20
+    y[:10] += np.tile([-20.0, 20.0], 5)
     return X, y
 
 
@@ -305,6 +415,19 @@ def test_the_table_of_a_regression() -> None:
     assert sorted(table["row"][:10]) == list(range(10)) and table["outlier"].sum() == 10
     assert table["kind"].tolist() == ["outlier"] * 10 + ["regular"] * 50
     assert table["p_adjusted"][:10].max() < 1e-6
+    assert table["features"][10:].tolist() == [""] * 50
+    for row in table[:10]:
+        assert row["features"] == f"y is {row['score']:.3g} sigma too {'low' if row['row'] % 2 == 0 else 'high'}"
+
+
+def test_the_table_through_a_pipeline_has_features_where_there_is_one_number_a_row() -> None:
+    X, y = line()
+    pipe = make_pipeline(StandardScaler(), TrimmedEstimator(Ridge(), random_state=0)).fit(X, y)
+    assert outlier_table(pipe, X, y)[0]["features"].startswith("y is ")
+    unseen = outlier_table(pipe, X[10:12], y[10:12] + np.array([9.0, 0.0]))
+    assert unseen["features"].tolist() == [f"y is {unseen[0]['score']:.3g} sigma too high", ""]
+    columns = TrimmedEstimator(Ridge(), random_state=0).fit(X, np.column_stack([y, -y]))
+    assert "features" not in columns.outlier_table()
 
 
 def test_a_loss_of_ones_own() -> None:

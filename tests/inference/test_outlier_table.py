@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
@@ -150,6 +151,21 @@ def test_every_estimator_keeps_the_names_of_rows_and_features(model: Any, y: Any
     assert str(table).splitlines()[1].split()[1:4] == [table.name[0][0], "/", str(table.name[0][1])]
     if "features" in table:
         assert {words.split()[0] for words in table["features"] if words} <= {"age", "income", "height", "y"}
+
+
+def test_a_model_that_is_not_fitted_says_so() -> None:
+    for model in (TrimmedLinearRegression(), TrimmedLogisticRegression(), TrimmedGLM()):
+        for ask in (model.outlier_table, model.summary, model.inference, model.conf_int):
+            with pytest.raises(NotFittedError):
+                ask()
+
+
+def test_intervals_without_training_data_say_what_to_give() -> None:
+    model = TrimmedLinearRegression(random_state=0).fit(X, NUMBERS)
+    again = pickle.loads(pickle.dumps(model))
+    with pytest.raises(ValueError, match=r"inference\(X=X, y=y\)\.conf_int\(\)"):
+        again.conf_int()
+    np.testing.assert_allclose(again.inference(X=X, y=NUMBERS).conf_int(), model.conf_int())
 
 
 @pytest.mark.parametrize(("model", "y"), CASES, ids=case_name)

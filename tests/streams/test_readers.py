@@ -222,6 +222,21 @@ def test_columns_that_are_no_numbers(tmp_path: Path) -> None:
         open_dataset(tmp_path, "y")
 
 
+def test_a_text_among_numbers_is_named(tmp_path: Path) -> None:
+    numbers = [str(0.5 * i) for i in range(2000)]
+    cells = [*numbers[:1234], "n/k", *numbers[1234:]]
+    (tmp_path / "numbers.csv").write_text("x,y\n" + "".join(f"{x},{i}\n" for i, x in enumerate(cells)))
+    with pytest.raises(ValueError, match=r"numbers\.csv, row 1234, column 'x' holds 'n/k'.* numbers"):
+        open_dataset(tmp_path / "numbers.csv", "y")
+    pq.write_table(pa.table({"x": ["?", *numbers[:9]], "y": np.zeros(10)}), tmp_path / "0.parquet")
+    pq.write_table(pa.table({"x": numbers, "y": np.zeros(2000)}), tmp_path / "1.parquet")
+    with pytest.raises(ValueError, match=r"0\.parquet, row group 0, row 0, column 'x' holds '\?'"):
+        open_dataset([tmp_path / "0.parquet", tmp_path / "1.parquet"], "y")
+    (tmp_path / "names.csv").write_text("x,y\n" + "".join(f"a{i},{i}\n" for i in range(2000)))
+    with pytest.raises(ValueError, match=r"column 'x' has more than 1000 categories"):
+        open_dataset(tmp_path / "names.csv", "y")
+
+
 def test_what_is_asked_for_must_be_there(tmp_path: Path) -> None:
     X, t = rows()
     write(".parquet", tmp_path)

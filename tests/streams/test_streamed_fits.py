@@ -68,6 +68,8 @@ def test_small_files_are_fitted_as_arrays_are(tmp_path: Path) -> None:
     data = open_dataset(folder, "y")
     np.testing.assert_allclose(by_path.predict(data), model.predict(X), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(by_path.outlier_score(data), model.outlier_score(X, t), rtol=1e-3, atol=1e-5)
+    for score in (by_path.score(data), by_path.score(folder, "y")):
+        assert score == pytest.approx(model.score(X, t), abs=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +165,7 @@ def test_streamed_labels(classes: int, tmp_path: Path, streaming: None) -> None:
     assert model.contamination_ == pytest.approx(known.contamination_, abs=0.02)
     assert np.mean(model.inlier_mask_ != known.inlier_mask_) < 0.03
     assert np.mean(model.predict(data) == known.predict(X)) > 0.99
+    assert model.score(data) == pytest.approx(np.mean(model.predict(data) == names))
     assert np.mean(~model.inlier_mask_[bad]) > 0.5
     assert np.mean(~model.inlier_mask_[~bad]) < np.mean(~known.inlier_mask_[~bad]) + 0.01
     assert set(model.suggested_labels_) == set(known.classes_)

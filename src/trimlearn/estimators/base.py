@@ -191,10 +191,12 @@ class Trimmed(Notebook, BaseEstimator, ABC):  # type: ignore[misc]
         if X is not None:
             data = self._validate(X, y, sample_weight, reset=False)
             return training if training is not None and _same(data, training) else data
+        check_is_fitted(self, "weights_")
         if training is None:
             raise ValueError(
-                f"this {type(self).__name__} was unpickled, or fitted to data larger than memory, and has no training "
-                "data: give X (and y), or ask for outlier_table() before it is pickled."
+                f"this {type(self).__name__} keeps no training data, since it was unpickled, or fitted on a cluster or "
+                "to data larger than memory: give X (and y), as in outlier_table(X, y) and "
+                "inference(X=X, y=y).conf_int(), or ask before it is pickled."
             )
         return training
 

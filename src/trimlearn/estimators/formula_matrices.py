@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from trimlearn._utils.warn import warn
 from trimlearn.inference.table import ColumnOrigins
 
+COLOURS = re.compile("\x1b\\[[0-9;]*m|[⧛⧚]")  # for a terminal, and what formulaic puts around the place it means
 NAMED = 5  # rows that a warning or an error names: enough to look them up
 
 
@@ -22,6 +24,11 @@ def _formulaic() -> Any:
     return formulaic
 
 
+def _plain(error: Exception) -> str:
+    """What formulaic says, in one line."""
+    return " ".join(COLOURS.sub("", str(error)).split())
+
+
 def both_sides(formula: str, table: Any) -> tuple[Any, Any]:
     """The two sides of a formula, the left one None where there is none."""
     _check_table(table)
@@ -29,7 +36,7 @@ def both_sides(formula: str, table: Any) -> tuple[Any, Any]:
     try:
         parsed = formulaic.Formula(formula, _context={"__formulaic_variables_available__": list(table.columns)})
     except Exception as error:  # formulaic has many kinds of its own
-        raise ValueError(f"formula {formula!r} could not be read: {error}") from error
+        raise ValueError(f"formula {formula!r} could not be read: {_plain(error)}") from error
     sides = (parsed.lhs, parsed.rhs) if "~" in formula and not formula.lstrip().startswith("~") else (None, parsed)
     for side in sides:
         if side is not None:
@@ -114,7 +121,7 @@ def model_matrix(make: Any) -> Any:
                 f"the table holds a category that was not there when the model was fitted: {error}"
             ) from error
         except Exception as error:  # formulaic has many kinds of its own
-            raise ValueError(f"the formula could not be worked out for this table: {error}") from error
+            raise ValueError(f"the formula could not be worked out for this table: {_plain(error)}") from error
 
 
 def target_of(left: Any, table: Any) -> Any:

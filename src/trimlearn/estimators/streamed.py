@@ -182,6 +182,11 @@ def sample_size(n: int, p: int) -> int:
     return min(n, max(1, min(max(SAMPLED, PER_COLUMN * p), MOST // p)))
 
 
+def targets_of(estimator: Any, data: Dataset) -> np.ndarray:
+    """The target of all rows of a dataset, as it is written."""
+    return by_blocks(estimator, data, lambda _, t: t)
+
+
 def by_blocks(estimator: Any, data: Dataset, answer: Callable[[np.ndarray, Any], Any]) -> np.ndarray:
     """``answer`` for all rows of a dataset, a block at a time, in order."""
     check_is_fitted(estimator)

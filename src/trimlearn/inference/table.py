@@ -127,6 +127,19 @@ def plain_kinds(off: Flags) -> NDArray[np.str_]:
     return np.where(off, "outlier", REGULAR)
 
 
+def residual_words(residual: Vector, scores: Vector, which: Flags) -> NDArray[np.str_]:
+    """How far y is off, in units of its scale, for the rows ``which``; nothing for the others.
+
+    >>> residual_words(np.array([8.0, -1.0]), np.array([4.0, 0.5]), np.array([True, False])).tolist()
+    ['y is 4 sigma too high', '']
+    """
+    words = [
+        f"y is {score:.3g} sigma too {'high' if r > 0 else 'low'}" if chosen else ""
+        for r, score, chosen in zip(residual.tolist(), scores.tolist(), which.tolist(), strict=True)
+    ]
+    return np.asarray(words, dtype=np.str_)
+
+
 def classifier_p_values(P: Matrix, given: NDArray[np.int64]) -> Vector:
     """Σ of Pₖ over the labels k no more probable than the given one: P(p ≤ α) ≤ α if the model is right.
 

@@ -41,7 +41,7 @@ def csv_kinds(file: str) -> tuple[Any, CsvForm]:
     line = _first_line(file)
     delimiter = max(DELIMITERS, key=line.count)
     names = [name.strip().strip('"') for name in line.split(delimiter)]
-    if all(map(_is_number, names)) and any("." in name for name in names):  # 0, 1, 2 ... may be names
+    if all(map(reads_as_number, names)) and any("." in name for name in names):  # 0, 1, 2 ... may be names
         raise ValueError("its first line holds numbers, which would be lost: write the names of the columns there")
     schemas = {}
     for point in (".",) if delimiter == "," else (".", ","):
@@ -75,7 +75,12 @@ def _first_line(file: str) -> str:
         raise ValueError("the names of its columns are not written in UTF-8: save it as UTF-8") from None
 
 
-def _is_number(name: str) -> bool:
+def reads_as_number(name: str) -> bool:
+    """Whether a text is a number.
+
+    >>> reads_as_number("-1e3"), reads_as_number("n/k")
+    (True, False)
+    """
     try:
         float(name)
     except ValueError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names
+from trimlearn.streams.csv import CsvForm, csv_kinds, csv_names, reads_as_number
 from trimlearn.streams.layout import MatrixColumns, SourceColumn, categories_in, is_categorical, is_decimal
 from trimlearn.streams.pieces import Piece, naming, some, target_dtype, whole, working_dtype
 from trimlearn.streams.table_pieces import (
@@ -161,10 +161,7 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
             categories_in(piece.batches(text, SCANNED), text, piece.place, found)
         for name in text:
             if len(found[name]) > MANY:
-                raise ValueError(
-                    f"{piece.place}, column {name!r} has more than {MANY} categories: leave it out by columns=, or "
-                    "group them."
-                )
+                _refuse_many(pieces, piece, name, found[name])
     known = {name: tuple(sorted(values)) for name, values in found.items()}
     features = tuple(SourceColumn(name, known.get(name)) for name in wanted if name != target)
     kinds = [np.dtype(np.int8) if f.column in known else _kind(schema, str(f.column), pieces[0].file) for f in features]
@@ -173,6 +170,32 @@ def _layout(pieces: Sequence[TablePiece], schema: Any, target: Any, wanted: list
     of_target = np.dtype(np.int8) if classes is not None or target is None else _kind(schema, target, pieces[0].file)
     written = None if classes is not None or target is None else whole(of_target)
     return MatrixColumns(features, target, classes, dtype, target_dtype(of_target, dtype), named=True, written=written)
+
+
+def _refuse_many(pieces: Sequence[TablePiece], last: TablePiece, name: str, values: set[str]) -> None:
+    """ValueError for a column of too many categories, as was seen in the last piece; where most of its values are
+    numbers, for the first that is none."""
+    texts = {value for value in values if not reads_as_number(value)}
+    if texts and len(texts) < len(values) / 2:
+        place, row, value = next(_cells(pieces, name, texts))
+        raise ValueError(
+            f"{place}, row {row}, column {name!r} holds {value!r}, and most rows hold numbers there: mend it, drop the "
+            "row, or leave the column out by columns=."
+        )
+    raise ValueError(
+        f"{last.place}, column {name!r} has more than {MANY} categories: leave it out by columns=, or group them."
+    )
+
+
+def _cells(pieces: Sequence[TablePiece], name: str, texts: set[str]) -> Iterator[tuple[str, int, str]]:
+    """Where a column holds one of the texts: the place, the row there, and the text."""
+    for piece in pieces:
+        row = 0
+        for batch in piece.batches([name], SCANNED):
+            for value in batch.column(name).cast("string").to_pylist():
+                if value in texts:
+                    yield piece.place, row, value
+                row += 1
 
 
 def _kind(schema: Any, name: str, file: str) -> np.dtype[Any]:

@@ -18,7 +18,7 @@ from trimlearn.estimators.linear.examples import Distinct, Examples, check_featu
 from trimlearn.estimators.linear.explain import fitted_model
 from trimlearn.estimators.linear.model import LinearModel
 from trimlearn.estimators.on_dask import is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, opened
+from trimlearn.estimators.streamed import by_blocks, opened, targets_of
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.infer import InferenceMixin
 from trimlearn.inference.table import Findings, TopFeatures, logit_parts
@@ -49,6 +49,13 @@ class LinearClassifier(InferenceMixin, ClassifierMixin, LinearModel):  # type: i
         """The most likely class of every row of X."""
         check_is_fitted(self, "coef_")
         return self._by_rows(X, self._most_likely, "predict", self.classes_.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of right predictions; X may be a dataset with its target, or a path, y then naming the target's
+        column."""
+        if (stream := opened(X, y, sample_weight)) is not None:
+            X, y = stream, targets_of(self, stream)
+        return float(super().score(X, y, sample_weight))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """log P(class), (n, K)."""

@@ -1,8 +1,9 @@
-"""What a linear regression says where the rows it flags may be right."""
+"""What a regression says where the rows it flags may be right."""
 
 from __future__ import annotations
 
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
@@ -36,59 +37,84 @@ def warn_of_doubt(
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
     the model's fault: one value of y for many rows, a curve, skewed errors, errors of two scales, or errors that grow.
-    For a fit that is not exact. wrong: how probable it
-    is that each row is wrong, where the fit tells."""
+    For a fit that is not exact. wrong: how probable it is that each row is wrong, where the fit tells."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
-    about = rows.X, rows.t - residuals, scores, ~flagged
-    if (mark := _mark(rows.t, flagged)) is not None:
-        warn(
-            f"y is {mark:g} in {np.mean(rows.t == mark):.0%} of the rows, while no other value is there as often: it "
-            "may stand for what is missing or too small to be measured, or y may consist of two parts. Fit the other "
-            "rows on their own, or give a contamination.",
-        )
-    elif verdict.contamination > DOUBTFUL and looks_like_misfit(rows.X, rows.t, scores, verdict.cutoff):
-        warn(
-            f"{verdict.contamination:.0%} of the rows do not follow the linear fit, but seem to follow a rule of their "
-            "own: the model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the "
-            "residuals over the features, or give a contamination.",
-        )
-    elif verdict.contamination > DOUBTFUL and verdict.contamination + MAJORITY / (2 * sqrt(rows.n)) > 0.5:
-        warn(
-            f"{verdict.contamination:.0%} of the rows do not follow the linear fit: nearly as many as do, so that it "
-            "cannot be told which of them are right. Look at both groups, or give a contamination.",
-        )
-    elif bends(*about):
-        warn(
-            "The residuals of the rows that count bend along the fit: the model may be too simple (a curve, an "
-            "interaction), or rows far out in the features pull at it. Look at the residuals over the predictions; add "
-            "squares or products of features, or transform y.",
-        )
-    elif looks_skewed(scores, flagged, fewest=FEWEST):
-        cure = "fit log(y), or a TrimmedGLM," if rows.t.min() > 0 else "transform y,"
-        warn(
-            f"{flagged.mean():.0%} of the rows lie far off on one side of the linear fit, but one skewed law explains "
-            f"all residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give "
-            "a contamination.",
-        )
-    elif flagged.any() and widens(*about):
-        cure = "fit log(y), or give sample_weight," if rows.t.min() > 0 else "give sample_weight,"
-        warn(
-            f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
-            f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
-        )
-    elif looks_of_two_scales(scores, flagged):
-        warn(
-            f"{flagged.mean():.0%} of the rows lie far off on both sides of the linear fit, but errors of two scales "
-            "explain all residuals about as well: these rows may be less precise, or errors have heavy tails, rather "
-            "than these rows wrong. Then give sample_weight or a contamination.",
-        )
+    doubt = doubt_of_mark(rows.t, flagged)
+    doubt = doubt or doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
+    doubt = doubt or doubt_of_errors(rows.X, rows.t, rows.t - residuals, scores, flagged)
+    if doubt is not None:
+        warn(doubt)
     elif wrong is not None and (mistakes := _expected_mistakes(scores, flagged, wrong)) > max(1.0, MISTAKEN * rows.n):
         warn(
             "It is in doubt which rows are wrong: several fits explain them about as well, and of "
             f"{flagged.sum()} rows flagged and {rows.n - flagged.sum()} others some {mistakes:.0f} are likely to be "
             "judged wrongly. Look at outlier_probability_, or give a contamination.",
         )
+
+
+def doubt_of_mark(y: np.ndarray, flagged: np.ndarray) -> str | None:
+    """A sentence where many rows have one value of y that may be none."""
+    mark = _mark(y, flagged)
+    if mark is None:
+        return None
+    return (
+        f"y is {mark:g} in {np.mean(y == mark):.0%} of the rows, while no other value is there as often: it may stand "
+        "for what is missing or too small to be measured, or y may consist of two parts. Fit the other rows on their "
+        "own, or give a contamination."
+    )
+
+
+def doubt_of_many(
+    X: Any, y: np.ndarray, scores: np.ndarray, cutoff: float, contamination: float, fit: str = "linear fit"
+) -> str | None:
+    """A sentence where so many rows are called bad that they may follow a rule of their own, or be the right ones.
+    scores: residuals in units of σ, with signs; fit: what users call it."""
+    if contamination > DOUBTFUL and looks_like_misfit(X, y, scores, cutoff):
+        return (
+            f"{contamination:.0%} of the rows do not follow the {fit}, but seem to follow a rule of their own: the "
+            "model may be too simple (a curve, a step, two groups) rather than these rows wrong. Look at the residuals "
+            "over the features, or give a contamination."
+        )
+    if contamination > DOUBTFUL and contamination + MAJORITY / (2 * sqrt(len(y))) > 0.5:
+        return (
+            f"{contamination:.0%} of the rows do not follow the {fit}: nearly as many as do, so that it cannot be told "
+            "which of them are right. Look at both groups, or give a contamination."
+        )
+    return None
+
+
+def doubt_of_errors(
+    X: Any, y: np.ndarray, fitted: np.ndarray, scores: np.ndarray, flagged: np.ndarray, fit: str = "linear fit"
+) -> str | None:
+    """A sentence where residuals bend, are skewed, or grow, so that the rows flagged may be right. Scores as above."""
+    about = X, fitted, scores, ~flagged
+    if bends(*about):
+        return (
+            "The residuals of the rows that count bend along the fit: the model may be too simple (a curve, an "
+            "interaction), or rows far out in the features pull at it. Look at the residuals over the predictions; add "
+            "squares or products of features, or transform y."
+        )
+    if looks_skewed(scores, flagged, fewest=FEWEST):
+        cure = "fit log(y), or a TrimmedGLM," if y.min() > 0 else "transform y,"
+        return (
+            f"{flagged.mean():.0%} of the rows lie far off on one side of the {fit}, but one skewed law explains all "
+            f"residuals about as well: the errors may be skewed rather than these rows wrong. Then {cure} or give a "
+            "contamination."
+        )
+    if flagged.any() and widens(*about):
+        cure = "fit log(y), or give sample_weight," if y.min() > 0 else "give sample_weight,"
+        return (
+            f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
+            f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination."
+        )
+    if looks_of_two_scales(scores, flagged):
+        return (
+            f"{flagged.mean():.0%} of the rows lie far off on both sides of the {fit}, but errors of two scales "
+            "explain all residuals about as well: these rows may be less precise, or errors have heavy tails, rather "
+            "than these rows wrong. Then give sample_weight or a contamination."
+        )
+    return None
 
 
 def _mark(t: np.ndarray, flagged: np.ndarray) -> float | None:

@@ -19,7 +19,7 @@ from trimlearn.inference.families import Family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.inference.precision import leverages
 from trimlearn.inference.probability import row_probabilities
-from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds
+from trimlearn.inference.table import Findings, TopFeatures, leverage_kinds, plain_kinds, residual_words
 from trimlearn.robust.scale import raw_scale
 
 
@@ -91,11 +91,11 @@ def regression_findings(model: Any, law: Family, data: Examples, scores: np.ndar
     unlikely = law.p_values(data.t.astype(np.float64), mean, model.scale_)
     distances = _known_distances(model)
     if distances is None:
-        return Findings(scores, unlikely, plain_kinds(off), words=_residual_words(data.t - mean, scores, off))
+        return Findings(scores, unlikely, plain_kinds(off), words=residual_words(data.t - mean, scores, off))
     distance = distances.of(data.X)
     far = distance > distances.limit
     top = TopFeatures(data.X, lambda A, _: distances.parts(A))
-    words = _residual_words(data.t - mean, scores, off & ~far)
+    words = residual_words(data.t - mean, scores, off & ~far)
     return Findings(scores, unlikely, leverage_kinds(off, far), distance=distance, top=top, words=words)
 
 
@@ -106,15 +106,6 @@ def _known_distances(model: Any) -> Distances | None:
         known = model._covariance = feature_distances(data.X, data.s, model.random_state)
     found: Distances | None = known
     return found
-
-
-def _residual_words(residual: np.ndarray, scores: np.ndarray, which: np.ndarray) -> np.ndarray:
-    """How far y is off, in units of its scale, for the rows ``which``; nothing for the others."""
-    words = [
-        f"y is {score:.3g} sigma too {'high' if r > 0 else 'low'}" if chosen else ""
-        for r, score, chosen in zip(residual.tolist(), scores.tolist(), which.tolist(), strict=True)
-    ]
-    return np.asarray(words, dtype=np.str_)
 
 
 def _means(model: Any, law: Family, data: Examples) -> np.ndarray:

@@ -20,7 +20,7 @@ from trimlearn.estimators.linear.examples import Examples, check_examples, check
 from trimlearn.estimators.linear.explain import regression_findings
 from trimlearn.estimators.linear.laws import RegressionLaw
 from trimlearn.estimators.on_dask import OnDask, is_on_dask, lazily
-from trimlearn.estimators.streamed import by_blocks, opened, read_whole, set_column_names
+from trimlearn.estimators.streamed import by_blocks, opened, read_whole, set_column_names, targets_of
 from trimlearn.inference.infer import IntervalMixin
 from trimlearn.inference.table import Findings
 from trimlearn.smart.method import Record
@@ -121,6 +121,12 @@ class LinearRegressor(IntervalMixin, RegressorMixin, LinearModel):  # type: igno
         """The mean of y for every row of X, which may be a dataset, or Dask's."""
         check_is_fitted(self, "coef_")
         return self._by_rows(X, self._means, "predict", self.coef_.dtype)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R² of the predictions; X may be a dataset with its target, or a path, y then naming the target's column."""
+        if (stream := opened(X, y, sample_weight)) is not None:
+            X, y = stream, targets_of(self, stream)
+        return float(super().score(X, y, sample_weight))
 
     def outlier_score(self, X: Any, y: Any = None) -> np.ndarray:
         """|residual|/scale_ for rows seen or unseen: by how many standard deviations they are off. Larger is worse.

@@ -2,7 +2,8 @@
 
 Rounds that start from half of the rows lose a rare or steep region for good: once it is left out, nobody predicts it.
 Wrong numbers lie anywhere, so that a model of all rows, this one left out, comes no nearer to one of them than it does
-by chance. To a row of a region it does.
+by chance. To a row of a region it does. Where it does not, since folds hold too few of a group or the model is slow to
+see it, a tree of two splits may tell that the features foretell who is left out.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from trimlearn.estimators.meta.crossfit import (
     crossfit,
     fit_weighted,
 )
+from trimlearn.estimators.meta.doubt import doubt_of_left_out
+from trimlearn.estimators.meta.foretold import features_as_numbers, foretold
 from trimlearn.estimators.meta.rounds import Alternation
 from trimlearn.estimators.meta.targets import Judgement
 from trimlearn.robust.distinct import Hashes, content_hashes
@@ -35,9 +38,10 @@ MOST, WAY = 0.9, 0.5  # a row is heard that comes further than this share of sca
 # How much the error of all rows may grow by rows that are heard: in 95 % of fits to misfit it was 1.12 times as large
 # at most, and once 1.7 times (the same); where a line cannot bend to a block of wrong numbers, twice as large.
 GROWS = 1.3
-# The same for those that are left out after others were heard. If none was, the error must be smaller by that much
-# before nothing is trimmed (a choice: of a hundred rows, errors differ by a tenth by chance).
+# The same for rows that the features foretell, and for those left out after others were heard. If none was, the error
+# must be smaller by that much before nothing is trimmed (a choice: errors of 100 rows differ by a tenth by chance).
 DIFFERS = 1.15
+FAR_OUT = 3.0  # times the quartiles' distance beyond a quartile, as Tukey (1977) calls values in a box plot
 
 
 @final
@@ -68,11 +72,15 @@ class Appeal:
         """The weights of the rows that count in the end, 0 or 1 as ``w``, and the judgement by models fitted to them;
         ``w`` and what was ``found`` by it where no appeal changes anything."""
         with self.run.aside():
-            final = self._untrimmed_if_as_good(self._with_those_heard(w), w)
-        if final is w:
-            return w, found
-        found, left_out = self.run.judge(final, self.h), 1 - float(self.run.rows.s @ final) / self.run.rows.S
-        return final, replace(found, inliers=final > 0, contamination=min(found.contamination, left_out))
+            heard = self._with_those_heard(w)
+            told = self._foretold(heard)
+            final = self._untrimmed_if_as_good(self._with_those_learnt(heard, told, heard > w), w)
+        if final is not w:
+            found, left_out = self.run.judge(final, self.h), 1 - float(self.run.rows.s @ final) / self.run.rows.S
+            found = replace(found, inliers=final > 0, contamination=min(found.contamination, left_out))
+        if doubt := doubt_of_left_out(self.run, final, found, told):
+            warn(doubt)
+        return final, found
 
     def _with_those_heard(self, w: np.ndarray) -> np.ndarray:
         """Rows whose appeal is heard count for good, unless all rows are then predicted worse; the others are judged
@@ -83,9 +91,52 @@ class Appeal:
             more = np.where(granted, 1.0, w)
             if np.array_equal(more, w) or self.error(more) > GROWS * self.error(w):
                 break
-            inliers = self.run.judge(more, self.h).inliers
-            w = np.where((self.run.rows.s > 0) & (inliers | granted), 1.0, 0.0)
+            w = self._judged_again(more, granted)
         return w
+
+    def _foretold(self, w: np.ndarray) -> np.ndarray:
+        """Which of the rows left out their features foretell, without those that are far off even among these: a wrong
+        number may lie in a group."""
+        out, there, told = w <= 0, self.run.rows.s > 0, np.zeros(len(w), dtype=bool)
+        if not out[self._first].any() or (X := features_as_numbers(self.run.rows.X)) is None:
+            return told
+        found = foretold(X[self._first], out[self._first])
+        if found.any():
+            off = np.sqrt(self.run.losses(w))[self._first[found]]
+            low, high = np.quantile(off, (0.25, 0.75))
+            found[found] = off <= high + FAR_OUT * (high - low)
+        told[there] = np.isin(self._hashes[there], self._distinct[found])
+        return told
+
+    def _with_those_learnt(self, w: np.ndarray, told: np.ndarray, heard: np.ndarray) -> np.ndarray:
+        """Rows foretold count for good, as those heard, if the model learns them beside the others; these are judged
+        again."""
+        more = np.where(told, 1.0, w)
+        learnt = told.any() and (self._predicted_with_others(w, more) or self._fitted_with_others(w, more, told))
+        return self._judged_again(more, told | heard) if learnt else w
+
+    def _predicted_with_others(self, w: np.ndarray, more: np.ndarray) -> bool:
+        """Whether models fitted with weights ``more`` predict all rows as well as those fitted with w, and do not leave
+        the rows of w for others, as a line does that bad leverage points pull at."""
+        s, (f0, f) = self.run.rows.s, (np.sqrt(self.run.losses(v)) for v in (w, more))
+        return bool(s @ f <= DIFFERS * (s @ f0) and (s * w) @ f <= GROWS * ((s * w) @ f0))
+
+    def _fitted_with_others(self, w: np.ndarray, more: np.ndarray, told: np.ndarray) -> bool:
+        """Whether one model comes near to all rows that it is fitted to. That shows nothing of wrong numbers, to which
+        a tree comes near too; but that these are none is known, and folds may hold too few of them."""
+        target, t, counts = self.run.target, self.run.rows.t, self.run.rows.s * w
+        f0, f = (np.sqrt(target.losses(self._fitted(v), t)) for v in (w, more))
+        return bool(f[told].mean() <= (1 - WAY) * f0[told].mean() and counts @ f <= GROWS * (counts @ f0))
+
+    def _fitted(self, w: np.ndarray) -> np.ndarray:
+        """Predictions of all rows by the model of those that count."""
+        model = fit_weighted(self.run.estimator, self.run.rows, w, self.run.seed)
+        return self.run.target.predict(model, self.run.rows.X)
+
+    def _judged_again(self, more: np.ndarray, granted: np.ndarray) -> np.ndarray:
+        """The weights 1 of the rows granted, and of those that models fitted with weights ``more`` explain."""
+        inliers = self.run.judge(more, self.h).inliers
+        return np.where((self.run.rows.s > 0) & (inliers | granted), 1.0, 0.0)
 
     def _untrimmed_if_as_good(self, w: np.ndarray, before: np.ndarray) -> np.ndarray:
         """Where some rows are still left out and all rows are predicted as well with them (if none was heard: better),

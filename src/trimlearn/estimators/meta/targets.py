@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from trimlearn.estimators.label_assessment import LabelAssessment
-from trimlearn.inference.table import Findings, plain_kinds
+from trimlearn.inference.table import Findings, plain_kinds, residual_words
 from trimlearn.robust.labels.boosted import BoostedOpinion
 from trimlearn.robust.labels.noise import LabelNoise, two_columns
 from trimlearn.robust.labels.noise_em import Floats, Labels
@@ -52,6 +52,10 @@ class TargetKind(ABC):
     def losses(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
         """f, one per row."""
 
+    def signed_residuals(self, P: np.ndarray, t: np.ndarray) -> np.ndarray | None:
+        """y − prediction, where that is one number per row and what is judged; else None."""
+        return None
+
     @abstractmethod
     def robust_h(self, S: float) -> float:
         """What to keep of the total weight S while nothing is known about the contamination."""
@@ -88,23 +92,27 @@ class NumericTarget(TargetKind):
             raise ValueError("loss(y, prediction) must give one number >= 0 per row.")
         return f
 
+    def signed_residuals(self, P: np.ndarray, t: np.ndarray) -> np.ndarray | None:
+        return np.asarray(t, dtype=np.float64).reshape(P.shape) - P if P.ndim == 1 and self.loss is None else None
+
     def robust_h(self, S: float) -> float:
         return min(S, S // 2 + 1)
 
     def judge(self, P: np.ndarray, t: np.ndarray, s: np.ndarray, h: float) -> Judgement:
         law = self._law(P)
         floor = rounding_floor(np.ravel(t), s) if law.k == 1 and self.loss is None else 0.0
-        signed = P.ndim == 1 and self.loss is None
-        r = np.asarray(t, dtype=np.float64).reshape(P.shape) - P if signed else self._residual(P, t)
-        found = judge(r, h, s=s, law=law, floor=floor, tails=signed)
+        signed = self.signed_residuals(P, t)
+        r = self._residual(P, t) if signed is None else signed
+        found = judge(r, h, s=s, law=law, floor=floor, tails=signed is not None)
         return Judgement(found.inliers & (s > 0), found.contamination, found.cutoff, found.scale)
 
     def score(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel) -> np.ndarray:
         return np.asarray(self._residual(P, t) / inlier_model)
 
     def findings(self, P: np.ndarray, t: np.ndarray, inlier_model: InlierModel, off: np.ndarray) -> Findings:
-        score = self.score(P, t, inlier_model)
-        return Findings(score, p_values(score, self._law(P)), plain_kinds(off))
+        score, r = self.score(P, t, inlier_model), self.signed_residuals(P, t)
+        words = None if r is None else residual_words(r, score, off)
+        return Findings(score, p_values(score, self._law(P)), plain_kinds(off), words=words)
 
     def _residual(self, P: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.asarray(np.sqrt(2 * self.losses(P, t)))
