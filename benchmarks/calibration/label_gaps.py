@@ -18,7 +18,7 @@ from scipy.stats import norm
 
 from benchmarks.calibration import summarise, with_constant
 from trimlearn import TrimmedLogisticRegression
-from trimlearn.robust.labels import verdict
+from trimlearn.robust.labels import proof
 
 __all__ = ["DRAWN", "TRIED", "accused", "clusters", "drawn", "run", "worlds"]
 
@@ -27,8 +27,8 @@ DRAWN = ("slope 1", "slope 2.5", "slope 6", "probit", "skewed", "treated", "fact
 APART, LEVELS = (4.0, 5.0, 7.0), (0.1, 0.3)
 REPETITIONS = 3
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
-    "BETWEEN": (verdict, (0.16, 0.22, 0.28)),
-    "BETTER": (verdict, (0.7, verdict.BETTER, 2.7)),
+    "BETWEEN": (proof, (0.16, 0.22, 0.28)),
+    "BETTER": (proof, (0.7, proof.BETTER, 2.7)),
 }
 
 

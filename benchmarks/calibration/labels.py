@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import softmax
 
 from benchmarks.calibration import summarise, with_constant
-from trimlearn.robust.labels import noise, noise_em, noise_level, verdict
+from trimlearn.robust.labels import noise, noise_em, noise_level, proof, verdict
 
 __all__ = ["TRIED", "cell", "run"]
 
@@ -24,9 +24,9 @@ LEVELS = (0.0, 0.1, 0.3)
 LEARNT = (0.3, 0.7)  # how much of the noise the models have learnt, each
 REPETITIONS = 4
 TRIED: dict[str, tuple[Any, tuple[float, ...]]] = {
-    "CLEAR": (verdict, (0.05, 0.08, 0.1, 0.12, 0.15, 0.2)),
+    "CLEAR": (proof, (0.05, 0.08, 0.1, 0.12, 0.15, 0.2)),
     "INNOCENT": (verdict, (0.05, 0.1, 0.2)),
-    "FEW": (verdict, (0.0, 0.03, 0.06)),
+    "FEW": (proof, (0.0, 0.03, 0.06)),
     "FREE": (noise_em, (0.25, 0.5, 1.0)),
     "SHRINK": (noise_em, (3.0, 10.0, 30.0)),
     "AGREES": (noise_level, (0.1, 0.5, 2.0)),

@@ -47,6 +47,18 @@ def test_right_labels_are_not_accused() -> None:
     assert found.contamination < 0.01
 
 
+def test_of_classes_that_overlap_none_is_accused_beside_a_clear_one() -> None:
+    opinions, labels, _ = case(0.0, 0, K=3)
+    rng = np.random.default_rng(1)
+    coin = labels > 0
+    opinions = [np.where(coin[:, None] & (np.arange(3) > 0), rng.normal(-0.9, 0.7, z.shape), z) for z in opinions]
+    labels = np.where(coin, rng.integers(1, 3, len(labels)), labels)
+    found = judge_target_labels(opinions, labels)
+    assert not found.flagged.any()
+    assert found.probability.max() < 0.3
+    assert any("classes that overlap would explain them" in caveat for caveat in found.caveats)
+
+
 def level(epsilon: float, log_posterior: float, doubt: float = 0.1, entries: int = 0, K: int = 10) -> NoiseLevel:
     noise = LabelNoise(np.eye(K), np.ones(1), np.zeros(K), epsilon)
     return NoiseLevel(noise, log_posterior, doubt, entries=entries)

@@ -15,6 +15,7 @@ from trimlearn.checks.findings import DOUBTFUL, RIGHT_ANYWAY
 from trimlearn.checks.target_task import TargetJudgement
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_level import SURE, NoiseLevel, noise_levels
+from trimlearn.robust.labels.proof import allowed_errors
 from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict, label_verdict
 
 LEAST = 1e-12  # of a probability, and of its distance to 1: their log-odds are finite
@@ -59,7 +60,8 @@ def judge_target_labels(opinions: list[Floats], y: Array) -> TargetJudgement:
     score = _log_odds(mean("wrong")) + learnt
     probability = (1 - RIGHT_ANYWAY) * np.where(likely > 0, expit(_log_odds(likely) + learnt), 0.0)
     level, T = float(probability.mean()), mean("T")
-    caveats = _caveats(tried[0].verdict) if all(each.verdict.clean for each in tried) else ()
+    open_ = all(each.verdict.clean or each.verdict.undecided >= MATERIAL for each in tried)
+    caveats = _caveats(tried[0].verdict) if open_ else ()
     return TargetJudgement(score, probability, level, _suggested(mean("classes"), y, probability), T, caveats)
 
 
@@ -135,11 +137,12 @@ def _weigh(predictions: list[Floats], y: Array) -> _Weighed:
         if len(np.unique(y[rows])) < predictions[0].shape[1]:  # a class is rare
             rows = np.arange(len(y))
     some, labels = [P[rows] for P in predictions], y[rows]
-    found = noise_levels(some, labels)
+    verdict = label_verdict(some, labels, np.ones(len(rows)))
+    found = noise_levels(some, labels, None if verdict.overlap is None else allowed_errors(verdict.overlap))
     weights = level_weights(found, len(rows))
     kept = np.flatnonzero((weights > NEGLIGIBLE) | (np.arange(len(weights)) == 0))
     levels = tuple(found[k].noise for k in kept)
-    return _Weighed(predictions, y, label_verdict(some, labels, np.ones(len(rows))), levels, weights[kept])
+    return _Weighed(predictions, y, verdict, levels, weights[kept])
 
 
 def level_weights(found: list[NoiseLevel], n: int) -> Floats:

@@ -22,7 +22,8 @@ from torch import Tensor
 
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
-from trimlearn.robust.labels.verdict import ONE_SIDED, LabelVerdict, label_verdict, significant
+from trimlearn.robust.labels.proof import ONE_SIDED, significant
+from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.torch.data import Batch
 from trimlearn.torch.epochs import Epochs, Objective
 from trimlearn.torch.halves import Halves, steady

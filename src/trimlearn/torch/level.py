@@ -15,7 +15,8 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from trimlearn._utils.warn import warn
-from trimlearn.robust.labels.verdict import MATERIAL, significant
+from trimlearn.robust.labels.proof import significant
+from trimlearn.robust.labels.verdict import MATERIAL
 from trimlearn.robust.scale import Chi, judge, judge_at
 from trimlearn.robust.verdict import Verdict
 from trimlearn.torch.epochs import Objective

@@ -25,7 +25,8 @@ from trimlearn.robust.labels.flexible import (
 )
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.noise_level import estimate_noise
-from trimlearn.robust.labels.verdict import MATERIAL, ONE_SIDED, LabelVerdict, significant
+from trimlearn.robust.labels.proof import ONE_SIDED, significant
+from trimlearn.robust.labels.verdict import MATERIAL, LabelVerdict
 
 LEAST_ROWS = 200  # of fewer, boosting grows no more than a few leaves of 20 rows
 WORK = 1_000  # columns times classes, beyond which nobody is asked, a limit on time: some seconds

@@ -35,7 +35,8 @@ from trimlearn.robust.labels.flexible import flexible_predictions
 from trimlearn.robust.labels.judges import SAMPLE, Judges, Rows, Start, other_rows_loss
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.noise_level import estimate_noise
-from trimlearn.robust.labels.verdict import FEW, LabelVerdict, label_verdict, significant
+from trimlearn.robust.labels.proof import FEW, significant
+from trimlearn.robust.labels.verdict import LabelVerdict, label_verdict
 from trimlearn.smart.method import Method
 
 TRUSTED = 0.5  # share of the rows that a wary model trusts: most labels are right, or nothing can be done
@@ -96,9 +97,9 @@ def judge_labels(
         starts = [(trusted, balanced)]
     judged, to_beat = crossfit.judged_from(starts[0]), None
     for start in starts[1:]:
-        if judged.verdict.undecided <= FEW:
+        if not judged.verdict.clean or judged.verdict.undecided <= FEW:
             break
-        to_beat = judged.verdict.log_likelihood if to_beat is None else to_beat
+        to_beat = judged.verdict if to_beat is None else to_beat
         again = crossfit.judged_from(start, to_beat)
         judged = judged if again.verdict.clean else again
     return judged if copies is None else replace(judged, verdict=judged.verdict.gathered(copies, labels, weights))
@@ -160,7 +161,7 @@ class _CrossFit:
         self.begun.update(zip(missing, fitted, strict=True))
         return [self.begun[at] for at in which]
 
-    def judged_from(self, start: Start, to_beat: Floats | None = None) -> JudgedLabels:
+    def judged_from(self, start: Start, to_beat: LabelVerdict | None = None) -> JudgedLabels:
         """The verdict by models that begin so. Those that trust half of some rows are fitted to all only with the
         noise allowed for; or where there turns out to be none."""
         models = self.begin([(start, g) for g in range(self.folds)])
@@ -174,7 +175,7 @@ class _CrossFit:
             models[g] = x
         return self.judge(models, to_beat)
 
-    def judge(self, models: list[Array], to_beat: Floats | None) -> JudgedLabels:
+    def judge(self, models: list[Array], to_beat: LabelVerdict | None) -> JudgedLabels:
         """The verdict by these models and by flexible ones; also by boosting, where many labels are in doubt and it
         explains those it has not seen significantly better."""
         judged = self._judged_with(models, self.flexible, to_beat)
@@ -184,7 +185,7 @@ class _CrossFit:
         again = self._judged_with(models, [*self.flexible, *more], to_beat)
         return again if again.verdict.may_replace(judged.verdict) else judged
 
-    def _judged_with(self, models: list[Array], flexible: list[Floats], to_beat: Floats | None) -> JudgedLabels:
+    def _judged_with(self, models: list[Array], flexible: list[Floats], to_beat: LabelVerdict | None) -> JudgedLabels:
         models, judges = list(models), self.judges
 
         def corrected(T: Floats) -> Floats:

@@ -36,17 +36,20 @@ class NoiseMatrix:
     """T = pattern + random: a wrong label follows a pattern, or is any of the others, at a rate per class.
 
     Every rate and every entry of the pattern must explain `FREE` rows before it counts. Without the rates, noise that
-    is spread thinly over the entries would be missed; without the pattern, most of what T can tell.
+    is spread thinly over the entries would be missed; without the pattern, most of what T can tell. ``allowed``: 1 for
+    the errors that there may be, else 0: there are none between classes that overlap.
     """
 
     pattern: Floats
     random: Floats
+    allowed: Floats
 
     @classmethod
-    def start(cls, K: int) -> NoiseMatrix:
-        off = 1 - np.eye(K)
-        pattern, random = (0.0, 0.3) if K == 2 else (0.15, 0.15)  # for two classes they are the same
-        return cls(0.7 * np.eye(K) + pattern / (K - 1) * off, random / (K - 1) * off)
+    def start(cls, allowed: Floats) -> NoiseMatrix:
+        others = allowed.sum(axis=1, keepdims=True)
+        each = allowed / np.maximum(others, 1.0)
+        pattern = np.where(others > 1, 0.15, 0.0)  # of one other class, it is the same as at random
+        return cls(np.diag(1 - 0.3 * each.sum(axis=1)) + pattern * each, (0.3 - pattern) * each, allowed)
 
     @property
     def T(self) -> Floats:
@@ -55,39 +58,42 @@ class NoiseMatrix:
     @property
     def free(self) -> tuple[int, int]:
         """How many classes err at random, and how many entries the pattern has."""
-        off = ~np.eye(len(self.pattern), dtype=bool)
-        return int(np.count_nonzero(np.any(off & (self.random > 0), axis=1))), int(np.count_nonzero(self.pattern[off]))
+        random, entries = self.allowed * self.random, self.allowed * self.pattern
+        return int(np.count_nonzero(np.any(random > 0, axis=1))), int(np.count_nonzero(entries))
 
     def loosened(self) -> NoiseMatrix:
         """A little of every entry: what the rows seen so far have ruled out, others may show."""
-        start = NoiseMatrix.start(len(self.pattern))
-        return NoiseMatrix(
-            (1 - LOOSE) * self.pattern + LOOSE * start.pattern, (1 - LOOSE) * self.random + LOOSE * start.random
+        start = NoiseMatrix.start(self.allowed)
+        pattern, random = (
+            (1 - LOOSE) * mine + LOOSE * new
+            for mine, new in ((self.pattern, start.pattern), (self.random, start.random))
         )
+        return NoiseMatrix(pattern, random, self.allowed)
 
     def renewed(self, N: Floats, price: float) -> NoiseMatrix:
         """The best, where N[k, j] rows of class k were labelled j and an entry costs ``price`` rows."""
-        K, T = len(N), self.T
-        off = 1 - np.eye(K)
-        at_random = off * N * self.random / np.where(T > 0, T, 1.0)
-        pattern = np.maximum(off * N - at_random - price, 0.0)
+        T, allowed = self.T, self.allowed
+        others = allowed.sum(axis=1)
+        errs = others > 0  # which classes may
+        at_random = allowed * N * self.random / np.where(T > 0, T, 1.0)
+        pattern = np.maximum(allowed * N - at_random - price, 0.0)
         spread = np.maximum(at_random.sum(axis=1) - price, 0.0)
-        wrong, total = pattern.sum(axis=1) + spread, np.diag(N).sum() + pattern.sum() + spread.sum()
+        wrong, total = pattern.sum(axis=1) + spread, errs @ np.diag(N) + pattern.sum() + spread.sum()
         common = wrong.sum() / max(total, 1e-300)
-        rate = (wrong + SHRINK * common) / (np.diag(N) + wrong + SHRINK)
+        rate = errs * (wrong + SHRINK * common) / (np.diag(N) + wrong + SHRINK)
         # what a class errs by as its rows say, and where they say nothing at random
         some = np.where(wrong > 0, wrong, 1.0)
         by_pattern = (rate / some)[:, None] * pattern
-        at_random = np.where(wrong > 0, spread / some, 1.0) * rate / (K - 1)
-        return NoiseMatrix(np.diag(1 - rate) + by_pattern, at_random[:, None] * off)
+        at_random = np.where(wrong > 0, spread / some, 1.0) * rate / np.maximum(others, 1.0)
+        return NoiseMatrix(np.diag(1 - rate) + by_pattern, at_random[:, None] * allowed, allowed)
 
     def scaled(self, factor: float) -> NoiseMatrix:
         """``factor`` times as many errors; a class stays right in a tenth of its rows at least."""
-        off = 1 - np.eye(len(self.pattern))
-        rate = (off * self.T).sum(axis=1)
+        rate = (self.allowed * self.T).sum(axis=1)
         factors = np.minimum(factor, 0.9 / np.where(rate > 0, rate, 1.0))[:, None]
+        errors = factors * self.allowed
         return NoiseMatrix(
-            np.diag(1 - factors[:, 0] * rate) + factors * off * self.pattern, factors * off * self.random
+            np.diag(1 - factors[:, 0] * rate) + errors * self.pattern, errors * self.random, self.allowed
         )
 
 
@@ -106,11 +112,12 @@ class NoiseState:
 
 @dataclass(frozen=True)
 class NoiseFit:
-    """Predictions (m, n, K), labels and sample weights, and EM on them."""
+    """Predictions (m, n, K), labels and sample weights, which errors there may be, and EM on them."""
 
     z: Floats
     labels: Labels
     s: Floats
+    allowed: Floats
 
     @cached_property
     def _there(self) -> NoiseRows | None:
@@ -122,16 +129,17 @@ class NoiseFit:
     def clean(self) -> NoiseState:
         """Where all labels are right, and all predictions count alike."""
         m, K = len(self.z), self.z.shape[2]
-        return NoiseState(np.full(m, 1 / m), np.zeros(K), NoiseMatrix(np.eye(K), np.zeros((K, K))), np.full(K, 1 / K))
+        right = NoiseMatrix(np.eye(K), np.zeros((K, K)), self.allowed)
+        return NoiseState(np.full(m, 1 / m), np.zeros(K), right, np.full(K, 1 / K))
 
     def search(self) -> NoiseState:
         """T, β and b of largest posterior density, from 30 % of wrong labels; of many rows, some are searched first."""
         if len(self.labels) > MANY * SOME:
             some = slice(None, None, len(self.labels) // SOME)
-            found = NoiseFit(self.z[:, some], self.labels[some], self.s[some]).search()
+            found = NoiseFit(self.z[:, some], self.labels[some], self.s[some], self.allowed).search()
             starts = [replace(found, matrix=found.matrix.loosened())]
         else:
-            start = replace(self.clean, matrix=NoiseMatrix.start(self.z.shape[2]))
+            start = replace(self.clean, matrix=NoiseMatrix.start(self.allowed))
             # All predictions alike, and the first alone: one that has learnt the noise itself leaves none beside it.
             starts = [start, replace(start, beta=np.eye(len(self.z))[0])][: len(self.z)]
         # first which entries T has, then how large they are
@@ -202,6 +210,11 @@ def _bounded_step(A: Floats, g: Floats, least: Floats) -> Floats:
             break
         d[beyond], free = least[beyond], free & ~beyond
     return d
+
+
+def all_errors(K: int) -> Floats:
+    """Which errors K classes may have: all."""
+    return np.asarray(1 - np.eye(K))
 
 
 def row_centred(z: Any) -> Array:

@@ -19,6 +19,7 @@ from trimlearn.robust.labels.noise_em import (
     NoiseFit,
     NoiseMatrix,
     NoiseState,
+    all_errors,
     row_centred,
 )
 
@@ -37,14 +38,20 @@ MOST_WRONG = 0.5  # of a class: with more, what is called its label would be ano
 
 
 def estimate_noise(
-    predictions: Predictions, labels: Labels, s: Floats | None = None, *, noisy: bool = True, largest: bool = True
+    predictions: Predictions,
+    labels: Labels,
+    s: Floats | None = None,
+    *,
+    noisy: bool = True,
+    largest: bool = True,
+    allowed: Floats | None = None,
 ) -> LabelNoise:
     """The noise model of labels in 0..K−1, given predictions, each (n, K), by models that have not seen their rows.
 
     The prior: off the diagonal of T an entry must explain ½ row before it counts, and the rates of the classes are
     alike; βᵢ ~ N(1/m, 1) and b ~ N(0, 1), which only matter where there are few rows. EM starts from 30 % of wrong
     labels. noisy=False: T = I, and only the calibration is found. largest=False: the most likely level, not the largest
-    that agrees with the labels.
+    that agrees with the labels. allowed: 1 for the errors that there may be, else 0, of T off its diagonal.
 
     >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
     >>> labels = np.repeat([0, 1], 100)
@@ -58,7 +65,7 @@ def estimate_noise(
     if len(there) > SURE:
         there = there[np.linspace(0, len(there) - 1, SURE).astype(np.int64)]
     z = np.stack([row_centred(np.asarray(prediction)[there]) for prediction in predictions])
-    em = NoiseFit(z, np.asarray(labels)[there], s[there])
+    em = NoiseFit(z, np.asarray(labels)[there], s[there], all_errors(z.shape[2]) if allowed is None else allowed)
     if not noisy:
         return _model(em, em.maximise(em.clean, None))
     found = em.search()
@@ -74,7 +81,7 @@ def _largest(em: NoiseFit, found: NoiseState) -> NoiseState:
 
 def _shapes(found: NoiseState) -> list[NoiseState]:
     """Errors at random, and those of the shape that EM found, if it found any."""
-    uniform = replace(found, matrix=NoiseMatrix.start(len(found.b)))
+    uniform = replace(found, matrix=NoiseMatrix.start(found.matrix.allowed))
     return [uniform, found] if found.epsilon > LEVELS[1] / 5 else [uniform]
 
 
@@ -129,11 +136,11 @@ class NoiseLevel:
         return self.rates + self.entries == 0
 
 
-def noise_levels(predictions: Predictions, labels: Labels) -> list[NoiseLevel]:
+def noise_levels(predictions: Predictions, labels: Labels, allowed: Floats | None = None) -> list[NoiseLevel]:
     """What the labels say of each level of noise.
 
     Errors at random first, then those of the shape that EM finds, where it finds any; each from 0 on, a point apart
-    near the best and a few elsewhere.
+    near the best and a few elsewhere. allowed: as in `estimate_noise`.
 
     >>> z = 8.0 * np.eye(2)[np.repeat([0, 1], 100)]
     >>> found = noise_levels([z], np.where(np.arange(200) % 10 == 0, 0, np.repeat([0, 1], 100)))
@@ -142,7 +149,7 @@ def noise_levels(predictions: Predictions, labels: Labels) -> list[NoiseLevel]:
     (0.05, 0.0, True)
     """
     z = np.stack([row_centred(prediction) for prediction in predictions])
-    em = NoiseFit(z, np.asarray(labels), np.ones(z.shape[1]))
+    em = NoiseFit(z, np.asarray(labels), np.ones(z.shape[1]), all_errors(z.shape[2]) if allowed is None else allowed)
     found, levels = em.search(), []
     for shape in _shapes(found):
         unit, states = _at_levels(em, shape)

@@ -11,6 +11,10 @@ Where a column of few values says which class is the likely one, such as the tre
 and apart whatever chance makes of them: then only the first counts. Else blurred classes explain what was seen as well
 as noise does, and every label is taken to be right; the share that may be wrong all the same is kept, to be told.
 
+Of more than two classes some may overlap that others are clear of. So each two of which labels of the one seem to be
+the other's are asked first, as if they were alone (`trimlearn.robust.labels.proof`). Where their rows do not prove it
+they overlap: no label of the one is called the other's, and what is asked above is asked of the other errors.
+
 The first prediction may be made again by models that allow for the noise found (`corrected`): they never learn the
 labels of the rows they predict, T being all that they are told. Where the predictions are clear of no row, they may
 have learnt the noise themselves: then the labels of their clearest rows say what T to try (`anchor_noise`).
@@ -23,40 +27,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trimlearn.robust.labels.few_values import told_by
 from trimlearn.robust.labels.noise import LabelNoise
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.noise_level import anchor_noise, estimate_noise
+from trimlearn.robust.labels.proof import HALF, ONE_SIDED, Evidence, Overlap, allowed_errors, blinded, noise_level
 from trimlearn.robust.order import weighted_quantile
 
-# Share of rows in doubt below which classes are clear: the best of 0.1 … 0.15 on the tables of `python -m benchmarks
-# trust`. It trades right labels called wrong (0.6 % with 0.05, 1.1 % with 0.2) for wrong ones that are believed (47 %,
-# 32 %): see `python -m benchmarks.calibration labels`.
-CLEAR = 0.12
-ONE_SIDED = 1.645  # standard errors by which noise must explain labels better than none does: a test at 5 %
 NOT_WORSE = ONE_SIDED**2 / 2  # a log-likelihood that is less by this is not significantly worse (Wilks 1938)
-BETTER = ONE_SIDED**2 / 2  # and more by this is better: a share of wrong labels is not below 0 (Chernoff 1954)
-SECOND = 2.0  # standard errors as ONE_SIDED, where two are asked, and one of them is enough: each at 2.3 %
-# Share of a class below which rows are few that are less than half as clear as its median. Of a uniform law it is a
-# quarter, and more where rows get rarer away from the other class; of normal classes 4 and 5 σ apart 16 and 11 %. For
-# what else was tried see `python -m benchmarks.calibration label_gaps`.
-BETWEEN = 0.22
-MEMBERS = 10  # rows of a class that is asked: of so few of a uniform law, a quarter seem so by chance (binomial)
-# Share up to which the most likely level is taken. The largest that agrees exceeds it by a standard error of a share,
-# 0.7 points at 2 % of 400 rows: of so few that is a matter of n alone. With 0 or 0.06 the level is off by as much
-# (python -m benchmarks.calibration labels).
-FEW = 0.03
 # Times that the first prediction is made again, a limit on time, unless the level changes by less than a point, which
 # is half a standard error of a share of 20 % in 400 rows.
 CORRECTIONS, SETTLED = 3, 0.01
 ENOUGH = 50  # rows: the standard error of a share of 10 % is 4 points here, and of fewer rows nobody expects to be told
-HALF = 0.5  # by definition: where more labels look wrong, the model agrees with fewer than it contradicts
 # Quantile, over the rows, of the probability of the most likely class: so clear are the clearest rows (Patrini, Rozza,
 # Menon, Nock and Qu 2017, section 4.1, who take it in place of the maximum, which is a matter of chance).
 CLEAREST = 0.97
@@ -79,10 +66,11 @@ class LabelVerdict:
     predictions: list[Floats]
     labels: Labels
     s: Floats
-    undecided: float = 0.0  # the share of labels that may be wrong, where it is not proven
+    undecided: float = 0.0  # the share of labels that may be wrong, where it is not proven, beside those that are
     misfit: float = 0.0  # the share that the first prediction alone calls wrong, or contradicts, but all do not
     blur: float = 0.0  # how often the label of the clearest rows is not the most likely one, as if all were right
     chance: bool = False  # whether the labels might as well have been drawn by chance: nobody can tell right from wrong
+    overlap: Overlap | None = None  # (K, K), which classes do, so that no label of the one is called the other's
 
     @property
     def clean(self) -> bool:
@@ -164,11 +152,12 @@ class LabelVerdict:
     def warning(self) -> str | None:
         """What the user must be told."""
         few, wrong = self.s.sum() < ENOUGH, self.noise.epsilon
-        unproven = max(self.undecided, self.blur if self.blur >= UNCLEAR else 0.0)
-        if self.clean and unproven >= MATERIAL and not (few or self.chance):
+        unproven = max(self.undecided, self.blur if self.clean and self.blur >= UNCLEAR else 0.0)
+        if unproven >= MATERIAL and not (few or self.chance):
+            beside, taken = ("", "all") if self.clean else (" beside those that are named", "they")
             return (
-                f"up to {unproven:.0%} of the labels may be wrong, but overlapping classes would "
-                "explain them as well: all are taken to be right. Give contamination if you know better."
+                f"up to {unproven:.0%} of the labels may be wrong{beside}, but overlapping classes would "
+                f"explain them as well: {taken} are taken to be right. Give contamination if you know better."
             )
         if self.misfit >= MATERIAL:
             return (
@@ -202,15 +191,15 @@ def label_verdict(
     labels: Labels,
     s: Floats,
     corrected: Callable[[Floats], Floats] | None = None,
-    to_beat: Floats | None = None,
+    to_beat: LabelVerdict | None = None,
     cells: Labels | None = None,
 ) -> LabelVerdict:
     """Judge labels by predictions of them, each (n, K).
 
-    corrected: given T, the first prediction made by a model that knows T. to_beat: the log-likelihood of every label
-    that noise has to beat, else that of the same predictions without noise. Where it is given, the predictions are
-    those of models that trust few labels and are sure of themselves, so that clear classes prove nothing. cells: which
-    rows agree in the columns of few values (`trimlearn.robust.labels.few_values.cells_of`).
+    corrected: given T, the first prediction made by a model that knows T. to_beat: the verdict that trusts all labels
+    and that noise has to beat, else that of the same predictions. Where it is given, the predictions are those of
+    models that trust few labels and are sure of themselves, so that clear classes prove nothing. cells: which rows
+    agree in the columns of few values (`trimlearn.robust.labels.few_values.cells_of`).
 
     >>> rng = np.random.default_rng(0)
     >>> classes = np.repeat([0, 1], 200)
@@ -224,35 +213,55 @@ def label_verdict(
     alone = estimate_noise(predictions[:1], labels, s, largest=False)
     blur = 1 - weighted_quantile(1 - plain.doubt(predictions), s, CLEAREST)
     trusting = LabelVerdict(plain, predictions, labels, s, blur=blur)
-    noise, final = _level(predictions, labels, s), predictions
-    if corrected is not None:
-        # Where all predictions together see no noise, but the first does, it is given a chance to show what it makes of
-        # it: the others may just have learnt the noise.
-        seen = noise if noise.epsilon > 0 else alone
-        if seen.epsilon > 0:
-            noise, final = _corrected(noise, predictions, seen.bounded, trusting, corrected)
-        if noise.epsilon < blur and blur >= MATERIAL:
-            noise, final = _corrected(noise, final, trusting.anchored, trusting, corrected)
-    with_noise = noise.log_likelihood(final, labels)
-    if _is_chance(with_noise, trusting):
+    noise, final = _searched(trusting, alone, corrected)
+    if _is_chance(noise.log_likelihood(final, labels), trusting):
         return replace(trusting, chance=True)
     misfit = alone.epsilon - noise.epsilon if len(predictions) > 1 else 0.0
     left = max(MATERIAL / 2, misfit * UNEXPLAINED)  # what is left is within the errors of flexible models
     if misfit >= MATERIAL and noise.epsilon < left:
         return replace(trusting, misfit=misfit)
-    without = plain.log_likelihood(predictions, labels) if to_beat is None else to_beat
-    gain = with_noise - without
-    deviations = ONE_SIDED if to_beat is None else SECOND
-    log_p = plain.log_probabilities(predictions)
-    told = to_beat is not None or (cells is not None and told_by(cells, log_p.argmax(axis=1)) > HALF)
-    clear = not told and np.average(noise.doubt(final), weights=s) < CLEAR
-    proven = clear and (float(s @ gain) > BETTER or _apart(log_p, s))
-    if noise.epsilon > 0 and (proven or significant(gain, s, deviations)):
-        if len(final) > 1:
-            alone = estimate_noise(final[:1], labels, s, largest=False)
-            misfit = _contradicted(alone, final[:1], labels, s) - _contradicted(noise, final, labels, s)
-        return LabelVerdict(noise, final, labels, s, misfit=misfit)
-    return replace(trusting, undecided=noise.epsilon)
+    without = trusting if to_beat is None else to_beat
+    evidence = Evidence(final, without.predictions, labels, s, cells, to_beat is not None)
+    overlap, seen, plain = evidence.overlap(noise), noise.epsilon, without.noise
+    allowed = allowed_errors(overlap)
+    if overlap.any():
+        blind = partial(blinded, likely=noise.log_probabilities(final).argmax(axis=1), overlap=overlap)
+        again = None if corrected is None else lambda T: blind(corrected(T))
+        shown, compared = ([blind(z) for z in each.predictions] for each in (trusting, without))
+        alone = estimate_noise(shown[:1], labels, s, largest=False, allowed=allowed)
+        noise, final = _searched(replace(trusting, predictions=shown), alone, again, allowed)
+        evidence = replace(evidence, predictions=final, trusting=compared)
+        plain = estimate_noise(compared, labels, s, noisy=False)
+    if not evidence.proves(noise, plain, overlap):
+        return replace(trusting, undecided=seen, overlap=overlap)
+    if len(final) > 1:
+        alone = estimate_noise(final[:1], labels, s, largest=False, allowed=allowed)
+        misfit = _contradicted(alone, final[:1], labels, s) - _contradicted(noise, final, labels, s)
+    undecided = max(seen - noise.epsilon, 0.0) if overlap.any() else 0.0
+    return LabelVerdict(noise, final, labels, s, undecided, misfit, overlap=overlap)
+
+
+def _searched(
+    trusting: LabelVerdict,
+    alone: LabelNoise,
+    corrected: Callable[[Floats], Floats] | None,
+    allowed: Floats | None = None,
+) -> tuple[LabelNoise, list[Floats]]:
+    """The noise model, and the predictions behind it: the first is made again by models that allow for noise where
+    there is some, or where the predictions are clear of no row. ``alone``: the noise that the first one sees."""
+    predictions = trusting.predictions
+    noise = noise_level(predictions, trusting.labels, trusting.s, allowed)
+    final = predictions
+    if corrected is None:
+        return noise, final
+    # Where all predictions together see no noise, but the first does, it is given a chance to show what it makes of
+    # it: the others may just have learnt the noise.
+    seen = noise if noise.epsilon > 0 else alone
+    if seen.epsilon > 0:
+        noise, final = _corrected(noise, predictions, seen.bounded, trusting, corrected, allowed)
+    if noise.epsilon < trusting.blur and trusting.blur >= MATERIAL:
+        noise, final = _corrected(noise, final, trusting.anchored, trusting, corrected, allowed)
+    return noise, final
 
 
 def _corrected(
@@ -261,6 +270,7 @@ def _corrected(
     T: Floats,
     trusting: LabelVerdict,
     corrected: Callable[[Floats], Floats],
+    allowed: Floats | None,
 ) -> tuple[LabelNoise, list[Floats]]:
     """The noise model and the predictions after the first was made again by models that know T, unless that explains
     the labels worse."""
@@ -268,7 +278,7 @@ def _corrected(
     final, best = predictions, float(s @ noise.log_likelihood(predictions, labels))
     for _ in range(CORRECTIONS):
         again = [corrected(T), *predictions[1:]]
-        found = _level(again, labels, s)
+        found = noise_level(again, labels, s, allowed)
         likelihood, more = float(s @ found.log_likelihood(again, labels)), found.epsilon - noise.epsilon
         # Of what explains the labels equally well, the largest level is taken here too.
         if likelihood < best + (-NOT_WORSE if more > -SETTLED else NOT_WORSE):
@@ -277,25 +287,6 @@ def _corrected(
         if abs(more) <= SETTLED or found.epsilon == 0:
             break
     return noise, final
-
-
-def _apart(log_p: Floats, s: Floats) -> bool:
-    """Whether classes lie apart: in each of them few rows are less than half as clear as the median.
-
-    >>> classes, spread = np.arange(100) % 2, np.linspace(0, 3, 100)
-    >>> _apart((1 + spread)[:, None] * np.eye(2)[classes], np.ones(100))
-    True
-    >>> _apart(spread[:, None] * np.eye(2)[classes], np.ones(100))
-    False
-    """
-    likely, ranked = log_p.argmax(axis=1), np.sort(log_p, axis=1)
-    margin = ranked[:, -1] - ranked[:, -2]
-    between = []
-    for rows in (np.flatnonzero((likely == k) & (s > 0)) for k in range(log_p.shape[1])):
-        if len(rows) >= MEMBERS:
-            near = margin[rows] < weighted_quantile(margin[rows], s[rows], 0.5) / 2
-            between.append(np.average(near, weights=s[rows]))
-    return bool(len(between) > 1 and max(between) < BETWEEN)
 
 
 def _contradicted(noise: LabelNoise, predictions: list[Floats], labels: Labels, s: Floats) -> float:
@@ -312,15 +303,3 @@ def _is_chance(with_noise: Floats, trusting: LabelVerdict) -> bool:
     shares = np.bincount(labels, s) / s.sum()
     gain = float(s @ (with_noise - np.log(np.maximum(shares[labels], 1e-300))))
     return bool(gain < NOT_WORSE)
-
-
-def _level(predictions: list[Floats], labels: Labels, s: Floats) -> LabelNoise:
-    noise = estimate_noise(predictions, labels, s)
-    return noise if noise.epsilon > FEW else estimate_noise(predictions, labels, s, largest=False)
-
-
-def significant(d: Floats, s: Floats, deviations: float) -> bool:
-    """Whether the mean of d is above 0 by more than chance: by so many standard errors."""
-    mean = np.average(d, weights=s)
-    variance = np.average((d - mean) ** 2, weights=s)
-    return bool(mean > deviations * np.sqrt(variance / s.sum()))

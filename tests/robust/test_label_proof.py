@@ -1,0 +1,100 @@
+"""Wrong labels are proven by the rows of the two classes in question: some may overlap beside others that are clear."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import cross_val_predict
+
+from trimlearn import TrimmedLogisticRegression, label_errors
+from trimlearn.robust.labels.noise_level import estimate_noise, noise_levels
+from trimlearn.robust.labels.proof import allowed_errors, lie_apart
+from trimlearn.robust.labels.verdict import label_verdict
+
+K = 4
+OVERLAP = np.zeros((K, K), dtype=bool)
+OVERLAP[[2, 3], [3, 2]] = True
+
+
+def predicted(coin: bool, level: float, seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Predictions, labels and classes; the last two classes are a coin, or as clear as the others, and a share of class
+    0 is labelled 1."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, K, n)
+    z = 9.0 * np.eye(K)[classes] + rng.standard_normal((n, K))
+    last = np.flatnonzero(classes >= 2)
+    if coin:
+        z[last, 2:] = 4.5 + 0.7 * rng.standard_normal((len(last), 2))
+    return z, np.where((classes == 0) & (rng.random(n) < level), 1, classes), classes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_clear_class_proves_nothing_about_two_that_overlap(seed: int) -> None:
+    z, labels, _ = predicted(True, 0.0, seed)
+    verdict = label_verdict([z], labels, np.ones(len(z)))
+    assert verdict.clean and verdict.keep().all()
+    assert verdict.warning is not None and "overlapping classes would explain them as well: all are" in verdict.warning
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_between_clear_classes_is_found_beside_two_that_overlap(seed: int) -> None:
+    z, labels, classes = predicted(True, 0.3, seed)
+    verdict = label_verdict([z], labels, np.ones(len(z)))
+    wrong = labels != classes
+    assert np.mean(verdict.keep()[wrong] == 0) > 0.95 and verdict.keep()[~wrong].all()
+    assert verdict.noise.epsilon == pytest.approx(np.mean(wrong), abs=0.03)
+    np.testing.assert_array_equal(verdict.overlap, OVERLAP)
+    assert np.all(verdict.noise.T[OVERLAP] == 0)
+    assert verdict.warning is not None and "beside those that are named" in verdict.warning
+
+
+@pytest.mark.parametrize("level", [0.0, 0.3])
+def test_clear_classes_do_not_overlap(level: float) -> None:
+    z, labels, classes = predicted(False, level, 0)
+    verdict = label_verdict([z], labels, np.ones(len(z)))
+    assert np.array_equal(verdict.keep() == 0, labels != classes)
+    assert verdict.overlap is not None and not verdict.overlap.any()
+    assert verdict.undecided == 0 and verdict.warning is None
+
+
+def test_noise_that_models_have_learnt_in_part_stands_beside_a_coin() -> None:
+    """How sure predictions are of clear classes is not judged by how well they tell the others apart."""
+    rng = np.random.default_rng(2)
+    classes = rng.integers(0, K, 800)
+    X = rng.normal(size=(800, K)) + 6.0 * np.eye(K)[np.minimum(classes, 2)]
+    labels = np.where((classes == 0) & (rng.random(800) < 0.3), 1, classes)
+    with pytest.warns(UserWarning, match="beside those that are named"):
+        model = TrimmedLogisticRegression(random_state=0).fit(X, labels)
+    wrong = labels != classes
+    assert np.mean(~model.inlier_mask_[wrong]) > 0.9 and model.inlier_mask_[~wrong].all()
+
+
+def test_label_errors_of_a_far_class_and_two_that_overlap() -> None:
+    rng = np.random.default_rng(0)
+    classes = rng.integers(0, 3, 400)
+    X = rng.normal(size=(400, 3)) + np.array([[0, 8, 0], [0.4, 0, 0], [-0.4, 0, 0]])[classes]
+    P = cross_val_predict(RandomForestClassifier(60, random_state=0), X, classes, method="predict_proba")
+    with pytest.warns(UserWarning, match="overlapping classes would explain them as well: all are taken to be right"):
+        found = label_errors(classes, P)
+    assert found.contamination_ == 0 and not found.mask_.any()
+
+
+def test_errors_that_are_not_allowed_are_not_found() -> None:
+    z, classes, _ = predicted(False, 0.0, 0)
+    labels = np.where(np.arange(len(z)) % 4 == 0, (classes + 1) % K, classes)
+    allowed = allowed_errors(OVERLAP)
+    levels = [level.noise for level in noise_levels([z], labels, allowed)]
+    for noise in [estimate_noise([z], labels, allowed=allowed), *levels]:
+        assert np.all(noise.T[OVERLAP] == 0)
+        np.testing.assert_allclose(noise.T.sum(axis=1), 1.0)
+    assert estimate_noise([z], labels).T[2, 3] > 0.15
+    right = estimate_noise([z], labels, allowed=np.zeros((K, K)))
+    np.testing.assert_array_equal(right.T, np.eye(K))
+    assert right.epsilon == 0
+
+
+def test_between_classes_that_overlap_no_gap_is_asked_for() -> None:
+    z, _, _ = predicted(True, 0.0, 0)
+    assert not lie_apart(z, np.ones(len(z)), np.zeros_like(OVERLAP))
+    assert lie_apart(z, np.ones(len(z)), OVERLAP)
