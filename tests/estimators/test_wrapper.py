@@ -592,6 +592,7 @@ def test_a_splitter_of_ones_own() -> None:
         TrimmedEstimator(Ridge(), cv=GroupKFold(3), random_state=0).fit(X, y)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")  # folds that nobody chose may leave rows out, which is told
 def test_folds_are_drawn_anew_unless_random_state_is_given() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((80, 3)), rng.standard_normal(80)
