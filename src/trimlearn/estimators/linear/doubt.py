@@ -75,7 +75,8 @@ def warn_of_doubt(
         cure = "fit log(y), or give sample_weight," if rows.t.min() > 0 else "give sample_weight,"
         warn(
             f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
-            f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination.",
+            "fit or a feature: rows may be flagged because they lie where errors are large. Then "
+            f"{cure} or a contamination.",
         )
     elif looks_of_two_scales(scores, flagged):
         warn(
