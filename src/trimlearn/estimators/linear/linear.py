@@ -244,7 +244,8 @@ class TrimmedLinearRegression(LinearRegressor):
                 warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
             doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
-            warn_of_doubt(rows, half, self._parameters, after, doubted, replace(final, cutoff=threshold), wrong)
+            doubtful, names = replace(final, cutoff=threshold), getattr(self, "feature_names_in_", None)
+            warn_of_doubt(rows, half, self._parameters, after, doubted, doubtful, wrong, names)
         return self
 
     def _without_penalty(self, rows: Examples) -> TrimmedLinearRegression:
@@ -253,6 +254,8 @@ class TrimmedLinearRegression(LinearRegressor):
             fit_intercept=self.fit_intercept, efficiency=self.efficiency, random_state=self._seed()
         )
         plain.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_  # by which a warning calls them
         return plain._fit(rows, None, warm=False)
 
     def _check(self, data: Examples) -> None:
