@@ -17,7 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.doubt import warn_of_chance, warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import MISTAKEN, warn_of_chance, warn_of_exact_fit
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import parting
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
@@ -259,7 +259,7 @@ class _SparseFit:
     def _surer(self, settled: Settled, others: Mask) -> Settled:
         """The rows that are explained, where columns are few: these once rows that chance may have set apart count
         again, or ``others``, found without a penalty. Neither leaves out what chance might, so that the one that leaves
-        out more has seen more."""
+        out more has seen more; unless that is in doubt, and a matter of few rows."""
         rows, fit = self.rows, settled.fit
         used = round(_parameters(self.model, rows, fit.x, fit.c))
 
@@ -267,13 +267,13 @@ class _SparseFit:
             return self.own.fit(rows, rows.s * on, x)
 
         x, on, doubt = without_chance(fit.x, fit.c > 0, rows.s, used, rows.residuals, refit)
-        if rows.s @ others <= rows.s @ on:
+        few = rows.S - rows.s @ on <= max(1.0, MISTAKEN * rows.S)
+        if rows.s @ others <= rows.s @ on or (doubt and few):
             on, doubt = others, False
         if doubt:
             warn_of_chance(int(np.count_nonzero(~on)))
-        if np.array_equal(on, fit.c > 0):
-            return settled
-        fit = self.honest(rows.s * on, x)
+        if not np.array_equal(on, fit.c > 0):
+            fit = self.honest(rows.s * on, x)
         verdict = judge(fit.r, float(fit.c.sum()), 0, rows.s, intercept=rows.intercept, floor=self.floor)
         return replace(settled, fit=fit, verdict=verdict)
 
