@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from warnings import catch_warnings, simplefilter
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -59,12 +62,45 @@ def test_a_curve_is_called_a_curve(rng: np.random.Generator) -> None:
         TrimmedLinearRegression(random_state=0).fit(x[:, None], y)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5])  # samples of which rows are flagged
-def test_errors_that_grow_are_called_so(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    x = rng.uniform(0, 10, 300)
+def test_errors_that_grow_are_called_so(rng: np.random.Generator) -> None:
+    x = rng.uniform(0, 10, 600)  # of half as many no row is flagged
     with pytest.warns(UserWarning, match="change their size"):
-        TrimmedLinearRegression(random_state=0).fit(x[:, None], x + 0.4 * x * rng.standard_normal(300))
+        TrimmedLinearRegression(random_state=0).fit(x[:, None], x + 0.4 * x * rng.standard_normal(600))
+
+
+@pytest.mark.parametrize("growth", [np.abs, lambda x: np.exp(0.7 * x)])
+def test_errors_that_grow_along_one_feature_or_on_either_side_of_it_are_seen(
+    rng: np.random.Generator, growth: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    seen, clean = [], []
+    for _ in range(40):
+        X, noise = rng.standard_normal((150, 4)), rng.standard_normal(150)
+        y = 20 * X[:, 0] - 20 * X[:, 1]  # predictions do not tell where errors are large
+        on = np.full(150, True)
+        seen.append(widens(X, *residuals(X, y + (0.3 + growth(X[:, 3])) * noise), on))
+        clean.append(widens(X, *residuals(X, y + noise), on))
+    assert np.mean(seen) >= 0.9 and np.mean(clean) <= 0.025
+
+
+def test_a_constant_column_and_a_sparse_one_are_no_trend(rng: np.random.Generator) -> None:
+    X = np.column_stack([np.ones(100), rng.standard_normal(100) * (rng.random(100) < 0.1)])
+    about = residuals(X[:, 1:], rng.standard_normal(100)), np.full(100, True)
+    assert not widens(X, *about[0], about[1]) and not widens(csr_array(X), *about[0], about[1])
+
+
+def test_rows_flagged_where_a_feature_makes_errors_large_are_doubted() -> None:
+    told = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((600, 3))
+        y = X.sum(axis=1) + rng.standard_normal(600) * (0.3 + 2 * np.abs(X[:, 0]))
+        with catch_warnings(record=True) as caught:
+            simplefilter("always")
+            model = TrimmedLinearRegression(random_state=0).fit(X, y)
+        said = [str(warning.message) for warning in caught]
+        told += any("change their size along the fit or a feature" in message for message in said)
+        assert model.inlier_mask_.mean() >= 0.95 or said
+    assert told >= 2
 
 
 def test_few_rows_in_a_skewed_tail_are_doubted() -> None:

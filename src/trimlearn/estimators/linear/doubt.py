@@ -12,10 +12,12 @@ from trimlearn.estimators.linear.examples import Examples
 from trimlearn.robust.regression.averaging import NEAREST
 from trimlearn.robust.regression.misfit import bends, looks_like_misfit, widens
 from trimlearn.robust.regression.one_law import looks_of_two_scales, looks_skewed
+from trimlearn.robust.regression.wild_cells import wild_values
 from trimlearn.robust.verdict import Verdict
 
 DOUBTFUL = 0.1  # share of bad rows from which on it is asked whether they are misfit: routine data hold 1 to 10 %
 MARKS = 5  # rows that have one value of y, of which it is asked whether that is a mark: fewer are chance (a choice)
+NAMED = 3  # features named in a warning: more are not read (a choice)
 FEWEST = 3  # rows on one side, of which it is asked whether errors are skewed: it changes no fit (a choice)
 # Share of rows on an exact fit, below which the others are too many to be mere outliers: routine data hold 1 to 10 % of
 # gross errors (Hampel, Ronchetti, Rousseeuw and Stahel 1986, section 1.2c), and some room.
@@ -34,13 +36,16 @@ def warn_of_doubt(
     weights: np.ndarray,
     verdict: Verdict,
     wrong: np.ndarray | None = None,
+    names: np.ndarray | None = None,
 ) -> None:
     """UserWarning where contamination="auto" cannot tell which rows are wrong, or where those that are flagged may be
-    the model's fault: one value of y for many rows, a curve, skewed errors, errors of two scales, or errors that grow.
-    For a fit that is not exact. wrong: how probable it is that each row is wrong, where the fit tells."""
+    the model's fault: a code for what is missing, one value of y for many rows, a curve, skewed errors, errors of two
+    scales, or errors that grow. For a fit that is not exact. wrong: how probable it is that each row is wrong, where
+    the fit tells. names: of the features."""
     warn_of_no_trimming(rows, kept, coefficients, exact=False)
     scores, flagged = residuals / verdict.scale, weights <= 0
-    doubt = doubt_of_mark(rows.t, flagged)
+    doubt = doubt_of_codes(rows.X, ~flagged, names)
+    doubt = doubt or doubt_of_mark(rows.t, flagged)
     doubt = doubt or doubt_of_many(rows.X, rows.t, scores, verdict.cutoff, verdict.contamination)
     doubt = doubt or doubt_of_errors(rows.X, rows.t, rows.t - residuals, scores, flagged)
     if doubt is not None:
@@ -51,6 +56,22 @@ def warn_of_doubt(
             f"{flagged.sum()} rows flagged and {rows.n - flagged.sum()} others some {mistakes:.0f} are likely to be "
             "judged wrongly. Look at outlier_probability_, or give a contamination.",
         )
+
+
+def doubt_of_codes(X: Any, counts: np.ndarray, names: np.ndarray | None) -> str | None:
+    """A sentence where a value of a feature seems to stand for what is missing, in rows that count."""
+    found = {j: value for j, value in wild_values(X).items() if np.any(counts & (X[:, j] == value))}
+    if not found:
+        return None
+    told = [
+        f"{j if names is None else names[j]!r} is {value:g} in {np.mean(X[:, j] == value):.1%} of the rows"
+        for j, value in list(found.items())[:NAMED]
+    ]
+    more = f" (and {len(found) - NAMED} more features)" if len(found) > NAMED else ""
+    return (
+        f"Feature {', feature '.join(told)}{more}, far from all other values there: it may stand for what is missing. "
+        "These rows count, and pull the coefficient towards 0: drop them, or fill in a likely value."
+    )
 
 
 def doubt_of_mark(y: np.ndarray, flagged: np.ndarray) -> str | None:
@@ -106,7 +127,8 @@ def doubt_of_errors(
         cure = "fit log(y), or give sample_weight," if y.min() > 0 else "give sample_weight,"
         return (
             f"{flagged.mean():.1%} of the rows are flagged, but the errors of the others change their size along the "
-            f"fit: rows may be flagged because they lie where errors are large. Then {cure} or a contamination."
+            "fit or a feature: rows may be flagged because they lie where errors are large. Then "
+            f"{cure} or a contamination."
         )
     if looks_of_two_scales(scores, flagged):
         return (

@@ -6,6 +6,7 @@ A model is the estimator after its fit: z = ⟨v, coef_⟩ + intercept_, and of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Any, final
 
 import numpy as np
@@ -142,3 +143,10 @@ def fitted_model(
         contamination=model.contamination_,
         name=type(model).__name__,
     )
+
+
+def parting(scores: np.ndarray, weights: np.ndarray, cutoff: float) -> float:
+    """The cut-off, moved so that it still parts the rows: the last step moved scores a little."""
+    least = scores[weights <= 0].min(initial=inf)
+    threshold = cutoff if least > cutoff else float(np.nextafter(least, 0.0))
+    return max(threshold, float(scores[weights > 0].max(initial=0.0)))

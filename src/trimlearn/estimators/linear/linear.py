@@ -12,7 +12,7 @@ from trimlearn._utils.arrays import Array
 from trimlearn._utils.validation import check_choice, check_magnitude, is_sparse
 from trimlearn.estimators.linear.doubt import warn_of_doubt, warn_of_exact_fit, warn_of_no_trimming
 from trimlearn.estimators.linear.examples import Distinct, Examples
-from trimlearn.estimators.linear.explain import Outcome, fitted_model, publish
+from trimlearn.estimators.linear.explain import Outcome, fitted_model, parting, publish
 from trimlearn.estimators.linear.laws import NORMAL_ERRORS
 from trimlearn.estimators.linear.model import LinearRegressor
 from trimlearn.estimators.linear.on_dask_linear import fit_linear_on_dask
@@ -232,7 +232,7 @@ class TrimmedLinearRegression(LinearRegressor):
         final = smooth.verdict if smooth is not None else verdict if ended else judged(x, half)
         share = (0.0 if by_chance else final.contamination) if h is None else 1 - h / rows.S
         before, after = self._residuals(rows, raw.x), self._residuals(rows, x)
-        threshold = _parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
+        threshold = parting(np.abs(after) / final.scale, weights, final.cutoff) if self.reweight else final.cutoff
         parts = self._parts(raw.x), self._parts(x)
         wrong = None if smooth is None else smooth.wrong
         told = None if wrong is None else (averaged, wrong)
@@ -244,8 +244,19 @@ class TrimmedLinearRegression(LinearRegressor):
                 warn_of_no_trimming(rows, half, self._parameters, exact=True)
         elif h is None:
             doubted = weights if smooth is None else np.where(smooth.spared, 0.0, weights)
-            warn_of_doubt(rows, half, self._parameters, after, doubted, replace(final, cutoff=threshold), wrong)
+            doubtful, names = replace(final, cutoff=threshold), getattr(self, "feature_names_in_", None)
+            warn_of_doubt(rows, half, self._parameters, after, doubted, doubtful, wrong, names)
         return self
+
+    def _without_penalty(self, rows: Examples) -> TrimmedLinearRegression:
+        """The fit without a penalty to these rows, and what it says of them."""
+        plain = TrimmedLinearRegression(
+            fit_intercept=self.fit_intercept, efficiency=self.efficiency, random_state=self._seed()
+        )
+        plain.n_features_in_ = self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            plain.feature_names_in_ = self.feature_names_in_  # by which a warning calls them
+        return plain._fit(rows, None, warm=False)
 
     def _check(self, data: Examples) -> None:
         check_magnitude(data.X, "X")
@@ -361,10 +372,3 @@ class TrimmedLinearRegression(LinearRegressor):
             scatter = np.roll(scatter, 1, axis=1)  # inference has the intercept first
         innocence = 1 - self.outlier_probability_
         return replace(known, noise=self._noise, bread=self._bread, scatter=scatter, innocence=innocence)
-
-
-def _parting(scores: np.ndarray, weights: np.ndarray, cutoff: float) -> float:
-    """The cut-off, moved so that it still parts the rows: the last step moved scores a little."""
-    least = scores[weights <= 0].min(initial=inf)
-    threshold = cutoff if least > cutoff else float(np.nextafter(least, 0.0))
-    return max(threshold, float(scores[weights > 0].max(initial=0.0)))

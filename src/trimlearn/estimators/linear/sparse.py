@@ -1,7 +1,7 @@
 """Linear regression under a penalty that selects columns, or with too few rows to do without one.
 
 Here not every column counts as a parameter: rows are judged by models that have not seen them, as
-`trimlearn.robust.regression.sparse` says.
+`trimlearn.robust.regression.sparse` says. Where columns are few, the fit without a penalty is asked as well.
 """
 
 from __future__ import annotations
@@ -17,15 +17,19 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.doubt import warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import MISTAKEN, warn_of_chance, warn_of_exact_fit
 from trimlearn.estimators.linear.examples import Distinct, Examples
+from trimlearn.estimators.linear.explain import parting
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
 from trimlearn.inference.probability import row_probabilities
+from trimlearn.losses.exact import COLUMNS
 from trimlearn.progress import stage
 from trimlearn.robust.regression.chance import are_few
 from trimlearn.robust.regression.elastic_net import EXACT, ROUGH, Floats, elastic_net
+from trimlearn.robust.regression.set_apart import without_chance
 from trimlearn.robust.regression.sparse import (
     HonestFit,
+    Mask,
     Penalised,
     Rows,
     Settled,
@@ -45,6 +49,9 @@ if TYPE_CHECKING:
     from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
+# Rows for each coefficient, from which on a fit without a penalty tells which are wrong: Rousseeuw and Van Zomeren
+# (1990), "Unmasking multivariate outliers and leverage points".
+PLAIN = 5
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
 
 
@@ -67,6 +74,15 @@ def rows_of(model: TrimmedLinearRegression, data: Examples) -> Rows:
 def half(rows: Rows) -> float:
     """The fewest rows that can be the majority."""
     return min(rows.S, (rows.S + 1 + rows.intercept) // 2)
+
+
+def fit_without_penalty(model: TrimmedLinearRegression, rows: Rows) -> TrimmedLinearRegression | None:
+    """The model of these rows without a penalty, which fits leverage points less well than one that may choose
+    among columns; None where columns are too many."""
+    q = rows.X.shape[1] + rows.intercept
+    if rows.n < PLAIN * q or q > COLUMNS:
+        return None
+    return model._without_penalty(Examples(rows.X, rows.t, None if np.all(rows.s == 1) else rows.s))
 
 
 @final
@@ -152,7 +168,9 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
     else:
         x, weights = raw.x, raw.w
         settled = replace(settled, fit=fit.honest(rows.s * raw.w, raw.x))
-    final = judge(settled.fit.r, half(rows), 0, rows.s, intercept=rows.intercept, floor=floor)
+    final = settled.verdict
+    if h is not None or not model.reweight:
+        final = judge(settled.fit.r, half(rows), 0, rows.s, intercept=rows.intercept, floor=floor)
     used = _parameters(model, rows, x, rows.s * weights)
     _warn_of_too_many(used, weights)
 
@@ -162,13 +180,14 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
     model._explained = settled.fit.c > 0
     model.contamination_ = settled.verdict.contamination if h is None else 1 - h / rows.S
     model.raw_scale_ = raw_scale(rows.residuals(raw.x), mass, 0, rows.s, intercept=rows.intercept)
-    model.scale_, model.threshold_ = final.scale, final.cutoff
+    model.scale_ = final.scale
     scores, unseen = np.abs(rows.residuals(x)) / final.scale, model._scores(distinct.gone)
+    model.threshold_ = parting(scores, weights, final.cutoff) if model.reweight else final.cutoff
     freedom = max(1.0, float(rows.s @ weights) - used)
     unlikely = [2.0 * stdtr(freedom, -score) for score in (np.abs(settled.fit.r) / final.scale, unseen)]
     model.outlier_scores_, model.weights_, model.raw_weights_, p_values = distinct.spread(
         (scores, unseen),
-        (weights.astype(dtype), unseen <= final.cutoff),
+        (weights.astype(dtype), unseen <= model.threshold_),
         (raw.w.astype(dtype), 0.0),
         (unlikely[0], unlikely[1]),
     )
@@ -208,8 +227,9 @@ class _SparseFit:
 
     def automatic(self, start: np.ndarray | None) -> tuple[Settled, LinearFit, float]:
         """The rows that are explained; the trimmed fit that keeps as many as are good, and how many these are."""
-        h = half(self.rows)
+        h, plain = half(self.rows), fit_without_penalty(self.model, self.rows)
         settled = self._explained(h) if start is None else self._settle(self.rows.s * start, h)
+        settled = settled if plain is None else self._surer(settled, plain.inlier_mask_)
         warn_of_dispute(settled)
         mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
         return settled, self._trimmed([settled.fit.x], mass), mass
@@ -235,6 +255,27 @@ class _SparseFit:
         settled = best_rows(self.rows, self.net, fitter, h, seed=self.solver.seed, floor=self.floor)
         convex = self.model.penalty in ("l2", "l1", "elasticnet")
         return settled if convex else replace(self._settle(settled.fit.c, h), disputed=settled.disputed)
+
+    def _surer(self, settled: Settled, others: Mask) -> Settled:
+        """The rows that are explained, where columns are few: these once rows that chance may have set apart count
+        again, or ``others``, found without a penalty. Neither leaves out what chance might, so that the one that leaves
+        out more has seen more; unless that is in doubt, and a matter of few rows."""
+        rows, fit = self.rows, settled.fit
+        used = round(_parameters(self.model, rows, fit.x, fit.c))
+
+        def refit(on: Mask, x: Floats) -> Floats:
+            return self.own.fit(rows, rows.s * on, x)
+
+        x, on, doubt = without_chance(fit.x, fit.c > 0, rows.s, used, rows.residuals, refit)
+        few = rows.S - rows.s @ on <= max(1.0, MISTAKEN * rows.S)
+        if rows.s @ others <= rows.s @ on or (doubt and few):
+            on, doubt = others, False
+        if doubt:
+            warn_of_chance(int(np.count_nonzero(~on)))
+        if not np.array_equal(on, fit.c > 0):
+            fit = self.honest(rows.s * on, x)
+        verdict = judge(fit.r, float(fit.c.sum()), 0, rows.s, intercept=rows.intercept, floor=self.floor)
+        return replace(settled, fit=fit, verdict=verdict)
 
     def _settle(self, c: Floats, h: float) -> Settled:
         settled = settle(self.rows, self.honest, c, h, self.floor)

@@ -137,7 +137,7 @@ def bends(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
     if found is None:
         return False
     A, z, r = found
-    Q = np.linalg.qr(np.column_stack([np.ones(len(A)), A]))[0]
+    Q = _basis(A)
     hat = np.einsum("ij,ij->i", Q, Q)
     r = r - Q @ (Q.T @ r)
     total = float(r @ r)
@@ -156,20 +156,33 @@ def bends(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
 
 
 def widens(X: Any, fitted: Floats, r: Floats, on: Bools) -> bool:
-    """Whether the size of the residuals grows or falls with the prediction (Glejser 1969, by ranks).
+    """Whether the size of the residuals grows or falls with the prediction, with a feature, or with the distance from a
+    feature's middle (Glejser 1969, by ranks).
 
     >>> x, noise = np.linspace(0, 1, 101), np.sin(np.arange(101.0) ** 2)
     >>> widens(x[:, None], x, x * noise, np.full(101, True)), widens(x[:, None], x, noise, np.full(101, True))
     (True, False)
+    >>> widens(x[:, None], noise, (x - 0.5) * noise, np.full(101, True))
+    True
     """
     found = _chosen(X, fitted, r, on)
     if found is None:
         return False
-    _, z, r = found
-    places, sizes = (np.argsort(np.argsort(v, kind="stable")) for v in (z, np.abs(r)))
-    rho = float(np.corrcoef(places, sizes)[0, 1])
+    A, z, r = found
+    places = rankdata(np.column_stack([z, A, np.abs(A - np.median(A, axis=0))]), axis=0)
+    places -= places.mean(axis=0)
+    hat = np.sum(_basis(A) ** 2, axis=1)  # rows far out are fitted more closely
+    sizes = rankdata(np.abs(r) / np.sqrt(np.maximum(1 - hat, 1 / len(A))))
+    lengths = np.linalg.norm(places, axis=0)
+    rho = (sizes - sizes.mean()) @ places / (np.maximum(lengths, TINY) * sizes.std() * np.sqrt(len(z)) + TINY)
     freedom = len(z) - 2
-    return bool(2 * stdtr(freedom, -abs(rho) * np.sqrt(freedom / max(1 - rho**2, 1e-12))) < LEVEL)
+    odds = 2 * stdtr(freedom, -np.abs(rho) * np.sqrt(freedom / np.maximum(1 - rho**2, 1e-12)))
+    return bool(odds.min() < LEVEL / len(odds))
+
+
+def _basis(A: Floats) -> Floats:
+    """An orthonormal basis of the columns and the intercept."""
+    return np.asarray(np.linalg.qr(np.column_stack([np.ones(len(A)), A]))[0])
 
 
 def _chosen(X: Any, fitted: Floats, r: Floats, on: Bools) -> tuple[Floats, Floats, Floats] | None:
