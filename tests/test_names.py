@@ -14,8 +14,6 @@ PACKAGE = Path(trimlearn.__file__).parent
 # of a command line; and names for short in which every file of its folder has one.
 TWINS = {"TrimmerCallback", "difference", "evaluate", "phi", "rows_difference", "rows_evaluate", "add_to", "run"}
 KERNELS = "engines/cuda/kernels"  # another language: their names are for the device
-# Different things that are still called the same: to be renamed in the statistics of regression and of scatter.
-LEFT = {"Kept", "concentrate", "kept", "spread"}
 
 
 def _names(source: str) -> list[str]:
@@ -42,4 +40,4 @@ def test_the_search_can_fail() -> None:
 def test_no_name_is_given_twice() -> None:
     files = [file for file in PACKAGE.rglob("*.py") if KERNELS not in file.as_posix()]
     found = _repeated({str(file.relative_to(PACKAGE)): _names(file.read_text(encoding="utf-8")) for file in files})
-    assert {name: where for name, where in found.items() if name not in TWINS | LEFT} == {}
+    assert {name: where for name, where in found.items() if name not in TWINS} == {}

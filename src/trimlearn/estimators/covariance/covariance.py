@@ -20,7 +20,7 @@ from trimlearn.progress import stage
 from trimlearn.robust.scatter.categories import without_scatter
 from trimlearn.robust.scatter.fit import ScatterFit
 from trimlearn.robust.scatter.judge import DistanceJudge, JudgedScatter
-from trimlearn.robust.scatter.mcd import concentrate, mcd
+from trimlearn.robust.scatter.mcd import concentrated_scatter, mcd
 
 __all__ = ["TrimmedCovariance"]
 
@@ -204,7 +204,7 @@ class _Determinant(ScatterCriterion[ScatterFit]):
 
     def concentrate(self, model: ScatterFit, h: float) -> ScatterFit:
         stage(f"concentration steps, keeping {h:.0f} rows")
-        found = concentrate(model, self.data.X, self.data.s, h, self.centred)
+        found = concentrated_scatter(model, self.data.X, self.data.s, h, self.centred)
         if not found.converged:
             warn("the concentration steps stopped before a fixed point.", ConvergenceWarning)
         return found

@@ -29,7 +29,7 @@ DOUBTED: Final = 0.1
 FAINT: Final = 0.01  # what a doubted row counts: next to nothing, and it is an inlier all the same
 
 
-class Kept(Protocol):
+class ScatterModel(Protocol):
     """What a model of some of the rows has."""
 
     @property
@@ -40,7 +40,7 @@ class Kept(Protocol):
         """How far rows are from it."""
 
 
-Model = TypeVar("Model", bound=Kept)
+Model = TypeVar("Model", bound=ScatterModel)
 
 
 class ScatterCriterion(ABC, Generic[Model]):

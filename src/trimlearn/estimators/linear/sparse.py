@@ -33,12 +33,12 @@ from trimlearn.robust.regression.sparse import (
     Penalised,
     Rows,
     Settled,
+    best_explained,
     best_rows,
-    concentrate,
     ends,
+    explain_by_penalty,
     fold_numbers,
     honest,
-    kept,
     settle,
 )
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
@@ -271,7 +271,7 @@ class _SparseFit:
         if rows.s @ others <= rows.s @ on or (doubt and few):
             on, doubt = others, False
         if doubt:
-            warn_of_chance(int(np.count_nonzero(~on)))
+            warn_of_chance(~on)
         if not np.array_equal(on, fit.c > 0):
             fit = self.honest(rows.s * on, x)
         verdict = judge(fit.r, float(fit.c.sum()), 0, rows.s, intercept=rows.intercept, floor=self.floor)
@@ -299,10 +299,10 @@ class _SparseFit:
             s = None if np.all(rows.s == 1) else rows.s
             return self.solver.trimmed(self.model._problem(Examples(rows.X, rows.t, s), h), h, starts)
         exact = replace(penalty_net(self.model), tol=EXACT).for_rows(rows)
-        x, history = min((concentrate(rows, exact, x, h) for x in starts), key=lambda end: end[1][-1])
+        x, history = min((explain_by_penalty(rows, exact, x, h) for x in starts), key=lambda end: end[1][-1])
         share = h / rows.S  # F is a mean over all rows
         records = concentration_records([share * value for value in history], h)
-        return LinearFit(x, kept(rows, x, h), share * history[-1], records, Status.CONVERGED)
+        return LinearFit(x, best_explained(rows, x, h), share * history[-1], records, Status.CONVERGED)
 
 
 def _parameters(model: TrimmedLinearRegression, rows: Rows, x: Floats, c: Floats) -> float:

@@ -151,7 +151,7 @@ def centred(r: Vector, c: Vector, verdict: Verdict, psi: Lqq) -> Vector:
     return r
 
 
-def spread(r: Vector, c: Vector, rank: int, w: Vector, scale: float, psi: Lqq) -> tuple[float, float]:
+def noise_and_bread(r: Vector, c: Vector, rank: int, w: Vector, scale: float, psi: Lqq) -> tuple[float, float]:
     """noise and bread, by
 
         cov(x) = σ² V (Σ aᵢaᵢᵀ)⁻¹,   V as `_variance` has it,
@@ -246,9 +246,9 @@ class SmoothFit:
     """The fit x, the weights w it has, and what they say.
 
     verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
-    and AᵀCWA in units of Newton's matrix; see `spread`. spared: rows that would be flagged, but that a skewed law
-    explains. scatter: of a mean of several fits, how far these lie from it (fits, q), so that scatterᵀ scatter is what
-    they add to the covariance of x. wrong: the probability of each row that it is wrong, where that is known.
+    and AᵀCWA in units of Newton's matrix; see `noise_and_bread`. spared: rows that would be flagged, but that a
+    skewed law explains. scatter: of a mean of several fits, how far these lie from it (fits, q), so that scatterᵀ
+    scatter is what they add to the covariance of x. wrong: the probability of each row that it is wrong, where that is known.
     """
 
     x: Vector
@@ -316,7 +316,7 @@ def mm_estimate(
     x, w = _solved(rows, x, verdict.scale, verdict.inliers, psi, settled)
     if rows.c @ w <= rows.rank:
         return None
-    noise, bread = spread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi)
+    noise, bread = noise_and_bread(rows.residuals(x), rows.c, rows.rank, w, verdict.scale, psi)
     return SmoothFit(x, w, verdict, noise, bread, flagged & verdict.inliers)
 
 

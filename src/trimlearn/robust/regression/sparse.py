@@ -39,13 +39,13 @@ __all__ = [
     "Penalised",
     "Rows",
     "Settled",
+    "best_explained",
     "best_rows",
-    "concentrate",
     "drawn_in",
     "ends",
+    "explain_by_penalty",
     "fold_numbers",
     "honest",
-    "kept",
     "settle",
 ]
 
@@ -186,7 +186,7 @@ def _contest(
 ) -> tuple[Settled, Settled, list[Settled]]:
     """Of the sets that come out the largest, the best, and all: the largest is the best, unless a smaller one predicts
     the rows of both significantly better. A set is large enough where the rows left out could not be fitted as well."""
-    sets = [rows.s, *[rows.s * kept(rows, x, h) for x, _ in ends(rows, penalised, h, seed)]]
+    sets = [rows.s, *[rows.s * best_explained(rows, x, h) for x, _ in ends(rows, penalised, h, seed)]]
     seen: set[bytes] = set()
     settled = [found for c in sets if (found := settle(rows, fitted, c, h, floor, seen)) is not None]
     order = sorted(settled, key=lambda one: -one.weight)
@@ -251,21 +251,22 @@ def ends(rows: Rows, penalised: Penalised, h: float, seed: int) -> list[tuple[Fl
     each with its objectives on the way."""
     planned = list(_planned_starts(rows, penalised, h))
     starts = planned + list(_random_starts(rows, penalised, seed))
-    first = [concentrate(rows, penalised, x, h, FIRST) for x in starts]
+    first = [explain_by_penalty(rows, penalised, x, h, FIRST) for x in starts]
     order = sorted(range(len(first)), key=lambda i: first[i][1][-1])
     follow = dict.fromkeys([*order[:FOLLOWED], *range(len(planned))])
-    last = sorted((concentrate(rows, penalised, first[i][0], h) for i in follow), key=lambda end: end[1][-1])
+    last = sorted((explain_by_penalty(rows, penalised, first[i][0], h) for i in follow), key=lambda end: end[1][-1])
     return [end for k, end in enumerate(last) if k == 0 or end[1][-1] > last[k - 1][1][-1] * (1 + SAME)]
 
 
-def concentrate(
+def explain_by_penalty(
     rows: Rows, penalised: Penalised, x: Floats, h: float, steps: int = STEPS
 ) -> tuple[Floats, list[float]]:
     """Concentration steps from x until the objective stops falling, and its values: Σ sᵢwᵢ½rᵢ²/h + penalty(x)."""
     history: list[float] = []
     for _ in range(steps):
-        new = penalised.fit(rows, rows.s * kept(rows, x, h), x)
-        found = float((rows.s * kept(rows, new, h)) @ rows.residuals(new) ** 2 / (2 * h) + penalised.value(new, h))
+        new = penalised.fit(rows, rows.s * best_explained(rows, x, h), x)
+        squares = (rows.s * best_explained(rows, new, h)) @ rows.residuals(new) ** 2
+        found = float(squares / (2 * h) + penalised.value(new, h))
         if history and not found < history[-1] - SAME * abs(history[-1]):
             break
         x = new
@@ -273,7 +274,7 @@ def concentrate(
     return x, history
 
 
-def kept(rows: Rows, x: Floats, h: float) -> Floats:
+def best_explained(rows: Rows, x: Floats, h: float) -> Floats:
     """w: the h rows that x explains best."""
     return np.asarray(CappedSimplex(h).minimise(rows.residuals(x) ** 2, rows.s))
 

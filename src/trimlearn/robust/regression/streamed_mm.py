@@ -22,7 +22,7 @@ from trimlearn.robust.regression.mm import (
     eased,
     judged,
     narrowed,
-    spread,
+    noise_and_bread,
 )
 from trimlearn.robust.regression.streamed_rows import StandardisedRows, Summary, Vector
 from trimlearn.robust.verdict import Verdict
@@ -106,7 +106,7 @@ def smoothed(
         u, r = _solved(rows, u, verdict.scale, cut, narrow, SETTLED_LARGE, stretched)
         values, counts = rows.summary(r, verdict.scale)
     w = np.where(np.abs(values) <= cut, narrow.weight(values / verdict.scale), 0.0)
-    return StreamedFit(u, r, verdict, narrow, *spread(values, counts, rows.q, w, verdict.scale, narrow))
+    return StreamedFit(u, r, verdict, narrow, *noise_and_bread(values, counts, rows.q, w, verdict.scale, narrow))
 
 
 def _solved(

@@ -22,7 +22,7 @@ from trimlearn.robust.scatter.steps import FLOOR, STEPS, DeterminantProblem, Mom
 from trimlearn.robust.scatter.units import RobustUnits
 from trimlearn.weights import CappedSimplex
 
-__all__ = ["concentrate", "default_h", "mcd"]
+__all__ = ["concentrated_scatter", "default_h", "mcd"]
 
 GROUP: Final = 300  # rows in which a random start proves itself, as in FAST-MCD (Rousseeuw and Van Driessen 1999)
 GROUPS: Final = 5  # such groups at most: FAST-MCD's
@@ -85,11 +85,11 @@ def mcd(
         best = min((exchanges(problem, best.at([k])) for k in range(len(best.mu))), key=lambda item: item[0])[1]
     else:
         best = _improve(problem, best.at(slice(LAST)), 1, 1)
-    fit = concentrate(ScatterFit(units, problem.shrinkage, weights, best), rows, weights, h, centred)
+    fit = concentrated_scatter(ScatterFit(units, problem.shrinkage, weights, best), rows, weights, h, centred)
     return replace(fit, w=np.where(back >= 0, fit.w[back], 0.0))
 
 
-def concentrate(fit: ScatterFit, A: np.ndarray, s: np.ndarray, h: float, centred: bool = False) -> ScatterFit:
+def concentrated_scatter(fit: ScatterFit, A: np.ndarray, s: np.ndarray, h: float, centred: bool = False) -> ScatterFit:
     """Concentration steps from ``fit``, also for another h, until log det stops falling. Rows tied at the threshold
     share alike."""
     problem = DeterminantProblem(fit.units.into(A), s, h, fit.shrinkage, centred)
