@@ -248,7 +248,7 @@ class SmoothFit:
     verdict: scale, cut-off, who is not flagged, and the share of bad rows. noise, bread: cov(x) is noise² (AᵀCWA)⁻¹,
     and AᵀCWA in units of Newton's matrix; see `noise_and_bread`. spared: rows that would be flagged, but that a
     skewed law explains. scatter: of a mean of several fits, how far these lie from it (fits, q), so that scatterᵀ
-    scatter is what they add to the covariance of x. wrong: the probability of each row that it is wrong, where that is known.
+    scatter is what they add to the covariance of x. wrong: the probability of each row that it is wrong, where known.
     """
 
     x: Vector
