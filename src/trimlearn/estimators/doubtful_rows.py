@@ -15,7 +15,8 @@ from trimlearn.robust.scatter.chance import far_out
 # which half are right; of clean normal rows so many are called bad in less than one sample of a hundred.
 MANY: Final = 0.15
 # How many times as far as the farthest row kept half of the rows called bad lie, up to which they lie beside the
-# others: 1.3 to 1.5 for wine, vowels and two of the digits, and 1.8 or more for errors at 6 or 7 σ in one of three features.
+# others: 1.3 to 1.5 for wine, vowels and two of the digits, and 1.8 or more for errors at 6 or 7 σ in one of three
+# features.
 BESIDE: Final = 1.7
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
