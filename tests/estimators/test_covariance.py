@@ -131,6 +131,7 @@ def test_clustered_contamination(p: int, share: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*a skewed tail is no error")  # some of the cluster is kept, on one side
+@pytest.mark.filterwarnings("ignore:.*they may be other groups of rows")  # as the cluster is
 @pytest.mark.filterwarnings("ignore:.*a heavier tail than those of normal rows")
 @pytest.mark.parametrize(("n", "least"), [(100, 0.5), (500, 0.8)])
 def test_a_cluster_near_the_others_does_not_come_back_row_by_row(n: int, least: float) -> None:
@@ -353,6 +354,7 @@ def test_few_clean_rows_are_not_accused(n: int, p: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.* look like a group of their own")  # 15 of 50 rows in one place, and one more
+@pytest.mark.filterwarnings("ignore:.*they may be other groups of rows")  # as these 15 are, in one sample
 @pytest.mark.parametrize(
     ("n", "p", "bad", "away"), [(20, 2, 2, 8.0), (20, 2, 6, 8.0), (50, 3, 15, 6.0), (30, 10, 6, 15)]
 )
@@ -472,3 +474,17 @@ def test_a_fifth_of_very_many_rows_is_found() -> None:
     X[:800, 0] += 7.0
     model = TrimmedCovariance(random_state=0).fit(X)
     assert model.inlier_mask_[:800].mean() < 0.01 and model.inlier_mask_[800:].mean() > 0.99
+
+
+def test_groups_beside_the_good_rows_are_said_to_be_groups() -> None:
+    """Errors that matter lie farther out than three times the spread of good rows: of these nothing is said."""
+    X = np.random.default_rng(1).normal(size=(200, 5))
+    near, far = X.copy(), X.copy()
+    near[:60] *= 3.0
+    far[:60] *= 10.0
+    with pytest.warns(UserWarning, match="called bad, but most of them lie hardly farther out"):
+        TrimmedCovariance(random_state=0).fit(near)
+    for clean_or_not in (X, far):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            TrimmedCovariance(random_state=0).fit(clean_or_not)

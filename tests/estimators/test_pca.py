@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_wine
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -525,6 +527,58 @@ def test_tablets_of_two_weights(data_home: Path) -> None:
     with np.load(data_home / "spectra" / "tablets_nir.npz") as data:
         X, heavy = data["X"], data["is_250mg"].astype(bool)
     np.testing.assert_array_equal(TrimmedPCA(random_state=0).fit(X).inlier_mask_, ~heavy)
+
+
+def correlated(n: int, seed: int, mean: float = 0.0) -> np.ndarray:
+    """Five features with correlations of a half."""
+    normal = np.random.default_rng(seed).normal(size=(n, 5))
+    return mean + normal @ np.linalg.cholesky(0.5 * np.eye(5) + 0.5).T
+
+
+@pytest.mark.parametrize(("n", "seed"), [(60, 2), (60, 9), (100, 0), (100, 8), (300, 4), (300, 5)])
+def test_a_sentinel_has_no_component_of_its_own(n: int, seed: int) -> None:
+    """In these tables an axis turned to it costs the good rows nothing."""
+    X = correlated(n, seed)
+    X[: n // 20, 0] = -999
+    model = TrimmedPCA(random_state=0).fit(X)
+    assert not model.inlier_mask_[: n // 20].any() and model.inlier_mask_[n // 20 :].mean() > 0.95
+    assert model.explained_variance_[0] < 10 and np.all(model.predict(X[: n // 20]) == -1)
+
+
+def test_rows_far_out_within_the_subspace_are_said() -> None:
+    """Signs flipped along the one strong factor: near to the subspace, and no normal rows."""
+    X = correlated(300, 0, mean=5.0)
+    X[:15] *= -1
+    with pytest.warns(UserWarning, match="1[5-9] rows lie far out within the subspace"):
+        model = TrimmedPCA(random_state=0).fit(X)
+    assert model.inlier_mask_[:15].all() and np.median(model.score_distances_[:15]) > model.score_distances_[15:].max()
+
+
+@pytest.mark.filterwarnings("error")
+def test_clean_rows_are_near_together_within_the_subspace() -> None:
+    for seed in range(10):
+        TrimmedPCA(random_state=0).fit(correlated(100, seed))
+
+
+@pytest.mark.filterwarnings("ignore:.*heavier tail")
+def test_half_of_the_rows_are_not_denied_a_say(data_home: Path) -> None:
+    """Of 340 stamps 163 lie far out within the subspace, and 31 are forged."""
+    with np.load(data_home / "tabular" / "Stamps.npz") as data:
+        X, forged = data["X"], data["y"].astype(bool)
+    model = TrimmedPCA(random_state=0).fit(X)
+    assert roc_auc_score(forged, model.outlier_scores_) > 0.85 and model.inlier_mask_.mean() > 0.98
+
+
+def test_groups_called_bad_are_said_to_be_groups() -> None:
+    """Two fifths of the wines, of three growers, lie hardly farther out than the others."""
+    with pytest.warns(UserWarning, match="40% of the rows are called bad, but most of them lie hardly farther out"):
+        TrimmedPCA(random_state=0).fit(load_wine().data)
+
+
+@pytest.mark.filterwarnings("error")
+def test_equal_variances_leave_nothing_to_converge_to() -> None:
+    """Concentration would turn the flat for another 60 steps, by less than another sample would."""
+    TrimmedPCA(random_state=0).fit(np.random.default_rng(0).normal(size=(20_000, 5)))
 
 
 def test_few_clean_rows_about_a_plane_are_not_torn_apart() -> None:

@@ -8,8 +8,16 @@ from typing import Final
 import numpy as np
 
 from trimlearn._utils.warn import warn
+from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import BEYOND_COUNT
+from trimlearn.robust.scatter.chance import far_out
 
+# Of all rows, called bad, from which they may be a group: a judgement. Wine with a few of a third sort has 16 %, of
+# which half are right; of clean normal rows so many are called bad in less than one sample of a hundred.
+MANY: Final = 0.15
+# Of the rows kept, that may be farther than how far these are said to lie, as in Hubert et al. (2005): the farthest of
+# many rows is farther than that of few.
+BEYOND: Final = 0.025
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
 # The share of bad rows, and the ratio of the quartiles of their distances, from which they may be other groups. It is
@@ -68,6 +76,31 @@ def _doubt_about_rows(
             "own rather than errors. Fit each group by itself, or give contamination if you know."
         )
     return None
+
+
+def warn_of_rows_beside(contamination: float, scores: np.ndarray, off: np.ndarray, s: np.ndarray) -> bool:
+    """Say so where many rows are ``off``, by scores hardly larger than those of the others: errors that matter would
+    lie farther out. Whether it was."""
+    kept = ~off & (s > 0)
+    if contamination <= MANY or not kept.any() or len(np.unique(scores[s > 0])) < FEW:
+        return False
+    if far_out(scores, s, contamination, weighted_quantile(scores[kept], s[kept], 1.0 - BEYOND)):
+        return False
+    warn(
+        f"{contamination:.0%} of the rows are called bad, but most of them lie hardly farther out than good rows do: "
+        "they may be other groups of rows, or a skewed tail, rather than errors. The data do not tell which; give "
+        "contamination if you know."
+    )
+    return True
+
+
+def warn_of_rows_far_within(far: int, rows: int) -> None:
+    """Say so where rows count as good that lie far from all others, but within the subspace."""
+    if far and rows >= FEW:
+        warn(
+            f"{far} rows lie far out within the subspace, apart from all others, and count as good, since rows are "
+            "judged by how far they are from it. score_distances_ has them; TrimmedCovariance judges by all directions."
+        )
 
 
 def _as_many(off: float, total: float) -> bool:

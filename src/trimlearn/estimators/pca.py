@@ -14,7 +14,12 @@ from trimlearn._utils.validation import check_choice, check_count
 from trimlearn._utils.warn import warn
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.detector import FeatureRows
-from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_exact_subspace
+from trimlearn.estimators.doubtful_rows import (
+    warn_of_doubtful_rows,
+    warn_of_exact_subspace,
+    warn_of_rows_beside,
+    warn_of_rows_far_within,
+)
 from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.estimators.subspace import TrimmedSubspace
 from trimlearn.inference.probability import row_probabilities
@@ -201,8 +206,12 @@ class TrimmedPCA(TrimmedSubspace):
         elif h is None:
             off = found.w <= 0
             normal = found.normal_contamination
-            if not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s):
-                warn_of_skewed_features(self, data.X, data.s)
+            if not (
+                warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s)
+                or warn_of_skewed_features(self, data.X, data.s)
+                or warn_of_rows_beside(self.contamination_, self.outlier_scores_, off, data.s)
+            ):
+                warn_of_rows_far_within(int(found.far_within.sum()), len(off))
         if not found.raw.converged:
             warn(
                 f"TrimmedPCA stopped after {self.n_iter_} steps before the objective had settled. Raise max_iter.",

@@ -21,14 +21,14 @@ COLUMNS: Final = 100  # features up to which that is tried, a limit on time
 DISTINCT: Final = 0.5  # of the values of a feature, at least, that it is transformed: one of few values has no shape
 
 
-def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> None:
+def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> bool:
     """UserWarning where so many fewer rows are bad if features are first made symmetric, that these may be right.
 
     By the same fit to features transformed as `trimlearn.robust.cells.transform` does it, each as the rows kept say:
-    where these are normal nothing is transformed, and nothing is fitted.
+    where these are normal nothing is transformed, and nothing is fitted. Whether it was said.
     """
     if _called_bad(model, s) <= DOUBT or is_sparse(X) or X.shape[1] > COLUMNS:
-        return
+        return False
     rows = np.flatnonzero(s > 0)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
     A, good = np.array(X[rows], dtype=np.float64), np.asarray(model.weights_)[rows] > 0
@@ -39,17 +39,19 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> None:
             skewed = skewed or curve.power != 1.0
             A[:, j] = curve.into(A[:, j]) if curve.power != 1.0 else A[:, j]
     if not skewed:
-        return
+        return False
     again = clone(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is told is one sentence
         again.fit(A, sample_weight=s[rows])
-    if _called_bad(model, s) - _called_bad(again, s[rows]) > DOUBT:
-        warn(
-            f"{model.contamination_:.0%} of the rows are bad if the good ones are normal as they are, and "
-            f"{again.contamination_:.0%} if powers or logarithms of the features are: a skewed tail is no error. The "
-            "data do not tell which; transform skewed features, or give contamination if you know.",
-        )
+    if _called_bad(model, s) - _called_bad(again, s[rows]) <= DOUBT:
+        return False
+    warn(
+        f"{model.contamination_:.0%} of the rows are bad if the good ones are normal as they are, and "
+        f"{again.contamination_:.0%} if powers or logarithms of the features are: a skewed tail is no error. The "
+        "data do not tell which; transform skewed features, or give contamination if you know.",
+    )
+    return True
 
 
 def _called_bad(model: Detector, s: np.ndarray) -> float:

@@ -14,7 +14,6 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, ScatterCriterion, fit_trimmed
 from trimlearn.estimators.detector import FeatureRows
-from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.scatter.categories import without_scatter
@@ -156,7 +155,7 @@ class TrimmedCovariance(TrimmedScatter):
         shape = used.S, used.X.shape[1]
         found = fit_trimmed(criterion, shape, h, self._raw if warm else None, self.reweight)
         if self._publish(data, found, h) and h is None:
-            warn_of_skewed_features(self, data.X, data.s)
+            self._doubt_shape(data)
         self.precision_ = self.get_precision() if self.store_precision else None
         self.shrinkage_ = found.raw.shrinkage.rho
         self.outlier_probability_ = row_probabilities(found.final.p_values, data.s)

@@ -14,7 +14,6 @@ from trimlearn._utils.warn import warn
 from trimlearn.estimators.covariance.scatter import TrimmedScatter
 from trimlearn.estimators.covariance.trimming import FEW, ScatterCriterion, fit_trimmed
 from trimlearn.estimators.detector import FeatureRows
-from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
@@ -163,7 +162,7 @@ class TrimmedGraphicalLasso(TrimmedScatter):
         self.outlier_probability_ = np.interp(self.outlier_scores_, scores[order], increasing)
         _warn(found.raw, found.final.model, least)
         if nothing_said and h is None:
-            warn_of_skewed_features(self, data.X, data.s)
+            self._doubt_shape(data)
         return self
 
 

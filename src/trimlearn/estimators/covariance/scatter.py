@@ -13,8 +13,9 @@ from trimlearn._utils.threads import team
 from trimlearn.estimators.base import row_names
 from trimlearn.estimators.covariance.trimming import TrimmedScatterFit
 from trimlearn.estimators.detector import Detector, FeatureRows
-from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows
+from trimlearn.estimators.doubtful_rows import warn_of_doubtful_rows, warn_of_rows_beside
 from trimlearn.estimators.inputs import check_counts, check_data
+from trimlearn.estimators.skewness import warn_of_skewed_features
 from trimlearn.inference.table import Findings, TopFeatures, plain_kinds
 from trimlearn.robust.cells.parts import distance_cells
 from trimlearn.robust.scale import Chi, p_values
@@ -176,6 +177,12 @@ class TrimmedScatter(Detector):
             return not singular
         off, normal = self.outlier_scores_ > self.threshold_, final.normal_contamination
         return not warn_of_doubtful_rows(self.contamination_, normal, self.outlier_scores_, off, data.s)
+
+    def _doubt_shape(self, data: FeatureRows) -> None:
+        """Say so where the rows called bad may be a tail of skewed features, or groups of rows."""
+        if not warn_of_skewed_features(self, data.X, data.s):
+            off = self.outlier_scores_ > self.threshold_
+            warn_of_rows_beside(self.contamination_, self.outlier_scores_, off, data.s)
 
     def _moments(self, data: FeatureRows, model: ScatterFit | SparseNormal) -> tuple[np.ndarray, np.ndarray]:
         """Location and covariance of the rows that the model keeps, of all features."""

@@ -70,6 +70,10 @@ class FlatSearch:
             if self.distinct.basis is not None:
                 self.inner = Points(self.distinct.coordinates(A))
 
+    def without(self, rows: np.ndarray) -> FlatSearch:
+        """The same search among the other rows: those of the mask count nothing."""
+        return FlatSearch(self.points, self.s * ~rows, self.m, self.seed, self.max_iter, self.method)
+
     def sampled(self, k: int) -> Span:
         """The rows that starts are tried on."""
         if self.distinct is not None:
