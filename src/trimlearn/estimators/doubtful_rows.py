@@ -8,16 +8,16 @@ from typing import Final
 import numpy as np
 
 from trimlearn._utils.warn import warn
+from trimlearn.robust.order import weighted_quantile
 from trimlearn.robust.scale import BEYOND_COUNT
 from trimlearn.robust.scatter.chance import far_out
 
 # Of all rows, called bad, from which they may be a group: a judgement. Wine with a few of a third sort has 16 %, of
 # which half are right; of clean normal rows so many are called bad in less than one sample of a hundred.
 MANY: Final = 0.15
-# How many times as far as the farthest row kept half of the rows called bad lie, up to which they lie beside the
-# others: 1.3 to 1.5 for wine, vowels and two of the digits, and 1.8 or more for errors at 6 or 7 σ in one of three
-# features.
-BESIDE: Final = 1.7
+# Of the rows kept, that may be farther than how far these are said to lie, as in Hubert et al. (2005): the farthest of
+# many rows is farther than that of few.
+BEYOND: Final = 0.025
 DOUBT: Final = 0.1  # by which two estimates of the share of bad rows differ where it is said: what matters to users
 FEW: Final = 40  # different rows below which no tail can be told: 3 % of samples of 20 or 30 clean rows have one
 # The share of bad rows, and the ratio of the quartiles of their distances, from which they may be other groups. It is
@@ -84,7 +84,7 @@ def warn_of_rows_beside(contamination: float, scores: np.ndarray, off: np.ndarra
     kept = ~off & (s > 0)
     if contamination <= MANY or not kept.any() or len(np.unique(scores[s > 0])) < FEW:
         return False
-    if far_out(scores, s, contamination, float(scores[kept].max()), BESIDE):
+    if far_out(scores, s, contamination, weighted_quantile(scores[kept], s[kept], 1.0 - BEYOND)):
         return False
     warn(
         f"{contamination:.0%} of the rows are called bad, but most of them lie hardly farther out than good rows do: "

@@ -67,17 +67,16 @@ def beyond_chance(
     return found
 
 
-def far_out(distances: np.ndarray, s: np.ndarray, share: float, others: float, times: float = FAR_OUT) -> bool:
+def far_out(distances: np.ndarray, s: np.ndarray, share: float, others: float) -> bool:
     """Whether the farthest share of the rows, as a whole, lies not only beyond the others but far from them.
 
     Errors that matter do, where other groups of rows or a tail begin at once. others: how far the farthest of these is.
-    times: how many times as far the median of the share is.
 
     >>> distances = np.array([1.0, 2.0, 3.0, 3.5, 7.0, 9.0])
     >>> far_out(distances, np.ones(6), 0.5, 3.0), far_out(np.sqrt(distances), np.ones(6), 0.5, sqrt(3.0))
     (True, False)
     """
-    return weighted_quantile(distances, s, 1.0 - 0.5 * share) > times * others
+    return weighted_quantile(distances, s, 1.0 - 0.5 * share) > FAR_OUT * others
 
 
 def log_groups_expected(Z: np.ndarray, s: np.ndarray, off: np.ndarray) -> float:
