@@ -73,7 +73,7 @@ def steps_taken(n: int, p: int, starts: int, seed: int = 0) -> int:
         w = np.zeros(n)
         w[rng.choice(n, p + 1, replace=False)] = 1.0
         start = ScatterFit(units, Shrinkage(), w, Moments.of(units.into(A), w[None]))
-        most = max(most, len(mcd.concentrate(start, A, s, mcd.default_h(n, p)).history))
+        most = max(most, len(mcd.concentrated_scatter(start, A, s, mcd.default_h(n, p)).history))
     return most
 
 

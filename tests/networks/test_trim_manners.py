@@ -72,6 +72,7 @@ class Augmented(torch.utils.data.Dataset):
         return self.x[i] + 0.1 * torch.randn(3), self.y[i]
 
 
+@pytest.mark.filterwarnings("ignore:up to .* of the labels may be wrong")  # of so short a training
 def test_random_numbers_of_the_user_go_on_and_those_of_a_fit_are_its_own() -> None:
     scores = []
     for start in (1, 2):

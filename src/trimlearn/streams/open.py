@@ -74,7 +74,7 @@ def open_dataset(
     >>> folder = tempfile.TemporaryDirectory()
     >>> for k in range(3):
     ...     x = np.arange(20.0) + 20 * k
-    ...     t = 3 * x + 2 * np.sin(x) + 0.1 * np.cos(x)
+    ...     t = 3 * x + 2 * np.sin(x) + 0.1 * np.sin(x**2)
     ...     np.save(Path(folder.name) / f"shard-{k}.npy", np.column_stack([x, np.sin(x), t]))
     >>> data = open_dataset(folder.name, target=-1)
     >>> data
