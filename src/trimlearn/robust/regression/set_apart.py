@@ -36,7 +36,7 @@ LEVEL: Final = 0.05  # sets of rows as far apart that chance may make: customary
 # tail is the less certain the farther out (a choice).
 SURE, VERY_SURE = 1e-3, 1e-5
 PARTS: Final = 8  # of the rows left out, by which they come back: a limit on time, where many are
-LEAST: Final = float(np.finfo(np.float64).tiny)
+LEAST: Final = float(np.finfo(np.float64).tiny)  # that has a logarithm: of doubles, without loss of digits
 GRID: Final = 2000  # points of a law for its variance: two of its digits, of which one is enough
 
 Mask = NDArray[np.bool_]
