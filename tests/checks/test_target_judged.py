@@ -156,3 +156,15 @@ def test_what_cannot_be_judged_is_refused_in_one_line() -> None:
         judge_target(table(frame, name="id"), frame, "y")
     with pytest.raises(ValueError, match="no column 'z'"):
         judge_target(table(frame, name="id"), frame, "z")
+
+
+def test_a_number_far_off_that_is_not_called_wrong_is_named() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=150)
+    y = 3 * x + 0.3 * rng.standard_t(1.5, size=150)
+    found = judge_target(table(pd.DataFrame({"x": x, "y": y})), pd.DataFrame({"x": x, "y": y}), "y")
+    farthest = int(np.argmax(found.score))
+    assert found.score[farthest] > 12 and not found.flagged[farthest]
+    assert any(f"y is {y[farthest]:g} in row {farthest}, " in caveat for caveat in found.caveats)
+    quiet = judge_target(without(make(), "label", "count"), without(make(), "label", "count").frame, "y")
+    assert not any("look at it" in caveat for caveat in quiet.caveats)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
+from scipy.stats import t as student
 from threadpoolctl import threadpool_limits
 
 from trimlearn._utils.arrays import Array, Flags, Floats
@@ -17,7 +18,7 @@ from trimlearn.checks.heard import heard
 from trimlearn.checks.target_labels import judge_target_labels
 from trimlearn.checks.target_learners import BOOSTED, Learners
 from trimlearn.checks.target_linear import LinearFits, fit_linear, linear_predictions, model_scores, telling
-from trimlearn.checks.target_numbers import expected_by_all, judge_target_numbers
+from trimlearn.checks.target_numbers import EVEN, expected_by_all, judge_target_numbers
 from trimlearn.checks.target_rules import find_rule, follow_rule, say_copies
 from trimlearn.checks.target_scale import TargetScale, choose_scale
 from trimlearn.checks.target_task import Target, TargetJudgement, read_target
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from trimlearn.tables.table import Table
 
 ANY = 0.0  # share of doubted values from which on it is asked whether errors are skewed: five of them are enough
+STRAYS = 0.5  # right numbers among all rows that would be as far off by the heaviest tails: fewer are worth a look
 HIGH = 0.4  # share of wrong targets above which nobody can be sure which side is right: at a half there is no majority
 
 
@@ -247,11 +249,27 @@ class _Judge:
                 f"Nearly all doubted values of {self.target.name} lie on one side of what is expected, and one skewed "
                 "law explains them about as well: its errors may be skewed rather than these values wrong."
             )
+        if self.numeric and (farthest := self._farthest_right(judged)) is not None:
+            self.caveats.append(farthest)
         if len(linear.rows) < n:
             boosting = f", and boosting to samples of {BOOSTED:,}," if sampled else ""
             self.caveats.append(
                 f"The linear model was fitted to a sample of {len(linear.rows):,}{boosting} of {n:,} rows."
             )
+
+    def _farthest_right(self, judged: TargetJudgement) -> str | None:
+        """A sentence where numbers not called wrong are farther off than errors of the heaviest tails would be."""
+        t, beyond = self.target, float(student.isf(STRAYS / 2 / len(self.target.y), min(EVEN)))
+        far = np.flatnonzero((judged.score > beyond) & ~judged.flagged & ~t.pinned_right & ~t.pinned_wrong)
+        if not len(far):
+            return None
+        one = far[np.argmax(judged.score[far])]
+        others = f" So are {len(far) - 1} more." if len(far) > 1 else ""
+        return (
+            f"{t.name} is {t.y[one]:g} in row {t.rows[one]}, {judged.score[one]:.0f} times a usual error from what is "
+            f"expected there ({self.scale.back(judged.expected)[one]:.3g}): it is not called wrong, as such errors may "
+            f"have long tails, but look at it.{others}"
+        )
 
     def _spread(
         self, n: int, judged: TargetJudgement, flagged: Flags, by_boosting: Flags, linear: LinearFits

@@ -159,10 +159,10 @@ class Trial(TrialPoint):
             how = f"{np.nanmedian(ratio):.3g} times what it should be" if same else "not that of values"
             at = f"values change by {change[0]:.3g} where gradient says {said[0]:.3g}"
             yield f"gradient is {how}: {at} ({_named(numbers[bad])})."
-        elif (one := self._culprit()) is not None:
+        elif (one := self._wrong_example()) is not None:
             yield f"gradient is not that of values (example {one}), though it is for most others."
 
-    def _culprit(self) -> int | None:
+    def _wrong_example(self) -> int | None:
         """An example whose gradient is off among those not looked at one by one: the half that is off, halved."""
         rows, first = np.flatnonzero(np.isfinite(to_numpy(self.loss.values(self.x)))), self.direction()
 
