@@ -310,7 +310,7 @@ class _Driver:
         measures = record.objective, record.stationarity_x, record.stationarity_w
         small = record.stationarity_x <= self.limits.tol and record.stationarity_w <= self.limits.tol
         settled = record.settled and self.limits.tol > 0
-        return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
+        return at_target and all(map(isfinite, measures)) and (small or settled)
 
     def _converged(self, state: State) -> bool:
         """Measures relative to a first residual can be small because an offset made that one large: so it must have
