@@ -30,6 +30,7 @@ from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.finish import decrease
+from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Method, Record, State
 from trimlearn.weights import AllOnes, CappedSimplex
@@ -242,8 +243,18 @@ def test_inner_solvers_say_what_they_leave() -> None:
     assert left <= 1e-12
     _, left = newton(engine, np.zeros(3), F, gradient, 1)
     assert left > 1e-3
+    for few in (lbfgs(engine, np.zeros(3), F, gradient, 3), fista(engine, np.zeros(3), F, gradient, 1.0, 3)):
+        assert isnan(few[1])  # a quarter of three iterations is none
     engine.max_passes = engine.passes + 2
     assert newton(engine, np.zeros(3), F, gradient, 50)[1] == inf
+
+
+def test_a_hessian_that_overflows_promises_nothing() -> None:
+    engine, F, gradient = begun(Huber(1e160 * V, Y), L1(1e-3), np.zeros(3))
+    assert isfinite(F)
+    assert np.all(np.isfinite(gradient))
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert newton_decrease(engine, np.zeros(3), F, gradient) == inf
 
 
 def test_a_trial_leaves_everything_as_it_is() -> None:
