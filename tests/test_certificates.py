@@ -26,10 +26,11 @@ from trimlearn import (
 from trimlearn.engines import Engine, LocalEngine
 from trimlearn.estimators.linear.problems import LinearFit
 from trimlearn.losses import Huber, LeastSquares, Logistic, Poisson, Softmax, Subspace
-from trimlearn.losses.base import Loss, PredictionLoss
+from trimlearn.losses.base import Loss, PredictionLoss, weighted
 from trimlearn.regularizers import L1, SCAD, Regularizer, Ridge, Stiefel, Zero
 from trimlearn.smart import alternating, palm, prox_gradient, saga, sg, svrg
 from trimlearn.smart.finish import decrease
+from trimlearn.smart.inner import fista, lbfgs
 from trimlearn.smart.inner.newton import newton, newton_decrease
 from trimlearn.smart.method import Method, Record, State
 from trimlearn.weights import AllOnes, CappedSimplex
@@ -106,6 +107,49 @@ def test_diverged_is_never_overridden(seed: int) -> None:
     found = solve(problem, svrg(step=100.0), seed=seed, max_passes=20)
     assert found.status is Status.DIVERGED
     assert not found.status.converged
+
+
+@pytest.mark.parametrize("inner", ["lbfgs", "proximal"])
+def test_a_weaker_solver_that_gave_up_has_not_ended(inner: str) -> None:
+    """Where first-order steps along a valley hardly fall any more, Newton's steps would."""
+    rng = np.random.default_rng(165)
+    Z = rng.standard_normal((60, 3))
+    y = (Z @ rng.standard_normal(3) + 0.5 + rng.logistic(size=60) > 0).astype(float)
+    problem = Problem(Logistic(Z + 1e3, y), AllOnes(), Ridge(1e-6))
+    found = solve(problem, alternating(4, inner))
+    assert not found.status.converged or found.objective <= 1.001 * least(problem, found)
+
+
+class Fractions(Loss):
+    """Losses Σⱼ tᵢⱼ/xⱼ − 1 + log(xⱼ/tᵢⱼ), infinite unless x > 0, with gradients that are finite all the same."""
+
+    def __init__(self, t: np.ndarray, start: float) -> None:
+        self.t, self.begin = t, start
+        self.n, self.x_shape, self.like = len(t), t.shape[1:], np.zeros(0)
+
+    def start(self) -> Any:
+        return np.full(self.x_shape, self.begin)
+
+    def values(self, x: Any, rows: Any = None) -> Any:
+        t = self.t[slice(None) if rows is None else rows]
+        return np.where(np.all(x > 0), np.sum(t / x - 1 + np.log(x / t), axis=1), inf)
+
+    def gradient(self, x: Any, c: Any, rows: Any = None) -> Any:
+        t = self.t[slice(None) if rows is None else rows]
+        return weighted((x - t) / x**2, c).sum(axis=0)
+
+
+@pytest.mark.parametrize(("spread", "ends"), [(0.3, True), (1.0, False)])
+def test_steps_out_of_the_domain_are_no_end(spread: float, ends: bool) -> None:
+    """L-BFGS, of more parameters than Newton's steps are for: a line search comes back, or is known to have failed."""
+    rng = np.random.default_rng(2)
+    t = np.exp(spread * rng.standard_normal(1001)) * rng.uniform(0.5, 1.5, (3, 1001))
+    problem = Problem(Fractions(t, float(np.exp(spread * rng.standard_normal()))), AllOnes())
+    with np.errstate(all="ignore"):
+        found = solve(problem)
+    best = problem.objective(np.ones(3), t.mean(axis=0))
+    assert found.status.converged == ends
+    assert found.objective <= (1.0001 if ends else 4) * best
 
 
 # ---- random problems ----
@@ -199,8 +243,18 @@ def test_inner_solvers_say_what_they_leave() -> None:
     assert left <= 1e-12
     _, left = newton(engine, np.zeros(3), F, gradient, 1)
     assert left > 1e-3
+    for few in (lbfgs(engine, np.zeros(3), F, gradient, 3), fista(engine, np.zeros(3), F, gradient, 1.0, 3)):
+        assert isnan(few[1])  # a quarter of three iterations is none
     engine.max_passes = engine.passes + 2
     assert newton(engine, np.zeros(3), F, gradient, 50)[1] == inf
+
+
+def test_a_hessian_that_overflows_promises_nothing() -> None:
+    engine, F, gradient = begun(Huber(1e160 * V, Y), L1(1e-3), np.zeros(3))
+    assert isfinite(F)
+    assert np.all(np.isfinite(gradient))
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert newton_decrease(engine, np.zeros(3), F, gradient) == inf
 
 
 def test_a_trial_leaves_everything_as_it_is() -> None:

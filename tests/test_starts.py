@@ -474,3 +474,16 @@ def test_the_usual_end_point_for_us_judges_is_a_local_optimum() -> None:
     assert (order[:34].sum() + 0.4 * order[34]) / 43 == pytest.approx(0.12171547, abs=1e-8)
     np.testing.assert_allclose(U.T @ U, np.eye(2), atol=1e-12)
     assert inf > local.objective > best.objective
+
+
+def test_a_start_that_diverges_is_not_the_best_of_several() -> None:
+    """A step by hand that is too long for leverage points, with which a continuation begins, and not for the others."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    t = X @ [1.0, -1.0] + 0.1 * rng.standard_normal(200)
+    X[:20] *= 1e20
+    problem = Problem(LeastSquares(X, t), CappedSimplex(170))
+    assert np.isnan(solve(problem, svrg(step=0.3), max_passes=60).objective)
+    found = solve(problem, svrg(step=0.3), start=MultiStart(2), max_passes=60)
+    assert found.status.converged
+    assert found.objective < 0.01

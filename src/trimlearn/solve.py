@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from math import isfinite, isnan
+from math import inf, isfinite, isnan
 from time import perf_counter
 from typing import Any
 
@@ -310,7 +310,7 @@ class _Driver:
         measures = record.objective, record.stationarity_x, record.stationarity_w
         small = record.stationarity_x <= self.limits.tol and record.stationarity_w <= self.limits.tol
         settled = record.settled and self.limits.tol > 0
-        return at_target and all(map(isfinite, measures)) and (small or settled) and not record.restored
+        return at_target and all(map(isfinite, measures)) and (small or settled)
 
     def _converged(self, state: State) -> bool:
         """Measures relative to a first residual can be small because an offset made that one large: so it must have
@@ -363,7 +363,7 @@ def _best_of(solve_again: Callable[..., Solution], starts: MultiStart, seed: int
         found.append(solve_again(start=part, seed=(seed + i) % (1 << 64)))
         if found[-1].status is Status.CALLBACK:
             break
-    return min(found, key=lambda solution: solution.objective)
+    return min(found, key=lambda solution: inf if isnan(solution.objective) else solution.objective)
 
 
 def _like_given(solution: Solution, problem: Problem) -> Solution:

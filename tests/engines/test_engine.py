@@ -335,6 +335,15 @@ def test_the_users_arrays_are_never_written_to() -> None:
         np.testing.assert_array_equal(a, before)
 
 
+def test_nor_does_what_the_user_writes_to_w0_later_reach_the_weights() -> None:
+    V, t = data("least squares")
+    w = np.full(N, 40 / N)
+    engine = LocalEngine(Problem(LeastSquares(V, t), CappedSimplex(40)))
+    engine.set_weights(w)
+    w[:] = 0.0
+    np.testing.assert_array_equal(engine.weights, 40 / N)
+
+
 # ---- memory ----
 
 

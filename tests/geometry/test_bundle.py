@@ -112,6 +112,15 @@ def test_a_point_that_a_wrong_view_dragged_away_is_brought_back() -> None:
     assert found.passes <= 100 + 20 + evaluated / scene.loss.n * 5
 
 
+@pytest.mark.parametrize("stop", [2, 3])
+def test_a_run_stopped_after_a_look_elsewhere_is_where_it_was(stop: int) -> None:
+    scene = made_up_scene(cameras=4, points=30)
+    found = trimmed(scene, callback=lambda record: record.k >= stop)
+    np.testing.assert_array_equal(found.losses, scene.loss.values(found.x))
+    kept = CappedSimplex(scene.loss.n - int(scene.wrong.sum()))
+    assert found.objective == Problem(scene.loss, kept).objective(found.w, found.x)
+
+
 def test_a_run_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     scene = made_up_scene(visible=0.2, seed=103)
     whole = trimmed(scene)

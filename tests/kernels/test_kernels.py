@@ -162,6 +162,16 @@ def test_the_same_bits_on_one_thread_and_on_several() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def test_the_mean_of_the_duals_is_not_that_of_before_some_were_refreshed() -> None:
+    loss = LOSSES["labels"](DENSE)
+    x, c, rows = model(loss), np.ones(N), np.arange(40)
+    duals = ResidualTable(loss)
+    duals.evaluate(x, c)
+    duals.refresh(0.5 * x, c[rows], rows)
+    moved, stayed = loss.gradient(0.5 * x, c[rows], rows), loss.gradient(x, c[40:], np.arange(40, N))
+    near(duals.mean(c), moved + stayed)
+
+
 def test_the_mean_of_the_duals_reads_again_only_rows_whose_weight_changed() -> None:
     for changed, again in ((0, 0), (3, 3), (N - 3, N)):  # where most have changed, all are read in order
         V = DENSE.copy()

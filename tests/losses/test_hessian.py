@@ -27,6 +27,7 @@ from trimlearn.losses import (
     exact,
     linear,
 )
+from trimlearn.losses.newton_system import DenseSystem
 from trimlearn.regularizers import L1, Box, ExceptIntercept, Ridge, Sphere, Stiefel, Zero
 
 ROBUST = ("huber", "student", "smooth-l1")
@@ -535,3 +536,21 @@ def test_least_squares_is_accurate_and_shortest_whatever_the_shape_and_the_scale
     null = (np.linalg.svd(A / scale)[2][rank:] / scale).T  # directions in which x is free
     null /= np.linalg.norm(null, axis=0)
     assert np.all(np.abs(null.T @ found) <= 1e-6 * np.linalg.norm(found, axis=0))
+
+
+def test_a_gradient_where_nothing_is_curved_has_no_newton_point() -> None:
+    H = DenseSystem(np.diag([1.0, 0.0]))
+    assert H.solve(np.array([1.0, 1.0])) is None
+    np.testing.assert_array_equal(H.solve(np.array([1.0, 0.0])), [1.0, 0.0])  # type: ignore[arg-type]
+
+
+def test_a_ridge_on_the_intercept_is_one() -> None:
+    """By itself a loss does not know that an intercept is exempt: `Problem` says so."""
+    A = np.column_stack([V + 5.0, np.ones(N)])
+    x = LeastSquares(V + 5.0, REAL, intercept=True).minimiser(np.full(N, 1 / N), Ridge(0.5), np.zeros(P + 1))
+    np.testing.assert_allclose(x, np.linalg.solve(A.T @ A / N + 0.5 * np.eye(P + 1), A.T @ REAL / N))
+
+
+def test_proportions_may_all_be_alike() -> None:
+    f = Logistic(V, np.full(N, 0.3)).values(np.zeros(P))
+    np.testing.assert_allclose(f, np.log(2) + 0.3 * np.log(0.3) + 0.7 * np.log(0.7))

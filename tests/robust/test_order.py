@@ -86,3 +86,9 @@ def test_sums_of_weights_are_compared_up_to_rounding():
 def test_medians_are_those_of_numpy(shape):
     Z = np.random.default_rng(0).standard_normal(shape).round(1)  # with ties
     assert_array_equal(medians(Z), np.median(Z, axis=0))
+
+
+def test_a_share_reached_up_to_rounding_is_reached() -> None:
+    s = np.array([0.7, 0.7, 0.8, 0.2, 0.1, 0.8])
+    assert 7 / 33 * np.cumsum(s)[-1] > s[0]  # by its last digit
+    assert weighted_quantile(np.arange(6.0), s, 7 / 33) == 0.0

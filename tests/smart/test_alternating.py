@@ -35,6 +35,7 @@ from trimlearn.regularizers import (
 from trimlearn.smart import alternating
 from trimlearn.smart.inner import fista, lbfgs, newton_decrease
 from trimlearn.smart.inner.newton import _split, newton
+from trimlearn.smart.metrics import first_step
 from trimlearn.weights import AllOnes, CappedSimplex
 
 N, P = 90, 4
@@ -381,6 +382,19 @@ def test_a_step_is_not_cut_where_values_differ_by_rounding_alone(seed: int) -> N
     x = np.linalg.lstsq(W, t, rcond=None)[0] * (1 + 1e-12)
     _, _, gamma = fista(engine, x, *engine.value_gradient(x), 1 / L, 20)
     assert gamma >= 0.25 / L
+
+
+def test_a_step_that_is_too_short_grows() -> None:
+    engine, x, f, g = begin(LeastSquares(V, T), L1(1e-3))
+    L = np.linalg.eigvalsh(V.T @ V / N)[-1]
+    assert fista(engine, x, f, g, 1e-3 / L, 20)[2] >= 0.25 / L
+
+
+def test_the_first_step_is_1_over_the_curvature_in_the_metric() -> None:
+    Q = np.linalg.qr(V)[0] * np.array([1e-3, 1.0, 1e2, 1e4])
+    engine, x, *_ = begin(LeastSquares(Q, T), Zero())
+    engine.evaluate(x)
+    assert first_step(engine, x, N / np.sum(Q * Q, axis=0)) == pytest.approx(1.0)  # M is the Hessian
 
 
 class Waves(Loss):

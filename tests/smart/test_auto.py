@@ -595,6 +595,18 @@ def test_reach_bounds_a_step_where_the_loss_has_saturated_and_nowhere_else() -> 
         assert (probe.reach() < 1e-3 / max(largest, 1e-300)) == saturated
 
 
+def test_stationarity_does_not_depend_on_units() -> None:
+    """In the diagonal metric the norm is the metric's own: a feature in millimetres counts as one in kilometres."""
+    rng = np.random.default_rng(0)
+    X, units = rng.standard_normal((200, 3)), np.array([1e-6, 1.0, 1e6])
+    t = X @ [1.0, -1.0, 0.5] + rng.standard_normal(200)
+    problems = [Problem(Huber(A, t), CappedSimplex(150)) for A in (X, X * units)]
+    found = [solve(problem, smart.svrg(finish=False), start=None, max_passes=10) for problem in problems]
+    one, other = (solution.trace("stationarity_x") for solution in found)
+    assert one[-1] < 0.5
+    np.testing.assert_allclose(one, other, rtol=1e-4)
+
+
 def test_the_size_of_a_probe() -> None:
     """⌈n^(2/3)⌉ rows, but 100 where there are as many: fewer say too little about curvature."""
     assert [probe_size(n) for n in (1, 50, 200, 1000, 1001, 60_000)] == [1, 50, 100, 100, 101, 1533]

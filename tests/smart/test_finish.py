@@ -83,6 +83,10 @@ def test_few_passes_are_not_spent_elsewhere() -> None:
     assert solve(PROBLEM, svrg(), max_passes=60, tol=0.0).passes <= 2 * 60 + 2
 
 
+def test_a_look_elsewhere_leaves_the_run_its_own_passes() -> None:
+    assert solve(PROBLEM, svrg(), max_passes=PASSES * LEVELS + 1).status is Status.CONVERGED
+
+
 # ---- how far ----
 
 

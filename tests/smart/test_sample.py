@@ -49,6 +49,19 @@ def test_the_start_is_at_the_target_and_the_end_as_good_as_a_path_over_all_rows(
     assert found.objective <= slow.objective * (1 + 1e-5)
 
 
+def test_a_sample_keeps_the_share_that_all_rows_keep() -> None:
+    part = LocalEngine(problem()).sample(20_000, seed=0)
+    assert part is not None
+    assert part.problem.n < 20_000  # some were drawn twice, and count once
+    assert part.problem.r1.h / part.problem.n == pytest.approx(H / N)
+
+
+def test_a_zero_that_is_written_down_tells_nothing_of_its_column() -> None:
+    A = sp.csr_array(V[:, :2])
+    A.data[1::2] = 0.0
+    assert LocalEngine(Problem(Logistic(A, LABELS), CappedSimplex(H))).sample(10_000, seed=0) is None
+
+
 def test_every_record_is_lower_than_the_one_before(found: Solution) -> None:
     values = [record.objective for record in found.history]
     assert len(values) > 2

@@ -102,14 +102,14 @@ class AlternatingRun(Run):
 
     def advance(self, engine: Engine, state: State) -> None:
         """The best x for w, then the best w for x."""
-        before = state.base + self.problem.r2.value(state.x)
+        before = state.base
         state.x, left = self.fit(engine, state)
         state.k += 1
         gain = max(before - engine.evaluate(state.x) - self.problem.r2.value(state.x), 0.0)
         found = engine.reweigh(inf)
         # A round that changes nothing but the last digits is the last, also where x was optimal from the start and its
         # first residual, to which the others are relative, rounding.
-        settled = max(gain + left, found.gap) <= rounding_of(state.x) * abs(before)
+        settled = max(gain, found.gap) <= rounding_of(state.x) * abs(before)
         # What is left is left for the w that x was fitted to; for another one it must be tried.
         self.renew(engine, state, found, left if found.gap <= 0 else nan, settled)
 
@@ -124,9 +124,7 @@ class AlternatingRun(Run):
 
     def take_over(self, engine: Engine, state: State, x: Array) -> None:
         """Go on from x, where Algorithm 1 has just made a w-step or anywhere else."""
-        if x is state.x:
-            state.base -= self.problem.r2.value(x)  # here the base is the mean loss, there F
-        else:
+        if x is not state.x:
             state.x = x
             engine.evaluate(x)
             self.renew(engine, state, engine.reweigh(inf))
@@ -139,7 +137,7 @@ class AlternatingRun(Run):
             return exact, 0.0
         # While a continuation still lowers h, the next w will differ anyway: a rough x will do.
         rough = engine.r1 is not self.problem.r1
-        known = engine, state.x, state.base, state.y_mean
+        known = engine, state.x, state.base - self.problem.r2.value(state.x), state.y_mean
         if self.inner == "newton":
             return newton(*known, 1 if rough else self.iterations)
         iterations, inverse = min(self.iterations, 5) if rough else self.iterations, self.metric.inverse(state)
@@ -152,12 +150,12 @@ class AlternatingRun(Run):
 
     def renew(self, engine: Engine, state: State, found: Reweighed, fall: float = nan, settled: bool = False) -> None:
         """Every yᵢ ← wᵢ∇fᵢ(x), and the record of (w, x); ``fall``: what F could fall by, NaN where it must be tried."""
-        state.y_mean, state.base = engine.mean_duals(), found.value
-        state.anchor = state.x
+        state.y_mean = engine.mean_duals()
         state.w_steps += 1
         if not state.finishing:  # residuals are relative to those of the metric that Algorithm 1 had
             self.metric.learn(engine, state, 0.0)
         residual = self.metric.residual(state, state.y_mean, self.problem.r2, state.gamma)
         record = note(engine, state, found, residual, fall=fall)
         state.record = replace(record, settled=settled)
+        state.anchor, state.base = state.x, record.objective
         end_continuation(engine, state)

@@ -127,9 +127,9 @@ def scout(engine: Engine, run: AlternatingRun, state: State, x: Array, levels: l
             break
         engine.r1 = problem.r1 if h == problem.r1.h else problem.r1.at_h(h)
         engine.evaluate(trial.x)
-        trial.base, trial.y_mean = engine.reweigh(inf).value, engine.mean_duals()
+        trial.base, trial.y_mean = engine.reweigh(inf).value + problem.r2.value(trial.x), engine.mean_duals()
         if engine.r1 is problem.r1:
-            before, F = F, trial.base + problem.r2.value(trial.x)
+            before, F = F, trial.base
             if not F < before - SETTLED * abs(F):
                 break
         trial.x = run.fit(engine, trial)[0]
@@ -165,7 +165,7 @@ def decrease(engine: Engine, state: State, gradient: Array | None) -> float:
     ``gradient``: of the mean loss, where it is known. x, w, f and y stay as they are; the passes count.
     """
     problem, x = engine.problem, state.x
-    F, penalty = state.record.objective if state.record else inf, problem.r2.value(x)
+    F = state.record.objective if state.record else inf
     inner, exact = default_inner(problem, hessians=True), engine.minimise(x)
     if exact is None and inner != "newton" and engine.passes_left < ROUND[inner]:
         return inf
@@ -176,7 +176,7 @@ def decrease(engine: Engine, state: State, gradient: Array | None) -> float:
     elif inner == "newton":
         fall = newton_decrease(engine, x, F, gradient)
     else:
-        trial = State(x=x, base=F - penalty, y_mean=gradient, w_steps=1)
+        trial = State(x=x, base=F, y_mean=gradient, w_steps=1)
         run = AlternatingRun(problem, 0, ROUND[inner], inner, default_metric(problem))
         run.metric.learn(engine, trial, 0.0)
         trial.gamma = first_step(engine, x, run.metric.inverse(trial))

@@ -46,7 +46,7 @@ class ProfileSteps:
         if M is None:
             self.plain.advance(engine, state)
             return
-        r2, x, before = engine.problem.r2, state.x, state.base + engine.problem.r2.value(state.x)
+        r2, x, before = engine.problem.r2, state.x, state.base
         g = _flat(state.y_mean + r2.gradient(x))
         d = -M @ g
         promised = -0.5 * float(g @ d)
@@ -83,7 +83,7 @@ class ProfileSteps:
         """x as it was, with the best w for it, which it had."""
         state.x = x
         engine.evaluate(x)
-        state.base, state.y_mean = engine.reweigh(inf).value, engine.mean_duals()
+        state.base, state.y_mean = engine.reweigh(inf).value + engine.problem.r2.value(x), engine.mean_duals()
 
 
 def _hessian(engine: Engine, x: Array, seed: int) -> np.ndarray:

@@ -91,7 +91,7 @@ class ProxGradientRun(Run):
             self._renew(engine, state, engine.reweigh(inf))
 
     def _renew(self, engine: Engine, state: State, found: Reweighed) -> None:
-        state.y_mean, state.base = engine.mean_duals(), found.value
+        state.y_mean = engine.mean_duals()
         state.w_steps += 1
         note(engine, state, found, Euclidean().residual(state, state.y_mean, self.problem.r2, state.gamma))
         end_continuation(engine, state)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, inf, nan
+from math import ceil, inf, isfinite, nan
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,18 +26,15 @@ def lbfgs(
     known: list[tuple[float, Array]] = [(value, gradient)]
     root = np.sqrt(to_numpy(inverse).astype(np.float64)) + np.zeros(x.shape)
     fall: list[float] = [value + r2.value(x)]
-    finite = True
 
     def objective(flat: np.ndarray) -> tuple[float, np.ndarray]:
-        nonlocal finite
         point = asarray_like(root * flat.reshape(x.shape), x)
         f, g = known.pop() if known else engine.value_gradient(point)
         engine.counts.prox_r2 += 1
         total = root * to_numpy(g + r2.gradient(point)).astype(np.float64)
-        if np.all(np.isfinite(total)):
+        if isfinite(f) and np.all(np.isfinite(total)):
             return f + r2.value(point), total.ravel()
-        finite = False
-        return np.inf, np.zeros(total.size)
+        return fall[-1] + abs(fall[-1]), np.zeros(total.size)  # a rise that a line search can interpolate
 
     flat = (to_numpy(x).astype(np.float64) / root).ravel()
     most = max(1, ceil(min(engine.passes_left, 10 * iterations)))
@@ -50,7 +47,8 @@ def lbfgs(
         options=options,
         callback=lambda intermediate_result: fall.append(float(intermediate_result.fun)),
     )
-    stuck = found.status != 1 and finite  # 1: a limit was reached; else no step along the gradient lowers F
+    # 0: F stands still. 2: no step along the direction lowers F, which is the gradient before the first iteration.
+    stuck = found.status == 0 or (found.status == 2 and len(fall) == 1)
     left = 0.0 if stuck else left_to_gain(fall, short=len(fall) <= iterations)
     return asarray_like(root * found.x.reshape(x.shape), x), left
 
