@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from trimlearn._utils.validation import is_sparse
 from trimlearn.estimators import streamed
 from trimlearn.estimators.inputs import check_counts, check_data
-from trimlearn.losses.linear import Linear
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.smart.method import SMALL
 
@@ -39,10 +38,6 @@ class Examples:
         total = n if self.s is None else self.s.sum(dtype=np.float64)
         # derived once: the class is frozen
         vars(self).update(n=int(n), S=float(total), large=n * p > SMALL, many=n * p > streamed.WHOLE)
-
-    def written_out(self, intercept: bool) -> tuple[np.ndarray, np.ndarray]:
-        """The rows, the intercept's column last, and the target, in float64."""
-        return Linear(self.X, intercept=intercept).design(slice(None)), self.t.astype(np.float64)
 
     def weighed(self, w: np.ndarray) -> Examples:
         """The same rows, each counted wᵢ times as much, in the dtype of X."""

@@ -18,6 +18,7 @@ from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
 from trimlearn.inference.fitted import Fitted
 from trimlearn.losses import Logistic
+from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
@@ -241,7 +242,8 @@ class TrimmedGLM(LinearRegressor):
             small = rows.n * q <= SMALL and self.method is None
             return ["continuation", "concentration"] if small else ["continuation"], 1.0
         stage("least trimmed squares from many starts")
-        (A, t), half = rows.written_out(self.fit_intercept), min(rows.S, (rows.S + q + 1) // 2)
+        A = Linear(rows.X, intercept=self.fit_intercept).design(slice(None))
+        t, half = rows.t.astype(np.float64), min(rows.S, (rows.S + q + 1) // 2)
         x = least_trimmed_squares(A, t, half, rows.s, seed=seed).coef
         unit = judge(t - A @ x, half, q, rows.s, floor=rounding_floor(rows.t)).scale
         return [x, "continuation"], unit if unit > TINY else 1.0  # an exact fit: any will do
