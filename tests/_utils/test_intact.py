@@ -20,6 +20,8 @@ from trimlearn import (
     TrimmedLogisticRegression,
     TrimmedPCA,
 )
+from trimlearn.estimators.linear import logistic
+from trimlearn.estimators.linear.problems import Solver
 from trimlearn.geometry import TrimmedHomography, TrimmedPanorama
 from trimlearn.geometry.homography.synthetic import random_scene
 from trimlearn.geometry.panorama import beginning
@@ -104,9 +106,13 @@ def remember(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
 
 @pytest.fixture
 def once(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """To be called between the fit before and the one that is interrupted: the long parts of a panorama, once each."""
+    """To be called between the fit before and the one that is interrupted: the long parts of a fit, once each."""
 
     def remember_parts(name: str) -> None:
+        if name == "logistic":
+            remember(monkeypatch, logistic, "judge_labels")
+        if name == "glm":
+            remember(monkeypatch, Solver, "trimmed")
         if name == "panorama":
             for part in ("make_pairs", "agree", "estimate_distortion"):
                 remember(monkeypatch, beginning, part)

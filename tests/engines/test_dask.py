@@ -313,7 +313,7 @@ def _dies(_: int) -> None:
     os._exit(1)
 
 
-def labels(kind: str, n: int = 2000) -> tuple[np.ndarray, np.ndarray]:
+def labels(kind: str, n: int = 1000) -> tuple[np.ndarray, np.ndarray]:
     """Rows in float32, a tenth of them with a wrong label: of two classes that a line parts, or a circle, or three."""
     rng = np.random.default_rng(4)
     V = rng.normal(size=(n, 4)).astype(np.float32)
@@ -351,16 +351,16 @@ def shards(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
 def test_labels_on_workers_are_judged_as_those_of_arrays(
     client: Any, kind: str, count: int, options: dict[str, Any], asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sample_of(monkeypatch, 600)
+    sample_of(monkeypatch, 300)
     if not asked:
-        monkeypatch.setattr("trimlearn.estimators.streamed.STREAMED", 5000)
+        monkeypatch.setattr("trimlearn.estimators.streamed.STREAMED", 2500)
     shards(monkeypatch, count)
     V, t = labels(kind)
     V[7, 1] = 1e6 if asked else V[7, 1]  # drawn in where a copy is small enough
     t = np.array(["Bern", "Oslo", "Rome"])[t] if asked else t
     expected = TrimmedLogisticRegression(random_state=0, **options).fit(V, t)
     with client.as_current():
-        X, y = da.from_array(V, chunks=(450, 2)), da.from_array(t, chunks=610)
+        X, y = da.from_array(V, chunks=(230, 2)), da.from_array(t, chunks=310)
         found = TrimmedLogisticRegression(random_state=0, **options).fit(X, y)
         assert found.objective_ == pytest.approx(expected.objective_, rel=1e-6)
         np.testing.assert_array_equal(found.inlier_mask_.compute(), expected.inlier_mask_)
@@ -378,8 +378,8 @@ def test_a_fit_to_labels_that_is_interrupted_goes_on(
 ) -> None:
     """At every answer that it waits for."""
     sample_of(monkeypatch, 300)
-    V, t = labels("line", 800)
-    X, y = da.from_array(V, chunks=300), da.from_array(t, chunks=300)
+    V, t = labels("line", 500)
+    X, y = da.from_array(V, chunks=200), da.from_array(t, chunks=200)
     real, left = FitCheckpoint.write, [0]
 
     def write(self: FitCheckpoint) -> None:

@@ -119,11 +119,17 @@ def test_no_model_is_fitted_that_nobody_asks(monkeypatch: pytest.MonkeyPatch) ->
     assert len(asked) == len(crossfit.STARTS) * crossfit.FOLDS
 
 
-@pytest.mark.parametrize("wrong", [0.0, 0.4])
-def test_many_rows_begin_with_some(monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tenth of the size is no longer small, and a twentieth of the rows are a sample."""
+    monkeypatch.setattr(judges, "SMALL", judges.SMALL // 10)
     for module in (crossfit, judges):
         monkeypatch.setattr(module, "SAMPLE", 400)
-    V, labels, bad = blobs(3_000, 120, 3, wrong)
+
+
+@pytest.mark.parametrize("wrong", [0.0, 0.4])
+def test_many_rows_begin_with_some(many: None, monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+    V, labels, bad = blobs(3_000, 20, 3, wrong)
     asked = counted(monkeypatch)
     judged = judge_labels(Softmax(V, labels, 3, intercept=True), tol=1e-3)
     first, later = ([at for at in asked if at[2] == from_x0] for from_x0 in (False, True))
@@ -137,10 +143,8 @@ def test_many_rows_begin_with_some(monkeypatch: pytest.MonkeyPatch, wrong: float
         assert np.mean(judged.verdict.keep()[bad] == 0) > 0.85
 
 
-def test_rows_of_a_fit_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (crossfit, judges):
-        monkeypatch.setattr(module, "SAMPLE", 400)
-    V, labels, bad = blobs(3_000, 120, 3, 0.2)
+def test_rows_of_a_fit_are_limited(many: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    V, labels, bad = blobs(3_000, 20, 3, 0.2)
     monkeypatch.setattr(judges, "COPIED", 900 * V[0].nbytes)
     seen: list[int] = []
     fit = Judges.corrected

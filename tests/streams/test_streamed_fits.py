@@ -281,9 +281,9 @@ def test_what_streams_do_not_take(tmp_path: Path, streaming: None) -> None:
 
 def test_many_parameters_are_fitted_by_blocks(streaming: None) -> None:
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((3000, 160)).astype(np.float32)  # many parameters, and no small problem
+    X = rng.standard_normal((2200, 160)).astype(np.float32)  # many parameters, and no small problem
     t = np.where(X[:, 0] > 0.3, 2, np.where(X[:, 1] > 0, 1, 0))
-    wrong = rng.random(3000) < 0.1
+    wrong = rng.random(2200) < 0.1
     labels = np.where(wrong, (t + 1) % 3, t)
     model = TrimmedLogisticRegression(0.15, reweight=False, random_state=0)
     model.fit(open_dataset(X, labels, in_memory=False))

@@ -339,9 +339,8 @@ def weighted(a: Array, c: Array) -> Array:
     >>> weighted(np.array([1.0, np.nan]), np.array([2.0, 0.0]))
     array([2., 0.])
     """
-    xp = namespace(a)
     c = c if a.ndim == 1 else c[:, None]
-    return xp.where(c == 0, xp.zeros_like(a[:1]), a) * c
+    return namespace(a).where(c == 0, 0.0, a) * c
 
 
 def select(a: Array, rows: Rows) -> Array:

@@ -177,7 +177,7 @@ class Linear:
             return columns
         return columns[None, :] if self.transpose else columns[:, None]
 
-    def design(self, rows: Array) -> np.ndarray:
+    def design(self, rows: slice | Array) -> np.ndarray:
         """The rows Aᵢ (for K = 1) written out, in float64."""
         A = self.storage.written_out(rows)
         if self.center is not None:

@@ -78,14 +78,16 @@ class DenseSystem(NewtonSystem):
 
     @property
     def diagonal(self) -> np.ndarray:
-        return np.diag(self.H)
+        return self.H.diagonal()
 
     @property
     def finite(self) -> bool:
         return bool(np.all(np.isfinite(self.H)))
 
     def plus(self, diagonal: np.ndarray) -> DenseSystem:
-        return DenseSystem(self.H + np.diag(diagonal))
+        H = self.H.copy()
+        H.flat[:: len(H) + 1] += diagonal
+        return DenseSystem(H)
 
     def times(self, d: np.ndarray) -> np.ndarray:
         return np.asarray(self.H @ d)
@@ -96,7 +98,7 @@ class DenseSystem(NewtonSystem):
             return None
         d = solve_symmetric(self.H, g[:, None])[:, 0]
         left = g - self.H @ d
-        if left @ self.H @ left < -NEGATIVE * np.abs(np.diag(self.H)).max() * (left @ left):
+        if left @ self.H @ left < -NEGATIVE * np.abs(self.diagonal).max() * (left @ left):
             return None
         return d
 

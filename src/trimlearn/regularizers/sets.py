@@ -122,7 +122,7 @@ class Simplex(Indicator):
         xp = namespace(x)
         v = xp.astype(x, xp.float64)
         v = v - xp.max(v)  # the projection does not see a common shift, rounding would
-        down = xp.sort(xp.reshape(v, (-1,)), descending=True)
+        down = xp.flip(xp.sort(xp.reshape(v, (-1,))))
         count = asarray_like(np.arange(1.0, down.shape[0] + 1), down)
         theta = (xp.cumulative_sum(down) - self.total) / count
         support = int(xp.sum(xp.astype(down > theta, xp.int64)))

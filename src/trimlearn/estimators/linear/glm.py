@@ -17,7 +17,8 @@ from trimlearn.estimators.linear.on_dask_regression import fit_glm_on_dask
 from trimlearn.estimators.linear.problems import LinearFit, Solver, make_penalty
 from trimlearn.estimators.linear.streamed_regression import fit_glm_stream
 from trimlearn.inference.fitted import Fitted
-from trimlearn.losses import LeastSquares, Logistic
+from trimlearn.losses import Logistic
+from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.labels.crossfit import JudgedLabels, judge_labels
@@ -241,7 +242,7 @@ class TrimmedGLM(LinearRegressor):
             small = rows.n * q <= SMALL and self.method is None
             return ["continuation", "concentration"] if small else ["continuation"], 1.0
         stage("least trimmed squares from many starts")
-        A = LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
+        A = Linear(rows.X, intercept=self.fit_intercept).design(slice(None))
         t, half = rows.t.astype(np.float64), min(rows.S, (rows.S + q + 1) // 2)
         x = least_trimmed_squares(A, t, half, rows.s, seed=seed).coef
         unit = judge(t - A @ x, half, q, rows.s, floor=rounding_floor(rows.t)).scale

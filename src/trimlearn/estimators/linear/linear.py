@@ -23,6 +23,7 @@ from trimlearn.inference.families import family
 from trimlearn.inference.fitted import Fitted
 from trimlearn.losses import LeastSquares
 from trimlearn.losses.exact import COLUMNS
+from trimlearn.losses.linear import Linear
 from trimlearn.problem import Problem
 from trimlearn.progress import stage
 from trimlearn.robust.regression.averaging import average_of_fits, between
@@ -33,7 +34,7 @@ from trimlearn.robust.regression.mm import SmoothFit, WeightedRows, mm_estimate
 from trimlearn.robust.scale import judge, rounding_floor
 from trimlearn.robust.verdict import Verdict, readmit, rounds_for
 from trimlearn.smart import alternating
-from trimlearn.smart.method import Method
+from trimlearn.smart.method import Method, concentration_records
 from trimlearn.solution import Status
 from trimlearn.weights import AllOnes, CappedSimplex
 
@@ -286,16 +287,18 @@ class TrimmedLinearRegression(LinearRegressor):
     def _trimmed(self, rows: Examples, h: float, x0: Array | None, solver: Solver) -> LinearFit:
         """The trimmed fit that keeps h, from x0 or from many starts."""
         if self.criterion == "lms":
-            A, t = self._design(rows), rows.t.astype(np.float64)
-            found = least_median_of_squares(A, t, h, rows.s, seed=solver.seed)
+            found = least_median_of_squares(*self._written_out(rows), h, rows.s, seed=solver.seed)
             return LinearFit(found.coef, found.w, found.objective, [], Status.CONVERGED)
         starts: list[str | Array] = ["continuation"]
         if x0 is not None:
             starts = [x0]
         elif self.method is None and not (is_sparse(rows.X) and rows.n * self._parameters > WRITTEN_OUT):
             stage("least trimmed squares from many starts")
-            x = least_trimmed_squares(self._design(rows), rows.t.astype(np.float64), h, rows.s, seed=solver.seed).coef
-            starts = [x] if self.penalty is None else [x, "continuation"]
+            found = least_trimmed_squares(*self._written_out(rows), h, rows.s, seed=solver.seed)
+            if self.penalty is None:  # where it ends, nothing is left to solve
+                F, (x, w) = found.objective / (2 * rows.S), (a.astype(rows.X.dtype) for a in (found.coef, found.w))
+                return LinearFit(x, w, F, concentration_records([F], h), Status.CONVERGED)
+            starts = [found.coef, "continuation"]
         return solver.trimmed(self._problem(rows, h), h, starts)
 
     def _averaged(self, rows: Examples) -> float:
@@ -312,7 +315,7 @@ class TrimmedLinearRegression(LinearRegressor):
         average, since a row that is there again tells nothing new."""
         stage("the mean of all fits that the rows allow")
         c = np.ones(rows.n) if rows.s is None else rows.s.astype(np.float64) * (rows.n / rows.S)
-        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
+        fit = WeightedRows(*self._written_out(rows), c)
         least = float(np.sqrt(np.average(self._residuals(rows, raw.x) ** 2, weights=c * raw.w)))
         odds = feature_odds(np.asarray(rows.X, np.float64), c, seed)
         x = np.asarray(raw.x, np.float64)
@@ -330,7 +333,7 @@ class TrimmedLinearRegression(LinearRegressor):
             return None
         stage("weights that fall smoothly with the residual")
         c = np.ones(n) if rows.s is None else rows.s.astype(np.float64)
-        fit = WeightedRows(self._design(rows), rows.t.astype(np.float64), c)
+        fit = WeightedRows(*self._written_out(rows), c)
         (x, by_raw), (y, by_hard) = raw, hard
         starts = (np.asarray(x, np.float64), by_raw), (np.asarray(y, np.float64), by_hard)
         return mm_estimate(fit, *starts, trusted)
@@ -339,8 +342,7 @@ class TrimmedLinearRegression(LinearRegressor):
         """Whether rows were left out that a fit to so few rows leaves out of clean ones as well."""
         if verdict.inliers.all() or self.penalty is not None or not are_few(rows.n, self._parameters):
             return False
-        A, t = self._design(rows), rows.t.astype(np.float64)
-        return looks_by_chance(A, t, half, rows.s, verdict.scale, seed)
+        return looks_by_chance(*self._written_out(rows), half, rows.s, verdict.scale, seed)
 
     @property
     def _strength(self) -> tuple[float, float]:
@@ -358,9 +360,9 @@ class TrimmedLinearRegression(LinearRegressor):
         coef, intercept = self._parts(x)
         return np.asarray(rows.t - (rows.X @ coef + intercept), dtype=np.float64)
 
-    def _design(self, rows: Examples) -> np.ndarray:
-        """The rows written out, the intercept's column last."""
-        return LeastSquares(rows.X, rows.t, intercept=self.fit_intercept).linear.design(np.arange(rows.n))
+    def _written_out(self, rows: Examples) -> tuple[np.ndarray, np.ndarray]:
+        """The rows, the intercept's column last, and the target, in float64."""
+        return Linear(rows.X, intercept=self.fit_intercept).design(slice(None)), rows.t.astype(np.float64)
 
     # -- what is known about each row, and about the coefficients -----------------------------------------------------
 

@@ -19,10 +19,7 @@ from threadpoolctl import threadpool_limits
 from trimlearn._utils.arrays import to_numpy
 from trimlearn._utils.validation import is_sparse
 from trimlearn.robust.distinct import Hashes, content_folds, row_hashes, taken_rows
-from trimlearn.robust.labels.flexible import (
-    LEAST,
-    ROWS,
-)
+from trimlearn.robust.labels.flexible import LEAST, ROWS
 from trimlearn.robust.labels.noise_em import Floats, Labels
 from trimlearn.robust.labels.noise_level import estimate_noise
 from trimlearn.robust.labels.proof import ONE_SIDED, significant

@@ -20,13 +20,7 @@ import numpy as np
 
 from trimlearn._utils.arrays import Array, asarray_like, index_like, namespace, to_numpy
 from trimlearn._utils.residence import sent
-from trimlearn.robust.labels.noise_em import (
-    Floats,
-    Labels,
-    log_sum,
-    row_centred,
-    softmax,
-)
+from trimlearn.robust.labels.noise_em import Floats, Labels, log_sum, row_centred, softmax
 
 Predictions = Sequence[Any]  # of arrays (n, K)
 

@@ -176,21 +176,21 @@ class NoiseFit:
         complete log-likelihood in (β, b); and the log-likelihood."""
         # sums over classes and rows are products: NumPy sums short rows slowly, and this is most of the time
         z, s, m, K = self.z, self.s, len(self.z), len(b)
-        p = softmax(np.tensordot(beta, z, 1) + b)
+        flat, classes, rows = z.reshape(m, -1), np.ones(K), np.ones(len(s))
+        p = softmax((beta @ flat).reshape(-1, K) + b)
         joint = p * T.T[self.labels]
-        seen = np.maximum(joint @ np.ones(K), 1e-300)
+        seen = np.maximum(joint @ classes, 1e-300)
         r = joint / seen[:, None]  # P(class | x, label)
         N: Floats = np.stack([np.bincount(self.labels, s * r[:, k], K) for k in range(K)]).astype(np.float64)
         weighted, H = p * s[:, None], np.empty((m + K, m + K))
-        parts = [weighted * zi for zi in z]
-        means = [(part @ np.ones(K)) / s for part in parts]
-        for i, part in enumerate(parts):
-            for j in range(i, m):
-                H[i, j] = H[j, i] = np.vdot(part, z[j]) - s @ (means[i] * means[j])
-            H[i, m:] = H[m:, i] = np.ones(len(s)) @ part - means[i] @ weighted
+        parts = z * weighted
+        means = (parts @ classes) / s
+        H[:m, :m] = parts.reshape(m, -1) @ flat.T - (s * means) @ means.T
+        H[:m, m:] = rows @ parts - means @ weighted
+        H[m:, :m] = H[:m, m:].T
         H[m:, m:] = np.diag(s @ p) - weighted.T @ p
         off = (r - p) * s[:, None]
-        g = np.concatenate([[np.vdot(off, zi) for zi in z], off.T @ np.ones(len(s))])
+        g = np.concatenate([flat @ off.ravel(), rows @ off])
         return N, H, g, float(s @ np.log(seen))
 
 
@@ -201,15 +201,12 @@ def _bounded_step(A: Floats, g: Floats, least: Floats) -> Floats:
     >>> _bounded_step(np.array([[2.0, 1.9], [1.9, 2.0]]), np.array([2.0, 1.0]), np.array([-1.0, 0.0]))
     array([1., 0.])
     """
-    d, free = least.copy(), np.ones(len(g), dtype=bool)
-    while free.any():
-        fixed = ~free
+    d, free = np.linalg.solve(A, g), np.ones(len(g), dtype=bool)
+    while np.any(beyond := free & (d < least)):
+        free &= ~beyond
+        d[beyond], fixed = least[beyond], ~free
         d[free] = np.linalg.solve(A[np.ix_(free, free)], g[free] - A[np.ix_(free, fixed)] @ d[fixed])
-        beyond = free & (d < least)
-        if not beyond.any():
-            break
-        d[beyond], free = least[beyond], free & ~beyond
-    return d
+    return np.asarray(d)
 
 
 def all_errors(K: int) -> Floats:

@@ -38,7 +38,8 @@ def newton(
         if not H.finite:  # x is so far off that nothing can be said
             break
         rounding = rounding_of(x) * abs(F)
-        new, promised = _model_minimiser(H.plus(damping * _units(H, gradient, F)), gradient, x, r2, rounding)
+        damped = H.plus(damping * _units(H, gradient, F)) if damping else H
+        new, promised = _model_minimiser(damped, gradient, x, r2, rounding)
         engine.counts.prox_r2 += 1
         if promised == -inf:  # no minimum: more damping will make one
             damping = max(100.0 * damping, 100 * LEAST)
