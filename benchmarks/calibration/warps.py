@@ -15,6 +15,7 @@ from trimlearn.geometry import TrimmedHomography
 from trimlearn.geometry.homography import refine
 from trimlearn.geometry.homography.points import Floats
 from trimlearn.geometry.homography.transfer import transform
+from trimlearn.geometry.mosaic.images import Pixels
 from trimlearn.geometry.mosaic.matches import Matches, detect, match
 
 FREEDOMS, CUTS = (2.0, 4.0, 8.0, 1e6), (1e-3, 1e-5, 1e-9)  # of Student's law; shares: 3.7, 4.8 and 6.4 scales
@@ -31,20 +32,28 @@ def run() -> dict[str, Any]:
     summary: list[dict[str, Any]] = []
     for freedom, cut in product(FREEDOMS, CUTS):
         with with_constant(refine, "FREEDOM", freedom), with_constant(refine, "CUT", cut):
-            found = [_error(TrimmedHomography().fit(*m).homography_, H, size) for m, H, size in pairs]
-        summary.append({"freedom": freedom, "cut": cut, "error": _mean(found)})
+            found = [error(TrimmedHomography().fit(*m).homography_, H, size) for m, H, size in pairs]
+        summary.append({"freedom": freedom, "cut": cut, "error": mean(found)})
     with with_constant(refine, "GRID", 1):  # one cell: neighbours are everybody
-        found = [_error(TrimmedHomography().fit(*m).homography_, H, size) for m, H, size in pairs]
+        found = [error(TrimmedHomography().fit(*m).homography_, H, size) for m, H, size in pairs]
     rival = [
-        _error(cv2.findHomography(m.src, m.dst, cv2.USAC_MAGSAC, 3.0, maxIters=10_000, confidence=0.9999)[0], H, size)
+        error(cv2.findHomography(m.src, m.dst, cv2.USAC_MAGSAC, 3.0, maxIters=10_000, confidence=0.9999)[0], H, size)
         for m, H, size in pairs
     ]
-    return {"pairs": len(pairs), "summary": summary, "one cell": _mean(found), "MAGSAC": _mean(rival)}
+    return {"pairs": len(pairs), "summary": summary, "one cell": mean(found), "MAGSAC": mean(rival)}
 
 
 def _pair(seed: int, name: str, tilt: float, zoom: float) -> tuple[Matches, Floats, tuple[int, int]] | None:
     """Matches of a photograph and of itself as a camera would see it on a plane, and the true homography."""
-    rng = np.random.default_rng(seed)
+    one, other, H = warped(np.random.default_rng(seed), name, tilt, zoom)
+    found = match(detect(one), detect(other))
+    right = np.linalg.norm(transform(H, found.src) - found.dst, axis=1) < NEAR
+    h, w = one.shape
+    return (found, H, (w, h)) if np.sum(right) >= FEWEST else None
+
+
+def warped(rng: np.random.Generator, name: str, tilt: float, zoom: float) -> tuple[Pixels, Pixels, Floats]:
+    """A photograph, itself as a camera would see it on a plane, darker, and the homography between them."""
     image = cv2.imread(str(load_oxford_pair(name, 2)[0]), cv2.IMREAD_GRAYSCALE)
     h, w = image.shape
     H = _view(rng, w, h, np.radians(tilt), zoom)
@@ -53,9 +62,7 @@ def _pair(seed: int, name: str, tilt: float, zoom: float) -> tuple[Matches, Floa
     seen = cv2.warpPerspective(image, finer, (FINER * w, FINER * h), flags=cv2.INTER_CUBIC)
     seen = cv2.resize(cv2.GaussianBlur(seen, (0, 0), FINER * 0.4), (w, h), interpolation=cv2.INTER_AREA)
     one, other = (np.clip(a + rng.normal(0, GREY, a.shape), 0, 255).astype(np.uint8) for a in (image, 0.8 * seen))
-    found = match(detect(one), detect(other))
-    right = np.linalg.norm(transform(H, found.src) - found.dst, axis=1) < NEAR
-    return (found, H, (w, h)) if np.sum(right) >= FEWEST else None
+    return one, other, H
 
 
 def _view(rng: np.random.Generator, w: int, h: int, tilt: float, zoom: float) -> Floats:
@@ -67,7 +74,7 @@ def _view(rng: np.random.Generator, w: int, h: int, tilt: float, zoom: float) ->
     return np.asarray(K @ plane @ np.array([[1.0, 0.0, -w / 2], [0.0, 1.0, -h / 2], [0.0, 0.0, 1.0]]))
 
 
-def _error(H: Floats, true: Floats, size: tuple[int, int]) -> float:
+def error(H: Floats, true: Floats, size: tuple[int, int]) -> float:
     """Root mean square, px of the second image, over a grid of points that both images show."""
     w, h = size
     grid = np.stack(np.meshgrid(np.linspace(0, w - 1, 30), np.linspace(0, h - 1, 30)), axis=-1).reshape(-1, 2)
@@ -76,5 +83,5 @@ def _error(H: Floats, true: Floats, size: tuple[int, int]) -> float:
     return float(np.sqrt(np.mean(np.square(transform(H, grid) - there)[inside].sum(axis=1))))
 
 
-def _mean(errors: list[float]) -> float:
+def mean(errors: list[float]) -> float:
     return float(np.exp(np.mean(np.log(errors))))

@@ -13,6 +13,7 @@ from trimlearn.geometry.homography.refine import CUT, FREEDOM
 from trimlearn.geometry.mosaic.matches import RATIO
 from trimlearn.geometry.panorama.consistency import TOLERANCE
 from trimlearn.geometry.panorama.doubts import MISFIT
+from trimlearn.geometry.panorama.overlaps import QUICK, WINDOW
 from trimlearn.geometry.panorama.pairs import LOOSE
 from trimlearn.geometry.panorama.scene import STRAIN
 
@@ -59,3 +60,11 @@ def test_heavy_tails_are_what_detectors_have() -> None:
     error = {(row["freedom"], row["cut"]): row["error"] for row in table["summary"]}
     assert error[FREEDOM, CUT] < 1.1 * min(error.values())
     assert error[FREEDOM, CUT] < 0.9 * error[1e6, CUT] and error[FREEDOM, CUT] < 0.8 * table["MAGSAC"]
+
+
+def test_places_found_again_are_more_precise_than_features_of_all_pixels() -> None:
+    table = {row["setting"]: row for row in stored("overlaps")["summary"]}
+    ours, usual = table[f"quick {QUICK}, window {WINDOW}"], table["features of all pixels"]
+    assert ours["pairs"] == usual["pairs"] and ours["error"] < 0.5 * usual["error"] and ours["worst"] < usual["worst"]
+    assert ours["seconds"] < 0.6 * usual["seconds"]
+    assert ours["error"] < table[f"quick {QUICK}, window 11"]["error"]

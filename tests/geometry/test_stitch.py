@@ -349,7 +349,7 @@ def test_progress_is_told(three: list[np.ndarray], capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize(
-    ("name", "least", "width", "surface"), [("river", 300, 2000, "cylinder"), ("roofs", 150, 1000, "plane")]
+    ("name", "least", "width", "surface"), [("river", 200, 2000, "cylinder"), ("roofs", 150, 1000, "plane")]
 )
 def test_the_papers_pair_and_one_with_parallax(
     data_home: Path, name: str, least: int, width: int, surface: str

@@ -260,7 +260,7 @@ def _is_on_a_line(x: Floats, y: Floats) -> bool:
     Through the triangle (1 a; 0 b) of Gram and Schmidt, which keeps the digits that a matrix of squares would lose: the
     product of its singular values is b, the sum of their squares 1 + a² + b². A matrix of squares tells most sets.
     """
-    x, y = x - x.mean(), y - y.mean()
+    x, y = x - x.sum() / len(x), y - y.sum() / len(y)
     xx, xy, yy = float(x @ x), float(x @ y), float(y @ y)
     if xx * yy - xy * xy > BROAD * (xx + yy) ** 2:
         return False

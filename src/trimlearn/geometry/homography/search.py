@@ -234,13 +234,13 @@ class SampleSearch:
 
     def _is_plain_from(self, H: Floats) -> bool:
         """Whether the best that need be looked for is near H: DLT on what H explains, weighed alike, since a sample of
-        four magnifies its noise, and then concentration as long as that leads up."""
+        four magnifies its noise, and then concentration as long as that leads up, if weights matter."""
         e2 = self._scored(H)[1]
         first = self.chance.best(e2)
         if not self._is_plain(first):
             return False
         found = self._fitted(e2 <= first.e2)
-        for _ in range(ROUNDS):
+        for _ in range(0 if self._is_clear(found) else ROUNDS):
             before, found = found, self._fitted(self.score.weights(found.e2, self.chance.s))
             if found.score - before.score <= SETTLED[0] * abs(before.score):
                 found = max(found, before, key=lambda candidate: candidate.score)

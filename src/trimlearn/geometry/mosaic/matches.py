@@ -14,7 +14,7 @@ from trimlearn._utils.validation import check_count
 from trimlearn.geometry.homography.points import Bools, Floats, Ints
 from trimlearn.geometry.mosaic.images import ImageLike, Pixels, grey, opencv, read_image
 
-__all__ = ["Features", "Matches", "detect", "match", "match_images", "shortened"]
+__all__ = ["Features", "Matches", "detect", "for_detection", "match", "match_images", "shortened"]
 
 DETECTION_PIXELS = 2_500_000  # larger photos are scaled down: a limit on time, some seconds; fine pixels hold noise
 RIM = 4  # pixels from a transparent one within which no feature is looked for: 2.5 times SIFT's first blur, 1.6 pixels
@@ -126,7 +126,7 @@ def detect(image: ImageLike, *, max_features: int = MOST, max_pixels: int = DETE
     check_count(max_features, "max_features")
     pixels = read_image(image, alpha=True)
     h, w = pixels.shape[:2]
-    small = _for_detection(grey(pixels[:, :, :3]), max_pixels)
+    small = for_detection(grey(pixels[:, :, :3]), max_pixels)
     mask = None if pixels.shape[2] == 3 else _well_inside(pixels[:, :, 3], small.shape)
     sift = opencv().SIFT_create(int(max_features), 3, CONTRAST, EDGE, 1.6, True)  # True: no shift of ¼ pixel
     keypoints, descriptors = sift.detectAndCompute(small, mask)
@@ -164,7 +164,8 @@ def _unit(rows: Descriptors) -> Descriptors:
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(np.float32).tiny))
 
 
-def _for_detection(image: Pixels, max_pixels: int) -> Pixels:
+def for_detection(image: Pixels, max_pixels: int) -> Pixels:
+    """A grey image of no more than so many pixels."""
     h, w = image.shape
     scale = (max_pixels / (h * w)) ** 0.5
     if scale >= 1:

@@ -25,7 +25,8 @@ from trimlearn.geometry.mosaic.layout import CanvasLayout
 from trimlearn.geometry.mosaic.mosaic import Mosaic, check_picture_path
 from trimlearn.geometry.mosaic.placement import SURFACES, Placement, place
 from trimlearn.geometry.mosaic.surfaces import PlaneSurface, Window
-from trimlearn.geometry.panorama.pairs import Pairs, match_pairs
+from trimlearn.geometry.panorama.overlaps import find_overlaps
+from trimlearn.geometry.panorama.pairs import Pairs
 
 __all__ = ["stitch", "stitch_files"]
 
@@ -45,9 +46,10 @@ def stitch(
 ) -> Mosaic:
     """Two or more overlapping photographs made one picture.
 
-    Features are matched between all images (`match_pairs`), wrong matches trimmed, the images placed by one joint
-    trimmed fit (`TrimmedHomography` for two, `TrimmedPanorama` for more), their exposures equalised, seams led where
-    the images agree, and the parts blended. The order of the images does not matter.
+    Features are matched between all images, as by `match_pairs` but on fewer pixels where these are enough, wrong
+    matches trimmed, the images placed by one joint trimmed fit (`TrimmedHomography` for two, `TrimmedPanorama` for
+    more), their exposures equalised, seams led where the images agree, and the parts blended. The order of the images
+    does not matter.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ def stitch(
     order = sorted(range(len(pixels)), key=lambda i: (pixels[i].shape, sha256(pixels[i].data).digest()))
     say(f"matching {len(pixels)} images")
     called = [names[i] for i in order]
-    found = match_pairs([pixels[i] for i in order], max_features=max_features, names=called, random_state=seed)
+    found = find_overlaps([pixels[i] for i in order], called, max_features, seed)
     pairs, group = found.largest()
     used = [order[k] for k in group]
     _warn_left_out([name for i, name in enumerate(names) if i not in used])

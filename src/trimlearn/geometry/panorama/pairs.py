@@ -21,7 +21,7 @@ from trimlearn.geometry.mosaic.images import ImageLike, name_of
 from trimlearn.geometry.mosaic.matches import Features, Matches, detect, match, shortened
 from trimlearn.geometry.panorama.trees import Edge, components
 
-__all__ = ["Pair", "Pairs", "Rejected", "make_pairs", "match_pairs"]
+__all__ = ["DETECTED", "Pair", "Pairs", "Rejected", "checked_pair", "gathered", "make_pairs", "match_pairs", "matched"]
 
 # An overlap has more inliers than BASE + SHARE times the matches that fall into it: 8 of Brown and Lowe (2007, section
 # 3.2); half of their 0.3, as the mutual check has removed the greater part of the wrong matches before.
@@ -184,9 +184,8 @@ def match_pairs(
     shown, seed = check_images(images), seed_of(random_state)
     names = _names(names, [name_of(image, k) for k, image in enumerate(shown)])
     with team():
-        features = shortened(each(lambda image: detect(image, max_features=max_features, max_pixels=DETECTED), shown))
-        found = each(lambda e: _matched(features, e, ratio, seed), _promising(features, ratio))
-    return _gather(found, [f.size for f in features], names)
+        found, sizes = matched(shown, DETECTED, max_features, ratio, seed)
+    return gathered(found, sizes, names)
 
 
 def make_pairs(
@@ -215,8 +214,8 @@ def make_pairs(
         seen.add(frozenset((i, j)))
         for k, points in ((i, matches.src), (j, matches.dst)):
             check_inside(points, sides[k], names[k])
-        found.append(_verify(i, j, matches, sides[j], seed))
-    return _gather(found, sides, names)
+        found.append(checked_pair(i, j, matches, sides[j], seed))
+    return gathered(found, sides, names)
 
 
 def _names(names: Sequence[str] | None, usual: list[str]) -> list[str]:
@@ -241,7 +240,8 @@ def _matches(src: Any, dst: Any, scores: Any = None) -> Matches:
     return Matches(points.src, points.dst, np.ones(len(points)) if points.scores is None else points.scores)
 
 
-def _gather(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], names: Sequence[str]) -> Pairs:
+def gathered(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], names: Sequence[str]) -> Pairs:
+    """Those kept and those rejected, with a warning of what is doubtful about a single one."""
     kept, off = [p for p in found if isinstance(p, Pair)], [p for p in found if isinstance(p, Rejected)]
     pairs = Pairs(tuple(kept), tuple((int(w), int(h)) for w, h in sizes), tuple(names), tuple(off))
     if len(kept) == 1:  # of several a joint fit tells what a lens or another view explains
@@ -250,12 +250,21 @@ def _gather(found: Sequence[Pair | Rejected], sizes: Sequence[tuple[int, int]], 
     return pairs
 
 
-def _matched(features: Sequence[Features], edge: Edge, ratio: float, seed: int) -> Pair | Rejected:
-    i, j = edge
-    return _verify(i, j, match(features[i], features[j], ratio=ratio), features[j].size, seed)
+def matched(
+    images: Sequence[ImageLike], max_pixels: int, max_features: int, ratio: float, seed: int
+) -> tuple[list[Pair | Rejected], list[tuple[int, int]]]:
+    """All promising pairs, by features of so many pixels of each image; and the sizes of the images."""
+    features = shortened(each(lambda image: detect(image, max_features=max_features, max_pixels=max_pixels), images))
+
+    def verdict(edge: Edge) -> Pair | Rejected:
+        i, j = edge
+        return checked_pair(i, j, match(features[i], features[j], ratio=ratio), features[j].size, seed)
+
+    return each(verdict, _promising(features, ratio)), [f.size for f in features]
 
 
-def _verify(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) -> Pair | Rejected:
+def checked_pair(i: int, j: int, matches: Matches, size: tuple[int, int], seed: int) -> Pair | Rejected:
+    """What the matches of images i and j, this one of that size, agree on."""
     n = len(matches.src)
     if n < FEWEST:
         return Rejected(i, j, n, "1 match only" if n == 1 else f"{n} matches only")
