@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from trimlearn.estimators.covariance.graphical_lasso import TrimmedGraphicalLasso
-from trimlearn.robust.scatter.graphical_lasso import GRADIENTS, graphical_lasso, penalised
+from trimlearn.robust.scatter.graphical_lasso import graphical_lasso, penalised
 
 
 @pytest.mark.filterwarnings("ignore:features .* do not vary")  # some checks have two distinct rows only
@@ -48,7 +48,6 @@ def test_the_solver_finds_what_scikit_learn_finds(alpha: float) -> None:
     assert done
     np.testing.assert_allclose(theta, theirs, atol=1e-4)
     assert penalised(S, theta, alpha) <= penalised(S, theirs, alpha) + 1e-7
-    np.testing.assert_allclose(graphical_lasso(S, alpha, start=theirs, tol=1e-7)[0], theta, atol=1e-4)
 
 
 def test_the_solver_satisfies_the_optimality_conditions() -> None:
@@ -65,11 +64,11 @@ def test_the_solver_satisfies_the_optimality_conditions() -> None:
 def test_the_solver_ends_in_few_steps_where_rows_are_as_few_as_features() -> None:
     X = np.random.default_rng(1).standard_normal((11, 10))
     S = np.cov(X.T, bias=True)  # a condition number of thousands: gradient steps alone take more than a thousand
-    theta, done = graphical_lasso(S, 0.01, max_iter=60 * GRADIENTS)
+    theta, done = graphical_lasso(S, 0.01, tol=1e-6, max_iter=60)
     W = np.linalg.inv(theta)
     assert done and np.abs(W - S)[~np.eye(10, dtype=bool)].max() <= 0.0101
-    # Nothing is 0: Newton's steps are all there is to do.
-    exact, done = graphical_lasso(S, 0.0, tol=1e-9, max_iter=60 * GRADIENTS)
+    # Nothing is penalised.
+    exact, done = graphical_lasso(S, 0.0, tol=1e-9, max_iter=60)
     assert done
     np.testing.assert_allclose(exact @ S, np.eye(10), atol=1e-3)
 

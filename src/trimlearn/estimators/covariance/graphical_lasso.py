@@ -34,7 +34,6 @@ SETTLED: Final = 50  # rows per feature from which that makes no difference: 2 %
 WALK: Final = 8
 STARTS: Final = 100  # random ones of the determinant; 20 find what 500 find (`benchmarks.calibration scatter`)
 RANKED: Final = Shrinkage(0.1)  # for the distances of the start by ranks, also regular for p > n: MRCD's cautious ρ
-ROUGH: Final = 0.1, 50  # duality gap and steps on the walk, a limit on time: the concentration that follows is exact
 
 
 class TrimmedGraphicalLasso(TrimmedScatter):
@@ -200,9 +199,9 @@ class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
 
     def search(self, h: float) -> SparseNormal:
         """The best of the concentrations from every start."""
-        walk = self._estimate(np.ones(len(self.data.s)), rough=True)
+        walk = self._estimate(np.ones(len(self.data.s)))
         for k in range(1, WALK):
-            walk = self._step(h + (1.0 - k / WALK) * (self.data.S - h), walk, rough=True)
+            walk = self._step(h + (1.0 - k / WALK) * (self.data.S - h), walk)
         starts = [walk, *[self._estimate(w) for w in self._starts(h)]]
         return min((self.concentrate(start, h) for start in starts), key=lambda model: model.objective)
 
@@ -238,12 +237,12 @@ class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
             out = (fold == k) & (model.w > 0)
             rest = np.where(out, 0.0, model.w)
             if out.any() and np.count_nonzero(rest) > 2:
-                d2[out] = self._estimate(rest, model).squared_distances(self.data.X[out])
+                d2[out] = self._estimate(rest).squared_distances(self.data.X[out])
         return d2
 
     def refit(self, w: np.ndarray, near: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
         stage(f"fit to the {self.data.s @ w:.0f} rows explained")
-        return self.judge(self._estimate(w, near), h)
+        return self.judge(self._estimate(w), h)
 
     def _starts(self, h: float) -> list[np.ndarray]:
         """Weights: of the minimum covariance determinant, and by the distances of a robust rank correlation."""
@@ -254,19 +253,18 @@ class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
         d2 = normal_scores(Z, s, self.centred).squared_distances(Z, RANKED)[0]
         return [found.w, CappedSimplex(h).minimise(d2, s)]
 
-    def _step(self, h: float, model: SparseNormal, rough: bool = False) -> SparseNormal:
+    def _step(self, h: float, model: SparseNormal) -> SparseNormal:
         """The h nearest rows, and the model for them."""
         nearest = CappedSimplex(h).minimise(model.squared_distances(self.data.X), self.data.s)
-        return self._estimate(nearest, model, rough)
+        return self._estimate(nearest)
 
     def _moments(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mu, S = location_and_covariance(self.data.X, self.data.s * w, self.centred)
         np.fill_diagonal(S, np.maximum(np.diag(S), self.least))
         return mu, S
 
-    def _estimate(self, w: np.ndarray, near: SparseNormal | None = None, rough: bool = False) -> SparseNormal:
-        """The graphical lasso of the rows that w keeps, begun at the one of a model that is near."""
+    def _estimate(self, w: np.ndarray) -> SparseNormal:
+        """The graphical lasso of the rows that w keeps."""
         mu, S = self._moments(w)
-        tol, most = (max(ROUGH[0], self.tol), ROUGH[1]) if rough else (self.tol, self.max_iter)
-        theta, solved = graphical_lasso(S, self.alpha, None if near is None else near.precision, tol, most)
+        theta, solved = graphical_lasso(S, self.alpha, self.tol, self.max_iter)
         return SparseNormal(w, mu, theta, solved, penalised(S, theta, self.alpha))
