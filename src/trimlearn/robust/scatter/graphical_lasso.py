@@ -112,19 +112,19 @@ class _Interior:
 
     def products(self, A: np.ndarray) -> np.ndarray:
         """P(A − V) + N(A + V), which sum up to the duality gap where Θ is P − N and W⁻¹."""
-        return self.P * (A - self.V) + self.N * (A + self.V)
+        return np.asarray(self.P * (A - self.V) + self.N * (A + self.V))
 
     def step(self, R: np.ndarray, A: np.ndarray, aim: float, least: float) -> tuple[_Interior, float]:
         """A Newton step towards products that are alike and sum up to ``aim`` times what they do now, but to ``least``
         at least; and what share of it stays in range."""
         theta, P, N = self.theta, self.P, self.N
         above, below, pairs = A - self.V, A + self.V, ~np.eye(len(A), dtype=bool)
-        mu = 0.5 * max(aim * float(np.sum(self.products(A))), least) / max(1, np.count_nonzero(pairs))
+        mu = 0.5 * max(aim * float(np.sum(self.products(A))), least) / max(1.0, float(np.sum(pairs)))
         missing = 2.0 * theta - theta @ (R + self.V) @ theta - mu / above + mu / below
         dV = _conjugate_gradients(theta, P / above + N / below, np.where(pairs, missing, 0.0))
         dP, dN = ((mu + P * dV) / above - P) * pairs, ((mu - N * dV) / below - N) * pairs
         L = np.linalg.cholesky(theta)
-        most = np.linalg.eigvalsh(L.T @ (R + self.V + dV) @ L)[-1]  # Θ + tdΘ is L(I + t(I − LᵀWL))Lᵀ
+        most = float(np.linalg.eigvalsh(L.T @ (R + self.V + dV) @ L)[-1])  # Θ + tdΘ is L(I + t(I − LᵀWL))Lᵀ
         t = min(_reach(P, dP), _reach(N, dN), SHORT / max(most - 1.0, SHORT))
         r = min(_reach(above, -dV), _reach(below, dV))
         d_theta = theta - theta @ (R + self.V + dV) @ theta
