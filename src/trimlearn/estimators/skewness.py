@@ -18,6 +18,8 @@ __all__ = ["warn_of_skewed_features"]
 
 ROWS: Final = 1_000  # that features are transformed by, and fitted to again, a limit on time
 COLUMNS: Final = 100  # features up to which that is tried, a limit on time
+ASKED: Final = 0.05  # of the rows called bad, from which it is asked: a judgement
+RIGHT: Final = 0.5  # of them, that transformed features may leave bad where it is said: most of them may be right then
 DISTINCT: Final = 0.5  # of the values of a feature, at least, that it is transformed: one of few values has no shape
 
 
@@ -27,7 +29,7 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> bool:
     By the same fit to features transformed as `trimlearn.robust.cells.transform` does it, each as the rows kept say:
     where these are normal nothing is transformed, and nothing is fitted. Whether it was said.
     """
-    if _called_bad(model, s) <= DOUBT or is_sparse(X) or X.shape[1] > COLUMNS:
+    if _called_bad(model, s) <= ASKED or is_sparse(X) or X.shape[1] > COLUMNS:
         return False
     rows = np.flatnonzero(s > 0)
     rows = rows[np.linspace(0, len(rows) - 1, min(len(rows), ROWS)).astype(np.int64)]
@@ -44,11 +46,12 @@ def warn_of_skewed_features(model: Detector, X: Any, s: np.ndarray) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is told is one sentence
         again.fit(A, sample_weight=s[rows])
-    if _called_bad(model, s) - _called_bad(again, s[rows]) <= DOUBT:
+    bad, left = _called_bad(model, s), _called_bad(again, s[rows])
+    if left > max(RIGHT * bad, bad - DOUBT):
         return False
     warn(
-        f"{model.contamination_:.0%} of the rows are bad if the good ones are normal as they are, and "
-        f"{again.contamination_:.0%} if powers or logarithms of the features are: a skewed tail is no error. The "
+        f"{bad:.0%} of the rows are bad if the good ones are normal as they are, and "
+        f"{left:.0%} if powers or logarithms of the features are: a skewed tail is no error. The "
         "data do not tell which; transform skewed features, or give contamination if you know.",
     )
     return True

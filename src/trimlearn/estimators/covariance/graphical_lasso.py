@@ -18,7 +18,13 @@ from trimlearn.inference.probability import row_probabilities
 from trimlearn.progress import stage
 from trimlearn.robust.distinct import distinct_rows
 from trimlearn.robust.scatter.graphical_lasso import SparseNormal, graphical_lasso, penalised
-from trimlearn.robust.scatter.judge import JudgedScatter, UnseenRows, effective_freedom, rows_to_spare
+from trimlearn.robust.scatter.judge import (
+    JudgedScatter,
+    UnseenRows,
+    effective_freedom,
+    judge_by_shape,
+    rows_to_spare,
+)
 from trimlearn.robust.scatter.mcd import mcd
 from trimlearn.robust.scatter.starts import normal_scores
 from trimlearn.robust.scatter.steps import FLOOR, STEPS, Shrinkage
@@ -34,7 +40,6 @@ SETTLED: Final = 50  # rows per feature from which that makes no difference: 2 %
 WALK: Final = 8
 STARTS: Final = 100  # random ones of the determinant; 20 find what 500 find (`benchmarks.calibration scatter`)
 RANKED: Final = Shrinkage(0.1)  # for the distances of the start by ranks, also regular for p > n: MRCD's cautious ρ
-ROUGH: Final = 0.1, 50  # duality gap and steps on the walk, a limit on time: the concentration that follows is exact
 
 
 class TrimmedGraphicalLasso(TrimmedScatter):
@@ -200,9 +205,9 @@ class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
 
     def search(self, h: float) -> SparseNormal:
         """The best of the concentrations from every start."""
-        walk = self._estimate(np.ones(len(self.data.s)), rough=True)
+        walk = self._estimate(np.ones(len(self.data.s)))
         for k in range(1, WALK):
-            walk = self._step(h + (1.0 - k / WALK) * (self.data.S - h), walk, rough=True)
+            walk = self._step(h + (1.0 - k / WALK) * (self.data.S - h), walk)
         starts = [walk, *[self._estimate(w) for w in self._starts(h)]]
         return min((self.concentrate(start, h) for start in starts), key=lambda model: model.objective)
 
@@ -223,27 +228,37 @@ class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
         """Rows are nearer to a fit to them than others: where there are not very many, each fifth is judged by the
         rest, and all as rows that were not fitted to."""
         s, inside = self.data.s, model.w > 0
-        seen, m = model.squared_distances(self.data.X), float(s @ model.w)
-        d2 = self._unseen(model, seen) if self.data.S < SETTLED * self.data.X.shape[1] else seen
+        d2, m, p = model.squared_distances(self.data.X), float(s @ model.w), self.data.X.shape[1]
+        seen, shown = float(s * model.w @ d2), inf
+        if self.data.S < SETTLED * p:
+            d2, shown = self._unseen(model, d2)
+        if self.data.S < p and shown < inf:  # where no row varies Θ is the penalty's, and there are no rows to spare
+            return judge_by_shape(model, d2, h, s, shown)
         freedom = effective_freedom(model.precision, self._moments(model.w)[1], m)
-        kept = s * model.w
-        spare = rows_to_spare(float(kept @ d2), float(kept @ seen), (1.0 - 1.0 / FOLDS) * m)
+        spare = rows_to_spare(float(s * model.w @ d2), seen, (1.0 - 1.0 / FOLDS) * m)
         return UnseenRows(d2, s, inside, m, freedom, spare, FOLDS).judge(model, h)
 
-    def _unseen(self, model: SparseNormal, d2: np.ndarray) -> np.ndarray:
-        """The squared distances, for rows fitted to from a model fitted without them."""
-        d2 = d2.copy()
+    def _unseen(self, model: SparseNormal, d2: np.ndarray) -> tuple[np.ndarray, float]:
+        """The squared distances, for rows fitted to from a model fitted without them; and the freedom of these, by
+        pairs u, v of them: (E uᵀΘu)²/E (uᵀΘv)² (Satterthwaite 1946)."""
+        d2, own, across = d2.copy(), np.zeros(2), np.zeros(2)
         fold = np.unique(d2, return_inverse=True)[1] % FOLDS  # repeated rows together, whatever the order
         for k in range(FOLDS):
             out = (fold == k) & (model.w > 0)
             rest = np.where(out, 0.0, model.w)
             if out.any() and np.count_nonzero(rest) > 2:
-                d2[out] = self._estimate(rest, model).squared_distances(self.data.X[out])
-        return d2
+                fit = self._estimate(rest)
+                U, c = self.data.X[out] - fit.location, self.data.s[out]
+                G = U @ fit.precision @ U.T
+                d2[out] = np.diag(G)
+                pairs = np.outer(c, c) * ~np.eye(len(c), dtype=bool)
+                own += c @ d2[out], c.sum()
+                across += np.sum(pairs * G**2), pairs.sum()
+        return d2, float((own[0] / own[1]) ** 2 / (across[0] / across[1])) if across[0] > 0 else inf
 
     def refit(self, w: np.ndarray, near: SparseNormal, h: float) -> JudgedScatter[SparseNormal]:
         stage(f"fit to the {self.data.s @ w:.0f} rows explained")
-        return self.judge(self._estimate(w, near), h)
+        return self.judge(self._estimate(w), h)
 
     def _starts(self, h: float) -> list[np.ndarray]:
         """Weights: of the minimum covariance determinant, and by the distances of a robust rank correlation."""
@@ -254,19 +269,18 @@ class _PenalisedLikelihood(ScatterCriterion[SparseNormal]):
         d2 = normal_scores(Z, s, self.centred).squared_distances(Z, RANKED)[0]
         return [found.w, CappedSimplex(h).minimise(d2, s)]
 
-    def _step(self, h: float, model: SparseNormal, rough: bool = False) -> SparseNormal:
+    def _step(self, h: float, model: SparseNormal) -> SparseNormal:
         """The h nearest rows, and the model for them."""
         nearest = CappedSimplex(h).minimise(model.squared_distances(self.data.X), self.data.s)
-        return self._estimate(nearest, model, rough)
+        return self._estimate(nearest)
 
     def _moments(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mu, S = location_and_covariance(self.data.X, self.data.s * w, self.centred)
         np.fill_diagonal(S, np.maximum(np.diag(S), self.least))
         return mu, S
 
-    def _estimate(self, w: np.ndarray, near: SparseNormal | None = None, rough: bool = False) -> SparseNormal:
-        """The graphical lasso of the rows that w keeps, begun at the one of a model that is near."""
+    def _estimate(self, w: np.ndarray) -> SparseNormal:
+        """The graphical lasso of the rows that w keeps."""
         mu, S = self._moments(w)
-        tol, most = (max(ROUGH[0], self.tol), ROUGH[1]) if rough else (self.tol, self.max_iter)
-        theta, solved = graphical_lasso(S, self.alpha, None if near is None else near.precision, tol, most)
+        theta, solved = graphical_lasso(S, self.alpha, self.tol, self.max_iter)
         return SparseNormal(w, mu, theta, solved, penalised(S, theta, self.alpha))

@@ -166,9 +166,9 @@ class _LikelihoodPath:
         return np.array([self._scores(alphas, *fold) for fold in self._folds]).T.reshape(len(alphas), -1)
 
     def _scores(self, alphas: Floats, S: Floats, held_out: Floats) -> list[float]:
-        theta, scores = None, []
+        scores = []
         for alpha in alphas:
-            theta, _ = graphical_lasso(S, float(alpha), theta, *self._limits)
+            theta, _ = graphical_lasso(S, float(alpha), *self._limits)
             fit = float(np.linalg.slogdet(theta)[1]) - float(np.sum(held_out * theta))
             scores.append(0.5 * (fit - len(S) * log(2.0 * pi)))
         return scores
