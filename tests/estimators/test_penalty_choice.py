@@ -148,6 +148,16 @@ def test_a_fit_through_all_rows_is_said_to_be_one() -> None:
         TrimmedLinearRegression(penalty="l1", alpha=0.0, random_state=0).fit(X, y)
 
 
+def test_rows_judged_by_models_that_have_not_seen_them_are_wrong_for_sure_however_many_columns_are_in_use() -> None:
+    rng = np.random.default_rng(6001)
+    X = rng.standard_normal((50, 300))
+    y = X[:, :5] @ [2.0, -2.0, 2.0, -2.0, 2.0] + rng.standard_normal(50)
+    y[:7] += 40.0 * np.where(np.arange(7) % 2, 1.0, -1.0)
+    model = TrimmedLinearRegressionCV(alphas=[1e-2], random_state=0).fit(X, y)
+    assert np.count_nonzero(model.coef_) > 35 and not model.inlier_mask_[:7].any()
+    assert model.outlier_probability_[:7].min() > 0.9 and model.outlier_probability_[7:].max() < 0.5
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -230,6 +240,7 @@ def test_text_is_no_grid() -> None:
         check_ratios("half", "l1_ratio")
 
 
+@pytest.mark.filterwarnings("ignore:.*a rule of their own")  # which is true as well
 def test_targets_of_two_values_overflow_nothing() -> None:
     for seed in (0, 2):
         rng = np.random.default_rng(seed)

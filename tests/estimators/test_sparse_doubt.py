@@ -55,3 +55,33 @@ def test_a_given_contamination_finds_what_auto_finds() -> None:
     for contamination in ("auto", 15):
         model = TrimmedLinearRegression(contamination, penalty="l1", alpha=alpha, random_state=0).fit(X, y)
         assert not model.inlier_mask_[:15].any() and model.inlier_mask_[15:].mean() > 0.95
+
+
+def _cluster(n: int, p: int, bad: int, sigma: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bad rows are off by 5 in all columns, and have one target."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, p))
+    y = X[:, :5] @ [2.0, -2.0, 2.0, -2.0, 2.0] + sigma * rng.standard_normal(n)
+    X[:bad] += 5.0
+    y[:bad] = 30.0 * sigma + sigma * rng.standard_normal(bad)
+    return X, y
+
+
+def test_a_cluster_far_out_does_not_bend_the_fit() -> None:
+    """Concentration steps alone end in sets that hold such rows, at errors of many times the best."""
+    for seed in range(3):
+        X, y = _cluster(100, 150, 15, 0.3, seed)
+        model = TrimmedLinearRegressionCV(random_state=0).fit(X, y)
+        far = np.abs(y - X[:, :5] @ [2.0, -2.0, 2.0, -2.0, 2.0]) > 3.0
+        assert not model.inlier_mask_[far].any() and model.inlier_mask_[15:].mean() > 0.9
+
+
+def test_of_four_rows_a_coefficient_leverage_points_that_agree_are_found() -> None:
+    for seed in range(4):
+        X, y = _rows(50, 10, 7, seed)
+        for model in (TrimmedLinearRegression(penalty="l1", alpha=0.1, random_state=0),
+                      TrimmedLinearRegressionCV(random_state=0)):  # fmt: skip
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                model.fit(X, y)
+            assert not model.inlier_mask_[:7].any() and model.inlier_mask_[7:].mean() > 0.85

@@ -145,6 +145,7 @@ class TrimmedLinearRegression(LinearRegressor):
     _bread: float
     _scatter: np.ndarray | None
     _law = NORMAL_ERRORS
+    _chooses_alpha = False
 
     def __init__(
         self,
@@ -251,9 +252,7 @@ class TrimmedLinearRegression(LinearRegressor):
 
     def _without_penalty(self, rows: Examples) -> TrimmedLinearRegression:
         """The fit without a penalty to these rows, and what it says of them."""
-        plain = TrimmedLinearRegression(
-            fit_intercept=self.fit_intercept, efficiency=self.efficiency, random_state=self._seed()
-        )
+        plain = TrimmedLinearRegression(fit_intercept=self.fit_intercept, random_state=self._seed())
         plain.n_features_in_ = self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             plain.feature_names_in_ = self.feature_names_in_  # by which a warning calls them

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
@@ -12,7 +13,7 @@ import numpy as np
 from trimlearn._utils.validation import check_choice
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.linear import TrimmedLinearRegression
-from trimlearn.estimators.linear.sparse import Net, half, is_selective, rows_of, warn_of_dispute
+from trimlearn.estimators.linear.sparse import Net, fit_without_penalty, half, is_selective, rows_of, warn_of_dispute
 from trimlearn.estimators.penalty_choice import Split, check_grid, check_ratios, distinct_splits
 from trimlearn.robust.regression.elastic_net import Floats
 from trimlearn.robust.regression.sparse import Rows, best_rows, drawn_in
@@ -98,6 +99,7 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
     max_passes = None
     tol = None
     warm_start = False
+    _chooses_alpha = True
 
     def __init__(
         self,
@@ -165,6 +167,11 @@ class TrimmedLinearRegressionCV(TrimmedLinearRegression):
             return replace(path, rows=other)
 
         settled = best_rows(rows, search, fitter, half(rows), seed=self._seed(), floor=floor)
+        with warnings.catch_warnings():  # what is to be said is said of the last fit
+            warnings.simplefilter("ignore", UserWarning)
+            plain = fit_without_penalty(self, rows)
+        if plain is not None:  # which leverage points that agree hide less from
+            return np.asarray(min(settled.fit.c, rows.s * plain.inlier_mask_, key=np.sum))
         if self.contamination == "auto":
             warn_of_dispute(settled)
         return settled.fit.c

@@ -17,7 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from trimlearn._utils.validation import is_sparse
 from trimlearn._utils.warn import warn
-from trimlearn.estimators.linear.doubt import MISTAKEN, warn_of_chance, warn_of_exact_fit
+from trimlearn.estimators.linear.doubt import (
+    MISTAKEN,
+    doubt_of_errors,
+    doubt_of_mark,
+    warn_of_chance,
+    warn_of_exact_fit,
+)
 from trimlearn.estimators.linear.examples import Distinct, Examples
 from trimlearn.estimators.linear.explain import parting
 from trimlearn.estimators.linear.problems import SELECTING, LinearFit, Solver, make_penalty
@@ -39,6 +45,7 @@ from trimlearn.robust.regression.sparse import (
     explain_by_penalty,
     fold_numbers,
     honest,
+    planned_starts,
     settle,
 )
 from trimlearn.robust.scale import judge, raw_scale, rounding_floor
@@ -49,9 +56,6 @@ if TYPE_CHECKING:
     from trimlearn.estimators.linear.linear import TrimmedLinearRegression
 
 WRITTEN_OUT = 20_000_000  # entries up to which a sparse X is written out, a limit on memory: 160 MB
-# Rows for each coefficient, from which on a fit without a penalty tells which are wrong: Rousseeuw and Van Zomeren
-# (1990), "Unmasking multivariate outliers and leverage points".
-PLAIN = 5
 ENOUGH = 10  # rows: of fewer nobody expects to be told which are wrong
 
 
@@ -80,7 +84,7 @@ def fit_without_penalty(model: TrimmedLinearRegression, rows: Rows) -> TrimmedLi
     """The model of these rows without a penalty, which fits leverage points less well than one that may choose
     among columns; None where columns are too many."""
     q = rows.X.shape[1] + rows.intercept
-    if rows.n < PLAIN * q or q > COLUMNS:
+    if are_few(rows.n, q) or q > COLUMNS:
         return None
     return model._without_penalty(Examples(rows.X, rows.t, None if np.all(rows.s == 1) else rows.s))
 
@@ -171,8 +175,8 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
     final = settled.verdict
     if h is not None or not model.reweight:
         final = judge(settled.fit.r, half(rows), 0, rows.s, intercept=rows.intercept, floor=floor)
-    used = _parameters(model, rows, x, rows.s * weights)
-    _warn_of_too_many(used, weights)
+    if not model._chooses_alpha:
+        _warn_of_too_many(_parameters(model, rows, x, rows.s * weights), weights)
 
     dtype = data.X.dtype
     parts = model._parts(raw.x.astype(dtype)), model._parts(x.astype(dtype))
@@ -183,7 +187,7 @@ def fit_sparse(model: TrimmedLinearRegression, data: Examples, h: float | None, 
     model.scale_ = final.scale
     scores, unseen = np.abs(rows.residuals(x)) / final.scale, model._scores(distinct.gone)
     model.threshold_ = parting(scores, weights, final.cutoff) if model.reweight else final.cutoff
-    freedom = max(1.0, float(rows.s @ weights) - used)
+    freedom = max(1.0, float(rows.s @ weights) - 1)  # models that have not seen a row spend nothing of its residual
     unlikely = [2.0 * stdtr(freedom, -score) for score in (np.abs(settled.fit.r) / final.scale, unseen)]
     model.outlier_scores_, model.weights_, model.raw_weights_, p_values = distinct.spread(
         (scores, unseen),
@@ -229,8 +233,12 @@ class _SparseFit:
         """The rows that are explained; the trimmed fit that keeps as many as are good, and how many these are."""
         h, plain = half(self.rows), fit_without_penalty(self.model, self.rows)
         settled = self._explained(h) if start is None else self._settle(self.rows.s * start, h)
-        settled = settled if plain is None else self._surer(settled, plain.inlier_mask_)
-        warn_of_dispute(settled)
+        if plain is not None:  # which tells its own doubts
+            settled = self._surer(settled, plain.inlier_mask_)
+        elif settled.disputed is not None:
+            warn_of_dispute(settled)
+        elif settled.verdict.scale > self.floor:
+            self._warn_of_errors(settled)
         mass = max(h, self.rows.S * (1 - settled.verdict.contamination))
         return settled, self._trimmed([settled.fit.x], mass), mass
 
@@ -245,7 +253,8 @@ class _SparseFit:
         if self.rows.X.shape[1] >= h:
             return [self._explained(h).fit.x]
         stage("sparse least trimmed squares from many starts")
-        found = [x for x, _ in ends(self.rows, self.net, h, self.solver.seed)]
+        planned = list(planned_starts(self.rows, self.net, h))
+        found = [x for x, _ in ends(self.rows, self.net, planned, h, self.solver.seed)]
         return found if self.descends else found[:1]
 
     def _explained(self, h: float) -> Settled:
@@ -276,6 +285,15 @@ class _SparseFit:
             fit = self.honest(rows.s * on, x)
         verdict = judge(fit.r, float(fit.c.sum()), 0, rows.s, intercept=rows.intercept, floor=self.floor)
         return replace(settled, fit=fit, verdict=verdict)
+
+    def _warn_of_errors(self, settled: Settled) -> None:
+        """UserWarning where the rows flagged may be right, as the fit without a penalty has it, which warns by itself.
+        Only columns in use are asked: the others are too many."""
+        r, t, flagged = settled.fit.r, self.rows.t, settled.fit.c <= 0
+        X = self.rows.X[:, settled.fit.x[: self.rows.X.shape[1]] != 0]
+        doubt = doubt_of_mark(t, flagged) or doubt_of_errors(X, t, t - r, r / settled.verdict.scale, flagged)
+        if doubt is not None:
+            warn(doubt)
 
     def _settle(self, c: Floats, h: float) -> Settled:
         settled = settle(self.rows, self.honest, c, h, self.floor)
@@ -324,8 +342,8 @@ def _warn_of_too_many(used: float, weights: np.ndarray) -> None:
     rows = int(np.count_nonzero(weights))
     if used >= rows >= ENOUGH:
         warn(
-            f"the fit uses {used:.0f} parameters for {rows} rows and passes through nearly all of them, so that hardly "
-            "any row can be told to be wrong: raise alpha, or let TrimmedLinearRegressionCV choose it.",
+            f"the fit uses {used:.0f} parameters for {rows} rows and passes through nearly all of them: it may predict "
+            "badly, and only gross errors stand out. Raise alpha, or let TrimmedLinearRegressionCV choose it.",
         )
 
 
