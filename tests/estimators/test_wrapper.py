@@ -719,3 +719,17 @@ def test_a_model_that_predicts_no_number_is_named() -> None:
     X, y = rare_counts(np.random.default_rng(0))
     with pytest.raises(ValueError, match="Broken predicts NaN or infinity for 400 of 400 rows"):
         TrimmedEstimator(Broken()).fit(X, y)
+
+
+@pytest.mark.parametrize("spread", [[[1.0, 0.9], [0.0, 0.4]], [[1.0, 0.0], [0.0, 1000.0]]], ids=["together", "units"])
+def test_errors_of_several_targets_may_go_together_and_have_units(spread: list[list[float]]) -> None:
+    """They were judged as independent and equally large: a twelfth of clean rows was flagged, silently."""
+    rng = np.random.default_rng(4)
+    X, E = rng.standard_normal((300, 3)), rng.standard_normal((300, 2)) @ spread
+    Y = X @ rng.standard_normal((3, 2)) + E
+    assert TrimmedEstimator(Ridge(), random_state=0).fit(X, Y).inlier_mask_.mean() > 0.98
+    Y[:45] += 12 * E.std(axis=0)
+    model = TrimmedEstimator(Ridge(), random_state=0).fit(X, Y)
+    assert not model.inlier_mask_[:45].any() and model.inlier_mask_[45:].mean() > 0.98
+    table = model.outlier_table()
+    assert np.all(np.asarray(table.p_value)[:45] < 1e-3)

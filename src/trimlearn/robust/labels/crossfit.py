@@ -69,8 +69,8 @@ def judge_labels(
     """Judge the labels of ``loss`` by models that minimise C·Σ sᵢwᵢfᵢ(x) + ½‖x‖².
 
     s: sample weights. trusted: the share of rows that the first models trust, where it is known. balanced: they
-    trust this share of every class, so that a rare one is not wiped out. n_jobs: models that are fitted at a time. seed:
-    of draws from many rows; what is said of few does not depend on it.
+    trust this share of every class, so that a rare one is not wiped out. seed: of draws from many rows; what is said
+    of few does not depend on it. n_jobs: models that are fitted at a time.
 
     >>> rng = np.random.default_rng(0)
     >>> t = np.repeat([0, 1, 2], 100)
